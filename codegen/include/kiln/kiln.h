@@ -1,0 +1,170 @@
+// Kiln's C++ interface: parse or build a module, compile it for a GPU, read what its kernels
+// use, run them on a device or on the host. Plain C++20: no MLIR, no CUDA, no Torch header.
+// Every function may be called from any thread; values are cheap to copy (shared, immutable).
+// Errors are kiln::Error with the same text as the kernel-compile command prints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#define KILN_API __attribute__((visibility("default")))
+
+namespace kiln {
+
+KILN_API std::string_view version();
+
+/// What went wrong, at the grain at which a program may want to react.
+/// `input`: text, shape, dtype or option refused. `infeasible`: no schedule fits the target.
+/// `unavailable`: a library, compiler, driver or GPU is missing. `verification`: a result
+/// disagrees with its reference. `io`: a file could not be read or written. `device`: the
+/// driver reported an error.
+enum class ErrorKind { input, infeasible, unavailable, verification, io, device };
+
+class KILN_API Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i1 };
+KILN_API std::string_view name(DType);          // "bf16"
+KILN_API std::size_t sizeInBytes(DType);        // i1 is stored as one byte
+KILN_API DType parseDType(std::string_view);    // throws Error(input)
+
+/// The stages of a Program, in order; the text or bytes of each can be saved, edited, resumed.
+enum class Stage { module, fused, scheduled, emittable, cuda, cubin };
+KILN_API std::string_view name(Stage);
+KILN_API Stage parseStage(std::string_view);    // throws Error(input)
+
+/// A named op with its shape, for programs that do not want to write MLIR.
+/// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
+struct OpSpec {
+  std::string op;
+  std::vector<std::int64_t> shape;  // leading sizes, then the row width; -1 = known at run time
+  DType dtype = DType::f32;
+};
+
+/// A parsed and verified module: one or more functions over tensors.
+class KILN_API Module {
+ public:
+  /// Parses MLIR text; `name` appears in diagnostics as the file name.
+  static Module parse(std::string_view text, std::string_view name = "<string>");
+  static Module fromOp(const OpSpec& spec);
+  const std::string& text() const;
+  const std::vector<std::string>& functions() const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+  friend class Program;
+};
+
+/// Size of one dimension of an argument: a constant, or the run-time symbol it is bound to.
+struct Extent {
+  std::int64_t size = 0;  // the constant, if symbol < 0
+  int symbol = -1;        // index of the run-time size, equal symbols must have equal sizes
+  bool isStatic() const { return symbol < 0; }
+};
+
+/// One tensor argument or result of a compiled function.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Extent> shape;
+  std::vector<std::int64_t> strides;  // elements; -1 = given at run time
+  std::int64_t alignment = 16;        // bytes that every pointer must be a multiple of
+};
+
+/// What the compiled kernel uses, read from the cubin and the assembler's log.
+struct Usage {
+  int registers = 0;                // per thread
+  std::int64_t sharedBytes = 0;     // per block, static and dynamic
+  std::int64_t stackBytes = 0;      // per thread
+  std::int64_t spillStoreBytes = 0;
+  std::int64_t spillLoadBytes = 0;
+  int barriers = 0;
+  std::int64_t codeBytes = 0;
+};
+
+struct KernelInfo {
+  std::string name;
+  std::string schedule;     // text of #kiln.schedule<...>; empty for helper kernels
+  int threads = 0;          // per block
+  int promisedBlocks = 0;   // resident blocks an SM asked of the assembler
+  int residentBlocks = 0;   // resident blocks an SM that the usage allows
+  bool programmatic = false;
+  Usage usage;
+};
+
+struct CompileOptions {
+  std::string arch = "sm_90a";
+  std::string function;                 // empty: the only function of the module
+  bool backward = false;                // compile the derived backward of that function
+  std::string schedule;                 // text of a #kiln.schedule<...>; empty: the default choice
+  std::filesystem::path saveTemps;      // write every stage into this folder; empty: do not
+  std::filesystem::path nvrtc;          // libnvrtc to use; empty: search
+  Stage until = Stage::cubin;           // stop after this stage
+};
+
+/// One tensor for a launch. Sizes and strides are in elements; no strides = contiguous.
+struct Buffer {
+  void* data = nullptr;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+};
+
+/// A compiled function: an object that only grows, stage by stage.
+class KILN_API Program {
+ public:
+  static Program compile(const Module& module, const CompileOptions& options = {});
+  /// Continues from the text of a stage that was saved and perhaps edited.
+  static Program resume(Stage stage, std::string_view text, const CompileOptions& options = {});
+
+  const std::string& text(Stage stage) const;   // not for Stage::cubin
+  std::span<const std::byte> cubin() const;
+  std::string usageJson() const;
+  const std::string& arch() const;
+  const std::vector<std::string>& remarks() const;      // what was not fused, and why
+  const std::vector<KernelInfo>& kernels() const;
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
+
+  /// Runs the kernels on the host: the generated source through the system's C++ compiler.
+  /// Reports accesses outside the buffers, unset shared memory and divergent barriers.
+  void runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+  friend class Executable;
+  friend class Verifier;
+};
+
+/// A program loaded into the driver, launchable on every device of the process.
+class KILN_API Executable {
+ public:
+  explicit Executable(const Program& program);   // throws Error(unavailable) without a GPU
+  /// Bytes of scratch memory that `launch` needs for these sizes on the current device.
+  std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
+  /// Enqueues the kernels on `stream` (a CUstream, or null for the default stream) of the
+  /// current context. Does not synchronise or allocate: safe inside graph capture.
+  /// Pointers are device pointers; the workspace is 256-byte aligned device memory.
+  void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
+              void* stream) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,28 @@
+# MLIR 19 from the system's packages, linked as static archives.
+# The exported targets put the shared libLLVM behind every MLIR archive; that one
+# edge is pointed at LLVM's archives instead, so that nothing of LLVM is needed at run time.
+find_package(MLIR 19.1 REQUIRED CONFIG PATHS /usr/lib/llvm-19/lib/cmake/mlir NO_DEFAULT_PATH)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+llvm_map_components_to_libnames(kiln_llvm_libs support)
+add_library(llvm_static INTERFACE)
+target_link_libraries(llvm_static INTERFACE ${kiln_llvm_libs})
+get_property(kiln_mlir_libs GLOBAL PROPERTY MLIR_ALL_LIBS)
+foreach(lib IN LISTS kiln_mlir_libs)
+  if(TARGET ${lib})
+    get_target_property(deps ${lib} INTERFACE_LINK_LIBRARIES)
+    if(deps)
+      list(TRANSFORM deps REPLACE "^LLVM$" "llvm_static")
+      set_target_properties(${lib} PROPERTIES INTERFACE_LINK_LIBRARIES "${deps}")
+    endif()
+  endif()
+endforeach()
+
+# mlir_target(NAME archives...): compile and link NAME against MLIR.
+function(mlir_target name)
+  target_include_directories(${name} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  target_link_libraries(${name} PUBLIC ${ARGN})
+endfunction()
