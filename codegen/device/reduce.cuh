@@ -1,0 +1,184 @@
+// Reductions in a fixed order, so that results are bitwise the same from run to run.
+// Along a row: lanes of a warp by shuffles, warps of a row through shared memory.
+// Down the columns: each thread adds up the rows it saw, the block combines its groups, and a
+// second small kernel adds the partial sums of all blocks (`partials`: one line a block).
+#pragma once
+
+#include "move.cuh"
+
+namespace kiln {
+
+struct Sum {
+  static KILN_DEVICE float identity() { return 0.0f; }
+  static KILN_DEVICE float combine(float a, float b) { return a + b; }
+};
+struct Max {
+  static KILN_DEVICE float identity() { return bits_to_float(0xff800000u); }
+  static KILN_DEVICE float combine(float a, float b) { return maximum(a, b); }
+};
+struct Min {
+  static KILN_DEVICE float identity() { return bits_to_float(0x7f800000u); }
+  static KILN_DEVICE float combine(float a, float b) { return minimum(a, b); }
+};
+
+/// Combines lanes `first`, 2 * `first`, ... up to `last` (exclusive) apart.
+template <class Op, int first, int last>
+KILN_DEVICE float combine_lanes(float value) {
+#pragma unroll
+  for (int distance = last / 2; distance >= first; distance /= 2)
+    value = Op::combine(value, shuffle_xor(value, distance));
+  return value;
+}
+
+/// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
+template <class Tile>
+constexpr int row_reduce_bytes(int values) {
+  return Tile::warps_per_group > 1 ? values * Tile::rows * (Tile::threads / 32) * 4 : 0;
+}
+
+/// Combines the lanes of each row; every lane gets the result. Several values share one barrier.
+/// The caller sees to it that nobody still reads `scratch` from an earlier use.
+template <class Op, class Tile, class... Values>
+KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
+  constexpr int width = Tile::lanes < 32 ? Tile::lanes : 32;
+  auto within_warp = [](float (&value)[Tile::rows]) {
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r)
+      value[r] = combine_lanes<Op, 1, width>(value[r]);
+  };
+  (within_warp(values), ...);
+  if constexpr (Tile::warps_per_group > 1) {
+    constexpr int warps = Tile::threads / 32;
+    const int warp = thread_index() / 32;
+    float* slots = reinterpret_cast<float*>(scratch);  // (values, rows, warps)
+    int index = 0;
+    auto write = [&](float (&value)[Tile::rows]) {
+#pragma unroll
+      for (int r = 0; r < Tile::rows; ++r)
+        if (thread_index() % 32 == 0)
+          store_shared(slots + (index * Tile::rows + r) * warps + warp, value[r]);
+      ++index;
+    };
+    (write(values), ...);
+    block_barrier();
+    index = 0;
+    auto read = [&](float (&value)[Tile::rows]) {
+#pragma unroll
+      for (int r = 0; r < Tile::rows; ++r) {
+        const float* mine = slots + (index * Tile::rows + r) * warps +
+                            at.group * Tile::warps_per_group;
+        float total = load_shared<float>(mine);
+#pragma unroll
+        for (int w = 1; w < Tile::warps_per_group; ++w)
+          total = Op::combine(total, load_shared<float>(mine + w));
+        value[r] = total;
+      }
+      ++index;
+    };
+    (read(values), ...);
+  }
+}
+
+template <class Tile>
+using ColumnSums = float[Tile::chunks][Tile::vector];
+
+/// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
+template <class Tile>
+constexpr int partial_columns_bytes() {
+  constexpr int teams = Tile::threads / (Tile::lanes < 32 ? 32 : Tile::lanes);
+  return teams > 1 ? teams * Tile::columns * 4 : 0;
+}
+
+/// Adds the column sums of the block's groups and writes them to `partials` (columns).
+template <class Tile>
+KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* partials,
+                                       ColumnSums<Tile>& sums) {
+  constexpr int team_size = Tile::lanes < 32 ? 32 : Tile::lanes;  // threads that span a row
+  constexpr int teams = Tile::threads / team_size;
+  const int team = thread_index() / team_size;
+  const bool writes = thread_index() % team_size < Tile::lanes;
+  float* slots = teams > 1 ? reinterpret_cast<float*>(scratch) : nullptr;  // (teams, columns)
+  if constexpr (teams > 1)
+    block_barrier();  // nobody reads the scratch of an earlier use any more
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+    Vec<float, Tile::vector> v;
+#pragma unroll
+    for (int i = 0; i < Tile::vector; ++i)
+      v[i] = combine_lanes<Sum, Tile::lanes, 32>(sums[c][i]);
+    if (!writes || !at.has(c))
+      continue;
+#pragma unroll
+    for (int i = 0; i < Tile::vector; ++i) {
+      if constexpr (teams > 1)
+        store_shared(slots + team * Tile::columns + at.column(c) + i, v[i]);
+      else
+        store_global(partials + at.column(c) + i, v[i]);
+    }
+  }
+  if constexpr (teams > 1) {
+    block_barrier();
+    for (int column = thread_index(); column < Tile::columns; column += Tile::threads) {
+      float total = 0.0f;
+      for (int t = 0; t < teams; ++t)
+        total += load_shared<float>(slots + t * Tile::columns + column);
+      store_global(partials + column, total);
+    }
+  }
+}
+
+/// Adds one value a thread over the block and writes the sum to `partial`. 128 bytes of scratch.
+template <class Tile>
+KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial, float value) {
+  float* slots = reinterpret_cast<float*>(scratch);
+  value = combine_lanes<Sum, 1, 32>(value);
+  block_barrier();
+  if (thread_index() % 32 == 0)
+    store_shared(slots + thread_index() / 32, value);
+  block_barrier();
+  if (thread_index() == 0) {
+    float total = 0.0f;
+    for (int warp = 0; warp < Tile::threads / 32; ++warp)
+      total += load_shared<float>(slots + warp);
+    store_global(partial, total);
+  }
+}
+
+/// The second kernel: 32 neighbouring columns a block, `threads` / 8 slices of the lines.
+/// Returns in threads 0 to 31 the total of column block_index() * 32 + thread_index().
+template <int threads>
+constexpr int sum_partials_bytes = threads * 4 * 4;
+
+template <int threads>
+KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, char* scratch) {
+  constexpr int slices = threads / 8;
+  const int slice = thread_index() / 8, quad = thread_index() % 8;
+  const i64 column = block_index() * 32 + quad * 4;
+  float* slots = reinterpret_cast<float*>(scratch);  // (slices, 32)
+  Vec<float, 4> total = {};
+  for (i64 line = slice; line < lines; line += slices)
+    if (column < width) {  // lines are padded to whole quads
+      const auto v = load_global<Vec<float, 4>>(partials + line * width + column);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        total[i] += v[i];
+    }
+  store_shared(slots + slice * 32 + quad * 4, total);
+  block_barrier();
+  for (int half = slices / 2; half > 0; half /= 2) {
+    for (int i = thread_index(); i < half * 32; i += threads)
+      store_shared(slots + i, load_shared<float>(slots + i) + load_shared<float>(slots + i + half * 32));
+    block_barrier();
+  }
+  return thread_index() < 32 ? load_shared<float>(slots + thread_index()) : 0.0f;
+}
+
+/// Writes the totals of columns [first, first + columns) of the partials to `to`.
+template <class T>
+KILN_DEVICE void store_total(float total, int first, int columns, T* to) {
+  const i64 column = block_index() * 32 + thread_index() - first;
+  if (thread_index() < 32 && column >= 0 && column < columns)
+    store_global(to + column, convert<T>(Vec<float, 1>{{total}}));
+}
+
+}  // namespace kiln

@@ -1,0 +1,7 @@
+// Everything a kernel of the row family is made of.
+#pragma once
+
+#include "move.cuh"
+#include "reduce.cuh"
+#include "tile.cuh"
+#include "types.cuh"

@@ -1,0 +1,146 @@
+// The machine: every instruction that C++ has no words for, one function each. The host target
+// replaces this file by its twin (host/target.cuh); nothing else in device/ may use a builtin.
+#pragma once
+
+#define KILN_DEVICE __device__ __forceinline__
+#define KILN_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+
+namespace kiln {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using i32 = int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+template <class A, class B>
+inline constexpr bool same_type = false;
+template <class A>
+inline constexpr bool same_type<A, A> = true;
+
+KILN_DEVICE int thread_index() { return int(threadIdx.x); }
+KILN_DEVICE i64 block_index() { return blockIdx.x; }
+KILN_DEVICE i64 block_count() { return gridDim.x; }
+
+/// Dynamic shared memory of the block, 16-byte aligned.
+KILN_DEVICE char* shared_memory() {
+  extern __shared__ __align__(16) char memory[];
+  return memory;
+}
+
+KILN_DEVICE void block_barrier() { __syncthreads(); }
+/// Barrier among `threads` threads of the block (a multiple of 32) that name the same id, 1 to 15.
+KILN_DEVICE void group_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// The value of the lane whose index differs in the bits of `mask`; all 32 lanes take part.
+KILN_DEVICE float shuffle_xor(float value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+
+// Programmatic launch: everything the previous kernel of the stream wrote is visible after the
+// wait; the next kernel may be launched once all blocks have released it (or ended).
+// Both do nothing in a kernel that was launched plainly.
+KILN_DEVICE void wait_for_predecessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+KILN_DEVICE void release_successor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+KILN_DEVICE float bits_to_float(u32 bits) { return __builtin_bit_cast(float, bits); }
+KILN_DEVICE u16 float_to_bf16(float value) {
+  u16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+KILN_DEVICE u32 float_to_bf16x2(float low, float high) {
+  u32 bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+KILN_DEVICE u16 float_to_f16(float value) {
+  u16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+KILN_DEVICE u32 float_to_f16x2(float low, float high) {
+  u32 bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+KILN_DEVICE float f16_to_float(u16 bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+/// Larger and smaller of two; NaN if either is NaN.
+KILN_DEVICE float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+KILN_DEVICE float minimum(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+/// One access of 1, 2, 4, 8 or 16 bytes, aligned to its size.
+template <class V>
+KILN_DEVICE V load_global(const void* from) {
+  if constexpr (sizeof(V) == 16) {
+    uint4 w;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
+                 : "l"(from));
+    return __builtin_bit_cast(V, w);
+  } else if constexpr (sizeof(V) == 8) {
+    uint2 w;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(w.x), "=r"(w.y) : "l"(from));
+    return __builtin_bit_cast(V, w);
+  } else if constexpr (sizeof(V) == 4) {
+    u32 w;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(w) : "l"(from));
+    return __builtin_bit_cast(V, w);
+  } else if constexpr (sizeof(V) == 2) {
+    u16 w;
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(w) : "l"(from));
+    return __builtin_bit_cast(V, w);
+  } else {
+    static_assert(sizeof(V) == 1, "an access is 1, 2, 4, 8 or 16 bytes");
+    return *static_cast<const V*>(from);
+  }
+}
+template <class V>
+KILN_DEVICE void store_global(void* to, const V& value) {
+  if constexpr (sizeof(V) == 16) {
+    const uint4 w = __builtin_bit_cast(uint4, value);
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.x), "r"(w.y),
+                 "r"(w.z), "r"(w.w)
+                 : "memory");
+  } else if constexpr (sizeof(V) == 8) {
+    const uint2 w = __builtin_bit_cast(uint2, value);
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w.x), "r"(w.y) : "memory");
+  } else {
+    *static_cast<V*>(to) = value;
+  }
+}
+
+template <class V>
+KILN_DEVICE V load_shared(const void* from) {
+  return *static_cast<const V*>(from);
+}
+template <class V>
+KILN_DEVICE void store_shared(void* to, const V& value) {
+  *static_cast<V*>(to) = value;
+}
+
+}  // namespace kiln

@@ -1,0 +1,73 @@
+// How the rows of a tensor are dealt to the threads of a block. `lanes` neighbouring threads
+// share a row; each holds `chunks` vectors of `vector` neighbouring columns of it, and works on
+// `rows` rows at once. Groups within a warp own neighbouring rows, so that one access of a warp
+// covers one contiguous piece of memory.
+#pragma once
+
+#include "types.cuh"
+
+namespace kiln {
+
+template <int columns_, int lanes_, int vector_, int rows_, int threads_>
+struct RowTile {
+  static constexpr int columns = columns_;
+  static constexpr int lanes = lanes_;
+  static constexpr int vector = vector_;
+  static constexpr int rows = rows_;
+  static constexpr int threads = threads_;
+  static constexpr int chunks = (columns + lanes * vector - 1) / (lanes * vector);
+  static constexpr int groups = threads / lanes;
+  static constexpr int rows_per_block = groups * rows;
+  static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
+  static constexpr int warps_per_group = lanes < 32 ? 1 : lanes / 32;
+  static constexpr bool full = columns == chunks * lanes * vector;  // no chunk hangs over the end
+
+  static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
+  static_assert(threads % lanes == 0, "lanes divide the threads of a block");
+  static_assert(lanes % 32 == 0 || (lanes < 32 && (lanes & (lanes - 1)) == 0),
+                "a row is shared by a power of two of lanes, or by whole warps");
+  static_assert(columns % vector == 0, "a vector never crosses the end of a row");
+
+  i64 count;  // rows in all
+  i64 base;   // first row of the block
+  int lane;   // of this thread within its row
+  int group;  // of this thread within the block
+
+  KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
+      : count(row_count), base(tile_index * rows_per_block), lane(thread_index() % lanes),
+        group(thread_index() / lanes) {}
+
+  KILN_DEVICE bool any() const { return base < count; }
+  KILN_DEVICE void advance(i64 tiles) { base += tiles * rows_per_block; }
+
+  /// The r-th row of this thread, 0 <= r < rows.
+  KILN_DEVICE i64 row(int r) const {
+    const int warp_row = (group / groups_per_warp) * rows * groups_per_warp;
+    return base + warp_row + group % groups_per_warp + r * groups_per_warp;
+  }
+  KILN_DEVICE bool valid(int r) const { return row(r) < count; }
+
+  /// First column of this thread's c-th chunk, 0 <= c < chunks.
+  KILN_DEVICE int column(int c) const { return (c * lanes + lane) * vector; }
+  KILN_DEVICE bool has(int c) const { return full || column(c) < columns; }
+};
+
+/// Where a row begins: the row index is split over `rank` leading dimensions, innermost last.
+template <int rank>
+struct RowMap {
+  i64 size[rank];      // of the leading dimensions; the first is not read
+  i64 stride[rank];    // elements; 0 = broadcast
+  i64 column_stride = 1;
+
+  KILN_DEVICE i64 offset(i64 row) const {
+    i64 result = 0;
+#pragma unroll
+    for (int d = rank - 1; d > 0; --d) {
+      result += row % size[d] * stride[d];
+      row /= size[d];
+    }
+    return result + row * stride[0];
+  }
+};
+
+}  // namespace kiln
