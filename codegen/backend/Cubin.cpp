@@ -68,7 +68,7 @@ struct Section {
 };
 
 class CubinReader {
-public:
+ public:
   explicit CubinReader(Bytes file) : file(file) {
     readHeader();
     readSections();
@@ -84,9 +84,12 @@ public:
     return std::move(cubin);
   }
 
-private:
+ private:
   void readHeader() {
-    if (file.size() < 4 || std::memcmp(file.data(), "\x7f" "ELF", 4) != 0)
+    if (file.size() < 4 || std::memcmp(file.data(),
+                                       "\x7f"
+                                       "ELF",
+                                       4) != 0)
       fail(ErrorKind::input, "not a cubin: {} bytes that do not begin with \\x7fELF", file.size());
     partOf(file, 0, headerSize, "the ELF header");
     if (numberAt<std::uint8_t>(file, 4) != 2 || numberAt<std::uint8_t>(file, 5) != 1)
@@ -263,7 +266,9 @@ const CubinKernel& Cubin::kernel(std::string_view name) const {
   fail(ErrorKind::input, "the cubin has no kernel '{}'; it has {}", name, fmt::join(names, ", "));
 }
 
-Cubin readCubin(std::span<const std::byte> bytes) { return CubinReader(bytes).read(); }
+Cubin readCubin(std::span<const std::byte> bytes) {
+  return CubinReader(bytes).read();
+}
 
 SpillBytes spillsOf(std::string_view log, std::string_view kernel) {
   // ptxas: "Function properties for NAME", then one line with frame, spill stores and loads.

@@ -10,9 +10,9 @@ namespace kiln {
 
 struct CubinKernel {
   std::string name;
-  int registers = 0;               // per thread
-  std::int64_t sharedBytes = 0;    // static, per block, without the driver's reserve
-  std::int64_t stackBytes = 0;     // frame, per thread
+  int registers = 0;            // per thread
+  std::int64_t sharedBytes = 0; // static, per block, without the driver's reserve
+  std::int64_t stackBytes = 0;  // frame, per thread
   int barriers = 0;
   std::array<int, 3> maxThreads = {0, 0, 0}; // __launch_bounds__; zeros: none given
   std::int64_t parameterBytes = 0;
@@ -20,8 +20,8 @@ struct CubinKernel {
 };
 
 struct Cubin {
-  int capability = 0;              // 90 for sm_90 and sm_90a
-  std::vector<CubinKernel> kernels; // in the order of the symbol table
+  int capability = 0;                                     // 90 for sm_90 and sm_90a
+  std::vector<CubinKernel> kernels;                       // in the order of the symbol table
   const CubinKernel& kernel(std::string_view name) const; // throws Error(input) listing all
 };
 

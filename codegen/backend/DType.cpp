@@ -31,9 +31,13 @@ const Row& rowOf(DType dtype) {
 
 } // namespace
 
-std::string_view name(DType dtype) { return rowOf(dtype).name; }
+std::string_view name(DType dtype) {
+  return rowOf(dtype).name;
+}
 
-std::size_t sizeInBytes(DType dtype) { return rowOf(dtype).bytes; }
+std::size_t sizeInBytes(DType dtype) {
+  return rowOf(dtype).bytes;
+}
 
 DType parseDType(std::string_view text) {
   for (const Row& row : rows)

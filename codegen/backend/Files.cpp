@@ -27,7 +27,7 @@ namespace {
 }
 
 class File {
-public:
+ public:
   explicit File(int descriptor) : descriptor(descriptor) {}
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -41,7 +41,7 @@ public:
     return result;
   }
 
-private:
+ private:
   int descriptor;
 };
 

@@ -81,6 +81,8 @@ Json write(const KernelArgument& argument) {
   return json;
 }
 
+Json write(const KernelLaunch& kernel);
+
 template <typename T> Json writeAll(const std::vector<T>& values) {
   Json array = Json::array();
   for (const T& value : values)
@@ -107,7 +109,7 @@ Json write(const KernelLaunch& kernel) {
 
 /// One object of the document with its place; remembers which keys exist.
 class Reader {
-public:
+ public:
   Reader(const Json& json, std::string place, std::initializer_list<std::string_view> keys)
       : json(json), place(std::move(place)) {
     if (!json.is_object())
@@ -188,7 +190,7 @@ public:
     return number;
   }
 
-private:
+ private:
   const Json& json;
   std::string place;
 };

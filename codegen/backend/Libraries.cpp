@@ -34,14 +34,14 @@ std::vector<fs::path> entries(const fs::path& folder, std::string_view prefix) {
   return found;
 }
 
-bool exists(const fs::path& path) {
+bool isThere(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
 /// Collects places; a folder stands for all names of the library in it.
 class Places {
-public:
+ public:
   void folder(const fs::path& folder, const std::string& origin) {
     for (const char* name : nvrtcNames)
       add(folder / name, origin);
@@ -96,7 +96,7 @@ void addTorch(Places& places) {
   std::error_code error;
   fs::path folder = fs::current_path(error);
   while (!error && !folder.empty()) {
-    if (exists(folder / ".venv"))
+    if (isThere(folder / ".venv"))
       places.virtualEnvironment(folder / ".venv", ".venv");
     if (folder == folder.parent_path())
       break;
@@ -105,7 +105,7 @@ void addTorch(Places& places) {
 }
 
 void* open(const LibraryPlace& place, int flags, std::string& result) {
-  if (place.path.find('/') != std::string::npos && !exists(place.path)) {
+  if (place.path.find('/') != std::string::npos && !isThere(place.path)) {
     result = "no such file";
     return nullptr;
   }
@@ -140,7 +140,9 @@ SharedLibrary openFirst(const std::vector<LibraryPlace>& places, const char* req
 
 } // namespace
 
-void* SharedLibrary::find(const char* symbol) const { return ::dlsym(handle, symbol); }
+void* SharedLibrary::find(const char* symbol) const {
+  return ::dlsym(handle, symbol);
+}
 
 std::vector<LibraryPlace> nvrtcPlaces(const fs::path& explicitPath) {
   Places places;

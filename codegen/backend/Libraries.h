@@ -22,7 +22,7 @@ struct LibraryAttempt {
 struct SharedLibrary {
   void* handle = nullptr;
   std::string path;
-  void* find(const char* symbol) const;     // null if it has none
+  void* find(const char* symbol) const; // null if it has none
 };
 
 /// Places in order of preference. A path given explicitly or in KILN_NVRTC is the only one then:

@@ -22,13 +22,14 @@ struct Descriptor {
 
 /// The first spelling of a type is the one written. Little-endian or endianless only.
 constexpr Descriptor descriptors[] = {
-    {"<f8", DType::f64}, {"<f4", DType::f32}, {"<V2", DType::bf16}, {"|V2", DType::bf16},
-    {"bfloat16", DType::bf16}, {"<bfloat16", DType::bf16}, {"<f2", DType::f16}, {"<i8", DType::i64},
-    {"<i4", DType::i32}, {"|b1", DType::i1}, {"?", DType::i1}};
+    {"<f8", DType::f64},  {"<f4", DType::f32},       {"<V2", DType::bf16},
+    {"|V2", DType::bf16}, {"bfloat16", DType::bf16}, {"<bfloat16", DType::bf16},
+    {"<f2", DType::f16},  {"<i8", DType::i64},       {"<i4", DType::i32},
+    {"|b1", DType::i1},   {"?", DType::i1}};
 
 /// Reads the dictionary from left to right; every failure names the file and the place.
 class HeaderParser {
-public:
+ public:
   HeaderParser(std::string_view text, std::string_view origin) : text(text), origin(origin) {}
 
   void parse(NpyArray& array) {
@@ -62,7 +63,7 @@ public:
            "'{}': the array is column-major; save it with numpy.ascontiguousarray first", origin);
   }
 
-private:
+ private:
   [[noreturn]] void malformed(std::string_view what) const {
     fail(ErrorKind::input, "'{}': malformed .npy file: {} (header byte {})", origin, what,
          position);
@@ -123,8 +124,7 @@ private:
     while (!accept(')')) {
       std::int64_t size = 0;
       skip();
-      auto [end, error] =
-          std::from_chars(text.data() + position, text.data() + text.size(), size);
+      auto [end, error] = std::from_chars(text.data() + position, text.data() + text.size(), size);
       if (error != std::errc() || size < 0 || sizes.size() == 64)
         malformed("a shape is up to 64 sizes of 0 or more");
       position = static_cast<std::size_t>(end - text.data());

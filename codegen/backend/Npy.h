@@ -16,7 +16,7 @@ struct NpyArray {
 NpyArray parseNpy(std::span<const std::byte> bytes, std::string_view origin = "<memory>");
 std::vector<std::byte> toNpy(const NpyArray& array);
 
-NpyArray readNpy(const std::filesystem::path& path);              // also throws Error(io)
+NpyArray readNpy(const std::filesystem::path& path); // also throws Error(io)
 void writeNpy(const std::filesystem::path& path, const NpyArray& array);
 
 } // namespace kiln

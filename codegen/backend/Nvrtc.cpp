@@ -49,7 +49,7 @@ struct Nvrtc {
 };
 
 template <typename Function>
-void bind(const SharedLibrary& library, const char* symbol, Function& function) {
+void bindCall(const SharedLibrary& library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(library.find(symbol));
   if (!function)
     fail(ErrorKind::unavailable, "'{}' has no {}; NVRTC of CUDA 12 or 13 is needed", library.path,
@@ -60,19 +60,19 @@ Nvrtc load(const std::filesystem::path& path) {
   SharedLibrary library = openNvrtc(path);
   Nvrtc nvrtc;
   nvrtc.info.path = library.path;
-  bind(library, "nvrtcGetErrorString", nvrtc.getErrorString);
-  bind(library, "nvrtcVersion", nvrtc.version);
-  bind(library, "nvrtcGetNumSupportedArchs", nvrtc.getNumSupportedArchs);
-  bind(library, "nvrtcGetSupportedArchs", nvrtc.getSupportedArchs);
-  bind(library, "nvrtcCreateProgram", nvrtc.createProgram);
-  bind(library, "nvrtcDestroyProgram", nvrtc.destroyProgram);
-  bind(library, "nvrtcCompileProgram", nvrtc.compileProgram);
-  bind(library, "nvrtcGetProgramLogSize", nvrtc.getProgramLogSize);
-  bind(library, "nvrtcGetProgramLog", nvrtc.getProgramLog);
-  bind(library, "nvrtcGetCUBINSize", nvrtc.getCubinSize);
-  bind(library, "nvrtcGetCUBIN", nvrtc.getCubin);
-  bind(library, "nvrtcGetPTXSize", nvrtc.getPtxSize);
-  bind(library, "nvrtcGetPTX", nvrtc.getPtx);
+  bindCall(library, "nvrtcGetErrorString", nvrtc.getErrorString);
+  bindCall(library, "nvrtcVersion", nvrtc.version);
+  bindCall(library, "nvrtcGetNumSupportedArchs", nvrtc.getNumSupportedArchs);
+  bindCall(library, "nvrtcGetSupportedArchs", nvrtc.getSupportedArchs);
+  bindCall(library, "nvrtcCreateProgram", nvrtc.createProgram);
+  bindCall(library, "nvrtcDestroyProgram", nvrtc.destroyProgram);
+  bindCall(library, "nvrtcCompileProgram", nvrtc.compileProgram);
+  bindCall(library, "nvrtcGetProgramLogSize", nvrtc.getProgramLogSize);
+  bindCall(library, "nvrtcGetProgramLog", nvrtc.getProgramLog);
+  bindCall(library, "nvrtcGetCUBINSize", nvrtc.getCubinSize);
+  bindCall(library, "nvrtcGetCUBIN", nvrtc.getCubin);
+  bindCall(library, "nvrtcGetPTXSize", nvrtc.getPtxSize);
+  bindCall(library, "nvrtcGetPTX", nvrtc.getPtx);
   nvrtc.check(nvrtc.version(&nvrtc.info.major, &nvrtc.info.minor), "nvrtcVersion");
   int count = 0;
   nvrtc.check(nvrtc.getNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
@@ -105,9 +105,9 @@ bool driverPresent() {
   return present;
 }
 
-class Program {
-public:
-  Program(const Nvrtc& nvrtc, const CudaJob& job) : nvrtc(nvrtc) {
+class Compilation {
+ public:
+  Compilation(const Nvrtc& nvrtc, const CudaJob& job) : nvrtc(nvrtc) {
     std::vector<const char*> names, texts;
     for (const CudaHeader& header : job.headers) {
       names.push_back(header.name.c_str());
@@ -117,9 +117,9 @@ public:
                                     static_cast<int>(names.size()), texts.data(), names.data()),
                 "nvrtcCreateProgram");
   }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-  ~Program() { nvrtc.destroyProgram(&handle); }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+  ~Compilation() { nvrtc.destroyProgram(&handle); }
 
   int compile(const std::vector<std::string>& options) {
     std::vector<const char*> pointers;
@@ -139,7 +139,7 @@ public:
     return bytes;
   }
 
-private:
+ private:
   std::string text(int (*size)(NvrtcProgram, std::size_t*), int (*get)(NvrtcProgram, char*),
                    const char* what) {
     std::size_t bytes = 0;
@@ -183,7 +183,7 @@ std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
 CudaResult compileCuda(const CudaJob& job) {
   const Nvrtc& nvrtc = nvrtcAt(job.nvrtc);
   auto start = std::chrono::steady_clock::now();
-  Program program(nvrtc, job);
+  Compilation program(nvrtc, job);
   std::vector<std::string> options = optionsOf(job, nvrtc);
   int status = program.compile(options);
   CudaResult result;
@@ -236,6 +236,8 @@ std::vector<CudaResult> compileAll(std::span<const CudaJob> jobs, int threads) {
   return results;
 }
 
-NvrtcInfo nvrtcInfo(const std::filesystem::path& nvrtc) { return nvrtcAt(nvrtc).info; }
+NvrtcInfo nvrtcInfo(const std::filesystem::path& nvrtc) {
+  return nvrtcAt(nvrtc).info;
+}
 
 } // namespace kiln

@@ -19,7 +19,7 @@ struct CudaJob {
   std::vector<std::string> options; // passed on as they are, after Kiln's own
   bool lineInfo = false;
   bool wantPtx = false;
-  std::filesystem::path nvrtc;    // library to use; empty: search
+  std::filesystem::path nvrtc; // library to use; empty: search
 };
 
 struct CudaResult {

@@ -34,7 +34,9 @@ std::int64_t multiply(std::int64_t a, std::int64_t b, std::string_view what) {
 }
 
 /// ceil(a / b) without overflow; a >= 0, b >= 1.
-std::int64_t divideUp(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+std::int64_t divideUp(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0);
+}
 
 std::string shapeText(const TensorInfo& tensor) {
   std::vector<std::string> sizes;
@@ -95,7 +97,8 @@ void checkPointer(const TensorInfo& tensor, const char* role, const Buffer& buff
     fail(ErrorKind::input,
          "{} '{}': the pointer is null and the tensor has {} elements; only an empty tensor may "
          "have none",
-         role, tensor.name, contiguousStride(buffer, 0) * (buffer.sizes.empty() ? 1 : buffer.sizes[0]));
+         role, tensor.name,
+         contiguousStride(buffer, 0) * (buffer.sizes.empty() ? 1 : buffer.sizes[0]));
   auto alignment = static_cast<std::uintptr_t>(tensor.alignment);
   if (address % alignment != 0)
     fail(ErrorKind::input,
@@ -233,8 +236,8 @@ void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunc
   }
   std::int64_t bytes = 0;
   for (const WorkspaceInfo& workspace : launchPlan.workspaces) {
-    std::int64_t size = multiply(result.kernels[workspace.blocksOf].blocks, workspace.elements,
-                                 workspace.name);
+    std::int64_t size =
+        multiply(result.kernels[workspace.blocksOf].blocks, workspace.elements, workspace.name);
     size = multiply(size, static_cast<std::int64_t>(sizeInBytes(workspace.dtype)), workspace.name);
     size = multiply(divideUp(size, workspaceAlignment), workspaceAlignment, workspace.name);
     if (__builtin_add_overflow(bytes, size, &bytes))

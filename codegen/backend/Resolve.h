@@ -12,7 +12,7 @@ namespace kiln {
 inline constexpr int maxSymbols = 64;
 
 class Resolver {
-public:
+ public:
   /// Throws Error(input) if the plan contradicts itself.
   explicit Resolver(const LaunchPlan& plan);
 
@@ -29,7 +29,7 @@ public:
   void resolveSizes(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                     int multiprocessors, ResolvedLaunch& result) const;
 
-private:
+ private:
   struct Symbols;
   struct Source { // where an argument's value comes from
     enum class Space { none, input, output, workspace } space = Space::none;

@@ -15,21 +15,60 @@ namespace {
 constexpr std::int64_t MiB = 1 << 20;
 
 constexpr Target targets[] = {
-    {.arch = "sm_80", .flagship = "A100 SXM 80 GB", .sharedPerBlock = 166912,
-     .sharedPerSM = 167936, .multiprocessors = 108, .memoryGBs = 2039, .l2Bytes = 40 * MiB},
-    {.arch = "sm_86", .flagship = "RTX A6000", .sharedPerBlock = 101376, .sharedPerSM = 102400,
-     .threadsPerSM = 1536, .warpsPerSM = 48, .blocksPerSM = 16, .multiprocessors = 84,
-     .memoryGBs = 768, .l2Bytes = 6 * MiB},
-    {.arch = "sm_89", .flagship = "L40S", .sharedPerBlock = 101376, .sharedPerSM = 102400,
-     .threadsPerSM = 1536, .warpsPerSM = 48, .blocksPerSM = 24, .multiprocessors = 142,
-     .memoryGBs = 864, .l2Bytes = 96 * MiB},
-    {.arch = "sm_90a", .flagship = "H200 SXM", .sharedPerBlock = 232448, .sharedPerSM = 233472,
-     .maxCluster = 16, .multiprocessors = 132, .memoryGBs = 4800, .l2Bytes = 50 * MiB},
-    {.arch = "sm_100a", .flagship = "B200", .sharedPerBlock = 232448, .sharedPerSM = 233472,
-     .maxCluster = 16, .multiprocessors = 148, .memoryGBs = 8000, .l2Bytes = 126 * MiB},
-    {.arch = "sm_120", .flagship = "RTX PRO 6000 Blackwell", .sharedPerBlock = 101376,
-     .sharedPerSM = 102400, .threadsPerSM = 1536, .warpsPerSM = 48, .blocksPerSM = 24,
-     .maxCluster = 8, .multiprocessors = 188, .memoryGBs = 1792, .l2Bytes = 128 * MiB},
+    {.arch = "sm_80",
+     .flagship = "A100 SXM 80 GB",
+     .sharedPerBlock = 166912,
+     .sharedPerSM = 167936,
+     .multiprocessors = 108,
+     .memoryGBs = 2039,
+     .l2Bytes = 40 * MiB},
+    {.arch = "sm_86",
+     .flagship = "RTX A6000",
+     .sharedPerBlock = 101376,
+     .sharedPerSM = 102400,
+     .threadsPerSM = 1536,
+     .warpsPerSM = 48,
+     .blocksPerSM = 16,
+     .multiprocessors = 84,
+     .memoryGBs = 768,
+     .l2Bytes = 6 * MiB},
+    {.arch = "sm_89",
+     .flagship = "L40S",
+     .sharedPerBlock = 101376,
+     .sharedPerSM = 102400,
+     .threadsPerSM = 1536,
+     .warpsPerSM = 48,
+     .blocksPerSM = 24,
+     .multiprocessors = 142,
+     .memoryGBs = 864,
+     .l2Bytes = 96 * MiB},
+    {.arch = "sm_90a",
+     .flagship = "H200 SXM",
+     .sharedPerBlock = 232448,
+     .sharedPerSM = 233472,
+     .maxCluster = 16,
+     .multiprocessors = 132,
+     .memoryGBs = 4800,
+     .l2Bytes = 50 * MiB},
+    {.arch = "sm_100a",
+     .flagship = "B200",
+     .sharedPerBlock = 232448,
+     .sharedPerSM = 233472,
+     .maxCluster = 16,
+     .multiprocessors = 148,
+     .memoryGBs = 8000,
+     .l2Bytes = 126 * MiB},
+    {.arch = "sm_120",
+     .flagship = "RTX PRO 6000 Blackwell",
+     .sharedPerBlock = 101376,
+     .sharedPerSM = 102400,
+     .threadsPerSM = 1536,
+     .warpsPerSM = 48,
+     .blocksPerSM = 24,
+     .maxCluster = 8,
+     .multiprocessors = 188,
+     .memoryGBs = 1792,
+     .l2Bytes = 128 * MiB},
 };
 
 /// "sm_90a", "compute_90", "90" -> "90": the letter picks instructions, not limits.
@@ -50,7 +89,9 @@ constexpr std::int64_t roundUp(std::int64_t value, std::int64_t unit) {
 
 } // namespace
 
-std::span<const Target> allTargets() { return targets; }
+std::span<const Target> allTargets() {
+  return targets;
+}
 
 const Target& findTarget(std::string_view arch) {
   std::vector<std::string_view> known;
@@ -76,8 +117,7 @@ int residentBlocks(const Target& target, int threads, int registers, std::int64_
       sharedBytes > target.sharedPerBlock)
     return 0;
   std::int64_t warps = roundUp(threads, 32) / 32;
-  std::int64_t blocks =
-      std::min<std::int64_t>(target.blocksPerSM, target.warpsPerSM / warps);
+  std::int64_t blocks = std::min<std::int64_t>(target.blocksPerSM, target.warpsPerSM / warps);
   if (registers > 0) {
     // Registers are given out per warp in units of 256, and every quarter of the SM, which runs
     // a quarter of its warps, owns a quarter of them.

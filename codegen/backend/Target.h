@@ -7,20 +7,20 @@
 namespace kiln {
 
 struct Target {
-  std::string_view arch;                // "sm_90a": what NVRTC is told
-  std::string_view flagship;            // the part that the nominal numbers describe
-  std::int64_t sharedPerBlock = 0;      // most that one block may use, static and dynamic
+  std::string_view arch;           // "sm_90a": what NVRTC is told
+  std::string_view flagship;       // the part that the nominal numbers describe
+  std::int64_t sharedPerBlock = 0; // most that one block may use, static and dynamic
   std::int64_t sharedPerSM = 0;
-  std::int64_t sharedReserved = 1024;   // taken by the driver from every block
+  std::int64_t sharedReserved = 1024; // taken by the driver from every block
   int registersPerSM = 65536;
   int registersPerThread = 255;
   int threadsPerBlock = 1024;
   int threadsPerSM = 2048;
   int warpsPerSM = 64;
   int blocksPerSM = 32;
-  int maxCluster = 1;                   // 1: no clusters
-  int multiprocessors = 0;              // nominal, of the flagship
-  double memoryGBs = 0;                 // nominal bandwidth in 10^9 bytes a second
+  int maxCluster = 1;      // 1: no clusters
+  int multiprocessors = 0; // nominal, of the flagship
+  double memoryGBs = 0;    // nominal bandwidth in 10^9 bytes a second
   std::int64_t l2Bytes = 0;
 };
 
