@@ -38,7 +38,7 @@ class FakeGpu : public NvrtcTest {
 TEST_F(FakeGpu, DriverThatDoesNotStart) {
   fake->initStatus = 100;
   EXPECT_HAS(errorOf(ErrorKind::unavailable, [] { Driver::get(); }),
-             "is installed ('" + std::string(KILN_FAKE_DRIVER) + "') but shows no GPU; check");
+             "fake/libcuda.so.1') but shows no GPU; check nvidia-smi");
   fake->initStatus = 34;
   EXPECT_HAS(whyNoGpu(), "is the toolkit's stub and no driver");
   fake->initStatus = 803;
