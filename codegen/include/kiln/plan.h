@@ -52,6 +52,11 @@ KILN_API std::vector<KernelPlan> plan(const Module& module, const CompileOptions
 /// One prediction a kernel of `program.kernels()`, in that order.
 KILN_API std::vector<Prediction> predict(const Program& program, const RankOptions& rank = {});
 
+/// What the kernels of any cubin use, from its bytes alone; spills are not told there: -1.
+/// Throws Error(input) naming `origin` for what is truncated or malformed.
+KILN_API std::vector<KernelInfo> kernelsOfCubin(std::span<const std::byte> cubin,
+                                                std::string_view origin = "<memory>");
+
 /// The machine code as text, by the toolkit's disassembler. Throws Error(unavailable) naming the
 /// places searched.
 KILN_API std::string disassemble(const Program& program);
