@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/kiln" > "$work/install.log"
-cp "$here/CMakeLists.txt" "$here/gate.cpp" "$work"
+cp "$here"/project/* "$work"
 cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/kiln" -DCMAKE_BUILD_TYPE=Release \
   > "$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 cmake --build "$work/build"
