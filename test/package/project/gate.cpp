@@ -25,7 +25,7 @@ void launchGate(const kiln::Executable& kernel, float* x, float* g, float* y, st
 }
 
 int main() try {
-  auto program = kiln::Program::compile(kiln::Module::parse(gate), {.arch = "sm_90a"});
+  auto program = kiln::Program::compile(kiln::Module::parse(gate));
   std::printf("%s: %d registers\n", program.kernels()[0].name.c_str(),
               program.kernels()[0].usage.registers);
 
