@@ -1,0 +1,103 @@
+// Loading and launching. All that can be wrong is checked when a program is loaded; a launch only
+// fills in sizes and hands values to the driver.
+#include "codegen/backend/Executable.h"
+
+#include "codegen/backend/Cubin.h"
+#include "codegen/backend/Fail.h"
+
+namespace kiln {
+
+namespace {
+
+LaunchShape shapeOf(const KernelLaunch& kernel, std::int64_t blocks) {
+  return {.blocks = static_cast<unsigned>(blocks),
+          .threads = static_cast<unsigned>(kernel.threads),
+          .sharedBytes = static_cast<unsigned>(kernel.sharedBytes),
+          .cluster = static_cast<unsigned>(kernel.cluster),
+          .programmatic = kernel.programmatic};
+}
+
+/// A plan that disagrees with the code would make the kernel read arguments that are not there.
+void checkKernel(const KernelLaunch& launch, const CubinKernel& kernel) {
+  auto bytes = static_cast<std::int64_t>(launch.arguments.size() * 8);
+  if (kernel.parameterBytes != bytes)
+    fail(ErrorKind::input,
+         "kernel '{}' takes {} bytes of parameters, its launch plan passes {} ({} values of 8); "
+         "correct the line '// kiln.launch' or compile again",
+         launch.name, kernel.parameterBytes, bytes, launch.arguments.size());
+  if (kernel.maxThreads[0] > 0 && launch.threads > kernel.maxThreads[0])
+    fail(ErrorKind::input,
+         "kernel '{}' was compiled for at most {} threads per block, its launch plan asks for {}",
+         launch.name, kernel.maxThreads[0], launch.threads);
+}
+
+} // namespace
+
+LoadedProgram::LoadedProgram(const LaunchPlan& plan, std::span<const std::byte> bytes)
+    : resolver(plan) {
+  Cubin cubin = readCubin(bytes);
+  capability = cubin.capability;
+  for (const KernelLaunch& launch : resolver.plan().kernels) {
+    const CubinKernel& kernel = cubin.kernel(launch.name);
+    checkKernel(launch, kernel);
+    staticShared.push_back(kernel.sharedBytes);
+  }
+  const Driver& driver = Driver::get();
+  const DeviceInfo& device = driver.currentDevice();
+  checkDevice(device);
+  prepared = std::make_unique<std::once_flag[]>(driver.devices().size());
+  code = std::make_unique<LoadedCubin>(bytes);
+  for (const KernelLaunch& launch : resolver.plan().kernels)
+    kernels.push_back(code->kernel(launch.name));
+  prepare(device);
+}
+
+void LoadedProgram::checkDevice(const DeviceInfo& device) const {
+  int has = device.major * 10 + device.minor;
+  if (device.major != capability / 10 || has < capability)
+    fail(ErrorKind::unavailable,
+         "'{}' was compiled for sm_{}, GPU {} ({}) is sm_{}; compile with --arch=sm_{}",
+         plan().function, capability, device.ordinal, device.name, has, has);
+  for (std::size_t k = 0; k < staticShared.size(); ++k) {
+    const KernelLaunch& launch = plan().kernels[k];
+    std::int64_t bytes = staticShared[k] + launch.sharedBytes;
+    if (bytes > device.sharedPerBlock)
+      fail(ErrorKind::infeasible,
+           "kernel '{}' needs {} bytes of shared memory per block, GPU {} ({}) allows {}; take a "
+           "schedule with fewer rows per block or stages",
+           launch.name, bytes, device.ordinal, device.name, device.sharedPerBlock);
+  }
+}
+
+void LoadedProgram::prepare(const DeviceInfo& device) const {
+  std::call_once(prepared[static_cast<std::size_t>(device.ordinal)], [&] {
+    checkDevice(device);
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      prepareKernel(kernels[k], shapeOf(plan().kernels[k], 0), device);
+  });
+}
+
+std::size_t LoadedProgram::workspaceBytes(std::span<const Buffer> inputs) const {
+  return resolver.workspaceBytes(inputs, Driver::get().currentDevice().multiprocessors);
+}
+
+void LoadedProgram::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
+                           void* workspace, void* stream) const {
+  const DeviceInfo& device = Driver::get().currentDevice();
+  prepare(device);
+  thread_local ResolvedLaunch resolved; // kept for its memory
+  thread_local std::vector<void*> parameters;
+  resolver.resolve(inputs, outputs, device.multiprocessors, workspace, resolved);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    ResolvedKernel& kernel = resolved.kernels[k];
+    if (kernel.blocks == 0)
+      continue;
+    parameters.clear();
+    for (std::uint64_t& argument : kernel.arguments)
+      parameters.push_back(&argument);
+    launchKernel(kernels[k], shapeOf(plan().kernels[k], kernel.blocks), parameters.data(),
+                 static_cast<CuStream>(stream));
+  }
+}
+
+} // namespace kiln

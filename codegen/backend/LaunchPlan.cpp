@@ -1,0 +1,414 @@
+// The launch plan as JSON and back. Reading is strict (unknown keys, names and numbers out of
+// range are refused with the place in the document), because people edit the text.
+// A size is written as a number, a run-time size as "s0", "s1", ...
+#include "codegen/backend/LaunchPlan.h"
+
+#include "codegen/backend/Fail.h"
+#include "codegen/backend/Resolve.h"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace kiln {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = KernelArgument::Kind;
+using Grid = KernelLaunch::Grid;
+
+constexpr std::int64_t maxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t maxInt64 = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::array<std::pair<Kind, std::string_view>, 5> kindNames = {{{Kind::buffer, "buffer"},
+                                                                         {Kind::rows, "rows"},
+                                                                         {Kind::size, "size"},
+                                                                         {Kind::stride, "stride"},
+                                                                         {Kind::blocks, "blocks"}}};
+constexpr std::array<std::pair<Grid, std::string_view>, 3> gridNames = {
+    {{Grid::oneShot, "oneShot"}, {Grid::resident, "resident"}, {Grid::fixed, "fixed"}}};
+
+template <typename Table, typename Value> std::string_view nameIn(const Table& table, Value value) {
+  for (const auto& [known, text] : table)
+    if (known == value)
+      return text;
+  return "?";
+}
+
+//===- Writing ------------------------------------------------------------------------------===//
+
+Json write(const Extent& extent) {
+  return extent.isStatic() ? Json(extent.size) : Json(fmt::format("s{}", extent.symbol));
+}
+
+Json write(const std::vector<Extent>& extents) {
+  Json array = Json::array();
+  for (const Extent& extent : extents)
+    array.push_back(write(extent));
+  return array;
+}
+
+Json write(const TensorInfo& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", name(tensor.dtype)},
+          {"shape", write(tensor.shape)},
+          {"strides", tensor.strides},
+          {"alignment", tensor.alignment}};
+}
+
+Json write(const WorkspaceInfo& workspace) {
+  return {{"name", workspace.name},
+          {"dtype", name(workspace.dtype)},
+          {"elements", workspace.elements},
+          {"blocksOf", workspace.blocksOf}};
+}
+
+Json write(const KernelArgument& argument) {
+  Json json = {{"kind", nameIn(kindNames, argument.kind)}};
+  if (argument.kind != Kind::blocks && !argument.name.empty())
+    json["name"] = argument.name;
+  if (argument.kind == Kind::stride)
+    json["dimension"] = argument.dimension;
+  if (argument.kind == Kind::rows || argument.kind == Kind::size)
+    json["product"] = write(argument.product.factors);
+  if (argument.kind == Kind::blocks)
+    json["kernel"] = argument.kernel;
+  return json;
+}
+
+Json write(const KernelLaunch& kernel);
+
+template <typename T> Json writeAll(const std::vector<T>& values) {
+  Json array = Json::array();
+  for (const T& value : values)
+    array.push_back(write(value));
+  return array;
+}
+
+Json write(const KernelLaunch& kernel) {
+  return {{"name", kernel.name},
+          {"schedule", kernel.schedule},
+          {"threads", kernel.threads},
+          {"sharedBytes", kernel.sharedBytes},
+          {"promisedBlocks", kernel.promisedBlocks},
+          {"programmatic", kernel.programmatic},
+          {"cluster", kernel.cluster},
+          {"grid", nameIn(gridNames, kernel.grid)},
+          {"rowsPerBlock", kernel.rowsPerBlock},
+          {"blocks", kernel.blocks},
+          {"rows", write(kernel.rows.factors)},
+          {"arguments", writeAll(kernel.arguments)}};
+}
+
+//===- Reading ------------------------------------------------------------------------------===//
+
+/// One object of the document with its place; remembers which keys exist.
+class Reader {
+ public:
+  Reader(const Json& json, std::string place, std::initializer_list<std::string_view> keys)
+      : json(json), place(std::move(place)) {
+    if (!json.is_object())
+      fail(ErrorKind::input, "launch plan: {} is not an object", this->place);
+    for (const auto& item : json.items())
+      if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
+        fail(ErrorKind::input, "launch plan: {} has the unknown key '{}'; allowed are {}",
+             this->place, item.key(), fmt::join(keys, ", "));
+  }
+
+  const Json* find(const char* key) const {
+    auto it = json.find(key);
+    return it == json.end() ? nullptr : &*it;
+  }
+
+  const Json& get(const char* key) const {
+    if (const Json* value = find(key))
+      return *value;
+    fail(ErrorKind::input, "launch plan: {} lacks the key '{}'", place, key);
+  }
+
+  std::string at(const char* key) const { return fmt::format("{}.{}", place, key); }
+
+  std::string text(const char* key) const {
+    const Json& value = get(key);
+    if (!value.is_string())
+      fail(ErrorKind::input, "launch plan: {} is not a string", at(key));
+    return value.get<std::string>();
+  }
+
+  bool flag(const char* key, bool fallback) const {
+    const Json* value = find(key);
+    if (value && !value->is_boolean())
+      fail(ErrorKind::input, "launch plan: {} is not true or false", at(key));
+    return value ? value->get<bool>() : fallback;
+  }
+
+  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
+    return integerOf(get(key), at(key), low, high);
+  }
+  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high,
+                       std::int64_t fallback) const {
+    return find(key) ? integer(key, low, high) : fallback;
+  }
+
+  const Json& array(const char* key) const {
+    const Json& value = get(key);
+    if (!value.is_array())
+      fail(ErrorKind::input, "launch plan: {} is not an array", at(key));
+    return value;
+  }
+
+  std::string element(const char* key, std::size_t index) const {
+    return fmt::format("{}.{}[{}]", place, key, index);
+  }
+
+  template <typename Table> auto choice(const char* key, const Table& table) const {
+    std::string value = text(key);
+    std::vector<std::string_view> known;
+    for (const auto& [result, text] : table) {
+      if (text == value)
+        return result;
+      known.push_back(text);
+    }
+    fail(ErrorKind::input, "launch plan: {} is '{}'; allowed are {}", at(key), value,
+         fmt::join(known, ", "));
+  }
+
+  static std::int64_t integerOf(const Json& value, const std::string& place, std::int64_t low,
+                                std::int64_t high) {
+    bool fits = value.is_number_integer() &&
+                !(value.is_number_unsigned() &&
+                  value.get<std::uint64_t>() > static_cast<std::uint64_t>(maxInt64));
+    std::int64_t number = fits ? value.get<std::int64_t>() : 0;
+    if (!fits || number < low || number > high)
+      fail(ErrorKind::input, "launch plan: {} is {}; allowed are whole numbers from {} to {}",
+           place, value.dump(-1, ' ', true, Json::error_handler_t::replace), low, high);
+    return number;
+  }
+
+ private:
+  const Json& json;
+  std::string place;
+};
+
+Extent readExtent(const Json& json, const std::string& place) {
+  if (!json.is_string())
+    return {Reader::integerOf(json, place, 0, maxInt64), -1};
+  std::string text = json.get<std::string>();
+  int symbol = -1;
+  if (text.size() > 1 && text[0] == 's') {
+    auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), symbol);
+    if (error != std::errc() || end != text.data() + text.size())
+      symbol = -1;
+  }
+  if (symbol < 0 || symbol >= maxSymbols)
+    fail(ErrorKind::input,
+         "launch plan: {} is '{}'; allowed are a size or a run-time size \"s0\" to \"s{}\"", place,
+         text, maxSymbols - 1);
+  return {0, symbol};
+}
+
+std::vector<Extent> readExtents(const Reader& reader, const char* key) {
+  std::vector<Extent> extents;
+  const Json& array = reader.array(key);
+  for (std::size_t i = 0; i < array.size(); ++i)
+    extents.push_back(readExtent(array[i], reader.element(key, i)));
+  return extents;
+}
+
+TensorInfo readTensor(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment"});
+  TensorInfo tensor;
+  tensor.name = reader.text("name");
+  tensor.dtype = parseDType(reader.text("dtype"));
+  tensor.shape = readExtents(reader, "shape");
+  const Json& strides = reader.array("strides");
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    tensor.strides.push_back(
+        Reader::integerOf(strides[i], reader.element("strides", i), -1, maxInt64));
+  if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
+    fail(ErrorKind::input, "launch plan: {} has {} strides for {} dimensions; give one each or []",
+         place, tensor.strides.size(), tensor.shape.size());
+  tensor.alignment = reader.integer("alignment", 1, 1 << 20, 16);
+  if ((tensor.alignment & (tensor.alignment - 1)) != 0)
+    fail(ErrorKind::input, "launch plan: {}.alignment is {}; allowed are powers of two", place,
+         tensor.alignment);
+  return tensor;
+}
+
+WorkspaceInfo readWorkspace(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"name", "dtype", "elements", "blocksOf"});
+  return {reader.text("name"), parseDType(reader.text("dtype")),
+          reader.integer("elements", 0, maxInt64),
+          static_cast<int>(reader.integer("blocksOf", 0, maxInt32))};
+}
+
+KernelArgument readArgument(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"kind", "name", "dimension", "product", "kernel"});
+  KernelArgument argument;
+  argument.kind = reader.choice("kind", kindNames);
+  bool named = argument.kind == Kind::buffer || argument.kind == Kind::stride;
+  if (named || reader.find("name"))
+    argument.name = reader.text("name");
+  if (argument.kind == Kind::stride)
+    argument.dimension = static_cast<int>(reader.integer("dimension", 0, maxInt32));
+  if (argument.kind == Kind::rows || argument.kind == Kind::size)
+    argument.product.factors = readExtents(reader, "product");
+  if (argument.kind == Kind::blocks)
+    argument.kernel = static_cast<int>(reader.integer("kernel", 0, maxInt32));
+  return argument;
+}
+
+template <typename T, typename Read>
+std::vector<T> readAll(const Reader& reader, const char* key, Read read) {
+  std::vector<T> values;
+  const Json& array = reader.array(key);
+  for (std::size_t i = 0; i < array.size(); ++i)
+    values.push_back(read(array[i], reader.element(key, i)));
+  return values;
+}
+
+KernelLaunch readKernel(const Json& json, const std::string& place) {
+  Reader reader(json, place,
+                {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
+                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments"});
+  KernelLaunch kernel;
+  kernel.name = reader.text("name");
+  kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
+  kernel.threads = static_cast<int>(reader.integer("threads", 1, 1024));
+  kernel.sharedBytes = reader.integer("sharedBytes", 0, 1 << 20, 0);
+  kernel.promisedBlocks = static_cast<int>(reader.integer("promisedBlocks", 0, 32, 0));
+  kernel.programmatic = reader.flag("programmatic", false);
+  kernel.cluster = static_cast<int>(reader.integer("cluster", 1, 16, 1));
+  kernel.grid = reader.choice("grid", gridNames);
+  kernel.rowsPerBlock = reader.integer("rowsPerBlock", 1, maxInt64, 1);
+  bool needsBlocks = kernel.grid != Grid::oneShot;
+  kernel.blocks = reader.integer("blocks", needsBlocks ? 1 : 0, maxInt32, 0);
+  if (needsBlocks && kernel.blocks == 0)
+    fail(ErrorKind::input, "launch plan: {} has a {} grid and lacks the key 'blocks'", place,
+         nameIn(gridNames, kernel.grid));
+  if (kernel.grid == Grid::fixed && kernel.blocks % kernel.cluster != 0)
+    fail(ErrorKind::input, "launch plan: {}.blocks is {}, not a multiple of its cluster of {}",
+         place, kernel.blocks, kernel.cluster);
+  if (reader.find("rows") || kernel.grid != Grid::fixed)
+    kernel.rows.factors = readExtents(reader, "rows");
+  kernel.arguments = readAll<KernelArgument>(reader, "arguments", readArgument);
+  return kernel;
+}
+
+//===- What must hold between the parts -----------------------------------------------------===//
+
+std::vector<std::pair<std::string, std::size_t>> buffersOf(const LaunchPlan& plan) {
+  std::vector<std::pair<std::string, std::size_t>> buffers; // name and rank
+  for (const TensorInfo& tensor : plan.inputs)
+    buffers.emplace_back(tensor.name, tensor.shape.size());
+  for (const TensorInfo& tensor : plan.outputs)
+    buffers.emplace_back(tensor.name, tensor.shape.size());
+  for (const WorkspaceInfo& workspace : plan.workspaces)
+    buffers.emplace_back(workspace.name, 0);
+  return buffers;
+}
+
+void checkArgument(const LaunchPlan& plan, const KernelArgument& argument,
+                   const std::string& place) {
+  if (argument.kind == Kind::blocks &&
+      static_cast<std::size_t>(argument.kernel) >= plan.kernels.size())
+    fail(ErrorKind::input, "launch plan: {}.kernel is {}; the plan has {} kernels, from 0", place,
+         argument.kernel, plan.kernels.size());
+  if (argument.kind != Kind::buffer && argument.kind != Kind::stride)
+    return;
+  auto buffers = buffersOf(plan);
+  auto found = std::find_if(buffers.begin(), buffers.end(),
+                            [&](const auto& buffer) { return buffer.first == argument.name; });
+  if (found == buffers.end()) {
+    std::vector<std::string> names;
+    for (const auto& buffer : buffers)
+      names.push_back(buffer.first);
+    fail(ErrorKind::input, "launch plan: {} names the buffer '{}'; the plan has {}", place,
+         argument.name, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  }
+  if (argument.kind == Kind::stride &&
+      static_cast<std::size_t>(argument.dimension) >= found->second)
+    fail(ErrorKind::input, "launch plan: {}.dimension is {}; '{}' has {} dimensions, from 0", place,
+         argument.dimension, argument.name, found->second);
+}
+
+void checkPlan(const LaunchPlan& plan) {
+  auto buffers = buffersOf(plan);
+  std::sort(buffers.begin(), buffers.end());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].first.empty())
+      fail(ErrorKind::input, "launch plan: a buffer has no name; every buffer needs its own");
+    if (i > 0 && buffers[i - 1].first == buffers[i].first)
+      fail(ErrorKind::input, "launch plan: two buffers are named '{}'; every buffer needs its own",
+           buffers[i].first);
+  }
+  for (const WorkspaceInfo& workspace : plan.workspaces)
+    if (static_cast<std::size_t>(workspace.blocksOf) >= plan.kernels.size())
+      fail(ErrorKind::input,
+           "launch plan: workspace '{}' follows the grid of kernel {}; the plan has {} kernels, "
+           "from 0",
+           workspace.name, workspace.blocksOf, plan.kernels.size());
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+    for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a)
+      checkArgument(plan, plan.kernels[k].arguments[a],
+                    fmt::format("plan.kernels[{}].arguments[{}]", k, a));
+}
+
+} // namespace
+
+std::string toJson(const LaunchPlan& plan) {
+  Json json = {{"function", plan.function},
+               {"inputs", writeAll(plan.inputs)},
+               {"outputs", writeAll(plan.outputs)},
+               {"workspaces", writeAll(plan.workspaces)},
+               {"kernels", writeAll(plan.kernels)}};
+  // Names that are not UTF-8 must not stop the compiler; they come back with a marker.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+LaunchPlan parseLaunchPlan(std::string_view text) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::input, "launch plan: not valid JSON: {}", error.what());
+  }
+  Reader reader(json, "plan", {"function", "inputs", "outputs", "workspaces", "kernels"});
+  LaunchPlan plan;
+  plan.function = reader.text("function");
+  plan.inputs = readAll<TensorInfo>(reader, "inputs", readTensor);
+  plan.outputs = readAll<TensorInfo>(reader, "outputs", readTensor);
+  plan.workspaces = readAll<WorkspaceInfo>(reader, "workspaces", readWorkspace);
+  plan.kernels = readAll<KernelLaunch>(reader, "kernels", readKernel);
+  checkPlan(plan);
+  return plan;
+}
+
+LaunchPlan launchPlanOfCuda(std::string_view cuda) {
+  constexpr std::string_view marker = "// kiln.launch";
+  std::string_view found;
+  int count = 0;
+  while (!cuda.empty()) {
+    std::size_t end = cuda.find('\n');
+    std::string_view line = cuda.substr(0, end);
+    cuda.remove_prefix(end == std::string_view::npos ? cuda.size() : end + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.substr(0, marker.size()) != marker)
+      continue;
+    found = line.substr(marker.size());
+    ++count;
+  }
+  if (count != 1)
+    fail(ErrorKind::input,
+         "the CUDA text has {} lines '// kiln.launch {{...}}'; it needs exactly one, as written by "
+         "kernel-compile --save-temps=DIR",
+         count);
+  return parseLaunchPlan(found);
+}
+
+} // namespace kiln

@@ -1,0 +1,243 @@
+// NVRTC through functions declared here by hand, so that building Kiln needs no CUDA toolkit. The
+// signatures have been stable since CUDA 11.
+#include "codegen/backend/Nvrtc.h"
+
+#include "codegen/backend/Fail.h"
+#include "codegen/backend/Libraries.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace kiln {
+
+namespace {
+
+using NvrtcProgram = struct OpaqueNvrtcProgram*;
+
+enum NvrtcStatus : int { success = 0, outOfMemory = 1, builtinFailure = 7 };
+
+struct Nvrtc {
+  NvrtcInfo info;
+  const char* (*getErrorString)(int) = nullptr;
+  int (*version)(int*, int*) = nullptr;
+  int (*getNumSupportedArchs)(int*) = nullptr;
+  int (*getSupportedArchs)(int*) = nullptr;
+  int (*createProgram)(NvrtcProgram*, const char* source, const char* name, int headers,
+                       const char* const* texts, const char* const* names) = nullptr;
+  int (*destroyProgram)(NvrtcProgram*) = nullptr;
+  int (*compileProgram)(NvrtcProgram, int count, const char* const* options) = nullptr;
+  int (*getProgramLogSize)(NvrtcProgram, std::size_t*) = nullptr;
+  int (*getProgramLog)(NvrtcProgram, char*) = nullptr;
+  int (*getCubinSize)(NvrtcProgram, std::size_t*) = nullptr;
+  int (*getCubin)(NvrtcProgram, char*) = nullptr;
+  int (*getPtxSize)(NvrtcProgram, std::size_t*) = nullptr;
+  int (*getPtx)(NvrtcProgram, char*) = nullptr;
+
+  void check(int status, const char* call) const {
+    if (status != success)
+      fail(status == outOfMemory ? ErrorKind::unavailable : ErrorKind::input,
+           "{} failed: {} (NVRTC {}.{}, {})", call, getErrorString(status), info.major, info.minor,
+           info.path);
+  }
+};
+
+template <typename Function>
+void bindCall(const SharedLibrary& library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(library.find(symbol));
+  if (!function)
+    fail(ErrorKind::unavailable, "'{}' has no {}; NVRTC of CUDA 12 or 13 is needed", library.path,
+         symbol);
+}
+
+Nvrtc load(const std::filesystem::path& path) {
+  SharedLibrary library = openNvrtc(path);
+  Nvrtc nvrtc;
+  nvrtc.info.path = library.path;
+  bindCall(library, "nvrtcGetErrorString", nvrtc.getErrorString);
+  bindCall(library, "nvrtcVersion", nvrtc.version);
+  bindCall(library, "nvrtcGetNumSupportedArchs", nvrtc.getNumSupportedArchs);
+  bindCall(library, "nvrtcGetSupportedArchs", nvrtc.getSupportedArchs);
+  bindCall(library, "nvrtcCreateProgram", nvrtc.createProgram);
+  bindCall(library, "nvrtcDestroyProgram", nvrtc.destroyProgram);
+  bindCall(library, "nvrtcCompileProgram", nvrtc.compileProgram);
+  bindCall(library, "nvrtcGetProgramLogSize", nvrtc.getProgramLogSize);
+  bindCall(library, "nvrtcGetProgramLog", nvrtc.getProgramLog);
+  bindCall(library, "nvrtcGetCUBINSize", nvrtc.getCubinSize);
+  bindCall(library, "nvrtcGetCUBIN", nvrtc.getCubin);
+  bindCall(library, "nvrtcGetPTXSize", nvrtc.getPtxSize);
+  bindCall(library, "nvrtcGetPTX", nvrtc.getPtx);
+  nvrtc.check(nvrtc.version(&nvrtc.info.major, &nvrtc.info.minor), "nvrtcVersion");
+  int count = 0;
+  nvrtc.check(nvrtc.getNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
+  nvrtc.info.architectures.resize(static_cast<std::size_t>(count));
+  nvrtc.check(nvrtc.getSupportedArchs(nvrtc.info.architectures.data()), "nvrtcGetSupportedArchs");
+  return nvrtc;
+}
+
+/// One table per path asked for, kept for the life of the process. A failed search is repeated
+/// at the next call, when the user may have installed the library.
+const Nvrtc& nvrtcAt(const std::filesystem::path& path) {
+  static std::mutex mutex;
+  static std::map<std::string, Nvrtc>* tables = new std::map<std::string, Nvrtc>;
+  std::lock_guard lock(mutex);
+  auto found = tables->find(path.string());
+  if (found == tables->end())
+    found = tables->emplace(path.string(), load(path)).first;
+  return found->second;
+}
+
+/// With a driver NVRTC may answer from its cache, and then there is no assembler log.
+bool driverPresent() {
+  static const bool present = [] {
+    try {
+      return openDriver().handle != nullptr;
+    } catch (const Error&) {
+      return false;
+    }
+  }();
+  return present;
+}
+
+class Compilation {
+ public:
+  Compilation(const Nvrtc& nvrtc, const CudaJob& job) : nvrtc(nvrtc) {
+    std::vector<const char*> names, texts;
+    for (const CudaHeader& header : job.headers) {
+      names.push_back(header.name.c_str());
+      texts.push_back(header.text.c_str());
+    }
+    nvrtc.check(nvrtc.createProgram(&handle, job.source.c_str(), job.name.c_str(),
+                                    static_cast<int>(names.size()), texts.data(), names.data()),
+                "nvrtcCreateProgram");
+  }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+  ~Compilation() { nvrtc.destroyProgram(&handle); }
+
+  int compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options)
+      pointers.push_back(option.c_str());
+    return nvrtc.compileProgram(handle, static_cast<int>(pointers.size()), pointers.data());
+  }
+
+  std::string log() { return text(nvrtc.getProgramLogSize, nvrtc.getProgramLog, "the log"); }
+  std::string ptx() { return text(nvrtc.getPtxSize, nvrtc.getPtx, "PTX"); }
+  std::vector<std::byte> cubin() {
+    std::size_t size = 0;
+    nvrtc.check(nvrtc.getCubinSize(handle, &size), "nvrtcGetCUBINSize");
+    std::vector<std::byte> bytes(size);
+    if (size > 0)
+      nvrtc.check(nvrtc.getCubin(handle, reinterpret_cast<char*>(bytes.data())), "nvrtcGetCUBIN");
+    return bytes;
+  }
+
+ private:
+  std::string text(int (*size)(NvrtcProgram, std::size_t*), int (*get)(NvrtcProgram, char*),
+                   const char* what) {
+    std::size_t bytes = 0;
+    nvrtc.check(size(handle, &bytes), what);
+    std::string result(bytes, '\0');
+    if (bytes > 0)
+      nvrtc.check(get(handle, result.data()), what);
+    while (!result.empty() && result.back() == '\0')
+      result.pop_back();
+    return result;
+  }
+
+  const Nvrtc& nvrtc;
+  NvrtcProgram handle = nullptr;
+};
+
+/// Each option at most once: NVRTC takes the first of two silently or warns, as it pleases.
+std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
+  std::vector<std::string> options;
+  auto add = [&](const std::string& option, std::initializer_list<std::string_view> spellings) {
+    for (const std::string& given : job.options)
+      for (std::string_view spelling : spellings)
+        if (given.substr(0, spelling.size()) == spelling)
+          return;
+    options.push_back(option);
+  };
+  add("-arch=" + job.arch, {"-arch", "--gpu-architecture"});
+  add("-std=c++20", {"-std", "--std"});
+  add("-default-device", {"-default-device", "--device-as-default-execution-space"});
+  add("--ptxas-options=-v", {"--ptxas-options=-v", "-Xptxas=-v"});
+  if (job.lineInfo)
+    add("-lineinfo", {"-lineinfo", "--generate-line-info"});
+  if (nvrtc.info.major >= 13 && driverPresent())
+    add("--no-cache", {"--no-cache", "-no-cache"});
+  options.insert(options.end(), job.options.begin(), job.options.end());
+  return options;
+}
+
+} // namespace
+
+CudaResult compileCuda(const CudaJob& job) {
+  const Nvrtc& nvrtc = nvrtcAt(job.nvrtc);
+  auto start = std::chrono::steady_clock::now();
+  Compilation program(nvrtc, job);
+  std::vector<std::string> options = optionsOf(job, nvrtc);
+  int status = program.compile(options);
+  CudaResult result;
+  result.log = program.log();
+  if (status == builtinFailure)
+    fail(ErrorKind::unavailable,
+         "NVRTC cannot load its libnvrtc-builtins.so, which must lie beside '{}'; reinstall it or "
+         "name a complete one with --nvrtc=PATH\n{}",
+         nvrtc.info.path, result.log);
+  if (status != success)
+    fail(ErrorKind::input,
+         "'{}' does not compile for {}: {} (NVRTC {}.{}, knows sm_{})\noptions: {}\n{}", job.name,
+         job.arch, nvrtc.getErrorString(status), nvrtc.info.major, nvrtc.info.minor,
+         fmt::join(nvrtc.info.architectures, ", sm_"), fmt::join(options, " "), result.log);
+  result.cubin = program.cubin();
+  if (result.cubin.empty())
+    fail(ErrorKind::input,
+         "'{}': NVRTC made no cubin for '{}'; name a real architecture such as sm_90a, not a "
+         "virtual one",
+         job.name, job.arch);
+  if (job.wantPtx)
+    result.ptx = program.ptx();
+  std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  result.milliseconds = time.count();
+  return result;
+}
+
+std::vector<CudaResult> compileAll(std::span<const CudaJob> jobs, int threads) {
+  std::vector<CudaResult> results(jobs.size());
+  std::vector<std::exception_ptr> errors(jobs.size());
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      try {
+        results[i] = compileCuda(jobs[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  std::size_t count = std::min(jobs.size(), static_cast<std::size_t>(std::max(threads, 1)));
+  {
+    std::vector<std::jthread> pool;
+    for (std::size_t i = 0; i < count; ++i)
+      pool.emplace_back(work);
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error)
+      std::rethrow_exception(error);
+  return results;
+}
+
+NvrtcInfo nvrtcInfo(const std::filesystem::path& nvrtc) {
+  return nvrtcAt(nvrtc).info;
+}
+
+} // namespace kiln

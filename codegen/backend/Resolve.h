@@ -1,0 +1,53 @@
+// A launch plan made ready for many launches: names looked up and numbers checked once, so that
+// filling in the run-time sizes of one launch touches no string. Immutable and thread-safe.
+#pragma once
+
+#include "codegen/backend/LaunchPlan.h"
+
+#include <array>
+
+namespace kiln {
+
+/// Run-time sizes that a plan may have. Few enough to keep them on the stack.
+inline constexpr int maxSymbols = 64;
+
+class Resolver {
+ public:
+  /// Throws Error(input) if the plan contradicts itself.
+  explicit Resolver(const LaunchPlan& plan);
+
+  const LaunchPlan& plan() const { return launchPlan; }
+
+  /// Bytes of scratch memory for inputs of these sizes; pointers are not looked at.
+  std::size_t workspaceBytes(std::span<const Buffer> inputs, int multiprocessors) const;
+
+  /// Fills `result`, whose memory is reused. Checks every buffer; throws Error(input).
+  void resolve(std::span<const Buffer> inputs, std::span<const Buffer> outputs, int multiprocessors,
+               void* workspace, ResolvedLaunch& result) const;
+
+  /// Checks and grids without pointers: arguments stay empty.
+  void resolveSizes(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
+                    int multiprocessors, ResolvedLaunch& result) const;
+
+ private:
+  struct Symbols;
+  struct Source { // where an argument's value comes from
+    enum class Space { none, input, output, workspace } space = Space::none;
+    std::size_t index = 0;
+  };
+
+  void bind(const TensorInfo& tensor, const char* role, const Buffer& buffer,
+            Symbols& symbols) const;
+  void bindAll(const std::vector<TensorInfo>& tensors, const char* role,
+               std::span<const Buffer> buffers, Symbols& symbols) const;
+  std::int64_t value(const SizeProduct& product, const Symbols& symbols) const;
+  std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,
+                      int multiprocessors) const;
+  void layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunch& result) const;
+  Source sourceOf(const KernelArgument& argument) const;
+
+  LaunchPlan launchPlan;
+  std::vector<std::vector<Source>> sources; // per kernel, per argument
+};
+
+} // namespace kiln

@@ -1,0 +1,59 @@
+// One graph a candidate, events around each replay, no synchronisation before the end: the GPU
+// never waits for the host between replays.
+#include "codegen/backend/Timer.h"
+
+#include "codegen/backend/Fail.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+double medianOf(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<Timing> timeGraph(std::span<const Enqueue> candidates, const TimerOptions& options) {
+  if (options.launches < 1 || options.replays < 1 || options.warmups < 0)
+    fail(ErrorKind::input,
+         "timing needs at least 1 launch and 1 replay and no negative number of warm-ups; given "
+         "{}, {} and {}",
+         options.launches, options.replays, options.warmups);
+  Stream stream;
+  std::vector<Graph> graphs;
+  for (const Enqueue& candidate : candidates) {
+    candidate(stream.get(), 0); // outside the graph first: loads code, shows errors at their call
+    stream.synchronize();
+    graphs.push_back(Graph::capture(stream, [&](CuStream captured) {
+      for (int i = 0; i < options.launches; ++i)
+        candidate(captured, i);
+    }));
+  }
+  for (int i = 0; i < options.warmups; ++i)
+    for (const Graph& graph : graphs)
+      graph.launch(stream);
+
+  std::size_t rounds = static_cast<std::size_t>(options.replays);
+  std::vector<Event> starts(rounds * graphs.size()), ends(rounds * graphs.size());
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    starts[i].record(stream);
+    graphs[i % graphs.size()].launch(stream);
+    ends[i].record(stream);
+  }
+  stream.synchronize();
+
+  std::vector<Timing> timings(candidates.size());
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    timings[i % graphs.size()].samples.push_back(ends[i].microsecondsSince(starts[i]) /
+                                                 options.launches);
+  for (Timing& timing : timings) {
+    timing.medianMicros = medianOf(timing.samples);
+    timing.minMicros = *std::min_element(timing.samples.begin(), timing.samples.end());
+  }
+  return timings;
+}
+
+} // namespace kiln
