@@ -107,8 +107,7 @@ void BlockRunner::run(std::int64_t block) {
   while (progress) {
     progress = false;
     for (int warp = 0; warp < static_cast<int>(warps.size()); ++warp)
-      while (runWarp(warp))
-        progress = true;
+      progress |= runWarp(warp);
   }
   bool finished = true;
   for (const Thread& thread : threads)
@@ -180,15 +179,16 @@ float BlockRunner::shuffleXor(float value, int mask) {
   // Two halves by turns: a lane may fill the next one while others still read this one.
   auto& values = warp.values[warp.turn];
   values[lane] = value;
-  if (++warp.shuffling < laneCount) {
-    suspend(State::shuffling);
-  } else {
+  bool last = ++warp.shuffling == laneCount;
+  if (last) {
     warp.shuffling = 0;
     warp.turn ^= 1;
     for (int thread = index * laneCount; thread < (index + 1) * laneCount; ++thread)
       threads[thread].state = State::ready;
     shared.synchronize(std::uint32_t(1) << index);
   }
+  // The last one waits for its turn too: threads run in order, and messages name the first.
+  suspend(last ? State::ready : State::shuffling);
   return values[lane ^ mask];
 }
 
@@ -206,10 +206,10 @@ void BlockRunner::barrier(int id, int count) {
                          meeting.expected));
   meeting.expected = count;
   threads[table.threadIndex].barrier = id;
-  if (++meeting.arrived < count)
-    suspend(State::waiting);
-  else
+  bool last = ++meeting.arrived == count;
+  if (last)
     release(id);
+  suspend(last ? State::ready : State::waiting);
 }
 
 /// The running thread was the last to arrive.
@@ -234,25 +234,30 @@ void BlockRunner::release(int id) {
   shared.synchronize(mask);
 }
 
-/// "threads 0-31 wait at block_barrier, threads 32-127 have exited".
+/// "threads 0-31 wait at block_barrier, threads 32-127 exited".
 std::string BlockRunner::whereThreadsAre() const {
-  auto place = [&](const Thread& thread) -> std::string {
-    if (thread.state == State::exited)
-      return "exited";
-    if (thread.state == State::shuffling)
-      return "wait in shuffle_xor";
-    if (thread.barrier == 0)
-      return "wait at block_barrier";
-    return fmt::format("wait at group_barrier({}, {})", thread.barrier,
-                       barriers[thread.barrier].expected);
+  auto same = [&](std::size_t a, std::size_t b) {
+    return threads[a].state == threads[b].state &&
+           (threads[a].state != State::waiting || threads[a].barrier == threads[b].barrier);
   };
   std::vector<std::string> parts;
   for (std::size_t first = 0, next; first < threads.size(); first = next) {
-    std::string here = place(threads[first]);
-    for (next = first + 1; next < threads.size() && place(threads[next]) == here;)
+    for (next = first + 1; next < threads.size() && same(first, next);)
       ++next;
-    parts.push_back(next == first + 1 ? fmt::format("thread {} {}", first, here)
-                                      : fmt::format("threads {}-{} {}", first, next - 1, here));
+    const Thread& thread = threads[first];
+    bool one = next == first + 1;
+    std::string who =
+        one ? fmt::format("thread {}", first) : fmt::format("threads {}-{}", first, next - 1);
+    const char* wait = one ? "waits" : "wait";
+    if (thread.state == State::exited)
+      parts.push_back(who + " exited");
+    else if (thread.state == State::shuffling)
+      parts.push_back(fmt::format("{} {} in shuffle_xor", who, wait));
+    else if (thread.barrier == 0)
+      parts.push_back(fmt::format("{} {} at block_barrier", who, wait));
+    else
+      parts.push_back(fmt::format("{} {} at group_barrier({}, {})", who, wait, thread.barrier,
+                                  barriers[thread.barrier].expected));
     if (parts.size() == maxParts) {
       parts.push_back("and so on");
       break;

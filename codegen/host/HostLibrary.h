@@ -13,10 +13,10 @@ namespace kiln {
 bool isSanitizedBuild();
 
 struct HostCompileOptions {
-  std::string compiler;           // command; empty: $KILN_HOST_CXX, else c++
-  std::vector<std::string> flags; // after the ones that are always given
+  std::string compiler = {};           // command; empty: $KILN_HOST_CXX, else c++
+  std::vector<std::string> flags = {}; // after the ones that are always given
   bool sanitize = isSanitizedBuild();
-  std::filesystem::path keep; // leave text, headers and log in this folder; empty: remove
+  std::filesystem::path keep = {}; // leave text, headers and log in this folder; empty: remove
 };
 
 class HostLibrary {

@@ -24,8 +24,8 @@ struct HostLaunch {
   std::int64_t blocks = 0;
   int threads = 0;
   std::int64_t sharedBytes = 0;
-  std::vector<std::uint64_t> arguments; // pointers and i64 values
-  std::vector<MemoryRegion> regions;    // all that the kernel may touch
+  std::vector<std::uint64_t> arguments = {}; // pointers and i64 values
+  std::vector<MemoryRegion> regions = {};    // all that the kernel may touch
 };
 
 /// Throws Error(input) for an impossible launch, Error(verification) for what the kernel did.
