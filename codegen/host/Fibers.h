@@ -36,13 +36,13 @@ class Fiber {
   std::function<void()> work;
   bool busy = false;
   bool ending = false;
-  Context inside, outside;
   void* insideFake = nullptr; // AddressSanitizer's notes about the two stacks
   void* outsideFake = nullptr;
   const void* insideBottom = nullptr;
   std::size_t insideBytes = 0;
   const void* outsideBottom = nullptr;
   std::size_t outsideBytes = 0;
+  Context inside, outside; // last: making `inside` fills in where its stack lies
 };
 
 /// Fibers on loan from a pool of the process: making one costs several system calls.
