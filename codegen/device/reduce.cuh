@@ -144,30 +144,39 @@ KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial
   }
 }
 
-/// The second kernel: 32 neighbouring columns a block, `threads` / 8 slices of the lines.
-/// Returns in threads 0 to 31 the total of column block_index() * 32 + thread_index().
+/// The second kernel: each block adds up 32 neighbouring columns of all `lines`, 8 threads times
+/// 4 columns, `threads` / 8 slices of the lines. `stride`, a multiple of 4, separates lines of
+/// `width` columns. Thread t < 32 gets the total of column block_index() * 32 + t.
+/// Needs threads * 16 bytes of scratch.
 template <int threads>
-constexpr int sum_partials_bytes = threads * 4 * 4;
-
-template <int threads>
-KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, char* scratch) {
+KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int stride,
+                               char* scratch) {
   constexpr int slices = threads / 8;
-  const int slice = thread_index() / 8, quad = thread_index() % 8;
-  const i64 column = block_index() * 32 + quad * 4;
+  static_assert((slices & (slices - 1)) == 0, "slices are combined in pairs");
+  const int slice = thread_index() / 8;
+  const int quad = thread_index() % 8 * 4;
+  const i64 column = block_index() * 32 + quad;
   float* slots = reinterpret_cast<float*>(scratch);  // (slices, 32)
   Vec<float, 4> total = {};
-  for (i64 line = slice; line < lines; line += slices)
-    if (column < width) {  // lines are padded to whole quads
-      const auto v = load_global<Vec<float, 4>>(partials + line * width + column);
+  for (i64 line = slice; line < lines; line += slices) {
+    const float* from = partials + line * stride + column;
+    if (column + 4 <= width) {
+      const auto v = load_global<Vec<float, 4>>(from);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         total[i] += v[i];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        total[i] += column + i < width ? load_global<float>(from + i) : 0.0f;
     }
-  store_shared(slots + slice * 32 + quad * 4, total);
+  }
+  store_shared(slots + slice * 32 + quad, total);
   block_barrier();
   for (int half = slices / 2; half > 0; half /= 2) {
     for (int i = thread_index(); i < half * 32; i += threads)
-      store_shared(slots + i, load_shared<float>(slots + i) + load_shared<float>(slots + i + half * 32));
+      store_shared(slots + i,
+                   load_shared<float>(slots + i) + load_shared<float>(slots + i + half * 32));
     block_barrier();
   }
   return thread_index() < 32 ? load_shared<float>(slots + thread_index()) : 0.0f;

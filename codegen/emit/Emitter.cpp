@@ -1,0 +1,157 @@
+// See Emitter.h.
+#include "codegen/emit/Emitter.h"
+
+#include "codegen/emit/ScalarText.h"
+#include "codegen/exit/Exit.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace kiln {
+
+static constexpr size_t kLineWidth = 100;
+
+static bool isWord(StringRef text) {
+  return !text.empty() && !llvm::isDigit(text.front()) &&
+         llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+std::string Emitter::fresh(StringRef hint) {
+  std::string base = isWord(hint) ? hint.str() : "value", name = base;
+  for (int n = 1; !taken_.insert(name).second; ++n)
+    name = base + "_" + std::to_string(n);
+  return name;
+}
+
+std::string Emitter::declare(Value value, StringRef hint) {
+  if (auto named = dyn_cast<NameLoc>(value.getLoc()); named && isWord(named.getName()))
+    hint = named.getName().getValue();
+  return names_[value] = fresh(hint);
+}
+
+std::string Emitter::name(Value value) {
+  auto found = names_.find(value);
+  assert(found != names_.end() && "a value is declared before it is used");
+  return found->second;
+}
+
+std::string Emitter::memoryType(Type type) {
+  return type.isInteger(1) ? "u8" : scalarType(type);
+}
+std::string Emitter::scalarType(Type type) {
+  if (type.isF32())
+    return "float";
+  if (type.isBF16())
+    return "bf16";
+  if (type.isF16())
+    return "f16";
+  if (type.isInteger(1))
+    return "bool";
+  return type.isInteger(32) ? "i32" : "i64";
+}
+
+//===- Expressions --------------------------------------------------------------------------===//
+
+bool Emitter::inlined(Operation& op) const {
+  return op.hasOneUse() || isa<arith::ConstantOp>(op);
+}
+
+std::string Emitter::expression(Value value, int precedence) {
+  if (auto found = names_.find(value); found != names_.end())
+    return found->second;
+  return text(value.getDefiningOp(), precedence);
+}
+
+/// Operands bind tighter than the operator; the right one strictly, since neither rounding sums
+/// nor differences may be regrouped.
+std::string Emitter::text(Operation* op, int precedence) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    std::string literal = literalText(constant.getValue());
+    return literal.front() == '-' && precedence > 15 ? "(" + literal + ")" : literal;
+  }
+  const ScalarText* found = findScalarText(op->getName().getStringRef());
+  assert(found && "kiln-lower lets only known scalar operations pass");
+  ScalarText scalar = found->text.empty() ? comparisonText(op) : *found;
+  bool call = scalar.text.contains('(');
+  std::string result;
+  for (size_t i = 0; i < scalar.text.size(); ++i) {
+    if (scalar.text[i] != '$') {
+      result += scalar.text[i];
+    } else if (char what = scalar.text[++i]; what == 't') {
+      result += scalarType(op->getResult(0).getType());
+    } else {
+      int operand = what - '0';
+      int bound = call && scalar.precedence == kPrimary ? 0 : scalar.precedence + (operand > 0);
+      result += expression(op->getOperand(operand), scalar.precedence == 15 ? 15 : bound);
+    }
+  }
+  return scalar.precedence < precedence ? "(" + result + ")" : result;
+}
+
+void Emitter::block(Block& block) {
+  for (Operation& op : block) {
+    if (auto exit = dyn_cast<cu::ExitOpInterface>(op)) {
+      exit.emit(*this);
+    } else if (!inlined(op) && !op.use_empty()) {
+      Value value = op.getResult(0);
+      std::string text = expression(value);
+      line("const " + scalarType(value.getType()) + " " + declare(value, "t") + " = " + text + ";");
+    }
+  }
+}
+
+//===- Lines --------------------------------------------------------------------------------===//
+
+void Emitter::line(const std::string& text) { out_.indent(2 * depth_) << text << "\n"; }
+
+void Emitter::wrapped(const std::string& text) {
+  size_t column = text.find('(') + 1, indent = 2 * depth_;
+  std::string rest = text;
+  bool opens = text.back() == '{';
+  while (indent + rest.size() > kLineWidth) {
+    size_t cut = rest.rfind(", ", kLineWidth - indent);
+    if (cut == std::string::npos)
+      break;
+    out_.indent(indent) << rest.substr(0, cut + 1) << "\n";
+    rest = rest.substr(cut + 2);
+    indent = 2 * depth_ + column;
+  }
+  out_.indent(indent) << rest << "\n";
+  depth_ += opens;
+}
+
+void Emitter::open(const std::string& head) {
+  line(head + " {");
+  ++depth_;
+}
+void Emitter::unrolled(const std::string& head) {
+  out_ << "#pragma unroll\n";
+  open(head);
+}
+void Emitter::close() {
+  --depth_;
+  line("}");
+}
+
+static std::string placeText(Location location) {
+  if (auto named = dyn_cast<NameLoc>(location))
+    return placeText(named.getChildLoc());
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    return fused.getLocations().empty() ? "" : placeText(fused.getLocations().front());
+  auto file = dyn_cast<FileLineColLoc>(location);
+  if (!file)
+    return "";
+  return file.getFilename().str() + ":" + std::to_string(file.getLine());
+}
+
+void Emitter::location(Operation* op) {
+  std::string place = placeText(op->getLoc());
+  if (place.empty() || place == lastLocation_)
+    return;
+  lastLocation_ = place;
+  line("// " + place);
+}
+
+}  // namespace kiln

@@ -1,0 +1,26 @@
+// The CUDA text of upstream's scalar operations, one line each.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Operation.h"
+
+namespace kiln {
+
+struct ScalarText {
+  llvm::StringLiteral name;
+  /// $0, $1, $2: operands; $t: the result's type; $p: the predicate's operator.
+  llvm::StringLiteral text;
+  int precedence;  // of the whole; operands bind tighter
+};
+
+inline constexpr int kPrimary = 16;  // names, calls, literals
+
+llvm::ArrayRef<ScalarText> scalarTexts();
+const ScalarText* findScalarText(llvm::StringRef name);
+/// The operator of a comparison, as text with $0 and $1, and its precedence.
+ScalarText comparisonText(mlir::Operation* op);
+/// A constant as a literal that reads back exactly.
+std::string literalText(mlir::Attribute value);
+
+}  // namespace kiln

@@ -1,0 +1,248 @@
+// How each operation of the exit dialect prints itself.
+#include "codegen/exit/Exit.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cu;
+
+static constexpr const char* kEachChunk = "for (int c = 0; c < Tile::chunks; ++c)";
+static constexpr const char* kEachRow = "for (int r = 0; r < Tile::rows; ++r)";
+static constexpr const char* kEachElement = "for (int i = 0; i < Tile::vector; ++i)";
+
+static const char* combiner(ir::ReduceKind kind) {
+  switch (kind) {
+  case ir::ReduceKind::max: return "Max";
+  case ir::ReduceKind::min: return "Min";
+  default: return "Sum";
+  }
+}
+static std::string sharedAt(int64_t offset) {
+  return "shared_memory() + " + std::to_string(offset);
+}
+
+void KernelOp::emit(Emitter& e) {
+  Block& block = getBody().front();
+  std::string head = getName().str() + "(";
+  for (auto [i, argument] : llvm::enumerate(block.getArguments())) {
+    auto name = e.declare(argument, cast<StringAttr>(getArguments()[i]).getValue());
+    bool written = llvm::any_of(argument.getUsers(), [&](Operation* user) {
+      return isa<PutOp, StoreRowsOp, StoreColumnsOp, StoreTotalOp, FinishColumnsOp>(user);
+    });
+    auto pointer = dyn_cast<PointerType>(argument.getType());
+    std::string type = pointer ? (written ? "" : "const ") + e.memoryType(pointer.getElement()) + "*"
+                               : std::string("i64");
+    head += (i ? ", " : "") + type + " " + name;
+  }
+  e.line("KILN_KERNEL(" + std::to_string(getThreads()) + ", " + std::to_string(getBlocks()) + ")");
+  e.wrapped(head + ") {");
+  if (auto schedule = getSchedule())
+    e.line("using Tile = RowTile<" + std::to_string(getColumns()) + " /*columns*/, " +
+           std::to_string(schedule->getLanes()) + " /*lanes*/, " +
+           std::to_string(schedule->getVector()) + " /*vector*/, " +
+           std::to_string(schedule->getRows()) + " /*rows*/, " +
+           std::to_string(schedule->getThreads()) + " /*threads*/>;");
+  e.block(block);
+  e.close();
+}
+
+void WaitOp::emit(Emitter& e) { e.line("wait_for_predecessor();"); }
+void ReleaseOp::emit(Emitter& e) { e.line("release_successor();"); }
+void BarrierOp::emit(Emitter& e) { e.line("block_barrier();"); }
+
+static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
+  std::string text = "{";
+  size_t next = 0;
+  for (auto [i, value] : llvm::enumerate(constants))
+    text += (i ? ", " : "") + (value == -1 ? e.name(runTime[next++]) : std::to_string(value));
+  return text + "}";
+}
+
+void RowMapOp::emit(Emitter& e) {
+  std::string column = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  e.line("const RowMap<" + std::to_string(getStrides().size()) + "> " +
+         e.declare(getMap(), "rows") + "{" + listText(e, getSizes(), getRunTimeSizes()) + ", " +
+         listText(e, getStrides(), getRunTimeStrides()) + column + "};");
+}
+
+void TilesOp::emit(Emitter& e) {
+  Block& block = getBody().front();
+  std::string tile = e.declare(block.getArgument(0), "at");
+  std::string start = "Tile " + tile + "(" + e.name(getRows()) + ", block_index());";
+  if (getOnce()) {
+    e.line("const " + start);
+    e.block(block);
+    return;
+  }
+  e.open("for (" + start + " " + tile + ".any(); " + tile + ".advance(block_count()))");
+  e.block(block);
+  e.close();
+}
+
+static std::string keeper(Emitter& e, Value fragment, ir::Keep keep, int64_t scratch) {
+  std::string element = e.memoryType(cast<FragmentType>(fragment.getType()).getElement());
+  std::string name = e.declare(fragment, "tile");
+  if (keep == ir::Keep::shared)
+    return "Shared<Tile, " + element + "> " + name + "(" + sharedAt(scratch) + ");";
+  return "Registers<Tile, " + element + "> " + name + ";";
+}
+
+void LoadOp::emit(Emitter& e) {
+  e.line(keeper(e, getFragment(), getKeep(), getScratch()));
+  e.line("load<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
+         e.name(getFragment()) + ", " + e.name(getFrom()) + ", " + e.name(getMap()) + ");");
+}
+void KeepOp::emit(Emitter& e) { e.line(keeper(e, getFragment(), getKeep(), getScratch())); }
+
+void LoadRowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
+         "[Tile::rows];");
+  e.line("load_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " +
+         e.name(getFrom()) + ", " + e.name(getMap()) + ");");
+}
+void LoadUniformOp::emit(Emitter& e) {
+  std::string memory = e.memoryType(getFrom().getType().getElement());
+  e.line("const " + e.scalarType(getValue().getType()) + " " + e.declare(getValue(), "value") +
+         " = load_vector<1, 1>(" + e.name(getFrom()) + ")[0];");
+}
+
+void RowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
+         "[Tile::rows];");
+}
+void RowAccumulatorOp::emit(Emitter& e) {
+  std::string name = e.declare(getValues(), ir::stringifyReduceKind(getKind()));
+  if (getKind() == ir::ReduceKind::sum || getKind() == ir::ReduceKind::mean) {
+    e.line("float " + name + "[Tile::rows] = {};");
+    return;
+  }
+  e.line("float " + name + "[Tile::rows];");
+  e.unrolled(kEachRow);
+  e.line(name + "[r] = " + combiner(getKind()) + "::identity();");
+  e.close();
+}
+void ColumnSumsOp::emit(Emitter& e) {
+  e.line("float " + e.declare(getSums(), "sums") + "[Tile::chunks][Tile::vector] = {};");
+}
+void TotalOp::emit(Emitter& e) { e.line("float " + e.declare(getSum(), "total") + " = 0.0f;"); }
+
+void EachOp::emit(Emitter& e) {
+  e.location(*this);
+  Block& block = getBody().front();
+  std::string tile = e.name(getTile());
+  auto parent = (*this)->getParentOfType<KernelOp>();
+  ir::ScheduleAttr schedule = *parent.getSchedule();
+  e.unrolled(kEachChunk);
+  if (parent.getColumns() % (schedule.getLanes() * schedule.getVector()) != 0)
+    e.line("if (!" + tile + ".has(c)) continue;");
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    if (!isa<PointerType>(input.getType()))
+      continue;
+    std::string vector = e.fresh(e.name(input) + "_c");
+    std::string stride = getColumnStrides()[i] == 1 ? "" : ", " + std::to_string(getColumnStrides()[i]);
+    e.line("const auto " + vector + " = load_columns<" + std::to_string(getAccess()[i]) + ">(" +
+           tile + ", c, " + e.name(input) + stride + ");");
+    e.alias(block.getArgument(i), vector + "[i]");
+  }
+  e.unrolled(kEachRow);
+  if (getGuardRows())
+    e.line("if (!" + tile + ".valid(r)) continue;");
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    if (isa<RowsType>(input.getType()))
+      e.alias(block.getArgument(i), e.name(input) + "[r]");
+    if (!isa<FragmentType>(input.getType()))
+      continue;
+    std::string vector = e.fresh(e.name(input) + "_c");
+    e.line("const auto " + vector + " = " + e.name(input) + ".get(r, c);");
+    e.alias(block.getArgument(i), vector + "[i]");
+  }
+  std::vector<std::string> after;  // what is stored once a vector is complete
+  for (Operation& op : block) {
+    Value value, to;
+    if (auto put = dyn_cast<PutOp>(op))
+      value = put.getValue(), to = put.getTo();
+    else if (auto set = dyn_cast<SetOp>(op))
+      value = set.getValue(), to = set.getFragment();
+    else
+      continue;
+    std::string vector = e.fresh(e.name(to) + "_c");
+    e.line("Vec<" + e.memoryType(value.getType()) + ", Tile::vector> " + vector + ";");
+    e.aliasTarget(&op, vector);
+    if (auto put = dyn_cast<PutOp>(op))
+      after.push_back("store<" + std::to_string(put.getAccess()) + ">(" + tile + ", r, c, " +
+                      e.name(to) + ", " + e.name(put.getMap()) + ", " + vector + ");");
+    else
+      after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
+  }
+  e.unrolled(kEachElement);
+  e.block(block);
+  e.close();
+  for (const std::string& line : after)
+    e.line(line);
+  e.close();
+  e.close();
+}
+
+void EachRowOp::emit(Emitter& e) {
+  e.location(*this);
+  Block& block = getBody().front();
+  e.unrolled(kEachRow);
+  for (auto [input, argument] : llvm::zip(getInputs(), block.getArguments()))
+    e.alias(argument, e.name(input) + "[r]");
+  e.block(block);
+  e.close();
+}
+
+void AccumulateOp::emit(Emitter& e) {
+  std::string value = e.expression(getValue());
+  if (isa<SumsType>(getInto().getType()))
+    return e.line(e.name(getInto()) + "[c][i] += " + value + ";");
+  if (isa<TotalType>(getInto().getType()))
+    return e.line(e.name(getInto()) + " += " + value + ";");
+  auto kind = getInto().getDefiningOp<RowAccumulatorOp>().getKind();
+  std::string place = e.name(getInto()) + "[r]";
+  if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
+    return e.line(place + " += " + value + ";");
+  e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+}
+void SetOp::emit(Emitter& e) { e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";"); }
+void PutOp::emit(Emitter& e) { e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";"); }
+void SetRowOp::emit(Emitter& e) {
+  e.line(e.name(getRows()) + "[r] = " + e.expression(getValue()) + ";");
+}
+
+void RowReduceOp::emit(Emitter& e) {
+  std::string values;
+  for (Value value : getValues())
+    values += ", " + e.name(value);
+  e.line("row_reduce<" + std::string(combiner(getKind())) + ">(" + e.name(getTile()) + ", " +
+         sharedAt(getScratch()) + values + ");");
+}
+void StoreRowsOp::emit(Emitter& e) {
+  e.line("store_rows(" + e.name(getTile()) + ", " + e.name(getTo()) + ", " + e.name(getMap()) +
+         ", " + e.name(getValues()) + ");");
+}
+
+static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,
+                         Value partials, int64_t width, int64_t first, Value sums) {
+  e.wrapped(function.str() + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(scratch) +
+            ", " + e.name(partials) + " + block_index() * " + std::to_string(width) + " + " +
+            std::to_string(first) + ", " + e.name(sums) + ");");
+}
+void StoreColumnsOp::emit(Emitter& e) {
+  storePartial(e, "store_partial_columns", getRows(), getScratch(), getPartials(), getWidth(),
+               getFirst(), getSums());
+}
+void StoreTotalOp::emit(Emitter& e) {
+  storePartial(e, "store_partial_scalar", getRows(), getScratch(), getPartials(), getWidth(),
+               getFirst(), getSum());
+}
+void SumPartialsOp::emit(Emitter& e) {
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" +
+         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + ", " +
+         e.name(getLines()) + ", " + std::to_string(getWidth()) + ", " +
+         std::to_string(getStride()) + ", " + sharedAt(getScratch()) + ");");
+}
+void FinishColumnsOp::emit(Emitter& e) {
+  e.line("store_total(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +
+         std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
+}

@@ -1,0 +1,12 @@
+// The exit dialect `cu`: operations that mirror codegen/device/*.cuh one to one.
+#pragma once
+
+#include "codegen/emit/Emitter.h"
+#include "dialect/Kiln.h"
+
+#include "codegen/exit/Dialect.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "codegen/exit/Types.h.inc"
+#include "codegen/exit/Interfaces.h.inc"
+#define GET_OP_CLASSES
+#include "codegen/exit/Ops.h.inc"

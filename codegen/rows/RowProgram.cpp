@@ -1,0 +1,266 @@
+// See RowProgram.h.
+#include "codegen/rows/RowProgram.h"
+
+#include "dialect/Scalar.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace kiln::ir;
+
+namespace kiln::rows {
+namespace {
+
+std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") +
+            (ShapedType::isDynamic(size) ? std::string("?") : std::to_string(size));
+  return text + "]";
+}
+
+class Analysis {
+ public:
+  Analysis(Block& block, Refusal& refusal) : block(block), refusal(refusal) {}
+
+  std::unique_ptr<RowProgram> run() {
+    program = std::make_unique<RowProgram>();
+    if (!findSpace())
+      return nullptr;
+    for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands()))
+      if (!addOutput(i, value))
+        return nullptr;
+    for (auto& node : program->nodes)
+      if (node->kind == Node::Kind::rowReduce)
+        program->levels = std::max(program->levels, node->level + 1);
+    return std::move(program);
+  }
+
+ private:
+  bool refuse(Operation* where, const std::string& reason) {
+    refusal = {reason, where};
+    return false;
+  }
+
+  /// The largest shape among results and what is reduced.
+  bool findSpace() {
+    SmallVector<std::pair<Value, Operation*>> candidates;
+    Operation* end = block.getTerminator();
+    for (Value value : end->getOperands())
+      candidates.push_back({value, value.getDefiningOp() ? value.getDefiningOp() : end});
+    for (ReduceOp reduce : block.getOps<ReduceOp>())
+      candidates.push_back({reduce.getInput(), reduce});
+    Operation* from = end;
+    for (auto [value, op] : candidates)
+      if (auto shape = tensorType(value).getShape(); shape.size() > program->space.size()) {
+        program->space = SmallVector<int64_t>(shape);
+        from = op;
+      }
+    if (program->space.empty())
+      return refuse(from, "a kernel of the row family needs a tensor with at least one dimension");
+    for (auto [value, op] : candidates)
+      if (auto shape = tensorType(value).getShape();
+          shape.size() == program->space.size() && shape != ArrayRef(program->space))
+        return refuse(op, "two iteration spaces in one kernel: " + shapeText(program->space) +
+                              " and " + shapeText(shape));
+    int64_t width = program->width();
+    if (ShapedType::isDynamic(width))
+      return refuse(from, "the last dimension of " + shapeText(program->space) +
+                              " is dynamic; kernels are specialised for the row width");
+    if (width > kMaxWidth)
+      return refuse(from, "rows of " + std::to_string(width) +
+                              " elements; the row family holds a row in one block, up to " +
+                              std::to_string(kMaxWidth));
+    return true;
+  }
+
+  SmallVector<int> identity(size_t rank) {
+    SmallVector<int> map;
+    for (size_t d = 0; d < rank; ++d)
+      map.push_back(d);
+    return map;
+  }
+
+  bool addOutput(unsigned index, Value value) {
+    Operation* at = value.getDefiningOp() ? value.getDefiningOp() : block.getTerminator();
+    Value source = value;  // a sum over columns may be rounded on its way out
+    while (auto* op = source.getDefiningOp())
+      if (isa<arith::TruncFOp, arith::ExtFOp>(op))
+        source = op->getOperand(0);
+      else
+        break;
+    auto reduce = source.getDefiningOp<ReduceOp>();
+    Output output{Output::Kind::full, nullptr, index, at->getLoc()};
+    if (reduce && (reduce.isOverLeading() || reduce.isOverAll()) &&
+        tensorType(reduce.getInput()).getShape() == ArrayRef(program->space)) {
+      if (reduce.getKind() != ReduceKind::sum)
+        return refuse(reduce, "only sums are taken down the columns or over everything");
+      output.kind = reduce.isOverAll() ? Output::Kind::totalSum : Output::Kind::columnSum;
+      output.node = node(reduce.getInput(), identity(program->space.size()), reduce);
+    } else if (tensorType(value).getShape() == ArrayRef(program->space)) {
+      output.node = node(value, identity(program->space.size()), at);
+    } else if (tensorType(value).getShape() == ArrayRef(program->space).drop_back()) {
+      output.kind = Output::Kind::row;
+      output.node = node(value, identity(program->rank()), at);
+    } else {
+      return refuse(at, "a result of shape " + shapeText(tensorType(value).getShape()) +
+                            " is neither rows nor row values of the space " +
+                            shapeText(program->space));
+    }
+    program->outputs.push_back(output);
+    return output.node != nullptr;
+  }
+
+  /// The node of `value` seen through `map`; null after a refusal. `user` is for the message.
+  Node* node(Value value, SmallVector<int> map, Operation* user) {
+    if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+      return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast);
+    auto key = std::make_pair(value.getAsOpaquePointer(), map);
+    if (auto found = known.find(key); found != known.end())
+      return found->second;
+    auto made = std::make_unique<Node>();
+    made->value = value;
+    made->map = map;
+    if (!fill(*made, user))
+      return nullptr;
+    return known[key] = program->nodes.emplace_back(std::move(made)).get();
+  }
+
+  bool fill(Node& n, Operation* user) {
+    Operation* op = n.op();
+    if (n.element().isF64())
+      return refuse(op ? op : user, "fp64 exists in references only; kernels compute in fp32");
+    if (!op) {
+      n.kind = Node::Kind::input;
+      for (int d : n.map) {
+        n.perColumn |= d == static_cast<int>(program->rank());
+        n.perRow |= d >= 0 && d < static_cast<int>(program->rank());
+      }
+      return true;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      n.kind = Node::Kind::constant;
+      auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+      return (elements && elements.isSplat()) ||
+             refuse(op, "a constant with different elements; pass it as an argument");
+    }
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      return fillReduce(n, reduce, user);
+    n.kind = Node::Kind::scalar;
+    if (!findScalarOp(op->getName().getStringRef()))
+      return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
+    for (Value operand : op->getOperands()) {
+      Node* from = node(operand, n.map, op);
+      if (!from)
+        return false;
+      n.operands.push_back(from);
+      n.perColumn |= from->perColumn;
+      n.perRow |= from->perRow;
+      n.level = std::max(n.level, from->level);
+    }
+    return true;
+  }
+
+  /// A broadcast is only another map of its input.
+  SmallVector<int> throughBroadcast(BroadcastOp op, ArrayRef<int> map) {
+    SmallVector<int> inner;
+    auto from = tensorType(op.getInput());
+    for (auto [i, d] : llvm::enumerate(op.getDims())) {
+      bool repeated = from.getDimSize(i) == 1 && tensorType(op.getOutput()).getDimSize(d) != 1;
+      inner.push_back(repeated ? -1 : map[d]);
+    }
+    return inner;
+  }
+
+  bool fillReduce(Node& n, ReduceOp op, Operation* user) {
+    n.kind = Node::Kind::rowReduce;
+    if (!op.isOverLast())
+      return refuse(user, "the sum over leading dimensions at this kernel's input is complete "
+                          "only after the kernel that computes it");
+    if (tensorType(op.getInput()).getShape().back() != program->width())
+      return refuse(op, "a reduction over " +
+                            std::to_string(tensorType(op.getInput()).getShape().back()) +
+                            " elements in the space " + shapeText(program->space));
+    SmallVector<int> map = n.map;
+    map.push_back(program->rank());
+    Node* from = node(op.getInput(), map, op);
+    if (!from)
+      return false;
+    n.operands.push_back(from);
+    n.perRow = true;
+    n.level = from->level + 1;
+    return true;
+  }
+
+  Block& block;
+  Refusal& refusal;
+  std::unique_ptr<RowProgram> program;
+  std::map<std::pair<const void*, SmallVector<int>>, Node*> known;
+};
+
+}  // namespace
+
+std::unique_ptr<RowProgram> analyze(Block& block, Refusal& refusal) {
+  return Analysis(block, refusal).run();
+}
+
+/// The names an operation suggests for its results stay with the values that replace them.
+static void keepNames(Operation& op, ArrayRef<Value> values) {
+  auto named = dyn_cast<OpAsmOpInterface>(op);
+  if (!named)
+    return;
+  named.getAsmResultNames([&](Value result, StringRef name) {
+    Operation* to = values[cast<OpResult>(result).getResultNumber()].getDefiningOp();
+    if (to)
+      to->setLoc(NameLoc::get(StringAttr::get(op.getContext(), name), op.getLoc()));
+  });
+}
+
+/// Scalar math and reductions on bf16 and fp16 are done in fp32 and rounded once at the end.
+static void widen(Operation& op) {
+  auto narrow = [](Value value) {
+    Type type = tensorType(value).getElementType();
+    return type.isBF16() || type.isF16();
+  };
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::ConstantOp>(op))
+    return;
+  bool scalar = findScalarOp(op.getName().getStringRef());
+  if (!scalar && !isa<ReduceOp>(op))
+    return;
+  OpBuilder builder(&op);
+  MathBuilder math(builder, op.getLoc());
+  for (OpOperand& operand : op.getOpOperands())
+    if (narrow(operand.get()))
+      operand.set(math.f32(operand.get()));
+  Value result = op.getResult(0);
+  if (!narrow(result))
+    return;
+  auto type = tensorType(result);
+  result.setType(type.clone(builder.getF32Type()));
+  builder.setInsertionPointAfter(&op);
+  auto rounded = builder.create<arith::TruncFOp>(op.getLoc(), type, result);
+  result.replaceAllUsesExcept(rounded, rounded);
+}
+
+void decomposeNamedOps(Block& block) {
+  for (Operation& op : llvm::make_early_inc_range(block)) {
+    auto named = dyn_cast<KilnOpInterface>(op);
+    if (!named || isa<KernelOp>(op))
+      continue;
+    OpBuilder builder(&op);
+    MathBuilder math(builder, op.getLoc());
+    SmallVector<Value> values = named.decompose(math);
+    if (values.empty())
+      continue;
+    keepNames(op, values);
+    op.replaceAllUsesWith(values);
+    op.erase();
+  }
+  for (Operation& op : llvm::make_early_inc_range(block))
+    widen(op);
+}
+
+}  // namespace kiln::rows

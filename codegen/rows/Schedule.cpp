@@ -1,0 +1,148 @@
+// See Schedule.h.
+#include "codegen/rows/Schedule.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kiln::rows {
+
+std::string toText(const Schedule& s) {
+  return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, "
+                     "blocks = {}, grid = {}, keep = {}, launch = {}>",
+                     s.lanes, s.vector, s.rows, s.threads, s.blocks,
+                     s.grid == Grid::oneShot ? "one_shot" : "resident",
+                     s.keep == Keep::registers ? "registers" : "shared",
+                     s.launch == Launch::plain ? "plain" : "programmatic");
+}
+
+double Facts::bytes(double rowCount) const {
+  double perRow = 4.0 * (rowInputs + rowOutputs);
+  for (const Stream& stream : inputs)
+    perRow += static_cast<double>(stream.bytes * width);
+  for (const Stream& stream : outputs)
+    perRow += static_cast<double>(stream.bytes * width);
+  return perRow * rowCount;
+}
+
+std::int64_t fragmentBytes(const Schedule& s, std::int64_t width, int elementBytes) {
+  return s.keep == Keep::shared
+             ? s.rows * s.chunks(width) * s.vector * s.threads * elementBytes
+             : 0;
+}
+std::int64_t exchangeBytes(const Schedule& s, int values) {
+  return s.lanes > 32 ? values * s.rows * (s.threads / 32) * 4 : 0;
+}
+std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
+  std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
+  return teams > 1 ? teams * width * 4 : 0;
+}
+
+std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
+  std::int64_t tile = 0;
+  for (const Facts::Stream& stream : facts.inputs)
+    tile += fragmentBytes(s, facts.width, stream.bytes);
+  tile += facts.kept * fragmentBytes(s, facts.width, 4);
+  tile += exchangeBytes(s, facts.reductions);
+  std::int64_t after = 0;  // sums reuse the memory of the tiles
+  if (facts.columnSums)
+    after = columnSumBytes(s, facts.width);
+  if (facts.totalSums)
+    after = std::max<std::int64_t>(after, 128);
+  return std::max(tile, after);
+}
+
+std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
+  std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
+  std::int64_t registers = 24 + 2 * (facts.reductions + facts.rowInputs) * s.rows;
+  if (s.keep == Keep::registers) {
+    for (const Facts::Stream& stream : facts.inputs)
+      registers += elements * stream.bytes / 4;
+    registers += elements * facts.kept;
+  }
+  registers += facts.columnSums * s.chunks(facts.width) * s.vector;
+  registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
+  return registers;
+}
+
+namespace {
+
+/// Rules that look at one schedule; each adds what is broken.
+struct Checker {
+  const Schedule& s;
+  const Facts& facts;
+  const Target& target;
+  std::vector<Violation> broken;
+
+  template <class... Arguments>
+  void require(bool holds, const char* rule, fmt::format_string<Arguments...> text,
+               Arguments&&... arguments) {
+    if (!holds)
+      broken.push_back({rule, fmt::format(text, std::forward<Arguments>(arguments)...)});
+  }
+
+  void shape() {
+    require(facts.width % s.vector == 0, "vector", "vector = {} does not divide the row width {}",
+            s.vector, facts.width);
+    std::int64_t useful = std::max<std::int64_t>(32, (facts.width / s.vector + 31) / 32 * 32);
+    require(s.lanes <= useful, "lanes",
+            "lanes = {} for rows of {} vectors leaves whole warps idle; at most {} are of use",
+            s.lanes, facts.width / s.vector, useful);
+    require(s.chunks(facts.width) <= 64, "lanes",
+            "each thread would hold {} vectors of a row, 64 are allowed; take more lanes",
+            s.chunks(facts.width));
+  }
+
+  void threads() {
+    require(s.threads <= target.threadsPerBlock, "threads",
+            "{} threads a block asked, {} allows {}", s.threads, target.arch,
+            target.threadsPerBlock);
+    require(s.threads * s.blocks <= target.threadsPerSM, "threads",
+            "{} blocks of {} threads are {} a multiprocessor, {} allows {}", s.blocks, s.threads,
+            s.threads * s.blocks, target.arch, target.threadsPerSM);
+    require(s.blocks <= target.blocksPerSM, "blocks",
+            "{} blocks a multiprocessor asked, {} allows {}", s.blocks, target.arch,
+            target.blocksPerSM);
+  }
+
+  void shared() {
+    std::int64_t bytes = sharedBytes(s, facts);
+    require(bytes <= target.sharedPerBlock, "shared memory",
+            "{} bytes of shared memory asked, {} allows {} a block", bytes, target.arch,
+            target.sharedPerBlock);
+    std::int64_t all = s.blocks * (bytes + target.sharedReserved);
+    require(all <= target.sharedPerSM, "shared memory",
+            "{} blocks need {} bytes of shared memory, {} has {} a multiprocessor", s.blocks, all,
+            target.arch, target.sharedPerSM);
+  }
+
+  void registers() {
+    std::int64_t available = target.registersPerSM / (s.threads * s.blocks) / 8 * 8;
+    available = std::min<std::int64_t>(available, target.registersPerThread);
+    std::int64_t needed = estimatedRegisters(s, facts);
+    require(needed <= available, "registers",
+            "about {} registers a thread needed, {} blocks of {} threads leave {} on {}", needed,
+            s.blocks, s.threads, available, target.arch);
+  }
+
+  void combinations() {
+    require(!facts.hasSums() || s.grid == Grid::resident, "grid",
+            "column sums need grid = resident: each block writes one line of partial sums");
+    require(s.launch == Launch::plain || target.maxCluster > 1, "launch",
+            "launch = programmatic needs sm_90 or newer, the target is {}", target.arch);
+  }
+};
+
+}  // namespace
+
+std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target) {
+  Checker checker{schedule, facts, target, {}};
+  checker.shape();
+  checker.threads();
+  checker.shared();
+  checker.registers();
+  checker.combinations();
+  return std::move(checker.broken);
+}
+
+}  // namespace kiln::rows

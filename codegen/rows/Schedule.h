@@ -1,0 +1,72 @@
+// The schedule of a row kernel as plain numbers: what it must satisfy and what it needs.
+// Every constraint is stated once, here, with the message it gives; the tuner enumerates from
+// the same list. No MLIR.
+#pragma once
+
+#include "codegen/backend/Target.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::rows {
+
+enum class Grid { oneShot, resident };
+enum class Keep { registers, shared };
+enum class Launch { plain, programmatic };
+
+/// See #kiln.schedule for the meaning of each knob.
+struct Schedule {
+  std::int64_t lanes = 32, vector = 1, rows = 1, threads = 128, blocks = 1;
+  Grid grid = Grid::oneShot;
+  Keep keep = Keep::registers;
+  Launch launch = Launch::programmatic;
+  bool operator==(const Schedule&) const = default;
+
+  std::int64_t chunks(std::int64_t width) const {
+    return (width + lanes * vector - 1) / (lanes * vector);
+  }
+  std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
+};
+std::string toText(const Schedule& schedule);  // "#kiln.schedule<lanes = 16, ...>"
+
+/// What the choice of a schedule depends on.
+struct Facts {
+  struct Stream {
+    int bytes = 4;                // of an element as stored
+    std::int64_t widest = 1;      // elements that alignment lets one access move, up to 16
+  };
+  std::int64_t width = 1;
+  std::int64_t rows = -1;         // -1: known at run time only
+  std::vector<Stream> inputs;     // tensors read once an element
+  std::vector<Stream> outputs;
+  std::vector<Stream> columns;    // rows that are the same for all rows
+  int rowInputs = 0, rowOutputs = 0;  // values of 4 bytes, one a row
+  int kept = 0;                   // computed values of 4 bytes kept from one pass to the next
+  int columnSums = 0, totalSums = 0;
+  int reductions = 0;             // values exchanged between lanes, all passes
+  int widestExchange = 0;         // values in one exchange
+  int passes = 1;
+
+  bool hasSums() const { return columnSums + totalSums > 0; }
+  /// Bytes moved for `rowCount` rows, each tensor once.
+  double bytes(double rowCount) const;
+};
+
+/// One broken rule: the knob, what was asked, what is allowed.
+struct Violation {
+  std::string rule;     // "shared memory", "registers", ...: groups the histogram of `plan`
+  std::string message;  // with the numbers
+};
+std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
+
+/// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
+std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
+std::int64_t exchangeBytes(const Schedule& schedule, int values);
+std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
+std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
+
+/// Registers a thread will need, roughly; the assembler's count decides.
+std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
+
+}  // namespace kiln::rows

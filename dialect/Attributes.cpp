@@ -1,0 +1,58 @@
+// Layouts, schedules and targets: what can be checked without a kernel.
+#include "dialect/Kiln.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+// Strides and alignments are parsed as plain lists; -1 stands for a run-time stride.
+#define GET_ATTRDEF_CLASSES
+#include "dialect/Attributes.cpp.inc"
+#include "dialect/Enums.cpp.inc"
+
+namespace kiln::ir {
+
+void KilnDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/Attributes.cpp.inc"
+      >();
+}
+
+LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> strides, int64_t align) {
+  for (int64_t stride : strides)
+    if (stride < -1)
+      return emitError() << "stride " << stride
+                         << " is negative; a stride is a number of elements, 0 for a broadcast "
+                            "dimension, -1 for one given at run time";
+  if (align < 1 || !llvm::isPowerOf2_64(align))
+    return emitError() << "alignment " << align << " is not a power of two of bytes";
+  return success();
+}
+
+LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
+                                   int64_t blocks, Grid, Keep, LaunchMode) {
+  if (lanes < 1 || lanes > 1024 || (lanes < 32 ? !llvm::isPowerOf2_64(lanes) : lanes % 32 != 0))
+    return emitError() << "lanes = " << lanes
+                       << ": a row is shared by 1, 2, 4, 8, 16 threads or a multiple of 32 up to "
+                          "1024";
+  if (vector < 1 || vector > 16 || !llvm::isPowerOf2_64(vector))
+    return emitError() << "vector = " << vector << ": a power of two up to 16 is allowed";
+  if (rows < 1 || rows > 16)
+    return emitError() << "rows = " << rows << ": 1 to 16 rows a thread are allowed";
+  if (threads < 32 || threads > 1024 || threads % 32 != 0)
+    return emitError() << "threads = " << threads
+                       << ": a multiple of 32 from 32 to 1024 is allowed";
+  if (threads % lanes != 0)
+    return emitError() << "lanes = " << lanes << " does not divide threads = " << threads;
+  if (blocks < 1 || blocks > 32)
+    return emitError() << "blocks = " << blocks << ": 1 to 32 blocks a multiprocessor are allowed";
+  return success();
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,79 @@
+// Layouts, schedules and targets as attributes: readable, verified, editable in the text.
+#ifndef KILN_DIALECT_ATTRIBUTES_TD
+#define KILN_DIALECT_ATTRIBUTES_TD
+
+include "Kiln.td"
+
+class Kiln_Attr<string cppName, string attrMnemonic> : AttrDef<Kiln_Dialect, cppName> {
+  let mnemonic = attrMnemonic;
+}
+
+class Kiln_Enum<string cppName, string text, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<cppName, text, cases> {
+  let cppNamespace = "::kiln::ir";
+  let genSpecializedAttr = 0;
+}
+
+def Kiln_ReduceKind : Kiln_Enum<"ReduceKind", "how values are combined", [
+  I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>,
+  I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]>;
+def Kiln_ReduceKindAttr : EnumAttr<Kiln_Dialect, Kiln_ReduceKind, "kind">;
+
+def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
+  I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
+def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
+  I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]>;
+def Kiln_KeepAttr : EnumAttr<Kiln_Dialect, Kiln_Keep, "keep">;
+def Kiln_LaunchMode : Kiln_Enum<"LaunchMode", "how a kernel follows its predecessor", [
+  I32EnumAttrCase<"plain", 0>, I32EnumAttrCase<"programmatic", 1>]>;
+
+def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
+  let summary = "How a tensor lies in memory";
+  let description = [{
+    Strides in elements, one a dimension, -1 = given at run time, 0 = broadcast; and the
+    alignment in bytes that every pointer is promised to have.
+    Example: `#kiln.layout<strides = [256, 1], align = 16>`.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"int64_t">:$strides,
+                        DefaultValuedParameter<"int64_t", "16">:$align);
+  let assemblyFormat = "`<` (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`";
+  let genVerifyDecl = 1;
+}
+
+def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
+  let summary = "How a kernel of the row family runs";
+  let description = [{
+    `lanes`: threads that share a row: a power of two up to 32, or a multiple of 32.
+    `vector`: neighbouring columns a thread handles together: a power of two that divides the
+    row width. `rows`: rows a thread works on at once. `threads`: threads in a block.
+    `blocks`: blocks that must fit on a multiprocessor; limits the registers.
+    `grid`: one block for each tile of rows, or as many blocks as are resident.
+    `keep`: where rows are kept between the passes over them.
+    `launch`: plain, or programmatic (the launch overlaps the end of the predecessor).
+
+    Example: `#kiln.schedule<lanes = 16, vector = 8, rows = 4, threads = 128, blocks = 8,
+    grid = one_shot, keep = registers, launch = programmatic>`.
+  }];
+  let parameters = (ins "int64_t":$lanes, "int64_t":$vector, "int64_t":$rows,
+                        "int64_t":$threads, "int64_t":$blocks,
+                        EnumParameter<Kiln_Grid>:$grid, EnumParameter<Kiln_Keep>:$keep,
+                        EnumParameter<Kiln_LaunchMode>:$launch);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Kiln_TargetAttr : Kiln_Attr<"Target", "target"> {
+  let summary = "The limits of a GPU architecture";
+  let description = [{
+    Written on the module as `kiln.target`; what a schedule is verified against.
+    Bytes of shared memory a block may ask for and a multiprocessor has, 32-bit registers of a
+    multiprocessor, threads and blocks of a multiprocessor, blocks of a cluster.
+  }];
+  let parameters = (ins StringRefParameter<"architecture">:$arch,
+                        "int64_t":$shared_per_block, "int64_t":$shared_per_sm,
+                        "int64_t":$registers_per_sm, "int64_t":$threads_per_sm,
+                        "int64_t":$blocks_per_sm, "int64_t":$max_cluster);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif

@@ -1,0 +1,96 @@
+// Registration of the dialect and the checks that verifiers share.
+#include "dialect/Kiln.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "dialect/Dialect.cpp.inc"
+#include "dialect/Interfaces.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialect/Ops.cpp.inc"
+
+using namespace mlir;
+
+namespace kiln::ir {
+
+void KilnDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/Ops.cpp.inc"
+      >();
+}
+
+void registerDialects(DialectRegistry& registry) {
+  registry.insert<KilnDialect, arith::ArithDialect, func::FuncDialect, math::MathDialect>();
+}
+
+LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
+  if (attribute.getName() == kTargetAttr && !isa<TargetAttr>(attribute.getValue()))
+    return op->emitOpError("attribute '") << kTargetAttr << "' must be a #kiln.target";
+  return success();
+}
+
+LogicalResult KilnDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned argument,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == kNameAttr && !isa<StringAttr>(attribute.getValue()))
+    return op->emitOpError("attribute '") << kNameAttr << "' must be a string";
+  if (attribute.getName() != kLayoutAttr)
+    return success();
+  auto layout = dyn_cast<LayoutAttr>(attribute.getValue());
+  if (!layout)
+    return op->emitOpError("attribute '") << kLayoutAttr << "' must be a #kiln.layout";
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    return success();
+  auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+  size_t rank = type ? type.getRank() : 0;
+  if (!layout.getStrides().empty() && layout.getStrides().size() != rank)
+    return op->emitOpError("argument ")
+           << argument << " has rank " << rank << ", its layout " << layout.getStrides().size()
+           << " strides; give one stride a dimension";
+  return success();
+}
+
+static std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text += i ? ", " : "";
+    text += ShapedType::isDynamic(shape[i]) ? std::string("?") : std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+LogicalResult verifyShape(Operation* op, StringRef what, Value value, ArrayRef<int64_t> shape,
+                          StringRef of) {
+  if (!value || tensorType(value).getShape() == shape)
+    return success();
+  return op->emitOpError() << what << " has shape " << shapeText(tensorType(value).getShape())
+                           << ", " << of << " asks for " << shapeText(shape);
+}
+
+LogicalResult verifyRow(Operation* op, Value input) {
+  auto type = tensorType(input);
+  if (type.getRank() == 0)
+    return op->emitOpError("input has rank 0; it needs at least one dimension, the row");
+  int64_t width = type.getShape().back();
+  if (ShapedType::isDynamic(width))
+    return op->emitOpError("the last dimension of the input is dynamic; it must be a constant "
+                           "(kernels are specialised for the row width)");
+  if (width == 0)
+    return op->emitOpError("the last dimension of the input is 0; a row has at least 1 element");
+  return success();
+}
+
+LogicalResult verifyStatistic(Operation* op, StringRef what, Value value, Value input) {
+  if (!tensorType(value).getElementType().isF32())
+    return op->emitOpError() << what << " has elements of type "
+                             << tensorType(value).getElementType() << ", it is always f32";
+  return verifyShape(op, what, value, tensorType(input).getShape().drop_back(), "the input");
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,50 @@
+// The kiln dialect: operations, attributes and the interface that every named op implements.
+// Glossary: a value's "row" is its last dimension; a "column" runs over the leading ones.
+#pragma once
+
+#include "dialect/Gradient.h"
+#include "dialect/Math.h"
+#include "dialect/Reference.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialect/Dialect.h.inc"
+#include "dialect/Enums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/Attributes.h.inc"
+#include "dialect/Interfaces.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/Ops.h.inc"
+
+namespace kiln::ir {
+
+/// Loads kiln and the upstream dialects that its functions use.
+void registerDialects(mlir::DialectRegistry& registry);
+
+/// Names of the attributes on functions and modules.
+inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
+inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
+
+// Shared checks of verifiers. Each reports what is wrong with its numbers, and what is allowed.
+
+/// `value`, if given, has `shape`; `what` and `of` name the two in the message.
+mlir::LogicalResult verifyShape(mlir::Operation* op, llvm::StringRef what, mlir::Value value,
+                                llvm::ArrayRef<int64_t> shape, llvm::StringRef of);
+/// The input has rank >= 1 and a static, non-empty row.
+mlir::LogicalResult verifyRow(mlir::Operation* op, mlir::Value input);
+/// `value` is fp32 with the leading shape of `input`: one number a row.
+mlir::LogicalResult verifyStatistic(mlir::Operation* op, llvm::StringRef what, mlir::Value value,
+                                    mlir::Value input);
+
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,70 @@
+// The kiln dialect: what a kernel computes, on tensors, without saying how.
+#ifndef KILN_DIALECT_KILN_TD
+#define KILN_DIALECT_KILN_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Kiln_Dialect : Dialect {
+  let name = "kiln";
+  let cppNamespace = "::kiln::ir";
+  let summary = "Row-wise and tiled tensor math for training kernels";
+  let description = [{
+    Named operations on ranked tensors, next to `arith` and `math` on tensors for scalar math.
+    The last dimension is the row and has a static size; leading dimensions may be dynamic
+    (`?`) and are given at run time. Named operations accept bf16, fp16 and fp32, and compute
+    in fp32.
+
+    A function argument or result may carry `kiln.layout` to say how it lies in memory
+    (default: contiguous, 16-byte aligned) and `kiln.name` to name it in generated code.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let extraClassDeclaration = [{ void registerAttributes(); }];
+}
+
+// What every named operation tells about itself, each in its own file ops/<Name>.cpp.
+def KilnOpInterface : OpInterface<"KilnOpInterface"> {
+  let cppNamespace = "::kiln::ir";
+  let methods = [
+    InterfaceMethod<"Computes the results in fp64 from fp64 operands, straight from the formula.",
+      "void", "reference",
+      (ins "::llvm::ArrayRef<const ::kiln::ir::Tensor64 *>":$inputs,
+           "::llvm::MutableArrayRef<::kiln::ir::Tensor64>":$results)>,
+    InterfaceMethod<"Adds the gradients of the operands, given those of the results.",
+      "::llvm::LogicalResult", "gradient", (ins "::kiln::ir::Gradient &":$gradient)>,
+    InterfaceMethod<"Writes the operation as scalar math, reductions and broadcasts; "
+                    "gives the values that replace its results (none: it is elementary).",
+      "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::kiln::ir::MathBuilder &":$math),
+      "", "return {};">,
+  ];
+}
+
+def Kiln_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
+def Kiln_Element : AnyTypeOf<[F32, BF16, F16, F64, I1, I32, I64]>;
+def Kiln_FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
+def Kiln_BoolTensor : RankedTensorOf<[I1]>;
+def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
+
+class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;
+
+// A named operation: pure, with names for its results, and the interface above.
+class Kiln_NamedOp<string mnemonic, list<Trait> traits = []>
+    : Kiln_Op<mnemonic, !listconcat(traits, [Pure,
+        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+        DeclareOpInterfaceMethods<KilnOpInterface, ["decompose"]>])> {
+  let hasVerifier = 1;
+}
+// The same for operations that the row family executes as they are.
+class Kiln_ElementaryOp<string mnemonic, list<Trait> traits = []>
+    : Kiln_Op<mnemonic, !listconcat(traits, [Pure,
+        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+        DeclareOpInterfaceMethods<KilnOpInterface>])> {
+  let hasVerifier = 1;
+}
+
+#endif

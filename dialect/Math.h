@@ -1,0 +1,55 @@
+// Writes math on tensors in fp32, for decompositions and gradient rules: operands narrower than
+// fp32 are widened, shapes follow the first operand, every value gets the builder's location.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace kiln::ir {
+
+class MathBuilder {
+ public:
+  MathBuilder(mlir::OpBuilder& builder, mlir::Location location)
+      : builder(builder), location(location) {}
+
+  mlir::Value f32(mlir::Value value);
+  /// `value` with elements of `type`: floats widened or rounded, booleans to 0 and 1.
+  mlir::Value cast(mlir::Value value, mlir::Type type);
+  /// The constant `number` in fp32, with the shape of `like`.
+  mlir::Value constant(double number, mlir::Value like);
+
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, double factor);
+  mlir::Value add(mlir::Value a, double term);
+  mlir::Value neg(mlir::Value a);
+  mlir::Value exp(mlir::Value a);
+  mlir::Value rsqrt(mlir::Value a);
+  mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
+  /// a == b, ordered; a > b, ordered.
+  mlir::Value equal(mlir::Value a, mlir::Value b);
+  mlir::Value greater(mlir::Value a, mlir::Value b);
+
+  /// One number a row, repeated along the row of `like`.
+  mlir::Value alongRow(mlir::Value statistic, mlir::Value like);
+  /// One row, repeated over the leading dimensions of `like`.
+  mlir::Value alongColumns(mlir::Value row, mlir::Value like);
+  mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> dims, mlir::Value like);
+
+  mlir::Value sumOfRow(mlir::Value value);
+  mlir::Value meanOfRow(mlir::Value value);
+  mlir::Value maxOfRow(mlir::Value value);
+  mlir::Value sumOver(mlir::Value value, llvm::ArrayRef<int64_t> dims);
+  /// The sum over all leading dimensions.
+  mlir::Value sumOfColumns(mlir::Value value);
+
+  mlir::OpBuilder& builder;
+  mlir::Location location;
+};
+
+/// [first, last)
+llvm::SmallVector<int64_t> dimsFrom(int64_t first, int64_t last);
+
+}  // namespace kiln::ir

@@ -1,0 +1,81 @@
+// See Reference.h.
+#include "dialect/Kiln.h"
+#include "dialect/Scalar.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+
+namespace kiln::ir {
+
+Tensor64 makeTensor64(ArrayRef<int64_t> shape, double fill) {
+  int64_t size = 1;
+  for (int64_t extent : shape)
+    size *= extent;
+  return {SmallVector<int64_t>(shape), std::vector<double>(size, fill)};
+}
+
+static FailureOr<Tensor64> evaluateConstant(arith::ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements)
+    return op.emitError("only constants of tensors have a reference"), failure();
+  Tensor64 result = makeTensor64(elements.getType().getShape());
+  size_t i = 0;
+  if (isa<FloatType>(elements.getElementType()))
+    for (const APFloat& value : elements.getValues<APFloat>()) {
+      APFloat wide = value;
+      bool lossy;
+      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+      result.data[i++] = wide.convertToDouble();
+    }
+  else
+    for (const APInt& value : elements.getValues<APInt>())
+      result.data[i++] = value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+  return result;
+}
+
+static Tensor64 evaluateScalar(Operation* op, const ScalarOp& scalar,
+                               ArrayRef<const Tensor64*> inputs) {
+  Tensor64 result = makeTensor64(inputs[0]->shape);
+  SmallVector<double, 3> operands(inputs.size());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    for (size_t k = 0; k < inputs.size(); ++k)
+      operands[k] = inputs[k]->data[i];
+    result.data[i] = scalar.reference(op, operands.data());
+  }
+  return result;
+}
+
+FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> inputs) {
+  llvm::DenseMap<Value, Tensor64> values;
+  for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
+    values[argument] = input;
+  for (Operation& op : block.without_terminator()) {
+    SmallVector<const Tensor64*> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(&values.at(operand));
+    std::vector<Tensor64> results(op.getNumResults());
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      FailureOr<Tensor64> value = evaluateConstant(constant);
+      if (failed(value))
+        return failure();
+      results[0] = std::move(*value);
+    } else if (auto named = dyn_cast<KilnOpInterface>(op)) {
+      named.reference(operands, results);
+    } else if (const ScalarOp* scalar = findScalarOp(op.getName().getStringRef())) {
+      results[0] = evaluateScalar(&op, *scalar, operands);
+    } else {
+      return op.emitError("'") << op.getName().getStringRef() << "' has no fp64 reference",
+             failure();
+    }
+    for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
+      values[value] = std::move(result);
+  }
+  std::vector<Tensor64> outputs;
+  for (Value value : block.getTerminator()->getOperands())
+    outputs.push_back(values.at(value));
+  return outputs;
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,33 @@
+// Tensors in fp64 and the interpreter that gives every function its reference result.
+// Casts between float types do nothing here: the reference is the exact function of the inputs.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln::ir {
+
+/// A dense row-major tensor; integers and booleans are held as their value.
+struct Tensor64 {
+  llvm::SmallVector<int64_t> shape;
+  std::vector<double> data;
+
+  int64_t size() const { return static_cast<int64_t>(data.size()); }
+  int64_t width() const { return shape.empty() ? 1 : shape.back(); }
+  int64_t rows() const { return width() ? size() / width() : 0; }
+  const double* row(int64_t r) const { return data.data() + r * width(); }
+  double* row(int64_t r) { return data.data() + r * width(); }
+};
+
+Tensor64 makeTensor64(llvm::ArrayRef<int64_t> shape, double fill = 0.0);
+
+/// Runs a block (a function's or a kernel's body) on `inputs` and returns the operands of its
+/// terminator. Fails with an error at an operation that has no reference.
+llvm::FailureOr<std::vector<Tensor64>> evaluate(mlir::Block& block,
+                                                llvm::ArrayRef<Tensor64> inputs);
+
+}  // namespace kiln::ir

@@ -1,0 +1,94 @@
+// kiln.layer_norm: verifier, fp64 reference, gradient, decomposition.
+#include "dialect/Kiln.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace kiln::ir;
+
+void LayerNormOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getOutput(), "y");
+  setName(getMean(), "mean");
+  setName(getRstd(), "rstd");
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyRow(*this, getInput())))
+    return failure();
+  auto shape = tensorType(getInput()).getShape();
+  if (getBeta() && !getGamma())
+    return emitOpError("has beta without gamma; give both, or gamma alone");
+  if (getEps().isNegative() || getEps().isNaN())
+    return emitOpError("eps is ") << getEps().convertToFloat() << "; it must not be negative";
+  return success(succeeded(verifyShape(*this, "gamma", getGamma(), shape.back(), "the row")) &&
+                 succeeded(verifyShape(*this, "beta", getBeta(), shape.back(), "the row")) &&
+                 succeeded(verifyShape(*this, "output", getOutput(), shape, "the input")) &&
+                 succeeded(verifyStatistic(*this, "mean", getMean(), getInput())) &&
+                 succeeded(verifyStatistic(*this, "rstd", getRstd(), getInput())));
+}
+
+void LayerNormOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tensor64> results) {
+  const Tensor64& x = *inputs[0];
+  const int64_t n = x.width();
+  results[0] = makeTensor64(x.shape);
+  results[1] = results[2] = makeTensor64(ArrayRef(x.shape).drop_back());
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    const double* row = x.row(r);
+    double mean = 0.0, variance = 0.0;
+    for (int64_t i = 0; i < n; ++i)
+      mean += row[i] / n;
+    for (int64_t i = 0; i < n; ++i)
+      variance += (row[i] - mean) * (row[i] - mean) / n;
+    double rstd = 1.0 / std::sqrt(variance + getEps().convertToFloat());
+    for (int64_t i = 0; i < n; ++i) {
+      double normal = (row[i] - mean) * rstd;
+      double scaled = getGamma() ? normal * inputs[1]->data[i] : normal;
+      results[0].row(r)[i] = getBeta() ? scaled + inputs[2]->data[i] : scaled;
+    }
+    results[1].data[r] = mean;
+    results[2].data[r] = rstd;
+  }
+}
+
+/// With n = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - n mean(g n)).
+LogicalResult LayerNormOp::gradient(Gradient& gradient) {
+  MathBuilder& math = gradient.math;
+  Value x = math.f32(getInput());
+  Value rstd = math.alongRow(getRstd(), x);
+  Value normal = math.mul(math.sub(x, math.alongRow(getMean(), x)), rstd);
+  if (Value dy = gradient.of(getOutput())) {
+    if (gradient.wants(getInput())) {
+      Value g = getGamma() ? math.mul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
+      Value level = math.alongRow(math.meanOfRow(g), x);
+      Value slope = math.alongRow(math.meanOfRow(math.mul(g, normal)), x);
+      Value inner = math.sub(math.sub(g, level), math.mul(normal, slope));
+      gradient.add(getInput(), math.mul(inner, rstd));
+    }
+    if (gradient.wants(getGamma()))
+      gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));
+    if (gradient.wants(getBeta()))
+      gradient.add(getBeta(), math.sumOfColumns(dy));
+  }
+  double perElement = 1.0 / tensorType(getInput()).getShape().back();
+  if (Value dmean = gradient.of(getMean()))
+    gradient.add(getInput(), math.alongRow(math.mul(dmean, perElement), x));
+  if (Value drstd = gradient.of(getRstd())) {  // d rstd / dx = -rstd^2 n / N
+    Value factor = math.mul(math.mul(drstd, math.mul(getRstd(), getRstd())), -perElement);
+    gradient.add(getInput(), math.mul(normal, math.alongRow(factor, x)));
+  }
+  return success();
+}
+
+SmallVector<Value> LayerNormOp::decompose(MathBuilder& math) {
+  Value x = math.f32(getInput());
+  Value mean = math.meanOfRow(x);
+  Value centred = math.sub(x, math.alongRow(mean, x));
+  Value variance = math.meanOfRow(math.mul(centred, centred));
+  Value rstd = math.rsqrt(math.add(variance, getEps().convertToFloat()));
+  Value y = math.mul(centred, math.alongRow(rstd, x));
+  if (getGamma())
+    y = math.mul(y, math.alongColumns(math.f32(getGamma()), x));
+  if (getBeta())
+    y = math.add(y, math.alongColumns(math.f32(getBeta()), x));
+  return {math.cast(y, tensorType(getOutput()).getElementType()), mean, rstd};
+}

@@ -1,0 +1,118 @@
+// The launch plan as text: round trip, strict reading, finding it in CUDA source.
+#include "codegen/backend/LaunchPlan.h"
+#include "test/backend/Helpers.h"
+#include "test/backend/Plans.h"
+
+#include <random>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " not in " << text;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+std::string errorAfter(const std::string& from, const std::string& to) {
+  std::string text = replaced(toJson(rowPlan()), from, to);
+  return errorOf(ErrorKind::input, [&] { parseLaunchPlan(text); });
+}
+
+TEST(LaunchPlan, RoundTrip) {
+  std::string text = toJson(rowPlan());
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  LaunchPlan plan = parseLaunchPlan(text);
+  EXPECT_EQ(toJson(plan), text);
+  EXPECT_EQ(plan.inputs[0].shape[0].symbol, 0);
+  EXPECT_EQ(plan.inputs[0].strides, (std::vector<std::int64_t>{-1, 1}));
+  EXPECT_EQ(plan.outputs[1].alignment, 4);
+  EXPECT_EQ(plan.kernels[0].schedule, "#kiln.schedule<vector = 16>");
+  EXPECT_TRUE(plan.kernels[0].programmatic);
+  EXPECT_EQ(plan.kernels[0].arguments[6].product.factors[1].size, 128);
+  EXPECT_EQ(plan.kernels[1].grid, KernelLaunch::Grid::fixed);
+}
+
+TEST(LaunchPlan, NamesWithQuotesAndLineEndsStayOnOneLine) {
+  LaunchPlan plan = rowPlan();
+  plan.function = "a\"b\nc\\";
+  std::string text = toJson(plan);
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  EXPECT_EQ(parseLaunchPlan(text).function, plan.function);
+}
+
+TEST(LaunchPlan, RefusesWhatItDoesNotKnow) {
+  EXPECT_HAS(errorAfter("\"threads\"", "\"thread\""),
+             "plan.kernels[0] has the unknown key 'thread'; allowed are name, schedule, threads");
+  EXPECT_HAS(errorAfter("\"bf16\"", "\"bf17\""), "'bf17' is no element type; allowed are f64");
+  EXPECT_HAS(errorAfter("\"resident\"", "\"residant\""),
+             "plan.kernels[0].grid is 'residant'; allowed are oneShot, resident, fixed");
+  EXPECT_HAS(errorAfter("\"kind\":\"rows\"", "\"kind\":\"row\""),
+             "plan.kernels[0].arguments[5].kind is 'row'; allowed are buffer, rows, size");
+}
+
+TEST(LaunchPlan, RefusesNumbersOutOfRange) {
+  EXPECT_HAS(errorAfter("\"threads\":256", "\"threads\":2048"),
+             "plan.kernels[0].threads is 2048; allowed are whole numbers from 1 to 1024");
+  EXPECT_HAS(errorAfter("\"threads\":256", "\"threads\":25.5"), "threads is 25.5");
+  EXPECT_HAS(errorAfter("\"rowsPerBlock\":8", "\"rowsPerBlock\":0"), "rowsPerBlock is 0");
+  EXPECT_HAS(errorAfter("\"threads\":256", "\"threads\":18446744073709551615"), "allowed are");
+  EXPECT_HAS(errorAfter("\"alignment\":16", "\"alignment\":12"), "allowed are powers of two");
+  EXPECT_HAS(errorAfter("[\"s0\",128]", "[\"s64\",128]"), "\"s0\" to \"s63\"");
+  EXPECT_HAS(errorAfter("[\"s0\",128]", "[\"q\",128]"), "plan.inputs[0].shape[0] is 'q'");
+  EXPECT_HAS(errorAfter("[-1,1]", "[-1,1,1]"), "has 3 strides for 2 dimensions");
+}
+
+TEST(LaunchPlan, RefusesContradictions) {
+  EXPECT_HAS(errorAfter("{\"kind\":\"buffer\",\"name\":\"gamma\"}",
+                        "{\"kind\":\"buffer\",\"name\":\"gama\"}"),
+             "plan.kernels[0].arguments[2] names the buffer 'gama'; the plan has x, gamma, y");
+  EXPECT_HAS(errorAfter("\"dimension\":0", "\"dimension\":2"), "'x' has 2 dimensions, from 0");
+  EXPECT_HAS(errorAfter("\"kernel\":0", "\"kernel\":2"), "the plan has 2 kernels, from 0");
+  EXPECT_HAS(errorAfter("\"blocksOf\":1", "\"blocksOf\":7"), "'flag' follows the grid of kernel 7");
+  EXPECT_HAS(errorAfter("\"name\":\"gamma\"", "\"name\":\"x\""), "two buffers are named 'x'");
+  EXPECT_HAS(errorAfter("\"name\":\"gamma\"", "\"name\":\"\""), "a buffer has no name");
+}
+
+TEST(LaunchPlan, RefusesOtherText) {
+  for (const char* text : {"", "{", "[]", "3", "{\"function\":3}", "{\"function\":\"f\"}", "null"})
+    EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(text); }), "launch plan: ");
+}
+
+TEST(LaunchPlan, DamagedTextIsRefusedOrRead) {
+  std::string good = toJson(rowPlan());
+  std::mt19937 random(1);
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = good;
+    text[random() % text.size()] = static_cast<char>(random() % 256);
+    if (i % 2)
+      text.resize(random() % text.size());
+    try {
+      parseLaunchPlan(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+    }
+  }
+}
+
+TEST(LaunchPlan, FoundInCuda) {
+  std::string line = "// kiln.launch " + toJson(rowPlan());
+  std::string cuda = "#include \"row.cuh\"\r\n  " + line + "\r\nvoid f() {}\n";
+  EXPECT_EQ(launchPlanOfCuda(cuda).function, "norm");
+  EXPECT_EQ(launchPlanOfCuda(line).function, "norm");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { launchPlanOfCuda("void f() {}"); }),
+             "has 0 lines '// kiln.launch {...}'; it needs exactly one");
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { launchPlanOfCuda(cuda + line); }), "has 2 lines");
+}
+
+TEST(DType, NamesAndSizes) {
+  for (DType dtype :
+       {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::i1})
+    EXPECT_EQ(parseDType(name(dtype)), dtype);
+  EXPECT_EQ(sizeInBytes(DType::bf16), 2u);
+  EXPECT_EQ(sizeInBytes(DType::i1), 1u);
+}
+
+} // namespace
