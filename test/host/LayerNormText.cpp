@@ -143,18 +143,18 @@ backward(const TYPE* dy, const TYPE* x, const float* gamma, const float* mean, c
     }
   }
   const Tile at(rows, block_index());
-  float* line = partials + block_index() * WIDTH;
+  float* line = partials + block_index() * STRIDE;
   store_partial_columns(at, shared_memory(), line, dgamma_sum);
-  store_partial_columns(at, shared_memory(), line + PADDED, dbeta_sum);
+  store_partial_columns(at, shared_memory(), line + COLUMNS, dbeta_sum);
 }
 
 KILN_KERNEL(256, 1)
 finish(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   wait_for_predecessor();
   release_successor();
-  const float total = sum_partials<256>(partials, lines, WIDTH, shared_memory());
+  const float total = sum_partials<256>(partials, lines, 2 * COLUMNS, STRIDE, shared_memory());
   store_total(total, 0, COLUMNS, dgamma);
-  store_total(total, PADDED, COLUMNS, dbeta);
+  store_total(total, COLUMNS, COLUMNS, dbeta);
 }
 )";
 
@@ -167,7 +167,7 @@ struct Layout {
   explicit Layout(const LayerNormSchedule& s)
       : warpsPerGroup(s.lanes < 32 ? 1 : s.lanes / 32),
         reduceBytes(warpsPerGroup > 1 ? s.rows * (s.threads / 32) * 4 : 0),
-        padded((s.columns + 3) / 4 * 4), rowsPerBlock(s.threads / s.lanes * s.rows),
+        stride((2 * s.columns + 3) / 4 * 4), rowsPerBlock(s.threads / s.lanes * s.rows),
         chunks((s.columns + s.lanes * s.vector - 1) / (s.lanes * s.vector)) {
     teams = s.threads / (s.lanes < 32 ? 32 : s.lanes);
     partialBytes = teams > 1 ? teams * s.columns * 4 : 0;
@@ -175,7 +175,7 @@ struct Layout {
                                    static_cast<int>(sizeInBytes(s.dtype))
                              : 0;
   }
-  int warpsPerGroup, reduceBytes, padded, rowsPerBlock, chunks;
+  int warpsPerGroup, reduceBytes, stride, rowsPerBlock, chunks;
   int teams = 0, partialBytes = 0, tileBytes = 0;
 };
 
@@ -194,8 +194,7 @@ std::string fill(std::string text, const LayerNormSchedule& s, int first, int se
   replaceAll(text, "TYPE", type);
   replaceAll(text, "FIRST", std::to_string(first));
   replaceAll(text, "SECOND", std::to_string(second));
-  replaceAll(text, "WIDTH", std::to_string(2 * layout.padded));
-  replaceAll(text, "PADDED", std::to_string(layout.padded));
+  replaceAll(text, "STRIDE", std::to_string(layout.stride));
   return text;
 }
 
@@ -264,7 +263,7 @@ KernelText layerNormBackward(const LayerNormSchedule& s) {
                  tensor("mean", DType::f32, {rowCount}), tensor("rstd", DType::f32, {rowCount})};
   plan.outputs = {tensor("dx", s.dtype, {rowCount, columns}),
                   tensor("dgamma", DType::f32, {columns}), tensor("dbeta", DType::f32, {columns})};
-  plan.workspaces = {{"partials", DType::f32, 2 * layout.padded, 0}};
+  plan.workspaces = {{"partials", DType::f32, layout.stride, 0}};
   KernelLaunch kernel;
   kernel.name = "backward";
   kernel.threads = s.threads;
@@ -283,7 +282,7 @@ KernelText layerNormBackward(const LayerNormSchedule& s) {
   finish.sharedBytes = 256 * 16;
   finish.promisedBlocks = 1;
   finish.grid = KernelLaunch::Grid::fixed;
-  finish.blocks = (2 * layout.padded + 31) / 32;
+  finish.blocks = (2 * s.columns + 31) / 32;
   finish.arguments = {buffer("partials"), argument(KernelArgument::Kind::blocks), // of kernel 0
                       buffer("dgamma"), buffer("dbeta")};
   plan.kernels = {kernel, finish};
