@@ -32,20 +32,21 @@ const char* verbOf(bool writing) {
 } // namespace
 
 GlobalMemory::GlobalMemory(std::span<const MemoryRegion> regions) {
-  for (const MemoryRegion& region : regions) {
+  auto add = [&](const MemoryRegion& region, bool writable) {
     Entry entry{region, reinterpret_cast<std::uintptr_t>(region.data), nullptr};
-    if (region.role != MemoryRegion::Role::input && region.bytes > 0) {
-      // Zeroed by the system page by page, as far as it is used.
+    // Zeroed by the system page by page, as far as it is used.
+    if (writable)
       entry.owners.reset(
           static_cast<std::uint32_t*>(std::calloc(region.bytes, sizeof(std::uint32_t))));
-      if (!entry.owners)
-        fail(ErrorKind::device, "'{}': no memory for the records of {} bytes; use smaller sizes",
-             region.name, region.bytes);
-    }
+    if (writable && !entry.owners)
+      fail(ErrorKind::input, "'{}': no memory for the records of {} bytes; use smaller sizes",
+           region.name, region.bytes);
     entries.push_back(std::move(entry));
-  }
-  std::stable_partition(entries.begin(), entries.end(),
-                        [](const Entry& entry) { return entry.owners != nullptr; });
+  };
+  for (bool writable : {true, false})
+    for (const MemoryRegion& region : regions)
+      if ((region.role != MemoryRegion::Role::input && region.bytes > 0) == writable)
+        add(region, writable);
 }
 
 GlobalMemory::Entry* GlobalMemory::find(std::uintptr_t address, int bytes, bool writing) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <map>

@@ -6,6 +6,7 @@
 #include "codegen/host/HostCompiler.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <map>
@@ -104,7 +105,9 @@ std::shared_ptr<HostLibrary> HostLibrary::compile(std::string_view cudaText,
   if (!library)
     library = load(built);
   if (!library)
-    fail(ErrorKind::device, "cannot load the compiled kernels: {}", ::dlerror());
+    fail(
+        ErrorKind::unavailable,
+        "the host compiler's output cannot be loaded; KILN_HOST_CXX must compile for this machine");
   if (!cached.empty())
     keepForLater(built, cached);
   return library;

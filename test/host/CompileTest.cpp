@@ -88,6 +88,10 @@ TEST(Compile, MissingCompilerIsUnavailable) {
   EXPECT_THAT(
       errorOf(ErrorKind::unavailable, [] { HostLibrary::compile(text, {.compiler = "false"}); }),
       HasSubstr("'false --version' failed"));
+  ::setenv("KILN_HOST_CXX", "/nonexistent/from-environment -m64", 1);
+  std::string fromEnvironment = errorOf(ErrorKind::unavailable, [] { HostLibrary::compile(text); });
+  ::unsetenv("KILN_HOST_CXX");
+  EXPECT_THAT(fromEnvironment, HasSubstr("'/nonexistent/from-environment -m64 --version'"));
 }
 
 TEST(Compile, KeepsItsFilesWhenAsked) {
@@ -95,6 +99,30 @@ TEST(Compile, KeepsItsFilesWhenAsked) {
   runFill(*HostLibrary::compile(text, {.keep = folder.path() / "kept"}));
   for (const char* file : {"kernel.cu", "target.cuh", "row.cuh", "host_runtime.h", "compile.log"})
     EXPECT_TRUE(fs::exists(folder.path() / "kept" / file)) << file;
+}
+
+// Mistakes that only a sanitizer sees are found in generated code too, on the fibers' stacks.
+TEST(CompileDeathTest, LocalArraysAreChecked) {
+  if (!isSanitizedBuild())
+    GTEST_SKIP() << "needs a build with KILN_SANITIZE";
+  testing::FLAGS_gtest_death_test_style = "fast";
+  auto library = HostLibrary::compile(R"(#include "row.cuh"
+using namespace kiln;
+KILN_KERNEL(32, 1) local(i64* to, i64 index) {
+  i64 data[4] = {1, 2, 3, 4};
+  i64* volatile opaque = data;
+  store_global(to + thread_index(), opaque[index]);
+}
+)");
+  std::vector<std::int64_t> to(32);
+  HostLaunch launch = {.name = "local",
+                       .blocks = 1,
+                       .threads = 32,
+                       .arguments = {pointer(to), 3},
+                       .regions = {output("to", to)}};
+  runKernel(*library, launch);
+  launch.arguments[1] = 4;
+  EXPECT_DEATH(runKernel(*library, launch), "stack-buffer-overflow");
 }
 
 std::vector<fs::path> filesIn(const fs::path& folder) {
@@ -111,7 +139,7 @@ void runFillWithCache(const fs::path& folder, const HostCompileOptions& options 
   std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-TEST(CompileCacheDeathTest, ServesOtherProcessesAndHealsItself) {
+TEST(CompileDeathTest, ServesOtherProcessesAndHealsItself) {
   testing::FLAGS_gtest_death_test_style = "fast";
   Folder folder;
   fs::path cache = folder.path() / "cache";

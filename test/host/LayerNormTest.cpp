@@ -228,6 +228,15 @@ std::string nameOf(const testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Schedules, LayerNorm, testing::ValuesIn(cases), nameOf);
 
+TEST(LayerNormEmpty, NoRowsGiveZeroGradients) {
+  LayerNormSchedule schedule;
+  KernelText text = layerNormBackward(schedule);
+  HostProgram program(text.plan, text.cuda);
+  Backward backward(schedule, 0, Forward(schedule, 0));
+  backward.run(program);
+  checkBackward(backward, schedule, 0);
+}
+
 TEST(LayerNormRaces, OneScratchForTwoReductionsIsReported) {
   LayerNormSchedule schedule = {.columns = 1024, .lanes = 128, .rows = 1, .threads = 128};
   schedule.sameScratch = true;
