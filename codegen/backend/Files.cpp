@@ -1,6 +1,6 @@
 // Atomic writing by temporary file, fsync and rename, on plain POSIX calls, so that the reason of
 // a failure (no permission, disk full, not a folder) reaches the message unchanged.
-#include "codegen/backend/Files.h"
+#include "kiln/files.h"
 
 #include "codegen/backend/Fail.h"
 

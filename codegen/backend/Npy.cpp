@@ -1,8 +1,8 @@
 // The .npy header is a Python dictionary of three keys; only that much Python is read here.
-#include "codegen/backend/Npy.h"
+#include "kiln/npy.h"
 
 #include "codegen/backend/Fail.h"
-#include "codegen/backend/Files.h"
+#include "kiln/files.h"
 
 #include <algorithm>
 #include <charconv>

@@ -195,7 +195,7 @@ class Planner {
         if (found == resultIndex.end()) {
           std::string name = "between" + std::to_string(intermediates++);
           const TensorInfo& tensor = addBuffer(value, name, {})->tensor;
-          plan->launch.workspaces.push_back({tensor.name, tensor.dtype, 1, -1, {tensor.shape}});
+          plan->launch.workspaces.push_back({tensor.name, tensor.dtype, 1, -1, SizeProduct{tensor.shape}});
           continue;
         }
         unsigned i = found->second;

@@ -155,8 +155,9 @@ class Lowering {
       name += "_" + (stride < 0 ? access.buffer->tensor.name : std::to_string(stride));
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(mapsEnd);
-    auto op = builder.create<cu::RowMapOp>(named(name), sizes, strides, column, runTimeSizes,
-                                           runTimeStrides);
+    auto op = builder.create<cu::RowMapOp>(
+        named(name), cu::MapType::get(builder.getContext()), sizes, strides, column, runTimeSizes,
+        runTimeStrides);
     maps.push_back({op, op.getMap()});
     return op.getMap();
   }
@@ -232,8 +233,10 @@ class Lowering {
     for (auto& [output, first] : sums)
       accumulators[output] =
           output->kind == Output::Kind::columnSum
-              ? builder.create<cu::ColumnSumsOp>(named(sumName(*output))).getSums()
-              : Value(builder.create<cu::TotalOp>(named(sumName(*output))).getSum());
+              ? Value(builder.create<cu::ColumnSumsOp>(named(sumName(*output)),
+                                                       cu::SumsType::get(builder.getContext())))
+              : Value(builder.create<cu::TotalOp>(named(sumName(*output)),
+                                                  cu::TotalType::get(builder.getContext())));
     auto tiles = builder.create<cu::TilesOp>(location, rows, once);
     {
       OpBuilder::InsertionGuard guard(builder);
@@ -429,9 +432,8 @@ class Lowering {
                                            builder.getDenseI64ArrayAttr({}), guard);
     OpBuilder::InsertionGuard insertion(builder);
     builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-    ElementBody body{*this, each, {}, {}, {}};
-    for (Node* node : pass.kept)
-      body.computing.insert(node);
+    ElementBody body(*this, each);
+    body.computing.insert(pass.kept.begin(), pass.kept.end());
     for (Node* node : pass.kept)
       builder.create<cu::SetOp>(node->value.getLoc(), body.value(node), fragments[node]);
     for (Node* reduce : pass.reduces)
@@ -445,6 +447,7 @@ class Lowering {
 
   /// Builds the scalar operations of one pass; every input becomes an argument of the block.
   struct ElementBody {
+    ElementBody(Lowering& lowering, cu::EachOp each) : lowering(lowering), each(each) {}
     Lowering& lowering;
     cu::EachOp each;
     SmallVector<int64_t> access, columnStrides;
@@ -543,7 +546,7 @@ class Lowering {
     plan.kernels.push_back(std::move(launch));
     if (!sums.empty())
       plan.workspaces.push_back({context.name + "_partials", DType::f32, partialStride,
-                                 static_cast<int>(plan.kernels.size()) - 1});
+                                 static_cast<int>(plan.kernels.size()) - 1, {}});
     builder.setInsertionPointAfter(kernel);
   }
 

@@ -1,5 +1,5 @@
 // A file is the old one or the whole new one; failures name the path and the reason.
-#include "codegen/backend/Files.h"
+#include "kiln/files.h"
 #include "test/backend/Helpers.h"
 
 #include <csignal>

@@ -1,5 +1,5 @@
 // .npy files: round trips, files as NumPy writes them, and malformed ones.
-#include "codegen/backend/Npy.h"
+#include "kiln/npy.h"
 #include "test/backend/Helpers.h"
 
 #include <cstring>

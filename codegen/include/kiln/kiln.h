@@ -132,6 +132,7 @@ class KILN_API Program {
 
   const std::string& text(Stage stage) const;   // not for Stage::cubin
   std::span<const std::byte> cubin() const;
+  std::string ptx() const;                      // made on demand by NVRTC
   std::string usageJson() const;
   const std::string& arch() const;
   const std::vector<std::string>& remarks() const;      // what was not fused, and why

@@ -13,10 +13,10 @@ struct NpyArray {
 };
 
 /// `origin` names the file in messages. Throws Error(input) for what is malformed.
-NpyArray parseNpy(std::span<const std::byte> bytes, std::string_view origin = "<memory>");
-std::vector<std::byte> toNpy(const NpyArray& array);
+KILN_API NpyArray parseNpy(std::span<const std::byte> bytes, std::string_view origin = "<memory>");
+KILN_API std::vector<std::byte> toNpy(const NpyArray& array);
 
-NpyArray readNpy(const std::filesystem::path& path); // also throws Error(io)
-void writeNpy(const std::filesystem::path& path, const NpyArray& array);
+KILN_API NpyArray readNpy(const std::filesystem::path& path); // also throws Error(io)
+KILN_API void writeNpy(const std::filesystem::path& path, const NpyArray& array);
 
 } // namespace kiln

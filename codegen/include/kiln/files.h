@@ -1,0 +1,17 @@
+// Whole files in and out. A written file is either the old one or the complete new one, whatever
+// happens in between, so that an interrupted program leaves nothing half-written behind.
+#pragma once
+
+#include "kiln/kiln.h"
+
+namespace kiln {
+
+/// Contents of a file; "-" is the standard input. Throws Error(io).
+KILN_API std::string readFile(const std::filesystem::path& path);
+
+/// Replaces or creates a file in one step. What is no regular file (a pipe, /dev/stdout) is
+/// written in place. Throws Error(io) naming the path and the reason; nothing is left then.
+KILN_API void writeFile(const std::filesystem::path& path, std::string_view contents);
+KILN_API void writeFile(const std::filesystem::path& path, std::span<const std::byte> contents);
+
+} // namespace kiln

@@ -1,0 +1,41 @@
+// Workload files: what a program computes and how often, as short text that a person can write.
+//
+//   # what        shape       dtype     share   options
+//   layer_norm    65536x128   bf16,f32  60%     forward,backward
+//   gate.mlir     8192        -         40%     function=gate
+//
+// One line an entry, fields parted by blanks, `#` starts a comment. `what` is an op's name, or an
+// .mlir file beside the workload file. `shape` holds an op's sizes, leading ones first; for a file
+// the values of its run-time sizes, `-` if it has none. `dtype` is `-` for a file. `share` is the
+// part of all calls, a fraction or a percentage. Options are `forward` (the default), `backward`
+// and `function=NAME`. Several dtypes, or both directions, stand for one entry each.
+#pragma once
+
+#include "kiln/kiln.h"
+
+namespace kiln {
+
+struct WorkloadEntry {
+  std::string what;
+  bool isFile = false; // `what` is a path, already joined with the folder
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::f32; // of an op
+  double share = 0;         // 0..1
+  bool backward = false;
+  std::string function; // of a file; empty: its only one
+  int line = 0;
+};
+
+struct Workload {
+  std::vector<WorkloadEntry> entries;
+  std::vector<std::string> errors; // "name:3: ...", one a bad line; the other lines are entries
+};
+
+/// "65536x128" or "?x128" (-1 for what is known at run time). Throws Error(input).
+KILN_API std::vector<std::int64_t> parseShape(std::string_view text);
+KILN_API std::string shapeText(std::span<const std::int64_t> shape);
+
+/// Never throws for bad lines: they are listed. `name` is the file's path or a name for messages.
+KILN_API Workload parseWorkload(std::string_view text, std::string_view name = "<string>");
+
+} // namespace kiln

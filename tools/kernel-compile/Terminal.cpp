@@ -1,0 +1,126 @@
+// Tables, colours and progress; see Terminal.h for what is promised to pipes and files.
+#include "tools/kernel-compile/Terminal.h"
+
+#include "kiln/kiln.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace kiln::tool {
+
+namespace {
+
+bool colours(int descriptor) {
+  const char* off = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  bool dumb = terminal == nullptr || std::strcmp(terminal, "dumb") == 0;
+  return (off == nullptr || *off == '\0') && !dumb && isatty(descriptor) != 0;
+}
+
+const char* codeOf(Style style) {
+  switch (style) {
+  case Style::plain:
+    return "";
+  case Style::bold:
+    return "\033[1m";
+  case Style::dim:
+    return "\033[2m";
+  case Style::good:
+    return "\033[32m";
+  case Style::warn:
+    return "\033[33m";
+  case Style::bad:
+    return "\033[31m";
+  }
+  return "";
+}
+
+} // namespace
+
+std::string styled(Style style, std::string_view text) {
+  static const bool on = colours(STDOUT_FILENO);
+  if (!on || style == Style::plain)
+    return std::string(text);
+  return fmt::format("{}{}\033[0m", codeOf(style), text);
+}
+
+void Table::column(std::string title, Align align) {
+  titles_.push_back(std::move(title));
+  aligns_.push_back(align);
+}
+
+void Table::row(std::vector<std::string> cells) {
+  cells.resize(titles_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < titles_.size(); ++i) {
+    std::size_t width = titles_[i].size();
+    for (const auto& row : rows_)
+      width = std::max(width, row[i].size());
+    widths.push_back(width);
+  }
+  auto line = [&](const std::vector<std::string>& cells) {
+    std::string out;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      bool left = aligns_[i] == Align::left;
+      std::string cell = left ? fmt::format("{:<{}}", cells[i], widths[i])
+                              : fmt::format("{:>{}}", cells[i], widths[i]);
+      out += (i == 0 ? "" : "  ") + cell;
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out;
+  };
+  std::string out = styled(Style::bold, line(titles_)) + "\n";
+  for (const auto& row : rows_)
+    out += line(row) + "\n";
+  return out;
+}
+
+Progress::Progress(std::size_t total, bool wanted)
+    : total_(total), shown_(wanted && total > 1 && isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (shown_)
+    fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::step(std::string_view label) {
+  std::lock_guard lock(mutex_);
+  ++done_;
+  if (!shown_)
+    return;
+  constexpr std::size_t most = 64; // a line that wraps could not be rewritten
+  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, label.substr(0, most));
+  std::fflush(stderr);
+}
+
+void print(std::string_view text) {
+  bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0)
+    throw Error(ErrorKind::io,
+                fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
+}
+
+void complain(std::string_view text) {
+  bool colour = colours(STDERR_FILENO);
+  fmt::print(stderr, "kernel-compile: {}error:{} {}\n", colour ? codeOf(Style::bad) : "",
+             colour ? "\033[0m" : "", text);
+}
+
+std::string grouped(long long number) {
+  std::string digits = std::to_string(number);
+  std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3;)
+    digits.insert(i -= 3, ",");
+  return digits;
+}
+
+} // namespace kiln::tool

@@ -1,0 +1,56 @@
+// What a person sees: aligned tables, a little colour, a progress line. Colour and progress appear
+// on a terminal only, and never when NO_COLOR (colour) is set; pipes and files get plain text.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::tool {
+
+enum class Style { plain, bold, dim, good, warn, bad };
+
+/// `text` in that style if the standard output takes colours.
+std::string styled(Style style, std::string_view text);
+
+class Table {
+ public:
+  enum class Align { left, right };
+  void column(std::string title, Align align = Align::right);
+  void row(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  std::string text() const; // with a bold header; ends with a line feed
+
+ private:
+  std::vector<std::string> titles_;
+  std::vector<Align> aligns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// One line on the standard error that is rewritten, cleared at the end. Any thread may step.
+class Progress {
+ public:
+  Progress(std::size_t total, bool wanted);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void step(std::string_view label);
+
+ private:
+  std::mutex mutex_;
+  std::size_t total_;
+  std::size_t done_ = 0;
+  bool shown_;
+};
+
+/// Writes to the standard output and throws kiln::Error(io) if that fails (a full disk, say).
+void print(std::string_view text);
+/// One line "kernel-compile: error: ..." on the standard error; `text` may hold several lines.
+void complain(std::string_view text);
+
+/// 65,536
+std::string grouped(long long number);
+
+} // namespace kiln::tool

@@ -1,0 +1,73 @@
+"""Runs clang-tidy over every unit of ours in a build folder's compile commands, as many at once as
+there are cores. What passed is remembered by a hash of everything that it depends on, so that a
+second run checks changed units only.  Usage: tidy.py BUILD_FOLDER"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TIDY = ["clang-tidy-19", "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+
+
+def dependencies(build):
+    """Files that each object was made from, as ninja recorded them."""
+    found, current = {}, None
+    out = subprocess.run(["ninja", "-C", str(build), "-t", "deps"], capture_output=True, text=True,
+                         check=True).stdout
+    for line in out.splitlines():
+        if line.startswith("    "):
+            path = (build / line.strip()).resolve()
+            if path.is_relative_to(ROOT):  # the packages' headers change with the packages only
+                found[current].append(path)
+        elif ": #deps" in line:
+            current = line.split(": #deps")[0]
+            found[current] = []
+    return found
+
+
+def key(unit, depends):
+    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+    digest.update(unit["command"].encode())
+    for path in sorted({pathlib.Path(unit["file"]), *depends}):
+        digest.update(str(path).encode())
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
+def check(build, unit):
+    run = subprocess.run([*TIDY, "-p", str(build), unit["file"]], capture_output=True, text=True)
+    return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
+
+
+def main(build):
+    cache = build / "tidy-cache"
+    cache.mkdir(exist_ok=True)
+    depends = dependencies(build)
+    units = {}
+    for unit in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(unit["file"])
+        if path.suffix == ".cpp" and path.is_relative_to(ROOT) and not path.is_relative_to(build):
+            units[path] = unit
+    keys = {path: key(unit, depends.get(unit.get("output"), [])) for path, unit in units.items()}
+    changed = [path for path in sorted(units) if not (cache / keys[path]).exists()]
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, (passed, text) in zip(changed, pool.map(lambda p: check(build, units[p]),
+                                                          changed)):
+            if passed:
+                (cache / keys[path]).touch()
+            else:
+                failed += 1
+                print(f"{path.relative_to(ROOT)}:\n{text}", flush=True)
+    for stale in set(cache.iterdir()) - {cache / name for name in keys.values()}:
+        stale.unlink()
+    print(f"clang-tidy: {len(units)} units, {len(changed)} checked anew, {failed} with findings")
+    return failed > 0
+
+
+sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
