@@ -23,19 +23,19 @@ using CallFunction = void (*)(void*, const std::uint64_t*);
 
 // A kernel's parameters are all pointers or 64-bit integers, which the x86-64 and AArch64 calling
 // conventions pass alike: a function of that many integers can stand for every signature.
-template <std::size_t... index>
+template <std::size_t... Index>
 #if defined(__clang__)
 __attribute__((no_sanitize("function")))
 #endif
-void callWith(void* entry, const std::uint64_t* arguments, std::index_sequence<index...>) {
-  using Function = void (*)(decltype(static_cast<void>(index), std::uint64_t())...);
-  reinterpret_cast<Function>(entry)(arguments[index]...);
+void callWith(void* entry, const std::uint64_t* arguments, std::index_sequence<Index...>) {
+  using Function = void (*)(decltype(static_cast<void>(Index), std::uint64_t())...);
+  reinterpret_cast<Function>(entry)(arguments[Index]...);
 }
 
-template <std::size_t... count>
-constexpr std::array<CallFunction, sizeof...(count)> makeCalls(std::index_sequence<count...>) {
+template <std::size_t... Count>
+constexpr std::array<CallFunction, sizeof...(Count)> makeCalls(std::index_sequence<Count...>) {
   return {[](void* entry, const std::uint64_t* arguments) {
-    callWith(entry, arguments, std::make_index_sequence<count>());
+    callWith(entry, arguments, std::make_index_sequence<Count>());
   }...};
 }
 

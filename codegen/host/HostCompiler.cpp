@@ -2,7 +2,7 @@
 #include "codegen/host/HostCompiler.h"
 
 #include "codegen/backend/Fail.h"
-#include "codegen/backend/Files.h"
+#include "kiln/files.h"
 
 #include <fmt/ranges.h>
 
@@ -22,8 +22,9 @@ struct EmbeddedFile {
   const char* name;
   const char* text;
 };
-extern "C" const EmbeddedFile kiln_device_files[];    // made by embed_text()
-extern "C" const EmbeddedFile kiln_host_twin_files[]; // replaces files of the same name
+// Made by embed_text(), which names them after its targets. The twin's replace their namesakes.
+extern "C" const EmbeddedFile kiln_device_files[];    // NOLINT(readability-identifier-naming)
+extern "C" const EmbeddedFile kiln_host_twin_files[]; // NOLINT(readability-identifier-naming)
 
 namespace {
 

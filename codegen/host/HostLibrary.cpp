@@ -2,8 +2,8 @@
 #include "codegen/host/HostLibrary.h"
 
 #include "codegen/backend/Fail.h"
-#include "codegen/backend/Files.h"
 #include "codegen/host/HostCompiler.h"
+#include "kiln/files.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -49,21 +49,41 @@ void addTensors(const std::vector<TensorInfo>& tensors, std::span<const Buffer> 
     regions.push_back({tensors[i].name, buffers[i].data, bytesOf(tensors[i], buffers[i]), role});
 }
 
-/// Each workspace lies where the argument that names it points to.
+/// Value of a run-time size: that of any dimension bound to it; resolve() saw that they agree.
+std::int64_t valueOf(const Extent& extent, const LaunchPlan& plan, std::span<const Buffer> inputs) {
+  if (extent.isStatic())
+    return extent.size;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i)
+    for (std::size_t d = 0; d < plan.inputs[i].shape.size(); ++d)
+      if (plan.inputs[i].shape[d].symbol == extent.symbol)
+        return inputs[i].sizes[d];
+  fail(ErrorKind::input, "'{}': the run-time size s{} is no dimension of any input", plan.function,
+       extent.symbol);
+}
+
+/// Where the arguments that name the workspace point to; null if there are none.
+void* placeOf(const WorkspaceInfo& workspace, const LaunchPlan& plan,
+              const ResolvedLaunch& resolved) {
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+    for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a) {
+      const KernelArgument& argument = plan.kernels[k].arguments[a];
+      if (argument.kind == KernelArgument::Kind::buffer && argument.name == workspace.name)
+        return reinterpret_cast<void*>(resolved.kernels[k].arguments[a]);
+    }
+  return nullptr;
+}
+
 void addWorkspaces(const LaunchPlan& plan, const ResolvedLaunch& resolved,
-                   std::vector<MemoryRegion>& regions) {
+                   std::span<const Buffer> inputs, std::vector<MemoryRegion>& regions) {
   for (const WorkspaceInfo& workspace : plan.workspaces) {
-    void* data = nullptr;
-    for (std::size_t k = 0; k < plan.kernels.size(); ++k)
-      for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a) {
-        const KernelArgument& argument = plan.kernels[k].arguments[a];
-        if (argument.kind == KernelArgument::Kind::buffer && argument.name == workspace.name)
-          data = reinterpret_cast<void*>(resolved.kernels[k].arguments[a]);
-      }
-    auto blocks = static_cast<std::size_t>(resolved.kernels[workspace.blocksOf].blocks);
-    if (data && blocks > 0)
+    std::int64_t elements = workspace.elements;
+    if (workspace.blocksOf >= 0)
+      elements *= resolved.kernels[workspace.blocksOf].blocks;
+    for (const Extent& extent : workspace.sizes.factors)
+      elements *= valueOf(extent, plan, inputs);
+    if (void* data = placeOf(workspace, plan, resolved); data && elements > 0)
       regions.push_back({workspace.name, data,
-                         blocks * workspace.elements * sizeInBytes(workspace.dtype),
+                         static_cast<std::size_t>(elements) * sizeInBytes(workspace.dtype),
                          Role::workspace});
   }
 }
@@ -107,7 +127,7 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   std::vector<MemoryRegion> regions;
   addTensors(plan.inputs, inputs, Role::input, regions);
   addTensors(plan.outputs, outputs, Role::output, regions);
-  addWorkspaces(plan, resolved, regions);
+  addWorkspaces(plan, resolved, inputs, regions);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (resolved.kernels[k].blocks > 0)
       runKernel(*library,

@@ -263,7 +263,7 @@ KernelText layerNormBackward(const LayerNormSchedule& s) {
                  tensor("mean", DType::f32, {rowCount}), tensor("rstd", DType::f32, {rowCount})};
   plan.outputs = {tensor("dx", s.dtype, {rowCount, columns}),
                   tensor("dgamma", DType::f32, {columns}), tensor("dbeta", DType::f32, {columns})};
-  plan.workspaces = {{"partials", DType::f32, layout.stride, 0}};
+  plan.workspaces = {{"partials", DType::f32, layout.stride, 0, {}}};
   KernelLaunch kernel;
   kernel.name = "backward";
   kernel.threads = s.threads;
