@@ -120,19 +120,20 @@ void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
     set.memory[tensors.inputs.size() + i].download(tensors.outputs[i].guarded());
 }
 
-const Module& referenceOf(const Program& program, const RunOptions& options) {
+/// What to compare with: the module given, or the program's own function before fusion.
+Module referenceOf(const Program& program, const RunOptions& options) {
   if (options.reference)
     return *options.reference;
-  if (!program.state().reference)
+  if (program.text(Stage::module).empty())
     fail(ErrorKind::input, "the program was resumed from a later stage; give the module to compare "
                            "with (--reference)");
-  return *program.state().reference;
+  return Module::parse(program.text(Stage::module), "<module>");
 }
 
 }  // namespace
 
 Verification verify(const Program& program, const RunOptions& options) {
-  const Module& reference = referenceOf(program, options);
+  Module reference = referenceOf(program, options);
   Tensors tensors(program, options);
   std::vector<ir::Tensor64> inputs;
   for (const HostTensor& tensor : tensors.inputs)
