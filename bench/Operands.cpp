@@ -68,14 +68,14 @@ Operands::Operands(const Program& program, std::span<const std::int64_t> symbols
   for (const TensorInfo& info : program.outputs())
     add(info, outputs_, false);
   for (std::int64_t i = 0; i < 2 * sets; ++i)
-    copies_.emplace_back(std::max<std::int64_t>(bytes_ / 2, 16));
+    copies_.emplace_back((bytes_ / 2 + 255) / 256 * 256);
 }
 
 void Operands::copy(CuStream stream, int index) const {
   const Driver& driver = Driver::get();
   std::size_t pair = 2 * (index % sets());
   auto at = [&](std::size_t i) { return reinterpret_cast<CuPointer>(copies_[i].data()); };
-  driver.check(driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), bytes_ / 2, stream),
+  driver.check(driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), (bytes_ / 2 + 255) / 256 * 256, stream),
                "cuMemcpyDtoDAsync");
 }
 
