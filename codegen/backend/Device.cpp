@@ -115,6 +115,11 @@ void Stream::synchronize() const {
   driver.check(driver.cuStreamSynchronize(handle), "cuStreamSynchronize");
 }
 
+void Stream::wait(const Event& event) const {
+  const Driver& driver = Driver::get();
+  driver.check(driver.cuStreamWaitEvent(handle, event.get(), 0), "cuStreamWaitEvent");
+}
+
 Event::Event() {
   const Driver& driver = Driver::get();
   driver.currentDevice();

@@ -25,7 +25,7 @@ using GetProcAddress = CuStatus (*)(const char*, void**, int, unsigned long long
 
 template <typename Function>
 void bindCall(GetProcAddress getProcAddress, const std::string& path, const char* name, int version,
-          Function& function) {
+              Function& function) {
   void* address = nullptr;
   if (getProcAddress(name, &address, version, 0, nullptr) != 0 || !address)
     fail(ErrorKind::unavailable,

@@ -48,7 +48,6 @@ struct CuLaunchConfig {
   X(cuDeviceTotalMem, 12000, (std::size_t*, CuDevice))                                             \
   X(cuDeviceGetAttribute, 12000, (int*, int, CuDevice))                                            \
   X(cuDevicePrimaryCtxRetain, 12000, (CuContext*, CuDevice))                                       \
-  X(cuCtxGetCurrent, 12000, (CuContext*))                                                          \
   X(cuCtxSetCurrent, 12000, (CuContext))                                                           \
   X(cuCtxGetDevice, 12000, (CuDevice*))                                                            \
   X(cuCtxSynchronize, 12000, ())                                                                   \
@@ -63,7 +62,6 @@ struct CuLaunchConfig {
   X(cuMemFree, 12000, (CuPointer))                                                                 \
   X(cuMemcpyHtoDAsync, 12000, (CuPointer, const void*, std::size_t, CuStream))                     \
   X(cuMemcpyDtoHAsync, 12000, (void*, CuPointer, std::size_t, CuStream))                           \
-  X(cuMemcpyDtoDAsync, 12000, (CuPointer, CuPointer, std::size_t, CuStream))                       \
   X(cuMemsetD8Async, 12000, (CuPointer, unsigned char, std::size_t, CuStream))                     \
   X(cuStreamCreate, 12000, (CuStream*, unsigned))                                                  \
   X(cuStreamDestroy, 12000, (CuStream))                                                            \
@@ -154,6 +152,8 @@ class DeviceBuffer {
   std::size_t bytes = 0;
 };
 
+class Event;
+
 /// A stream that does not wait for the default stream.
 class Stream {
  public:
@@ -163,6 +163,7 @@ class Stream {
   ~Stream();
   CuStream get() const { return handle; }
   void synchronize() const;
+  void wait(const Event& event) const; // for work enqueued from now on
 
  private:
   CuStream handle = nullptr;

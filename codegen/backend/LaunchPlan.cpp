@@ -65,7 +65,8 @@ Json write(const WorkspaceInfo& workspace) {
   return {{"name", workspace.name},
           {"dtype", name(workspace.dtype)},
           {"elements", workspace.elements},
-          {"blocksOf", workspace.blocksOf}};
+          {"blocksOf", workspace.blocksOf},
+          {"sizes", write(workspace.sizes.factors)}};
 }
 
 Json write(const KernelArgument& argument) {
@@ -241,10 +242,13 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
 }
 
 WorkspaceInfo readWorkspace(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"name", "dtype", "elements", "blocksOf"});
-  return {reader.text("name"), parseDType(reader.text("dtype")),
-          reader.integer("elements", 0, maxInt64),
-          static_cast<int>(reader.integer("blocksOf", 0, maxInt32))};
+  Reader reader(json, place, {"name", "dtype", "elements", "blocksOf", "sizes"});
+  WorkspaceInfo workspace{reader.text("name"), parseDType(reader.text("dtype")),
+                          reader.integer("elements", 0, maxInt64),
+                          static_cast<int>(reader.integer("blocksOf", -1, maxInt32)), {}};
+  if (reader.find("sizes"))
+    workspace.sizes.factors = readExtents(reader, "sizes");
+  return workspace;
 }
 
 KernelArgument readArgument(const Json& json, const std::string& place) {
@@ -348,7 +352,7 @@ void checkPlan(const LaunchPlan& plan) {
            buffers[i].first);
   }
   for (const WorkspaceInfo& workspace : plan.workspaces)
-    if (static_cast<std::size_t>(workspace.blocksOf) >= plan.kernels.size())
+    if (workspace.blocksOf >= static_cast<int>(plan.kernels.size()))
       fail(ErrorKind::input,
            "launch plan: workspace '{}' follows the grid of kernel {}; the plan has {} kernels, "
            "from 0",

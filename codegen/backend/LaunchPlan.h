@@ -17,12 +17,14 @@ struct SizeProduct {
   std::vector<Extent> factors;
 };
 
-/// Scratch memory: `blocksOf`'s grid size times `elements` values of `dtype`.
+/// Scratch memory: `elements` values of `dtype`, times the grid size of kernel `blocksOf`, times
+/// the run-time sizes in `sizes`.
 struct WorkspaceInfo {
   std::string name;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  int blocksOf = 0;  // index into LaunchPlan::kernels
+  int blocksOf = -1;  // index into LaunchPlan::kernels; -1: independent of grids
+  SizeProduct sizes;
 };
 
 /// One argument of a kernel, in order.

@@ -51,7 +51,7 @@ class Places {
     folder(root / "targets/x86_64-linux/lib", origin);
     folder(root / "lib", origin);
   }
-  /// A site-packages folder, or the folder of torch inside it or of a LibTorch archive.
+  /// A site-packages folder: where the wheels of CUDA 13 and of CUDA 12 put the library.
   void site(const fs::path& site, const std::string& origin) {
     folder(site / "nvidia/cu13/lib", origin);
     folder(site / "nvidia/cuda_nvrtc/lib", origin);

@@ -225,6 +225,19 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
   return blocks;
 }
 
+/// Bytes of one workspace, up to where the next may begin.
+std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace,
+                                     const ResolvedLaunch& result,
+                                     const Symbols& symbols) const {
+  std::int64_t size = multiply(workspace.elements,
+                               static_cast<std::int64_t>(sizeInBytes(workspace.dtype)),
+                               workspace.name);
+  if (workspace.blocksOf >= 0)
+    size = multiply(size, result.kernels[workspace.blocksOf].blocks, workspace.name);
+  size = multiply(size, value(workspace.sizes, symbols), workspace.name);
+  return multiply(divideUp(size, workspaceAlignment), workspaceAlignment, workspace.name);
+}
+
 void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunch& result) const {
   if (multiprocessors < 1)
     fail(ErrorKind::input, "the device has {} multiprocessors; at least 1 is needed",
@@ -236,10 +249,7 @@ void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunc
   }
   std::int64_t bytes = 0;
   for (const WorkspaceInfo& workspace : launchPlan.workspaces) {
-    std::int64_t size =
-        multiply(result.kernels[workspace.blocksOf].blocks, workspace.elements, workspace.name);
-    size = multiply(size, static_cast<std::int64_t>(sizeInBytes(workspace.dtype)), workspace.name);
-    size = multiply(divideUp(size, workspaceAlignment), workspaceAlignment, workspace.name);
+    std::int64_t size = workspaceSize(workspace, result, symbols);
     if (__builtin_add_overflow(bytes, size, &bytes))
       fail(ErrorKind::input, "workspace '{}': {} bytes beside {} others do not fit in 64 bits",
            workspace.name, size, bytes);
@@ -285,13 +295,9 @@ void Resolver::resolve(std::span<const Buffer> inputs, std::span<const Buffer> o
          result.workspaceBytes, workspaceAlignment);
 
   auto workspacePointer = [&](std::size_t index) {
-    std::size_t offset = 0; // the same steps as in layOut
-    for (std::size_t i = 0; i < index; ++i) {
-      const WorkspaceInfo& other = launchPlan.workspaces[i];
-      std::size_t size = static_cast<std::size_t>(result.kernels[other.blocksOf].blocks) *
-                         static_cast<std::size_t>(other.elements) * sizeInBytes(other.dtype);
-      offset += (size + workspaceAlignment - 1) / workspaceAlignment * workspaceAlignment;
-    }
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index; ++i)
+      offset += workspaceSize(launchPlan.workspaces[i], result, symbols);
     return static_cast<std::uint64_t>(base + offset);
   };
   auto argumentValue = [&](const KernelArgument& argument, const Source& source) -> std::uint64_t {

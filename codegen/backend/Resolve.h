@@ -43,6 +43,8 @@ class Resolver {
   std::int64_t value(const SizeProduct& product, const Symbols& symbols) const;
   std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,
                       int multiprocessors) const;
+  std::int64_t workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,
+                             const Symbols& symbols) const;
   void layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunch& result) const;
   Source sourceOf(const KernelArgument& argument) const;
 

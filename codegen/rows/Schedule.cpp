@@ -95,25 +95,25 @@ struct Checker {
 
   void threads() {
     require(s.threads <= target.threadsPerBlock, "threads",
-            "{} threads a block asked, {} allows {}", s.threads, target.name,
+            "{} threads a block asked, {} allows {}", s.threads, target.arch,
             target.threadsPerBlock);
     require(s.threads * s.blocks <= target.threadsPerSM, "threads",
             "{} blocks of {} threads are {} a multiprocessor, {} allows {}", s.blocks, s.threads,
-            s.threads * s.blocks, target.name, target.threadsPerSM);
+            s.threads * s.blocks, target.arch, target.threadsPerSM);
     require(s.blocks <= target.blocksPerSM, "blocks",
-            "{} blocks a multiprocessor asked, {} allows {}", s.blocks, target.name,
+            "{} blocks a multiprocessor asked, {} allows {}", s.blocks, target.arch,
             target.blocksPerSM);
   }
 
   void shared() {
     std::int64_t bytes = sharedBytes(s, facts);
     require(bytes <= target.sharedPerBlock, "shared memory",
-            "{} bytes of shared memory asked, {} allows {} a block", bytes, target.name,
+            "{} bytes of shared memory asked, {} allows {} a block", bytes, target.arch,
             target.sharedPerBlock);
     std::int64_t all = s.blocks * (bytes + target.sharedReserved);
     require(all <= target.sharedPerSM, "shared memory",
             "{} blocks need {} bytes of shared memory, {} has {} a multiprocessor", s.blocks, all,
-            target.name, target.sharedPerSM);
+            target.arch, target.sharedPerSM);
   }
 
   void registers() {
@@ -122,14 +122,14 @@ struct Checker {
     std::int64_t needed = estimatedRegisters(s, facts);
     require(needed <= available, "registers",
             "about {} registers a thread needed, {} blocks of {} threads leave {} on {}", needed,
-            s.blocks, s.threads, available, target.name);
+            s.blocks, s.threads, available, target.arch);
   }
 
   void combinations() {
     require(!facts.hasSums() || s.grid == Grid::resident, "grid",
             "column sums need grid = resident: each block writes one line of partial sums");
-    require(s.launch == Launch::plain || target.programmaticLaunch, "launch",
-            "launch = programmatic needs sm_90 or newer, the target is {}", target.name);
+    require(s.launch == Launch::plain || target.maxCluster > 1, "launch",
+            "launch = programmatic needs sm_90 or newer, the target is {}", target.arch);
   }
 };
 

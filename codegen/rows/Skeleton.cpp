@@ -5,10 +5,10 @@
 #include "codegen/rows/Skeleton.h"
 
 #include "codegen/exit/Exit.h"
+#include "codegen/rows/PassPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -20,14 +20,6 @@ using ir::ReduceKind;
 bool isFull(const Node* n) { return n->perColumn && n->perRow; }
 bool isRowValue(const Node* n) { return n->perRow && !n->perColumn; }
 bool isUniform(const Node* n) { return !n->perRow && !n->perColumn; }
-
-/// Worth keeping rather than computing again in the next pass.
-bool isCostly(const Node* n) {
-  if (n->kind != Node::Kind::scalar || !n->perColumn)
-    return false;
-  StringRef name = n->op()->getName().getStringRef();
-  return name == "arith.divf" || name.starts_with("math.");
-}
 
 /// Rounding to the type stored happens in the store.
 Node* beforeRounding(Node* n) {
@@ -43,7 +35,7 @@ class Lowering {
   }
 
   void run() {
-    planPasses();
+    passes = planPasses(program);
     collectAccesses();
     startKernel();
     emitBody();
@@ -53,45 +45,7 @@ class Lowering {
   }
 
  private:
-  // --- what is computed where --------------------------------------------------------------
-
-  struct Pass {
-    SmallVector<Node*> reduces;      // row reductions whose input is complete here
-    SmallVector<const Output*> outputs;
-    llvm::SetVector<Node*> kept;     // computed here, read by later passes
-  };
-
-  void planPasses() {
-    passes.resize(program.levels);
-    for (auto& node : program.nodes)
-      if (node->kind == Node::Kind::rowReduce)
-        passes[node->operands[0]->level].reduces.push_back(node.get());
-    for (const Output& output : program.outputs)
-      if (output.kind != Output::Kind::row)
-        passes[output.node->level].outputs.push_back(&output);
-    llvm::DenseMap<Node*, int> computedIn;
-    for (int level = 0; level < program.levels; ++level) {
-      SmallVector<Node*> work;
-      for (Node* reduce : passes[level].reduces)
-        work.push_back(reduce->operands[0]);
-      for (const Output* output : passes[level].outputs)
-        work.push_back(output->node);
-      llvm::DenseSet<Node*> seen;
-      while (!work.empty()) {
-        Node* node = work.pop_back_val();
-        if (!node->perColumn || node->kind != Node::Kind::scalar || !seen.insert(node).second)
-          continue;
-        if (isCostly(node)) {
-          auto [found, first] = computedIn.try_emplace(node, level);
-          if (!first && found->second < level) {
-            passes[found->second].kept.insert(node);
-            continue;
-          }
-        }
-        llvm::append_range(work, node->operands);
-      }
-    }
-  }
+  // --- memory ------------------------------------------------------------------------------
 
   const BufferInfo* bufferOf(const Node* input) const {
     return context.inputs[cast<BlockArgument>(input->value).getArgNumber()];
@@ -201,8 +155,9 @@ class Lowering {
       name += "_" + (stride < 0 ? access.buffer->tensor.name : std::to_string(stride));
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(mapsEnd);
-    auto op = builder.create<cu::RowMapOp>(named(name), sizes, strides, column, runTimeSizes,
-                                           runTimeStrides);
+    auto op = builder.create<cu::RowMapOp>(
+        named(name), cu::MapType::get(builder.getContext()), sizes, strides, column, runTimeSizes,
+        runTimeStrides);
     maps.push_back({op, op.getMap()});
     return op.getMap();
   }
@@ -278,8 +233,10 @@ class Lowering {
     for (auto& [output, first] : sums)
       accumulators[output] =
           output->kind == Output::Kind::columnSum
-              ? builder.create<cu::ColumnSumsOp>(named(sumName(*output))).getSums()
-              : Value(builder.create<cu::TotalOp>(named(sumName(*output))).getSum());
+              ? Value(builder.create<cu::ColumnSumsOp>(named(sumName(*output)),
+                                                       cu::SumsType::get(builder.getContext())))
+              : Value(builder.create<cu::TotalOp>(named(sumName(*output)),
+                                                  cu::TotalType::get(builder.getContext())));
     auto tiles = builder.create<cu::TilesOp>(location, rows, once);
     {
       OpBuilder::InsertionGuard guard(builder);
@@ -475,9 +432,8 @@ class Lowering {
                                            builder.getDenseI64ArrayAttr({}), guard);
     OpBuilder::InsertionGuard insertion(builder);
     builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-    ElementBody body{*this, each, {}, {}, {}};
-    for (Node* node : pass.kept)
-      body.computing.insert(node);
+    ElementBody body(*this, each);
+    body.computing.insert(pass.kept.begin(), pass.kept.end());
     for (Node* node : pass.kept)
       builder.create<cu::SetOp>(node->value.getLoc(), body.value(node), fragments[node]);
     for (Node* reduce : pass.reduces)
@@ -491,6 +447,7 @@ class Lowering {
 
   /// Builds the scalar operations of one pass; every input becomes an argument of the block.
   struct ElementBody {
+    ElementBody(Lowering& lowering, cu::EachOp each) : lowering(lowering), each(each) {}
     Lowering& lowering;
     cu::EachOp each;
     SmallVector<int64_t> access, columnStrides;
@@ -589,7 +546,7 @@ class Lowering {
     plan.kernels.push_back(std::move(launch));
     if (!sums.empty())
       plan.workspaces.push_back({context.name + "_partials", DType::f32, partialStride,
-                                 static_cast<int>(plan.kernels.size()) - 1});
+                                 static_cast<int>(plan.kernels.size()) - 1, {}});
     builder.setInsertionPointAfter(kernel);
   }
 

@@ -218,6 +218,19 @@ TEST_F(Device, TwoStreamsAndTwoThreads) {
     EXPECT_EQ(result, std::vector<float>(1 << 20, 6.0f));
 }
 
+TEST_F(Device, OneStreamWaitsForAnother) {
+  LoadedProgram program(scalePlan(), cubin);
+  DeviceBuffer x = onDevice(std::vector<float>(1 << 24, 1.0f)), y(x.size()), z(x.size());
+  Stream first, second;
+  Event done;
+  run(program, x, y, first.get());
+  done.record(first);
+  second.wait(done);
+  run(program, y, z, second.get());
+  second.synchronize();
+  EXPECT_EQ(onHost<float>(z), std::vector<float>(1 << 24, 4.0f));
+}
+
 TEST_F(Device, CaptureAndReplay) {
   for (bool programmatic : {false, true}) {
     std::vector<float> values(4096, 1.0f);

@@ -1,0 +1,24 @@
+// What a schedule costs, predicted: bytes over bandwidth, lowered where too few bytes are in
+// flight, plus waves, exchanges, launches and the combination of column sums. A pure function
+// of its arguments: the same answer on every machine and every rank.
+#pragma once
+
+#include "codegen/rows/Schedule.h"
+
+namespace kiln::autotune {
+
+struct Prediction {
+  double microseconds = 0;       // the whole kernel, with the one that finishes column sums
+  double copyMicroseconds = 0;   // a plain copy of as many bytes
+  double bytesInFlight = 0;      // per multiprocessor
+  double waves = 0;              // rounds of resident blocks
+};
+
+/// `rows`: how many, where the facts do not fix it.
+Prediction predict(const rows::Schedule& schedule, const rows::Facts& facts, const Target& target,
+                   double rows);
+
+/// Rows assumed where they are known at run time only.
+inline constexpr double kTypicalRows = 65536;
+
+}  // namespace kiln::autotune

@@ -1,0 +1,84 @@
+// See Space.h.
+#include "autotune/Space.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kiln::autotune {
+namespace {
+
+/// Lane counts of use for a width: what a row's vectors can occupy.
+std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
+  std::vector<std::int64_t> lanes;
+  std::int64_t vectors = width / vector;
+  for (std::int64_t l = 1; l <= 32; l *= 2)
+    if (l == 1 || l / 2 < vectors)
+      lanes.push_back(l);
+  for (std::int64_t l = 64; l <= 1024; l += l < 256 ? 32 : l < 512 ? 64 : 128)
+    if (l - 32 < vectors)
+      lanes.push_back(l);
+  return lanes;
+}
+
+template <class Visit>
+void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
+  rows::Schedule s;
+  s.grid = facts.hasSums() ? rows::Grid::resident : rows::Grid::oneShot;
+  s.launch = target.maxCluster > 1 ? rows::Launch::programmatic : rows::Launch::plain;
+  for (s.vector = 1; s.vector <= 16; s.vector *= 2) {
+    if (facts.width % s.vector != 0)
+      break;
+    for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
+      s.lanes = lanes;
+      for (std::int64_t threads : {64, 128, 256, 320, 512, 640, 1024}) {
+        s.threads = std::max(threads, lanes);
+        if (s.threads % lanes != 0 || (s.threads != threads && threads != 64))
+          continue;
+        for (std::int64_t rows : {1, 2, 4, 8})
+          for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
+            for (auto keep : {rows::Keep::registers, rows::Keep::shared}) {
+              s.rows = rows;
+              s.blocks = blocks;
+              s.keep = keep;
+              visit(s);
+            }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Space enumerate(const rows::Facts& facts, const Target& target) {
+  Space space;
+  eachTuple(facts, target, [&](const rows::Schedule& schedule) {
+    ++space.tuples;
+    auto violations = check(schedule, facts, target);
+    if (violations.empty()) {
+      space.feasible.push_back({schedule, predict(schedule, facts, target, kTypicalRows)});
+      return;
+    }
+    Space::Refused& refused = space.refused[violations.front().rule];
+    ++refused.count;
+    refused.worst = violations.front().message;
+  });
+  std::stable_sort(space.feasible.begin(), space.feasible.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.prediction.microseconds < b.prediction.microseconds;
+                   });
+  return space;
+}
+
+rows::Schedule chooseDefault(const rows::Facts& facts, const Target& target) {
+  Space space = enumerate(facts, target);
+  if (!space.feasible.empty())
+    return space.feasible.front().schedule;
+  std::string reasons;
+  for (const auto& [rule, refused] : space.refused)
+    reasons += fmt::format("\n  {} by {}: {}", refused.count, rule, refused.worst);
+  throw Error(ErrorKind::infeasible,
+              fmt::format("no schedule of {} fits {}:{}", space.tuples, target.arch, reasons));
+}
+
+}  // namespace kiln::autotune

@@ -1,0 +1,304 @@
+// kiln-differentiate: reverse mode on the tensor graph, then a cut between forward and backward.
+// One function with forward and backward is built first, then split: what the backward reads of
+// the forward is saved or computed again, whichever moves fewer bytes.
+#include "codegen/passes/MinCut.h"
+#include "codegen/passes/Passes.h"
+#include "codegen/rows/RowProgram.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+
+namespace kiln::passes {
+
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "codegen/passes/Passes.h.inc"
+
+namespace {
+
+constexpr llvm::StringLiteral kGradientAttr = "kiln.gradient";
+
+bool isFloat(Value value) { return isa<FloatType>(ir::tensorType(value).getElementType()); }
+
+/// Bytes of a tensor; run-time sizes count as a typical number of rows.
+double bytesOf(Value value) {
+  auto type = ir::tensorType(value);
+  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
+  return bytes;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(func::FuncOp function)
+      : function(function), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    joint = func::FuncOp::create(function.getLoc(), "joint", function.getFunctionType());
+    OwningOpRef<func::FuncOp> owner(joint);
+    function.getBody().cloneInto(&joint.getBody(), mapping);
+    block = &joint.getBody().front();
+    auto end = block->getTerminator();
+    results.assign(end->operand_begin(), end->operand_end());
+    end->erase();
+    findWanted();
+    if (failed(addGradients()))
+      return failure();
+    expandForward();
+    chooseSaved();
+    builder.setInsertionPointAfter(function);
+    if (llvm::any_of(saved, [&](Value v) { return v.getDefiningOp() && !isResult(v); }))
+      buildForward();
+    buildBackward();
+    return success();
+  }
+
+ private:
+  bool differentiable(DictionaryAttr attributes) {
+    auto flag = attributes ? attributes.getAs<BoolAttr>(kGradientAttr) : BoolAttr();
+    return !flag || flag.getValue();
+  }
+  bool isResult(Value value) { return llvm::is_contained(results, value); }
+
+  /// Values that a differentiable argument reaches.
+  void findWanted() {
+    for (BlockArgument argument : block->getArguments())
+      if (isFloat(argument) && differentiable(function.getArgAttrDict(argument.getArgNumber())))
+        wanted.insert(argument);
+    for (Operation& op : *block)
+      if (llvm::any_of(op.getOperands(), [&](Value v) { return wanted.contains(v); }))
+        for (Value result : op.getResults())
+          if (isFloat(result))
+            wanted.insert(result);
+  }
+
+  LogicalResult addGradients() {
+    SmallVector<Operation*> forward;
+    for (Operation& op : *block)
+      forward.push_back(&op);
+    builder.setInsertionPointToEnd(block);
+    ir::MathBuilder math(builder, function.getLoc());
+    ir::Gradient gradient(math, wanted);
+    for (auto [i, result] : llvm::enumerate(results)) {
+      if (!isFloat(result) || !wanted.contains(result) ||
+          !differentiable(function.getResultAttrDict(i)))
+        continue;
+      Value given = block->addArgument(result.getType(), result.getLoc());
+      cotangents.push_back({given, i});
+      gradient.add(result, given);
+    }
+    if (cotangents.empty())
+      return function.emitError("no result depends on an argument with a gradient; there is "
+                                "nothing to differentiate");
+    for (Operation* op : llvm::reverse(forward)) {
+      bool reached = llvm::any_of(op->getResults(), [&](Value v) { return !!gradient.of(v); });
+      bool matters = llvm::any_of(op->getOperands(), [&](Value v) { return wanted.contains(v); });
+      math.location = op->getLoc();
+      if (reached && matters && failed(ir::differentiate(op, gradient)))
+        return failure();
+    }
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      Value argument = block->getArgument(i);
+      if (!wanted.contains(argument))
+        continue;
+      Value d = gradient.of(argument);
+      if (!d)
+        d = math.constant(0.0, argument);
+      gradients.push_back({math.cast(d, ir::tensorType(argument).getElementType()), i});
+    }
+    return success();
+  }
+
+  /// Named operations of the forward become elementary, so that their pieces can be computed
+  /// again; equal values become one.
+  void expandForward() {
+    builder.setInsertionPointToEnd(block);
+    SmallVector<Value> ends(results);
+    for (auto& [gradient, index] : gradients)
+      ends.push_back(gradient);
+    auto end = builder.create<func::ReturnOp>(function.getLoc(), ends);
+    rows::decomposeNamedOps(*block);
+    IRRewriter rewriter(function.getContext());
+    DominanceInfo dominance(joint);
+    eliminateCommonSubExpressions(rewriter, dominance, joint);
+    results.assign(end.operand_begin(), end.operand_begin() + results.size());
+    for (auto [i, gradient] : llvm::enumerate(gradients))
+      gradient.first = end.getOperand(results.size() + i);
+  }
+
+  /// An operation is the backward's if it depends on a cotangent.
+  void chooseSaved() {
+    llvm::DenseSet<Value> backward;
+    for (auto& [given, index] : cotangents)
+      backward.insert(given);
+    CutProblem problem{{}, {}, {}};
+    for (Operation& op : block->without_terminator()) {
+      bool late = llvm::any_of(op.getOperands(), [&](Value v) { return backward.contains(v); });
+      if (late)
+        backward.insert(op.getResults().begin(), op.getResults().end());
+    }
+    auto need = [&](Value value) {
+      if (!backward.contains(value))
+        problem.needed.insert(value);
+    };
+    for (Operation& op : block->without_terminator())
+      if (op.getNumResults() && backward.contains(op.getResult(0)))
+        for (Value operand : op.getOperands())
+          need(operand);
+    for (auto& [gradient, index] : gradients)
+      need(gradient);
+    auto isSource = [&](Value value) {
+      return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
+    };
+    auto cost = [&](Value value) {  // saving costs a write, reading is paid by all
+      bool there = !value.getDefiningOp() || isResult(value);
+      return bytesOf(value) * (there ? 1.0 : 2.0);
+    };
+    problem.isSource = isSource;
+    problem.cost = cost;
+    llvm::SetVector<Value> cut = cheapestCut(problem);
+    for (BlockArgument argument : block->getArguments())
+      if (cut.contains(argument))
+        saved.push_back(argument);
+    for (Operation& op : *block)
+      for (Value result : op.getResults())
+        if (cut.contains(result))
+          saved.push_back(result);
+  }
+
+  // --- names and signatures -------------------------------------------------------------------
+
+  StringAttr nameOf(DictionaryAttr attributes, const Twine& fallback) {
+    auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
+    return name ? name : builder.getStringAttr(fallback);
+  }
+  StringAttr argumentName(unsigned i) {
+    return nameOf(function.getArgAttrDict(i), "in" + Twine(i));
+  }
+  StringAttr resultName(unsigned i) {
+    return nameOf(function.getResultAttrDict(i), "out" + Twine(i));
+  }
+  StringAttr savedName(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argumentName(argument.getArgNumber());
+    if (auto* found = llvm::find(results, value); found != results.end())
+      return resultName(found - results.begin());
+    if (auto named = dyn_cast<NameLoc>(value.getLoc()))
+      return named.getName();
+    return builder.getStringAttr("saved");
+  }
+
+  void buildForward() {
+    SmallVector<Type> types(function.getResultTypes());
+    SmallVector<Value> extra;
+    for (Value value : saved)
+      if (value.getDefiningOp() && !isResult(value)) {
+        extra.push_back(value);
+        types.push_back(value.getType());
+      }
+    auto forward = builder.create<func::FuncOp>(
+        function.getLoc(), function.getName().str() + "_forward",
+        builder.getFunctionType(function.getArgumentTypes(), types));
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      forward.setArgAttrs(i, function.getArgAttrDict(i));
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      forward.setResultAttrs(i, function.getResultAttrDict(i));
+    for (auto [i, value] : llvm::enumerate(extra))
+      forward.setResultAttr(function.getNumResults() + i, ir::kNameAttr, savedName(value));
+    Block* body = forward.addEntryBlock();
+    IRMapping map;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      map.map(block->getArgument(i), body->getArgument(i));
+    SmallVector<Value> ends(results);
+    llvm::append_range(ends, extra);
+    finish(body, map, ends);
+  }
+
+  void buildBackward() {
+    SmallVector<Type> inputs, outputs;
+    for (Value value : saved)
+      inputs.push_back(value.getType());
+    for (auto& [given, index] : cotangents)
+      inputs.push_back(given.getType());
+    for (auto& [gradient, index] : gradients)
+      outputs.push_back(gradient.getType());
+    auto backward = builder.create<func::FuncOp>(function.getLoc(),
+                                                 function.getName().str() + "_backward",
+                                                 builder.getFunctionType(inputs, outputs));
+    Block* body = backward.addEntryBlock();
+    IRMapping map;
+    unsigned next = 0;
+    for (Value value : saved) {
+      if (auto argument = dyn_cast<BlockArgument>(value))
+        if (auto layout = function.getArgAttr(argument.getArgNumber(), ir::kLayoutAttr))
+          backward.setArgAttr(next, ir::kLayoutAttr, layout);
+      backward.setArgAttr(next, ir::kNameAttr, savedName(value));
+      map.map(value, body->getArgument(next++));
+    }
+    for (auto& [given, index] : cotangents) {
+      backward.setArgAttr(next, ir::kNameAttr,
+                          builder.getStringAttr("d" + resultName(index).getValue()));
+      map.map(given, body->getArgument(next++));
+    }
+    SmallVector<Value> ends;
+    for (auto [i, gradient] : llvm::enumerate(gradients)) {
+      backward.setResultAttr(
+          i, ir::kNameAttr,
+          builder.getStringAttr("d" + argumentName(gradient.second).getValue()));
+      ends.push_back(gradient.first);
+    }
+    finish(body, map, ends);
+  }
+
+  /// Clones into `body` what `ends` need and `map` does not give.
+  void finish(Block* body, IRMapping& map, ArrayRef<Value> ends) {
+    llvm::DenseSet<Operation*> needed;
+    SmallVector<Value> work(ends);
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      Operation* op = value.getDefiningOp();
+      if (!op || map.contains(value) || !needed.insert(op).second)
+        continue;
+      llvm::append_range(work, op->getOperands());
+    }
+    OpBuilder inner = OpBuilder::atBlockEnd(body);
+    for (Operation& op : *block)
+      if (needed.contains(&op))
+        inner.clone(op, map);
+    SmallVector<Value> values;
+    for (Value end : ends)
+      values.push_back(map.lookup(end));
+    inner.create<func::ReturnOp>(function.getLoc(), values);
+  }
+
+  func::FuncOp function;
+  OpBuilder builder;
+  func::FuncOp joint;
+  Block* block = nullptr;
+  IRMapping mapping;
+  SmallVector<Value> results, saved;
+  llvm::DenseSet<Value> wanted;
+  SmallVector<std::pair<Value, unsigned>> cotangents, gradients;  // and argument or result index
+};
+
+struct Differentiate : impl::DifferentiateBase<Differentiate> {
+  using DifferentiateBase::DifferentiateBase;
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findFunction(getOperation(), function);
+    if (failed(found) || failed(Splitter(*found).run()))
+      signalPassFailure();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createDifferentiate() { return std::make_unique<Differentiate>(); }
+std::unique_ptr<Pass> createDifferentiate(DifferentiateOptions options) {
+  return std::make_unique<Differentiate>(std::move(options));
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,290 @@
+// See FunctionPlan.h.
+#include "codegen/passes/FunctionPlan.h"
+
+#include "codegen/rows/PassPlan.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+
+namespace kiln::passes {
+
+DType dtypeOf(Type element) {
+  if (element.isBF16())
+    return DType::bf16;
+  if (element.isF16())
+    return DType::f16;
+  if (element.isF64())
+    return DType::f64;
+  if (element.isF32())
+    return DType::f32;
+  return element.isInteger(1) ? DType::i1 : element.isInteger(32) ? DType::i32 : DType::i64;
+}
+
+rows::Schedule scheduleOf(ir::ScheduleAttr a) {
+  return {a.getLanes(),
+          a.getVector(),
+          a.getRows(),
+          a.getThreads(),
+          a.getBlocks(),
+          static_cast<rows::Grid>(a.getGrid()),
+          static_cast<rows::Keep>(a.getKeep()),
+          static_cast<rows::Launch>(a.getLaunch())};
+}
+ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
+  return ir::ScheduleAttr::get(context, s.lanes, s.vector, s.rows, s.threads, s.blocks,
+                               static_cast<ir::Grid>(s.grid), static_cast<ir::Keep>(s.keep),
+                               static_cast<ir::LaunchMode>(s.launch));
+}
+
+OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {
+  OwningOpRef<ir::KernelOp> copy(kernel.clone());
+  rows::decomposeNamedOps(copy->getBody().front());
+  IRRewriter rewriter(kernel.getContext());
+  DominanceInfo dominance(*copy);
+  eliminateCommonSubExpressions(rewriter, dominance, *copy);
+  return copy;
+}
+
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(func::FuncOp function) : function(function) {}
+
+  FailureOr<std::unique_ptr<FunctionPlan>> run() {
+    plan = std::make_unique<FunctionPlan>();
+    if (function.isExternal() || !function.getBody().hasOneBlock())
+      return function.emitError("a function to compile has a body of one block"), failure();
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      auto kernel = dyn_cast<ir::KernelOp>(op);
+      if (!kernel)
+        return op.emitError("stands outside a kernel; run kiln-fuse first"), failure();
+      if (failed(addKernel(kernel)))
+        return failure();
+    }
+    if (failed(addResults()))
+      return failure();
+    addBuffers();
+    return std::move(plan);
+  }
+
+ private:
+  LogicalResult addKernel(ir::KernelOp op) {
+    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}};
+    rows::Refusal refusal;
+    kernel.program = rows::analyze(kernel.body->getBody().front(), refusal);
+    if (!kernel.program) {
+      Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
+      auto error = emitError(where, refusal.reason);
+      error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
+      return error;
+    }
+    unifySizes(kernel);
+    plan->kernels.push_back(std::move(kernel));
+    return success();
+  }
+
+  // Dimensions that meet in one iteration space have one size.
+  using Dimension = std::pair<Value, int>;
+  Dimension find(Dimension d) {
+    while (parent.contains(d) && parent[d] != d)
+      d = parent[d];
+    return d;
+  }
+  void unite(Dimension a, Dimension b) {
+    a = find(a), b = find(b);
+    if (a != b)
+      parent[a] = b;
+  }
+  void unifySizes(PlannedKernel& kernel) {
+    llvm::SmallVector<std::optional<Dimension>> at(kernel.program->rank());
+    auto meet = [&](Value value, int dimension, int to) {
+      if (to < 0 || to >= static_cast<int>(at.size()))
+        return;
+      if (at[to])
+        unite({value, dimension}, *at[to]);
+      else
+        at[to] = {value, dimension};
+    };
+    for (auto& node : kernel.program->nodes)
+      if (node->kind == rows::Node::Kind::input)
+        for (auto [d, to] : llvm::enumerate(node->map))
+          meet(kernel.op.getInputs()[cast<BlockArgument>(node->value).getArgNumber()], d, to);
+    for (const rows::Output& output : kernel.program->outputs)
+      if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
+        for (size_t d = 0; d < kernel.program->rank(); ++d)
+          meet(kernel.op.getResult(output.index), d, d);
+    spaceOf[kernel.op] = std::move(at);
+  }
+  Extent extent(Value value, int dimension) {
+    int64_t size = ir::tensorType(value).getDimSize(dimension);
+    if (!ShapedType::isDynamic(size))
+      return {size, -1};
+    auto [found, added] = symbols.try_emplace(find({value, dimension}), symbols.size());
+    return {0, found->second};
+  }
+
+  LogicalResult addResults() {
+    auto end = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    for (auto [i, value] : llvm::enumerate(end.getOperands())) {
+      if (!value.getDefiningOp())
+        return function.emitError("result ")
+               << i << " is an argument; results are computed by kernels";
+      if (!resultIndex.try_emplace(value, i).second)
+        return function.emitError("result ") << i << " is the same value as result "
+                                             << resultIndex[value] << "; return it once";
+    }
+    return success();
+  }
+
+  std::string uniqueName(StringRef wanted) {
+    std::string name = wanted.str();
+    for (int n = 1; !names.insert(name).second; ++n)
+      name = wanted.str() + "_" + std::to_string(n);
+    return name;
+  }
+
+  const rows::BufferInfo* addBuffer(Value value, StringRef name, ir::LayoutAttr layout) {
+    rows::BufferInfo& buffer = plan->buffers.emplace_back();
+    auto type = ir::tensorType(value);
+    buffer.tensor.name = uniqueName(name);
+    buffer.tensor.dtype = dtypeOf(type.getElementType());
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      buffer.tensor.shape.push_back(extent(value, d));
+    buffer.contiguous = !layout || layout.getStrides().empty();
+    if (layout)
+      buffer.tensor.alignment = layout.getAlign();
+    if (buffer.contiguous) {
+      buffer.tensor.strides.assign(type.getRank(), -1);
+      int64_t stride = 1;
+      for (int64_t d = type.getRank() - 1; d >= 0 && stride > 0; --d) {
+        buffer.tensor.strides[d] = stride;
+        stride = type.isDynamicDim(d) ? -1 : stride * type.getDimSize(d);
+      }
+    } else {
+      buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
+    }
+    return byValue[value] = &buffer;
+  }
+
+  static StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
+    auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
+    return name ? name.getValue() : fallback;
+  }
+
+  void addBuffers() {
+    plan->launch.function = function.getName().str();
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      auto layout = function.getArgAttrOfType<ir::LayoutAttr>(i, ir::kLayoutAttr);
+      std::string fallback = "in" + std::to_string(i);
+      plan->launch.inputs.push_back(
+          addBuffer(argument, nameAttr(function.getArgAttrDict(i), fallback), layout)->tensor);
+    }
+    plan->launch.outputs.resize(function.getNumResults());
+    int intermediates = 0;
+    for (PlannedKernel& kernel : plan->kernels) {
+      for (Value value : kernel.op.getResults()) {
+        auto found = resultIndex.find(value);
+        if (found == resultIndex.end()) {
+          std::string name = "between" + std::to_string(intermediates++);
+          const TensorInfo& tensor = addBuffer(value, name, {})->tensor;
+          plan->launch.workspaces.push_back({tensor.name, tensor.dtype, 1, -1, SizeProduct{tensor.shape}});
+          continue;
+        }
+        unsigned i = found->second;
+        auto layout = function.getResultAttrOfType<ir::LayoutAttr>(i, ir::kLayoutAttr);
+        std::string fallback = "out" + std::to_string(i);
+        plan->launch.outputs[i] =
+            addBuffer(value, nameAttr(function.getResultAttrDict(i), fallback), layout)->tensor;
+      }
+    }
+    for (PlannedKernel& kernel : plan->kernels) {
+      for (Value value : kernel.op.getInputs())
+        kernel.inputs.push_back(byValue.at(value));
+      for (Value value : kernel.op.getResults())
+        kernel.outputs.push_back(byValue.at(value));
+      for (auto [d, dimension] : llvm::enumerate(spaceOf[kernel.op])) {
+        int64_t size = kernel.program->space[d];
+        bool fixed = !ShapedType::isDynamic(size);
+        kernel.space.push_back(fixed ? Extent{size, -1}
+                                     : extent(dimension->first, dimension->second));
+      }
+    }
+  }
+
+  func::FuncOp function;
+  std::unique_ptr<FunctionPlan> plan;
+  std::map<Dimension, Dimension, bool (*)(const Dimension&, const Dimension&)> parent{less};
+  std::map<Dimension, int, bool (*)(const Dimension&, const Dimension&)> symbols{less};
+  llvm::DenseMap<Operation*, llvm::SmallVector<std::optional<Dimension>>> spaceOf;
+  llvm::DenseMap<Value, unsigned> resultIndex;
+  llvm::DenseMap<Value, const rows::BufferInfo*> byValue;
+  std::set<std::string> names;
+
+  static bool less(const Dimension& a, const Dimension& b) {
+    return std::make_pair(a.first.getAsOpaquePointer(), a.second) <
+           std::make_pair(b.first.getAsOpaquePointer(), b.second);
+  }
+};
+
+/// Elements one access may move, up to 16.
+rows::Facts::Stream streamOf(const rows::BufferInfo& buffer, ArrayRef<int> map, size_t rank) {
+  rows::Access access = rows::makeAccess(buffer, map, rank);
+  return {static_cast<int>(sizeInBytes(buffer.tensor.dtype)), rows::widestAccess(access, 16)};
+}
+
+}  // namespace
+
+FailureOr<std::unique_ptr<FunctionPlan>> planFunction(func::FuncOp function) {
+  return Planner(function).run();
+}
+
+rows::Facts factsOf(const PlannedKernel& kernel) {
+  const rows::RowProgram& program = *kernel.program;
+  rows::Facts facts;
+  facts.width = program.width();
+  facts.rows = 1;
+  for (const Extent& extent : kernel.space)
+    facts.rows = extent.isStatic() && facts.rows >= 0 ? facts.rows * extent.size : -1;
+  facts.passes = program.levels;
+  std::vector<int> exchanges(program.levels + 1, 0);
+  for (auto& node : program.nodes) {
+    if (node->kind == rows::Node::Kind::rowReduce) {
+      ++facts.reductions;
+      facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
+    }
+    if (node->kind != rows::Node::Kind::input)
+      continue;
+    const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
+    auto stream = streamOf(buffer, node->map, program.rank());
+    if (node->perColumn && node->perRow)
+      facts.inputs.push_back(stream);
+    else if (node->perColumn)
+      facts.columns.push_back(stream);
+    else if (node->perRow)
+      ++facts.rowInputs;
+  }
+  for (const rows::Pass& pass : rows::planPasses(program))
+    facts.kept += pass.kept.size();
+  for (const rows::Output& output : program.outputs) {
+    SmallVector<int> map;
+    for (size_t d = 0; d <= program.rank(); ++d)
+      map.push_back(d);
+    if (output.kind == rows::Output::Kind::full)
+      facts.outputs.push_back(streamOf(*kernel.outputs[output.index], map, program.rank()));
+    else if (output.kind == rows::Output::Kind::row)
+      ++facts.rowOutputs;
+    else
+      ++(output.kind == rows::Output::Kind::columnSum ? facts.columnSums : facts.totalSums);
+  }
+  return facts;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,38 @@
+// What a fused function needs in memory: its buffers with layouts, the run-time sizes that must
+// agree, and for each kernel its analysis. Shared by the passes that schedule, verify and lower.
+#pragma once
+
+#include "codegen/passes/Passes.h"
+#include "codegen/rows/Access.h"
+
+#include <deque>
+
+namespace kiln::passes {
+
+struct PlannedKernel {
+  ir::KernelOp op;
+  mlir::OwningOpRef<ir::KernelOp> body;       // a copy, in elementary operations
+  std::unique_ptr<rows::RowProgram> program;  // of the copy
+  llvm::SmallVector<const rows::BufferInfo*> inputs, outputs;
+  llvm::SmallVector<Extent> space;            // leading dimensions
+};
+
+struct FunctionPlan {
+  std::deque<rows::BufferInfo> buffers;
+  std::vector<PlannedKernel> kernels;
+  LaunchPlan launch;  // function, inputs, outputs, intermediate workspaces; no kernels yet
+};
+
+/// Fails with an error at the offending operation.
+llvm::FailureOr<std::unique_ptr<FunctionPlan>> planFunction(mlir::func::FuncOp function);
+
+/// The copy of a kernel in elementary operations, with equal ones merged.
+mlir::OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel);
+
+rows::Facts factsOf(const PlannedKernel& kernel);
+
+DType dtypeOf(mlir::Type element);
+rows::Schedule scheduleOf(ir::ScheduleAttr attribute);
+ir::ScheduleAttr scheduleAttr(mlir::MLIRContext* context, const rows::Schedule& schedule);
+
+}  // namespace kiln::passes

@@ -1,0 +1,350 @@
+// kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
+// A merge is legal if no value leaves the group and comes back, and if the family can analyse
+// the merged group. Constants and broadcasts belong to nobody: each kernel gets its own copy.
+#include "codegen/passes/FunctionPlan.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <list>
+
+using namespace mlir;
+
+namespace kiln::passes {
+
+#define GEN_PASS_DEF_FUSE
+#include "codegen/passes/Passes.h.inc"
+
+namespace {
+
+/// What one launch costs, in bytes that could have been moved in the meantime (about 2 us).
+constexpr double kLaunchBytes = 8e6;
+
+/// Nothing to compute: copied to wherever it is used.
+bool isFree(Operation* op) { return isa<arith::ConstantOp, ir::BroadcastOp>(op); }
+
+double bytesOf(Value value) {
+  auto type = ir::tensorType(value);
+  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
+  return bytes;
+}
+
+using Group = llvm::SetVector<Operation*>;
+
+/// A detached kernel that holds a group.
+struct Built {
+  OwningOpRef<ir::KernelOp> kernel;
+  SmallVector<Value> inputs, results;  // in the function
+};
+
+class Fuser {
+ public:
+  explicit Fuser(func::FuncOp function)
+      : function(function), block(function.getBody().front()), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    copyReturned();
+    absorbIntoKernels();
+    for (Operation& op : block.without_terminator())
+      if (!isFree(&op) && !isa<ir::KernelOp>(op))
+        groups.push_back(Group()), groups.back().insert(&op);
+    for (Group& group : groups)
+      if (failed(checkAlone(group)))
+        return failure();
+    while (mergeBest()) {
+    }
+    replaceAll();
+    return success();
+  }
+
+ private:
+  /// Constants and broadcasts that feed a kernel written by hand move into it.
+  void absorbIntoKernels() {
+    for (auto kernel : block.getOps<ir::KernelOp>()) {
+      Block& body = kernel.getBody().front();
+      for (unsigned i = 0; i < kernel.getInputs().size();) {
+        Value input = kernel.getInputs()[i];
+        if (!input.getDefiningOp() || !isFree(input.getDefiningOp())) {
+          ++i;
+          continue;
+        }
+        builder.setInsertionPointToStart(&body);
+        IRMapping map;
+        body.getArgument(i).replaceAllUsesWith(capture(input, kernel, map));
+        body.eraseArgument(i);
+        kernel.getInputsMutable().erase(i);
+      }
+    }
+  }
+
+  /// A result that is an argument, a constant, or returned twice needs a kernel that copies it.
+  void copyReturned() {
+    Operation* end = block.getTerminator();
+    builder.setInsertionPoint(end);
+    llvm::DenseSet<Value> seen;
+    for (OpOperand& operand : end->getOpOperands()) {
+      Value value = operand.get();
+      bool free = value.getDefiningOp() && isFree(value.getDefiningOp());
+      if (value.getDefiningOp() && !free && seen.insert(value).second)
+        continue;
+      auto type = ir::tensorType(value);
+      auto copy = builder.create<ir::KernelOp>(
+          end->getLoc(), type, function.getName().str() + "_copy" +
+              std::to_string(operand.getOperandNumber()), ValueRange(), ir::ScheduleAttr());
+      Block& body = copy.getBody().emplaceBlock();
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(&body);
+      IRMapping map;
+      Value inner = capture(value, copy, map);
+      builder.create<ir::YieldOp>(end->getLoc(), inner);
+      operand.set(copy.getResult(0));
+    }
+  }
+  /// Makes `value` available inside a kernel, copying what is free.
+  Value capture(Value value, ir::KernelOp kernel, IRMapping& map) {
+    if (Value known = map.lookupOrNull(value))
+      return known;
+    Operation* op = value.getDefiningOp();
+    if (!op || !isFree(op)) {
+      kernel.getInputsMutable().append(value);
+      Value argument = kernel.getBody().front().addArgument(value.getType(), value.getLoc());
+      map.map(value, argument);
+      return argument;
+    }
+    for (Value operand : op->getOperands())
+      capture(operand, kernel, map);
+    builder.clone(*op, map);
+    return map.lookup(value);
+  }
+
+  /// Users, looking through free operations.
+  void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
+    for (Operation* user : value.getUsers())
+      if (isFree(user))
+        eachUser(user->getResult(0), visit);
+      else
+        visit(user);
+  }
+  void eachProducer(Operation* op, llvm::function_ref<void(Value)> visit) {
+    for (Value operand : op->getOperands()) {
+      Operation* from = operand.getDefiningOp();
+      if (from && isFree(from))
+        eachProducer(from, visit);
+      else
+        visit(operand);
+    }
+  }
+  Group* groupOf(Operation* op) {
+    for (Group& group : groups)
+      if (group.contains(op))
+        return &group;
+    return nullptr;
+  }
+
+  Built build(const Group& group) {
+    SmallVector<Operation*> ops(group.begin(), group.end());
+    llvm::sort(ops, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+    Built built;
+    SmallVector<Type> types;
+    for (Operation* op : ops)
+      for (Value result : op->getResults()) {
+        bool leaves = false;
+        eachUser(result, [&](Operation* user) { leaves |= !group.contains(user); });
+        if (leaves) {
+          built.results.push_back(result);
+          types.push_back(result.getType());
+        }
+      }
+    OperationState state(ops.front()->getLoc(), ir::KernelOp::getOperationName());
+    OpBuilder detached(function.getContext());
+    ir::KernelOp::build(detached, state, types, "fused", ValueRange(), ir::ScheduleAttr());
+    built.kernel = OwningOpRef<ir::KernelOp>(cast<ir::KernelOp>(Operation::create(state)));
+    Block& body = built.kernel->getBody().emplaceBlock();
+    builder.setInsertionPointToEnd(&body);
+    IRMapping map;
+    for (Operation* op : ops) {
+      for (Value operand : op->getOperands())
+        capture(operand, *built.kernel, map);
+      builder.clone(*op, map);
+    }
+    SmallVector<Value> ends;
+    for (Value result : built.results)
+      ends.push_back(map.lookup(result));
+    builder.create<ir::YieldOp>(ops.back()->getLoc(), ends);
+    llvm::append_range(built.inputs, built.kernel->getInputs());
+    return built;
+  }
+
+  /// Empty if the family can execute the group as one kernel.
+  std::string reasonAgainst(const Group& group) {
+    Built built = build(group);
+    OwningOpRef<ir::KernelOp> copy = elementaryCopy(*built.kernel);
+    rows::Refusal refusal;
+    std::string reason =
+        rows::analyze(copy->getBody().front(), refusal) ? "" : refusal.reason;
+    return reason;
+  }
+
+  LogicalResult checkAlone(const Group& group) {
+    Operation* op = group.front();
+    if (llvm::all_of(op->getResults(), [](Value v) { return v.use_empty(); }))
+      return success();
+    std::string reason = reasonAgainst(group);
+    return reason.empty() ? success() : LogicalResult(op->emitError(reason));
+  }
+
+  /// No path leaves the union of the two groups and comes back.
+  bool isConvex(const Group& a, const Group& b) {
+    llvm::DenseSet<Operation*> outside;  // depends on the union, not part of it
+    for (Operation& op : block) {
+      bool inside = a.contains(&op) || b.contains(&op);
+      for (Value operand : op.getOperands()) {
+        Operation* from = operand.getDefiningOp();
+        if (!from)
+          continue;
+        bool late = outside.contains(from);
+        if (late && inside)
+          return false;
+        bool dependsOnUnion = a.contains(from) || b.contains(from);
+        if (!inside && (late || (dependsOnUnion && !isFree(&op))))
+          outside.insert(&op);
+        else if (!inside && isFree(&op) && late)
+          outside.insert(&op);
+      }
+    }
+    return true;
+  }
+
+  struct Merge {
+    Group* a;
+    Group* b;
+    double saved;
+    Value through;
+  };
+
+  SmallVector<Merge> candidates() {
+    SmallVector<Merge> merges;
+    auto propose = [&](Group* a, Group* b, double saved, Value through) {
+      if (!a || !b || a == b)
+        return;
+      for (Merge& merge : merges)
+        if ((merge.a == a && merge.b == b) || (merge.a == b && merge.b == a)) {
+          merge.saved += saved;
+          return;
+        }
+      merges.push_back({a, b, saved + kLaunchBytes, through});
+    };
+    llvm::MapVector<Value, llvm::SetVector<Group*>> readers;
+    for (Group& group : groups)
+      for (Operation* op : group)
+        eachProducer(op, [&](Value value) { readers[value].insert(&group); });
+    for (auto& [value, groupsOfValue] : readers) {
+      Group* producer = value.getDefiningOp() ? groupOf(value.getDefiningOp()) : nullptr;
+      for (Group* reader : groupsOfValue)
+        propose(producer, reader, bytesOf(value) * (groupsOfValue.size() == 1 ? 2 : 1), value);
+      for (Group* one : groupsOfValue)
+        for (Group* other : groupsOfValue)
+          if (one < other)
+            propose(one, other, bytesOf(value), value);
+    }
+    llvm::stable_sort(merges, [](const Merge& a, const Merge& b) { return a.saved > b.saved; });
+    return merges;
+  }
+
+  bool mergeBest() {
+    for (Merge& merge : candidates()) {
+      Operation *first = merge.a->front(), *second = merge.b->front();
+      if (refused.contains({first, second}) || !isConvex(*merge.a, *merge.b))
+        continue;
+      Group both = *merge.a;
+      both.insert(merge.b->begin(), merge.b->end());
+      std::string reason = reasonAgainst(both);
+      if (reason.empty()) {
+        *merge.a = both;
+        merge.b->clear();
+        groups.remove_if([](const Group& group) { return group.empty(); });
+        return true;
+      }
+      refused.insert({first, second});
+      refused.insert({second, first});
+      auto remark = emitRemark(merge.b->back()->getLoc())
+                    << "not fused: " << reason << " (would save "
+                    << static_cast<int64_t>(merge.saved / 1e6) << " MB of traffic and launch)";
+      remark.attachNote(merge.a->back()->getLoc()) << "with this operation";
+    }
+    return false;
+  }
+
+  /// Groups are convex, so some order is valid: each follows what it reads. Operations that
+  /// stay (kernels written by hand) are moved along.
+  void replaceAll() {
+    Operation* end = block.getTerminator();
+    llvm::SetVector<Operation*> old;
+    SmallVector<Operation*> byHand;
+    for (Operation& op : block.without_terminator())
+      if (isa<ir::KernelOp>(op))
+        byHand.push_back(&op);
+      else
+        old.insert(&op);
+    SmallVector<Group*> waiting;
+    for (Group& group : groups)
+      waiting.push_back(&group);
+    llvm::DenseSet<Operation*> emitted;
+    auto ready = [&](Value value) {
+      return !value.getDefiningOp() || emitted.contains(value.getDefiningOp());
+    };
+    const bool single = waiting.size() + byHand.size() == 1;
+    int index = 0;
+    llvm::DenseMap<Value, Value> replaced;
+    while (!waiting.empty() || !byHand.empty()) {
+      llvm::erase_if(byHand, [&](Operation* kernel) {
+        if (!llvm::all_of(kernel->getOperands(), ready))
+          return false;
+        kernel->moveBefore(end);
+        return emitted.insert(kernel).second;
+      });
+      llvm::erase_if(waiting, [&](Group* group) {
+        Built built = build(*group);
+        if (!llvm::all_of(built.inputs, ready))
+          return false;
+        ir::KernelOp kernel = built.kernel.release();
+        std::string name = function.getName().str();
+        kernel.setName(single ? name : name + "_" + std::to_string(index++));
+        builder.setInsertionPoint(end);
+        builder.insert(kernel);
+        for (auto [before, after] : llvm::zip_equal(built.results, kernel.getResults()))
+          replaced[before] = after;
+        emitted.insert(group->begin(), group->end());
+        return true;
+      });
+    }
+    for (auto& [before, after] : replaced)
+      before.replaceUsesWithIf(
+          after, [&](OpOperand& use) { return !old.contains(use.getOwner()); });
+    for (Operation* op : llvm::reverse(old))
+      op->erase();
+  }
+
+  func::FuncOp function;
+  Block& block;
+  OpBuilder builder;
+  std::list<Group> groups;
+  llvm::DenseSet<std::pair<Operation*, Operation*>> refused;
+};
+
+struct Fuse : impl::FuseBase<Fuse> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(Fuser(function).run()))
+        return signalPassFailure();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createFuse() { return std::make_unique<Fuse>(); }
+
+}  // namespace kiln::passes

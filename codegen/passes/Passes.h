@@ -1,0 +1,49 @@
+// The passes; see Passes.td. Between them a program is a module of tensor functions (up to
+// kiln-verify-schedule) or of exit operations (from kiln-lower on).
+#pragma once
+
+#include "codegen/exit/Exit.h"
+#include "codegen/rows/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <functional>
+
+namespace kiln::passes {
+
+#define GEN_PASS_DECL
+#include "codegen/passes/Passes.h.inc"
+
+/// Chooses a schedule; throws Error(infeasible) if none fits.
+using Chooser = std::function<rows::Schedule(const rows::Facts&, const Target&)>;
+
+std::unique_ptr<mlir::Pass> createCanonicalize();
+std::unique_ptr<mlir::Pass> createDifferentiate();
+std::unique_ptr<mlir::Pass> createDifferentiate(DifferentiateOptions options);
+std::unique_ptr<mlir::Pass> createFuse();
+std::unique_ptr<mlir::Pass> createSchedule();
+std::unique_ptr<mlir::Pass> createSchedule(ScheduleOptions options, Chooser chooser);
+std::unique_ptr<mlir::Pass> createVerifySchedule();
+std::unique_ptr<mlir::Pass> createVerifySchedule(VerifyScheduleOptions options);
+std::unique_ptr<mlir::Pass> createLower();
+std::unique_ptr<mlir::Pass> createLower(LowerOptions options);
+std::unique_ptr<mlir::Pass> createPlace();
+std::unique_ptr<mlir::Pass> createPrepare();
+
+/// The chooser that kiln-schedule uses when it is made without one (by kiln-opt).
+void setDefaultChooser(Chooser chooser);
+
+/// Makes every pass known to kiln-opt's command line.
+void registerPasses();
+
+/// The function of that name, or the only one; an error at the module otherwise.
+llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::StringRef name);
+
+/// Attributes of the module that carry the plan of its kernels and the name of the source.
+inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+
+}  // namespace kiln::passes

@@ -1,0 +1,76 @@
+// kiln-schedule and what it shares with kiln-verify-schedule: schedules as attributes.
+#include "codegen/passes/FunctionPlan.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+
+using namespace mlir;
+
+namespace kiln::passes {
+
+#define GEN_PASS_DEF_SCHEDULE
+#include "codegen/passes/Passes.h.inc"
+
+namespace {
+
+Chooser& defaultChooser() {
+  static Chooser chooser;
+  return chooser;
+}
+
+struct Schedule : impl::ScheduleBase<Schedule> {
+  using ScheduleBase::ScheduleBase;
+  Schedule(ScheduleOptions options, Chooser chooser)
+      : ScheduleBase(std::move(options)), chooser(std::move(chooser)) {}
+
+  void runOnOperation() override {
+    try {
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        if (!function.isExternal() && failed(run(function)))
+          return signalPassFailure();
+    } catch (const Error& error) {  // no exception may cross MLIR's frames
+      getOperation().emitError(error.what());
+      signalPassFailure();
+    }
+  }
+
+  LogicalResult run(func::FuncOp function) {
+    const Target& target = findTarget(arch);
+    FailureOr<std::unique_ptr<FunctionPlan>> plan = planFunction(function);
+    if (failed(plan))
+      return failure();
+    for (PlannedKernel& kernel : (*plan)->kernels) {
+      if (kernel.op.getSchedule())
+        continue;
+      ir::ScheduleAttr attribute;
+      if (!schedule.empty()) {
+        attribute = dyn_cast_if_present<ir::ScheduleAttr>(
+            parseAttribute(schedule.getValue(), &getContext()));
+        if (!attribute)
+          return kernel.op.emitError("not a schedule: ")
+                 << schedule.getValue() << "; write #kiln.schedule<lanes = 16, vector = 8, "
+                 << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
+                 << "launch = programmatic>";
+      } else {
+        const Chooser& choose = chooser ? chooser : defaultChooser();
+        if (!choose)
+          return kernel.op.emitError("has no schedule and nothing chooses one");
+        attribute = scheduleAttr(&getContext(), choose(factsOf(kernel), target));
+      }
+      kernel.op.setScheduleAttr(attribute);
+    }
+    return success();
+  }
+
+  Chooser chooser;
+};
+
+}  // namespace
+
+void setDefaultChooser(Chooser chooser) { defaultChooser() = std::move(chooser); }
+
+std::unique_ptr<Pass> createSchedule() { return std::make_unique<Schedule>(); }
+std::unique_ptr<Pass> createSchedule(ScheduleOptions options, Chooser chooser) {
+  return std::make_unique<Schedule>(std::move(options), std::move(chooser));
+}
+
+}  // namespace kiln::passes

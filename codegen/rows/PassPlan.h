@@ -1,0 +1,19 @@
+// Which pass over a tile computes what: one pass for each level of row reductions. A costly
+// value that a later pass needs again is kept, a cheap one is computed again.
+#pragma once
+
+#include "codegen/rows/RowProgram.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace kiln::rows {
+
+struct Pass {
+  llvm::SmallVector<Node*> reduces;          // row reductions whose input is complete here
+  llvm::SmallVector<const Output*> outputs;  // full results and sums; not row results
+  llvm::SetVector<Node*> kept;               // computed here, read by later passes
+};
+
+std::vector<Pass> planPasses(const RowProgram& program);
+
+}  // namespace kiln::rows

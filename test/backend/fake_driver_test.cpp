@@ -1,0 +1,173 @@
+// What loading and launching ask of the driver, seen from a stand-in driver. The tests of a driver
+// that does not start come first: once it started, a process keeps it.
+#include "codegen/backend/Executable.h"
+#include "test/backend/FakeDriver.h"
+#include "test/backend/Kernels.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+class FakeGpu : public NvrtcTest {
+ protected:
+  void SetUp() override {
+    void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    auto get = library ? reinterpret_cast<FakeDriverFunction>(::dlsym(library, "kilnFakeDriver"))
+                       : nullptr;
+    if (!get)
+      GTEST_SKIP() << "LD_LIBRARY_PATH hides the stand-in driver";
+    fake = get();
+    *fake = {};
+  }
+  void TearDown() override {
+    if (fake)
+      *fake = {};
+  }
+
+  std::ptrdiff_t count(const char* call) const {
+    return std::count(fake->calls.begin(), fake->calls.end(), call);
+  }
+
+  FakeDriver* fake = nullptr;
+};
+
+TEST_F(FakeGpu, DriverThatDoesNotStart) {
+  fake->initStatus = 100;
+  EXPECT_HAS(errorOf(ErrorKind::unavailable, [] { Driver::get(); }),
+             "fake/libcuda.so.1') but shows no GPU; check nvidia-smi");
+  fake->initStatus = 34;
+  EXPECT_HAS(whyNoGpu(), "is the toolkit's stub and no driver");
+  fake->initStatus = 803;
+  EXPECT_HAS(whyNoGpu(), "does not start: cuInit gave CUDA_ERROR_FAKE (made up)");
+  fake->initStatus = 0;
+  fake->devices = 0;
+  EXPECT_HAS(whyNoGpu(), "runs but shows no GPU");
+  fake->missing = "cuLibraryLoadData";
+  EXPECT_HAS(whyNoGpu(), "has no cuLibraryLoadData; a driver of CUDA 12.0");
+}
+
+TEST_F(FakeGpu, FailingCallsNameThemselves) {
+  EXPECT_EQ(whyNoGpu(), "");
+  EXPECT_EQ(Driver::get().devices().size(), 2u);
+  EXPECT_EQ(Driver::get().currentDevice().ordinal, 0); // no context: device 0, as CUDA does
+  EXPECT_EQ(fake->currentDevice, 0);
+  fake->failing = "cuMemAlloc";
+  fake->failure = 2;
+  EXPECT_EQ(errorOf(ErrorKind::device, [] { DeviceBuffer(8); }),
+            "cuMemAlloc failed: CUDA_ERROR_FAKE (made up)");
+  fake->failing = "cuCtxSynchronize";
+  fake->failure = 700;
+  EXPECT_HAS(errorOf(ErrorKind::device, [] { Driver::get().synchronize(); }), "compute-sanitizer");
+}
+
+/// Two kernels over x[s0]: one of all features, one that is launched whatever the size.
+LaunchPlan twoKernels() {
+  using Kind = KernelArgument::Kind;
+  Extent n{0, 0};
+  LaunchPlan plan;
+  plan.function = "two";
+  plan.inputs = {{"x", DType::f32, {n}, {}, 16}};
+  KernelLaunch first;
+  first.name = "plain";
+  first.threads = 256;
+  first.sharedBytes = 100'000;
+  first.cluster = 2;
+  first.programmatic = true;
+  first.rowsPerBlock = 256;
+  first.rows.factors = {n};
+  first.arguments = {{Kind::buffer, "x", 0, {}, 0}, {Kind::rows, "", 0, {{n}}, 0}};
+  KernelLaunch second;
+  second.name = "bare";
+  second.threads = 32;
+  second.grid = KernelLaunch::Grid::fixed;
+  second.blocks = 3;
+  second.arguments = {{Kind::buffer, "x", 0, {}, 0}};
+  plan.kernels = {first, second};
+  return plan;
+}
+
+std::vector<std::byte> plainCubin() {
+  CudaJob job;
+  job.source = plainSource;
+  return compileCuda(job).cubin;
+}
+
+TEST_F(FakeGpu, LaunchHandsOverEverythingAndCallsNothingElse) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LaunchPlan plan = twoKernels();
+  LoadedProgram program(plan, plainCubin());
+  EXPECT_EQ(count("cuLibraryLoadData"), 1);
+  EXPECT_EQ(count("cuKernelGetFunction"), 2);
+  EXPECT_EQ(count("cuKernelSetAttribute"), 1); // only one of the two needs shared memory
+
+  plan.kernels.pop_back();
+  LoadedProgram one(plan, plainCubin());
+  Buffer x{reinterpret_cast<void*>(0x4000), {1000}, {}};
+  fake->calls.clear();
+  fake->valueCount = 2;
+  one.launch(std::span(&x, 1), {}, nullptr, reinterpret_cast<void*>(0x77));
+  EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernelEx"}));
+  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(fake->launch.gridY * fake->launch.gridZ * fake->launch.blockY * fake->launch.blockZ,
+            1u);
+  EXPECT_EQ(fake->launch.blockX, 256u);
+  EXPECT_EQ(fake->launch.sharedBytes, 100'000u);
+  EXPECT_EQ(fake->launch.stream, reinterpret_cast<CuStream>(0x77));
+  EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{0x4000, 1000}));
+  ASSERT_EQ(fake->attributes.size(), 2u);
+  EXPECT_EQ(fake->attributes[0].id, 4u); // cluster: x, y, z as 32-bit numbers
+  EXPECT_EQ(fake->attributes[0].value[0], 0x1'0000'0002ull);
+  EXPECT_EQ(fake->attributes[0].value[1], 1ull);
+  EXPECT_EQ(fake->attributes[1].id, 6u); // programmatic serialization
+  EXPECT_EQ(fake->attributes[1].value[0], 1ull);
+}
+
+TEST_F(FakeGpu, EmptyLaunchesAreSkippedFixedOnesAreNot) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LoadedProgram program(twoKernels(), plainCubin());
+  Buffer none{nullptr, {0}, {}};
+  fake->calls.clear();
+  program.launch(std::span(&none, 1), {}, nullptr, nullptr);
+  EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernelEx"}));
+  EXPECT_EQ(fake->launch.gridX, 3u);
+  EXPECT_EQ(fake->launch.attributeCount, 0u);
+}
+
+TEST_F(FakeGpu, EveryDeviceIsMadeReadyOnce) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LoadedProgram program(twoKernels(), plainCubin());
+  Buffer x{reinterpret_cast<void*>(0x4000), {1000}, {}};
+  Driver::get().setDevice(1);
+  fake->calls.clear();
+  program.launch(std::span(&x, 1), {}, nullptr, nullptr);
+  program.launch(std::span(&x, 1), {}, nullptr, nullptr);
+  EXPECT_EQ(count("cuKernelGetFunction"), 2);
+  EXPECT_EQ(count("cuLibraryLoadData"), 0);
+  EXPECT_EQ(count("cuLaunchKernelEx"), 4);
+  EXPECT_EQ(count("cuThreadExchangeStreamCaptureMode") % 2, 0); // the mode is given back
+}
+
+TEST_F(FakeGpu, RefusedBuffersLaunchNothing) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LoadedProgram program(twoKernels(), plainCubin());
+  Buffer x{reinterpret_cast<void*>(0x4004), {1000}, {}};
+  fake->calls.clear();
+  EXPECT_HAS(
+      errorOf(ErrorKind::input, [&] { program.launch(std::span(&x, 1), {}, nullptr, nullptr); }),
+      "input 'x': pointer is aligned to 4 bytes");
+  EXPECT_EQ(count("cuLaunchKernelEx"), 0);
+}
+
+} // namespace
