@@ -10,6 +10,7 @@ seconds=$2
 work=$build/fuzz
 mkdir -p "$work"/{mlir,workload,seeds-mlir,seeds-workload}
 
+# shellcheck disable=SC2054 # the commas are the compiler's
 compile=(clang++-19 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize=vptr
   -I"$root" -I"$root/codegen/include")
 "${compile[@]}" "$here/module_fuzz.cpp" -o "$work/module_fuzz" \
@@ -25,8 +26,9 @@ cp "$root"/bench/workloads/*.txt "$work/seeds-workload"
 export ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0
 fuzz() {
   "$work/$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=0 \
-    -artifact_prefix="$work/$1-" -verbosity=0 "${@:2}" ||
-    { echo "$1: crashed; the input is in $work/$1-*"; return 1; }
+    -artifact_prefix="$work/$1-" -verbosity=0 "${@:2}" \
+    > "$work/$1.log" 2>&1 ||
+    { tail -n 40 "$work/$1.log"; echo "$1: failed; the input is in $work/$1-*"; return 1; }
   echo "$1: no crash in $seconds s"
 }
 fuzz workload_fuzz -max_len=2000 "$work/workload" "$work/seeds-workload"
