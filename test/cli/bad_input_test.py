@@ -94,9 +94,9 @@ class Schedules(CommandTest):
         self.refuses("compile", *LAYER_NORM, "--schedule=#kiln.schedule<lanes = >", says="schedule")
 
     def test_too_much_shared_memory(self):
-        # 26,752 floats a row, kept in shared memory: 107,008 bytes.
-        text = SOFTMAX.replace("128", "26752")
-        asked = schedule(lanes=128, vector=4, keep="shared")
+        # Two rows of 13,376 floats in shared memory: 107,008 bytes.
+        text = SOFTMAX.replace("128", "13376")
+        asked = schedule(lanes=128, vector=4, rows=2, keep="shared")
         done = self.refuses("compile", self.write("wide.mlir", text), "--emit=cuda",
                             "--arch=sm_86", f"--schedule={asked}", code=3,
                             says="sm_86 allows 101376 a block")
