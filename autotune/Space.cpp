@@ -70,8 +70,10 @@ Space enumerate(const rows::Facts& facts, const Target& target) {
   return space;
 }
 
-rows::Schedule chooseDefault(const rows::Facts& facts, const Target& target) {
-  Space space = enumerate(facts, target);
+}  // namespace kiln::autotune
+
+kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target) {
+  autotune::Space space = autotune::enumerate(facts, target);
   if (!space.feasible.empty())
     return space.feasible.front().schedule;
   std::string reasons;
@@ -80,5 +82,3 @@ rows::Schedule chooseDefault(const rows::Facts& facts, const Target& target) {
   throw Error(ErrorKind::infeasible,
               fmt::format("no schedule of {} fits {}:{}", space.tuples, target.arch, reasons));
 }
-
-}  // namespace kiln::autotune

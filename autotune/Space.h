@@ -25,8 +25,4 @@ struct Space {
 
 Space enumerate(const rows::Facts& facts, const Target& target);
 
-/// The schedule that runs without tuning. Throws Error(infeasible) if none fits, with the
-/// reasons.
-rows::Schedule chooseDefault(const rows::Facts& facts, const Target& target);
-
 }  // namespace kiln::autotune

@@ -44,6 +44,7 @@ ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
 
 OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {
   OwningOpRef<ir::KernelOp> copy(kernel.clone());
+  copy->getInputsMutable().clear();  // the copy may outlive what feeds the kernel
   rows::decomposeNamedOps(copy->getBody().front());
   IRRewriter rewriter(kernel.getContext());
   DominanceInfo dominance(*copy);

@@ -11,31 +11,23 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
-#include <functional>
-
 namespace kiln::passes {
 
 #define GEN_PASS_DECL
 #include "codegen/passes/Passes.h.inc"
-
-/// Chooses a schedule; throws Error(infeasible) if none fits.
-using Chooser = std::function<rows::Schedule(const rows::Facts&, const Target&)>;
 
 std::unique_ptr<mlir::Pass> createCanonicalize();
 std::unique_ptr<mlir::Pass> createDifferentiate();
 std::unique_ptr<mlir::Pass> createDifferentiate(DifferentiateOptions options);
 std::unique_ptr<mlir::Pass> createFuse();
 std::unique_ptr<mlir::Pass> createSchedule();
-std::unique_ptr<mlir::Pass> createSchedule(ScheduleOptions options, Chooser chooser);
+std::unique_ptr<mlir::Pass> createSchedule(ScheduleOptions options);
 std::unique_ptr<mlir::Pass> createVerifySchedule();
 std::unique_ptr<mlir::Pass> createVerifySchedule(VerifyScheduleOptions options);
 std::unique_ptr<mlir::Pass> createLower();
 std::unique_ptr<mlir::Pass> createLower(LowerOptions options);
 std::unique_ptr<mlir::Pass> createPlace();
 std::unique_ptr<mlir::Pass> createPrepare();
-
-/// The chooser that kiln-schedule uses when it is made without one (by kiln-opt).
-void setDefaultChooser(Chooser chooser);
 
 /// Makes every pass known to kiln-opt's command line.
 void registerPasses();

@@ -40,7 +40,7 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createSchedule()";
   let summary = "Gives every kernel a schedule";
   let description = [{
-    The user's, where `schedule` gives one; else the chooser's (the tuner, or the cost model).
+    The user's, where `schedule` gives one; else the one that the cost model predicts to be fastest.
     A kernel that has a schedule keeps it.
   }];
   let options = [Option<"schedule", "schedule", "std::string", "",

@@ -12,15 +12,8 @@ namespace kiln::passes {
 
 namespace {
 
-Chooser& defaultChooser() {
-  static Chooser chooser;
-  return chooser;
-}
-
 struct Schedule : impl::ScheduleBase<Schedule> {
   using ScheduleBase::ScheduleBase;
-  Schedule(ScheduleOptions options, Chooser chooser)
-      : ScheduleBase(std::move(options)), chooser(std::move(chooser)) {}
 
   void runOnOperation() override {
     try {
@@ -51,26 +44,19 @@ struct Schedule : impl::ScheduleBase<Schedule> {
                  << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
                  << "launch = programmatic>";
       } else {
-        const Chooser& choose = chooser ? chooser : defaultChooser();
-        if (!choose)
-          return kernel.op.emitError("has no schedule and nothing chooses one");
-        attribute = scheduleAttr(&getContext(), choose(factsOf(kernel), target));
+        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target));
       }
       kernel.op.setScheduleAttr(attribute);
     }
     return success();
   }
-
-  Chooser chooser;
 };
 
 }  // namespace
 
-void setDefaultChooser(Chooser chooser) { defaultChooser() = std::move(chooser); }
-
 std::unique_ptr<Pass> createSchedule() { return std::make_unique<Schedule>(); }
-std::unique_ptr<Pass> createSchedule(ScheduleOptions options, Chooser chooser) {
-  return std::make_unique<Schedule>(std::move(options), std::move(chooser));
+std::unique_ptr<Pass> createSchedule(ScheduleOptions options) {
+  return std::make_unique<Schedule>(std::move(options));
 }
 
 }  // namespace kiln::passes

@@ -60,6 +60,10 @@ struct Violation {
 };
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
 
+/// The schedule to run without tuning; throws Error(infeasible) with the reasons if none fits.
+/// Defined in autotune/, which knows what schedules cost; declared here, where it is asked.
+Schedule defaultSchedule(const Facts& facts, const Target& target);
+
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t exchangeBytes(const Schedule& schedule, int values);

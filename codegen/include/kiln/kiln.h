@@ -63,10 +63,11 @@ class KILN_API Module {
   const std::string& text() const;
   const std::vector<std::string>& functions() const;
 
+  struct State;  // opaque: the library's own
+  const State& state() const { return *state_; }
+
  private:
-  struct State;
   std::shared_ptr<const State> state_;
-  friend class Program;
 };
 
 /// Size of one dimension of an argument: a constant, or the run-time symbol it is bound to.
@@ -144,11 +145,11 @@ class KILN_API Program {
   /// Reports accesses outside the buffers, unset shared memory and divergent barriers.
   void runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const;
 
+  struct State;  // opaque: the library's own
+  const State& state() const { return *state_; }
+
  private:
-  struct State;
   std::shared_ptr<const State> state_;
-  friend class Executable;
-  friend class Verifier;
 };
 
 /// A program loaded into the driver, launchable on every device of the process.

@@ -1,0 +1,91 @@
+// The CUDA text of a program, and its cubin with what the kernels use.
+#include "codegen/backend/Cubin.h"
+#include "codegen/backend/Nvrtc.h"
+#include "codegen/program/State.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+using namespace mlir;
+
+extern "C" const struct {
+  const char *name, *text;
+} kiln_device_files[];
+
+namespace kiln::program {
+
+std::string emitCuda(ModuleOp module, std::string_view title) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  auto launch = module->getAttrOfType<StringAttr>(passes::kLaunchAttr);
+  if (!launch)
+    throw Error(ErrorKind::input,
+                "the module has no launch plan (attribute kiln.launch of the module); resume from "
+                "the text that --save-temps wrote, or from an earlier stage");
+  out << "// " << llvm::StringRef(title.data(), title.size()) << ", compiled by kiln "
+      << llvm::StringRef(version().data(), version().size()) << "\n";
+  for (auto kernel : module.getOps<cu::KernelOp>())
+    if (kernel.getSchedule())
+      out << "// " << kernel.getName() << ": " << *kernel.getSchedule() << "\n";
+  out << "// kiln.launch " << launch.getValue() << "\n#include \"row.cuh\"\nusing namespace kiln;\n";
+  for (auto kernel : module.getOps<cu::KernelOp>()) {
+    out << "\n";
+    Emitter emitter(out);
+    kernel.emit(emitter);
+  }
+  return text;
+}
+
+/// A kernel that spills, or of which fewer blocks fit than its schedule says, is refused: what
+/// the cost model and the tuner believe of it would be wrong.
+static void checkPromises(const Program::State& state) {
+  std::string broken;
+  for (const KernelInfo& kernel : state.kernels) {
+    const Usage& usage = kernel.usage;
+    if (usage.spillStoreBytes || usage.spillLoadBytes)
+      broken += fmt::format("\nkernel '{}' spills {} bytes of registers to memory and loads {} "
+                            "back ({} registers a thread, {} blocks of {} threads asked); take "
+                            "fewer blocks, fewer rows or more lanes",
+                            kernel.name, usage.spillStoreBytes, usage.spillLoadBytes,
+                            usage.registers, kernel.promisedBlocks, kernel.threads);
+    if (kernel.residentBlocks < kernel.promisedBlocks)
+      broken += fmt::format("\nkernel '{}': {} blocks a multiprocessor promised, {} fit with {} "
+                            "registers a thread and {} bytes of shared memory; take fewer blocks",
+                            kernel.name, kernel.promisedBlocks, kernel.residentBlocks,
+                            usage.registers, usage.sharedBytes);
+  }
+  if (!broken.empty())
+    throw Error(ErrorKind::infeasible, "schedule refused:" + broken);
+}
+
+void assemble(Program::State& state) {
+  CudaJob job;
+  job.source = state.texts[static_cast<int>(Stage::cuda)];
+  job.name = state.function + ".cu";
+  job.arch = state.options.arch;
+  job.nvrtc = state.options.nvrtc;
+  for (const auto* file = kiln_device_files; file->name; ++file)
+    job.headers.push_back({file->name, file->text});
+  CudaResult result = compileCuda(job);
+  state.cubin = std::move(result.cubin);
+  state.log = std::move(result.log);
+  Cubin cubin = readCubin(state.cubin);
+  const Target& target = findTarget(state.options.arch);
+  state.kernels.clear();
+  for (const KernelLaunch& launch : state.plan.kernels) {
+    KernelInfo info;
+    info.name = launch.name;
+    info.schedule = launch.schedule;
+    info.threads = launch.threads;
+    info.promisedBlocks = launch.promisedBlocks;
+    info.programmatic = launch.programmatic;
+    info.usage = usageOf(cubin, launch.name, state.log, launch.sharedBytes);
+    info.residentBlocks =
+        residentBlocks(target, info.threads, info.usage.registers, info.usage.sharedBytes);
+    state.kernels.push_back(info);
+  }
+  checkPromises(state);
+}
+
+}  // namespace kiln::program

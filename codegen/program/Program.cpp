@@ -1,0 +1,208 @@
+// kiln::Program: runs the stages in order, each from the text of the one before.
+
+#include "codegen/backend/Fail.h"
+#include "codegen/program/State.h"
+#include "kiln/files.h"
+
+#include <chrono>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+
+namespace kiln {
+
+using program::Session;
+
+static constexpr std::pair<Stage, std::string_view> kStages[] = {
+    {Stage::module, "module"},       {Stage::fused, "fused"}, {Stage::scheduled, "scheduled"},
+    {Stage::emittable, "emittable"}, {Stage::cuda, "cuda"},   {Stage::cubin, "cubin"}};
+
+std::string_view name(Stage stage) { return kStages[static_cast<int>(stage)].second; }
+Stage parseStage(std::string_view text) {
+  std::string known;
+  for (auto [stage, label] : kStages) {
+    if (label == text)
+      return stage;
+    known += (known.empty() ? "" : ", ") + std::string(label);
+  }
+  fail(ErrorKind::input, "unknown stage '{}'; known are {}", text, known);
+}
+
+namespace {
+
+std::string& textAt(Program::State& state, Stage stage) {
+  return state.texts[static_cast<int>(stage)];
+}
+
+/// The passes that lead to a stage from the one before it.
+std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& state) {
+  std::vector<std::unique_ptr<Pass>> list;
+  if (stage == Stage::fused) {
+    list.push_back(passes::createCanonicalize());
+    list.push_back(passes::createFuse());
+  } else if (stage == Stage::scheduled) {
+    passes::ScheduleOptions schedule;
+    schedule.arch = state.options.arch;
+    schedule.schedule = state.options.schedule;
+    list.push_back(passes::createSchedule(schedule));
+  } else if (stage == Stage::emittable) {
+    passes::VerifyScheduleOptions verify;
+    verify.arch = state.options.arch;
+    passes::LowerOptions lower;
+    lower.function = state.function;
+    list.push_back(passes::createVerifySchedule(verify));
+    list.push_back(passes::createLower(lower));
+    list.push_back(passes::createPlace());
+    list.push_back(passes::createPrepare());
+  }
+  return list;
+}
+
+/// Keeps only the function to compile, or its backward.
+void select(ModuleOp module, Session& session, Program::State& state) {
+  auto found = passes::findFunction(module, state.options.function);
+  if (failed(found))
+    session.fail("finding the function");
+  std::string name = found->getName().str();
+  if (state.options.backward) {
+    passes::DifferentiateOptions options;
+    options.function = name;
+    std::vector<std::unique_ptr<Pass>> list;
+    list.push_back(passes::createCanonicalize());
+    list.push_back(passes::createDifferentiate(options));
+    session.run(module, std::move(list));
+  }
+  state.function = program::compiledName(name, state.options.backward);
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function.getName() != state.function)
+      function.erase();
+}
+
+void saveStage(const Program::State& state, Stage stage) {
+  static constexpr const char* files[] = {"0-module.mlir",    "1-fused.mlir", "2-scheduled.mlir",
+                                          "3-emittable.mlir", "4-kernel.cu",  "5-kernel.cubin"};
+  const auto& folder = state.options.saveTemps;
+  if (folder.empty())
+    return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(ErrorKind::io, "cannot make the folder '{}': {}", folder.string(), error.message());
+  auto path = folder / files[static_cast<int>(stage)];
+  if (stage == Stage::cubin)
+    writeFile(path, std::span<const std::byte>(state.cubin));
+  else
+    writeFile(path, state.texts[static_cast<int>(stage)]);
+}
+
+std::string usageText(const Program::State& state) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelInfo& kernel : state.kernels)
+    kernels.push_back({{"name", kernel.name},
+                       {"schedule", kernel.schedule},
+                       {"threads", kernel.threads},
+                       {"promised_blocks", kernel.promisedBlocks},
+                       {"resident_blocks", kernel.residentBlocks},
+                       {"programmatic", kernel.programmatic},
+                       {"registers", kernel.usage.registers},
+                       {"shared_bytes", kernel.usage.sharedBytes},
+                       {"stack_bytes", kernel.usage.stackBytes},
+                       {"spill_store_bytes", kernel.usage.spillStoreBytes},
+                       {"spill_load_bytes", kernel.usage.spillLoadBytes},
+                       {"barriers", kernel.usage.barriers},
+                       {"code_bytes", kernel.usage.codeBytes}});
+  nlohmann::ordered_json json = {{"arch", state.options.arch}, {"kernels", kernels}};
+  return json.dump(2) + "\n";
+}
+
+/// From the text of `stage`, which is in the state, to the end.
+void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<ModuleOp> module) {
+  findTarget(state.options.arch);
+  saveStage(state, stage);
+  auto done = [&](Stage reached) { return reached >= state.options.until; };
+  while (stage < Stage::emittable) {
+    if (done(stage))
+      return;
+    stage = static_cast<Stage>(static_cast<int>(stage) + 1);
+    session.run(*module, passesTo(stage, state));
+    textAt(state, stage) = program::print(*module);
+    saveStage(state, stage);
+  }
+  state.remarks = session.takeRemarks();
+  if (stage == Stage::emittable) {
+    if (done(stage))
+      return;
+    textAt(state, Stage::cuda) = program::emitCuda(*module, state.function);
+    saveStage(state, Stage::cuda);
+  }
+  state.plan = launchPlanOfCuda(textAt(state, Stage::cuda));
+  state.function = state.plan.function;
+  if (done(Stage::cuda))
+    return;
+  program::assemble(state);
+  saveStage(state, Stage::cubin);
+  if (!state.options.saveTemps.empty())
+    writeFile(state.options.saveTemps / "6-usage.json", usageText(state));
+}
+
+}  // namespace
+
+Program Program::compile(const Module& module, const CompileOptions& options) {
+  auto state = std::make_shared<State>();
+  auto start = std::chrono::steady_clock::now();
+  state->options = options;
+  state->reference = module;
+  Session session;
+  auto parsed = session.parse(module.text(), module.state().name);
+  select(*parsed, session, *state);
+  textAt(*state, Stage::module) = program::print(*parsed);
+  finish(*state, Stage::module, session, std::move(parsed));
+  state->milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  Program result;
+  result.state_ = state;
+  return result;
+}
+
+Program Program::resume(Stage stage, std::string_view text, const CompileOptions& options) {
+  if (stage == Stage::module)
+    return compile(Module::parse(text), options);
+  if (stage == Stage::cubin)
+    fail(ErrorKind::input, "nothing follows the stage 'cubin'; resume from 'cuda' or before");
+  auto state = std::make_shared<State>();
+  state->options = options;
+  textAt(*state, stage) = text;
+  Session session;
+  OwningOpRef<ModuleOp> parsed;
+  if (stage != Stage::cuda) {
+    parsed = session.parse(text, fmt::format("<{}>", name(stage)));
+    if (stage != Stage::emittable) {
+      auto found = passes::findFunction(*parsed, options.function);
+      if (failed(found))
+        session.fail("finding the function");
+      state->function = found->getName().str();
+    } else if (auto launch = (*parsed)->getAttrOfType<StringAttr>(passes::kLaunchAttr)) {
+      state->function = parseLaunchPlan(launch.getValue()).function;
+    }
+  }
+  finish(*state, stage, session, std::move(parsed));
+  Program result;
+  result.state_ = state;
+  return result;
+}
+
+const std::string& Program::text(Stage stage) const {
+  if (stage == Stage::cubin)
+    fail(ErrorKind::input, "the stage 'cubin' is not text; use cubin()");
+  return state_->texts[static_cast<int>(stage)];
+}
+std::span<const std::byte> Program::cubin() const { return state_->cubin; }
+std::string Program::usageJson() const { return usageText(*state_); }
+const std::string& Program::arch() const { return state_->options.arch; }
+const std::vector<std::string>& Program::remarks() const { return state_->remarks; }
+const std::vector<KernelInfo>& Program::kernels() const { return state_->kernels; }
+const std::vector<TensorInfo>& Program::inputs() const { return state_->plan.inputs; }
+const std::vector<TensorInfo>& Program::outputs() const { return state_->plan.outputs; }
+
+}  // namespace kiln

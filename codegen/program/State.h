@@ -1,0 +1,67 @@
+// What stands behind the public Module and Program: text in, text and bytes out. Nothing of MLIR
+// outlives a call, so both are plain values.
+#pragma once
+
+#include "codegen/backend/LaunchPlan.h"
+#include "codegen/passes/Passes.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <mutex>
+
+namespace kiln {
+
+struct Module::State {
+  std::string text;
+  std::string name;
+  std::vector<std::string> functions;
+};
+
+struct Program::State {
+  CompileOptions options;
+  std::string function;               // the one compiled
+  std::optional<Module> reference;    // where the program came from, if from a module
+  std::string texts[5];               // by Stage; empty before the stage that was resumed
+  std::vector<std::byte> cubin;
+  std::string log;                    // of the assembler
+  double milliseconds = 0;            // from text to cubin
+  std::vector<std::string> remarks;
+  LaunchPlan plan;
+  std::vector<KernelInfo> kernels;
+};
+
+namespace program {
+
+/// A context with the dialects loaded, single-threaded; collects diagnostics as text.
+class Session {
+ public:
+  Session();
+  ~Session();
+  mlir::MLIRContext& context() { return *context_; }
+
+  /// Throws Error(input) with file, line and column.
+  mlir::OwningOpRef<mlir::ModuleOp> parse(std::string_view text, std::string_view name);
+  /// Throws Error(input or infeasible) with the diagnostics.
+  void run(mlir::ModuleOp module, std::vector<std::unique_ptr<mlir::Pass>> passes);
+  /// Throws what was reported.
+  [[noreturn]] void fail(std::string_view what);
+  std::vector<std::string> takeRemarks() { return std::move(remarks_); }
+
+ private:
+  std::unique_ptr<mlir::MLIRContext> context_;
+  std::vector<std::string> errors_, remarks_;
+  bool infeasible_ = false;
+};
+
+std::string print(mlir::ModuleOp module);
+/// The name that the compiled function will have: the backward of a function has its own.
+std::string compiledName(const std::string& function, bool backward);
+
+/// The CUDA text of a module of exit operations.
+std::string emitCuda(mlir::ModuleOp module, std::string_view title);
+
+/// Fills cubin, log and kernels of a state that has CUDA text.
+void assemble(Program::State& state);
+
+}  // namespace program
+}  // namespace kiln
