@@ -104,7 +104,7 @@ class Schedules(CommandTest):
 
     def test_too_many_threads(self):
         asked = schedule(threads=2048)
-        self.refuses("compile", *LAYER_NORM, "--emit=cuda", f"--schedule={asked}", code=3,
+        self.refuses("compile", *LAYER_NORM, "--emit=cuda", f"--schedule={asked}", code=1,
                      says=["2048", "1024"])
 
     def test_too_many_registers(self):

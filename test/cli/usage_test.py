@@ -5,7 +5,7 @@ import pty
 import subprocess
 import unittest
 
-from command import COMMAND, GATE, LAYER_NORM, CommandTest, needs_nvrtc
+from command import COMMAND, GATE, LAYER_NORM, SOURCE, CommandTest, needs_nvrtc
 
 VERBS = ["compile", "plan", "inspect", "run", "doctor"]
 
@@ -36,11 +36,16 @@ class Usage(CommandTest):
 
     def test_standard_input(self):
         done = self.run_command("compile", "-", "--emit=cuda", input=GATE.encode())
-        self.assertIn("__global__", done.out)
+        self.assertIn("KILN_KERNEL", done.out)
 
     def test_same_text_twice(self):
         first = self.run_command("compile", *LAYER_NORM, "--emit=cuda").out
         self.assertEqual(first, self.run_command("compile", *LAYER_NORM, "--emit=cuda").out)
+
+    def test_readme_shows_what_is_tested(self):
+        readme = (SOURCE / "README.md").read_text()
+        for path in ["bench/workloads/gate.mlir", "test/package/project/gate.cpp"]:
+            self.assertIn((SOURCE / path).read_text().strip(), readme, path)
 
 
 class Json(CommandTest):
