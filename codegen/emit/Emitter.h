@@ -14,7 +14,7 @@ namespace kiln {
 
 class Emitter {
  public:
-  explicit Emitter(llvm::raw_ostream& out) : out_(out) {}
+  explicit Emitter(llvm::raw_ostream& out);
 
   /// Prints the operations of a block: exit operations by themselves, scalar ones as constants
   /// or, if used once, inside the expression that uses them.
