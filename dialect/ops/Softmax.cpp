@@ -16,6 +16,7 @@ LogicalResult SoftmaxOp::verify() {
     return failure();
   auto shape = tensorType(getInput()).getShape();
   return success(succeeded(verifyShape(*this, "bias", getBias(), shape, "the input")) &&
+                 succeeded(verifyShape(*this, "mask", getMask(), shape, "the input")) &&
                  succeeded(verifyShape(*this, "output", getOutput(), shape, "the input")));
 }
 

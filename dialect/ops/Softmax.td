@@ -1,18 +1,14 @@
-def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments,
-    OptionalTypesMatchWith<"the mask has the shape of the input and elements i1", "input", "mask",
-        "::llvm::cast<::mlir::RankedTensorType>($_self).clone("
-        "::mlir::IntegerType::get($_self.getContext(), 1))">]> {
+def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments]> {
   let summary = "Softmax of each row, scaled, biased and masked";
   let description = [{
     `y = exp(s - max(s)) / sum(exp(s - max(s)))` over the last dimension,
     `s = x * scale + bias` where the mask is true. Where it is false `y` is 0; a row whose mask
     is false everywhere gives zeros. Without a mask, infinities and NaN give what the formula
-    gives. Bias and mask have the shape of `x` (`kiln.broadcast` makes one); the mask's type,
-    i1, is not written.
+    gives. Bias and mask have the shape of `x` (`kiln.broadcast` makes one).
 
     ```mlir
     %y = kiln.softmax %x bias %b mask %m {scale = 0.125 : f32}
-        : tensor<?x256xbf16>, tensor<?x256xf32> -> tensor<?x256xbf16>
+        : tensor<?x256xbf16>, tensor<?x256xf32>, tensor<?x256xi1> -> tensor<?x256xbf16>
     ```
   }];
   let arguments = (ins Kiln_FloatTensor:$input, Optional<Kiln_FloatTensor>:$bias,
@@ -21,6 +17,6 @@ def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments,
   let results = (outs Kiln_FloatTensor:$output);
   let assemblyFormat = [{
     $input (`bias` $bias^)? (`mask` $mask^)? attr-dict `:` type($input)
-    (`,` type($bias)^)? `->` type($output)
+    (`,` type($bias)^)? (`,` type($mask)^)? `->` type($output)
   }];
 }
