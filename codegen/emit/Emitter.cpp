@@ -106,19 +106,20 @@ void Emitter::block(Block& block) {
 
 //===- Lines --------------------------------------------------------------------------------===//
 
-/// Where to break a line so that at most `room` columns stand before: after the last comma or
-/// operator among those in the fewest brackets. 0: nowhere.
+/// Where to break a line so that at most `room` columns stand before: in the fewest brackets, there
+/// after the last comma, or after the last operator if there is none. 0: nowhere.
 static size_t breakOf(StringRef text, size_t room) {
   size_t best = 0;
-  int depth = 0, depthOfBest = std::numeric_limits<int>::max();
+  int depth = 0, rankOfBest = std::numeric_limits<int>::max();
   for (size_t i = 2; i < text.size() && i <= room; ++i) {
     char before = text[i - 1];
     depth += (before == '(') - (before == ')');
     bool isOperator = StringRef("+-*/?:").contains(before) && text[i - 2] == ' ';
-    if (text[i] != ' ' || !(before == ',' || isOperator) || depth > depthOfBest)
+    int rank = 2 * depth + isOperator;
+    if (text[i] != ' ' || !(before == ',' || isOperator) || rank > rankOfBest)
       continue;
     best = i;
-    depthOfBest = depth;
+    rankOfBest = rank;
   }
   return best;
 }

@@ -113,9 +113,9 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<8xf32> {
 // CHECK-LABEL: sums(const float* x, float* low, float* sums_partials
 // CHECK: float cols_sum[Tile::chunks][Tile::vector] = {};
 // CHECK: float all_sum = 0.0f;
-// CHECK: low_r[r] = Min::identity();
+// CHECK: min_r[r] = Min::identity();
 // CHECK: if (!at.valid(r)) continue;
-// CHECK: low_r[r] = Min::combine(low_r[r], x_tile_c[i]);
+// CHECK: min_r[r] = Min::combine(min_r[r], x_tile_c[i]);
 // CHECK: cols_sum[c][i] += x_tile_c[i];
 // CHECK: all_sum += x_tile_c[i];
 // CHECK: row_reduce<Min>

@@ -13,6 +13,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> arch{*this, "arch", llvm::cl::desc("the target"), llvm::cl::init("sm_90a")};
   Option<std::string> schedule{*this, "schedule",
                                llvm::cl::desc("text of a #kiln.schedule for every kernel")};
+  Option<std::string> function{*this, "function",
+                               llvm::cl::desc("name of the function (default: the only one)")};
 };
 
 /// What Program::compile runs, from a function to what can be printed.
@@ -22,11 +24,13 @@ void buildPipeline(mlir::OpPassManager& manager, const PipelineOptions& options)
   schedule.schedule = options.schedule;
   passes::VerifyScheduleOptions verify;
   verify.arch = options.arch;
+  passes::LowerOptions lower;
+  lower.function = options.function;
   manager.addPass(passes::createCanonicalize());
   manager.addPass(passes::createFuse());
   manager.addPass(passes::createSchedule(schedule));
   manager.addPass(passes::createVerifySchedule(verify));
-  manager.addPass(passes::createLower());
+  manager.addPass(passes::createLower(lower));
   manager.addPass(passes::createPlace());
   manager.addPass(passes::createPrepare());
 }
