@@ -47,7 +47,9 @@ static Tensor64 evaluateScalar(Operation* op, const ScalarOp& scalar,
   return result;
 }
 
-FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> inputs) {
+FailureOr<std::vector<Tensor64>>
+evaluate(Block& block, ArrayRef<Tensor64> inputs,
+         llvm::function_ref<void(Value, Tensor64&)> afterEach) {
   llvm::DenseMap<Value, Tensor64> values;
   for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
     values[argument] = input;
@@ -69,8 +71,11 @@ FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> input
       return op.emitError("'") << op.getName().getStringRef() << "' has no fp64 reference",
              failure();
     }
-    for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
+    for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
+      if (afterEach)
+        afterEach(value, result);
       values[value] = std::move(result);
+    }
   }
   std::vector<Tensor64> outputs;
   for (Value value : block.getTerminator()->getOperands())

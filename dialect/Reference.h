@@ -4,6 +4,7 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
@@ -26,8 +27,10 @@ struct Tensor64 {
 Tensor64 makeTensor64(llvm::ArrayRef<int64_t> shape, double fill = 0.0);
 
 /// Runs a block (a function's or a kernel's body) on `inputs` and returns the operands of its
-/// terminator. Fails with an error at an operation that has no reference.
-llvm::FailureOr<std::vector<Tensor64>> evaluate(mlir::Block& block,
-                                                llvm::ArrayRef<Tensor64> inputs);
+/// terminator. `afterEach` may change every result before it is used. Fails with an error at an
+/// operation that has no reference.
+llvm::FailureOr<std::vector<Tensor64>>
+evaluate(mlir::Block& block, llvm::ArrayRef<Tensor64> inputs,
+         llvm::function_ref<void(mlir::Value, Tensor64&)> afterEach = {});
 
 }  // namespace kiln::ir

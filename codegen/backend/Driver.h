@@ -62,6 +62,7 @@ struct CuLaunchConfig {
   X(cuMemFree, 12000, (CuPointer))                                                                 \
   X(cuMemcpyHtoDAsync, 12000, (CuPointer, const void*, std::size_t, CuStream))                     \
   X(cuMemcpyDtoHAsync, 12000, (void*, CuPointer, std::size_t, CuStream))                           \
+  X(cuMemcpyDtoDAsync, 12000, (CuPointer, CuPointer, std::size_t, CuStream))                       \
   X(cuMemsetD8Async, 12000, (CuPointer, unsigned char, std::size_t, CuStream))                     \
   X(cuStreamCreate, 12000, (CuStream*, unsigned))                                                  \
   X(cuStreamDestroy, 12000, (CuStream))                                                            \

@@ -77,17 +77,18 @@ KILN_DEVICE void store_vector(T* to, const Vec<T, count>& v, i64 stride = 1) {
   }
 }
 
-/// Fills `to` with this thread's part of the tile; rows and chunks past the end become zero.
+/// Fills `to` with this thread's part of the tile. Chunks past the end become zero; rows past
+/// the end repeat the last row and must not be stored or summed.
 template <int access, class Tile, class Keep, class T, int rank>
 KILN_DEVICE void load(const Tile& at, Keep& to, const T* from, const RowMap<rank>& map) {
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    const i64 row = map.offset(at.row(r));
+    const T* row = from + map.offset(at.row_to_read(r));
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
       Vec<T, Tile::vector> v = {};
-      if (at.valid(r) && at.has(c))
-        v = load_vector<Tile::vector, access>(from + row + at.column(c) * map.column_stride,
+      if (at.has(c))
+        v = load_vector<Tile::vector, access>(row + at.column(c) * map.column_stride,
                                               map.column_stride);
       to.set(r, c, v);
     }
@@ -107,7 +108,7 @@ KILN_DEVICE void load_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
                            const RowMap<rank>& map) {
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r)
-    to[r] = at.valid(r) ? To(load_global<Vec<T, 1>>(from + map.offset(at.row(r)))[0]) : To(T{});
+    to[r] = To(load_global<Vec<T, 1>>(from + map.offset(at.row_to_read(r)))[0]);
 }
 
 /// Writes chunk c of row r, rounding to the type stored.
@@ -119,20 +120,64 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
                          convert<T>(v), map.column_stride);
 }
 
-/// Writes one value a row. Lane r writes the r-th row, so that a warp writes its neighbouring
-/// rows in as few instructions as there are rows beyond the lanes.
-template <class Tile, class T, class From, int rank>
-KILN_DEVICE void store_rows(const Tile& at, T* to, const RowMap<rank>& map,
-                            const From (&value)[Tile::rows]) {
+/// Where one value a row goes.
+template <class T, int rank, class From, int rows>
+struct RowStore {
+  T* to;
+  RowMap<rank> map;
+  const From (&value)[rows];
+};
+template <class T, int rank, class From, int rows>
+RowStore(T*, RowMap<rank>, const From (&)[rows]) -> RowStore<T, rank, From, rows>;
+
+/// Bytes of scratch that store_rows of `values` values needs; 0 if it stores directly.
+template <class Tile>
+constexpr int store_rows_bytes(int values) {
+  return Tile::rows_per_block < 8 ? 0 : values * Tile::rows_per_block * 8;
+}
+
+template <class T, int rank, class From, int rows>
+KILN_DEVICE void store_row(const RowStore<T, rank, From, rows>& s, u32 row, From value) {
+  store_global(s.to + s.map.offset(row), convert<T>(Vec<From, 1>{{value}}));
+}
+template <class T, int rank, class From, int rows>
+KILN_DEVICE From load_staged(const RowStore<T, rank, From, rows>&, const char* slot) {
+  return load_shared<From>(slot);
+}
+
+/// Writes values of rows. They pass through shared memory, so that neighbouring threads write
+/// neighbouring rows: whole sectors, where single values would cost several times their bytes.
+/// The caller sees to it that nobody still reads `scratch` from an earlier use.
+template <class Tile, class... Stores>
+KILN_DEVICE void store_rows(const Tile& at, char* scratch, const Stores&... stores) {
+  if constexpr (store_rows_bytes<Tile>(1) == 0) {
+    auto direct = [&](const auto& s) {
 #pragma unroll
-  for (int first = 0; first < Tile::rows; first += Tile::lanes) {
-    const int r = first + at.lane;
-    From mine = value[first];
+      for (int r = 0; r < Tile::rows; ++r)
+        if (at.lane == 0 && at.valid(r))
+          store_row(s, at.row(r), s.value[r]);
+    };
+    (direct(stores), ...);
+  } else {
+    int index = 0;
+    auto slot = [&](int row) { return scratch + (index * Tile::rows_per_block + row) * 8; };
+    auto write = [&](const auto& s) {
 #pragma unroll
-    for (int i = 1; i < Tile::lanes && first + i < Tile::rows; ++i)
-      mine = at.lane == i ? value[first + i] : mine;
-    if (r < Tile::rows && at.valid(r))
-      store_global(to + map.offset(at.row(r)), convert<T>(Vec<From, 1>{{mine}}));
+      for (int r = 0; r < Tile::rows; ++r)
+        if (at.lane == r % Tile::lanes)
+          store_shared(slot(at.local_row(r)), s.value[r]);
+      ++index;
+    };
+    (write(stores), ...);
+    block_barrier();
+    index = 0;
+    auto read = [&](const auto& s) {
+      for (int row = thread_index(); row < Tile::rows_per_block; row += Tile::threads)
+        if (at.base + row < at.count)
+          store_row(s, at.base + row, load_staged(s, slot(row)));
+      ++index;
+    };
+    (read(stores), ...);
   }
 }
 

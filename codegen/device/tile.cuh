@@ -28,24 +28,27 @@ struct RowTile {
                 "a row is shared by a power of two of lanes, or by whole warps");
   static_assert(columns % vector == 0, "a vector never crosses the end of a row");
 
-  i64 count;  // rows in all
-  i64 base;   // first row of the block
+  u32 count;  // rows in all, at most 2^31
+  u32 base;   // first row of the block
   int lane;   // of this thread within its row
   int group;  // of this thread within the block
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
-      : count(row_count), base(tile_index * rows_per_block), lane(thread_index() % lanes),
-        group(thread_index() / lanes) {}
+      : count(u32(row_count)), base(u32(tile_index) * rows_per_block),
+        lane(thread_index() % lanes), group(thread_index() / lanes) {}
 
   KILN_DEVICE bool any() const { return base < count; }
-  KILN_DEVICE void advance(i64 tiles) { base += tiles * rows_per_block; }
+  KILN_DEVICE void advance(i64 tiles) { base += u32(tiles) * rows_per_block; }
 
-  /// The r-th row of this thread, 0 <= r < rows.
-  KILN_DEVICE i64 row(int r) const {
+  /// The r-th row of this thread within the block, 0 <= r < rows.
+  KILN_DEVICE int local_row(int r) const {
     const int warp_row = (group / groups_per_warp) * rows * groups_per_warp;
-    return base + warp_row + group % groups_per_warp + r * groups_per_warp;
+    return warp_row + group % groups_per_warp + r * groups_per_warp;
   }
+  KILN_DEVICE u32 row(int r) const { return base + local_row(r); }
   KILN_DEVICE bool valid(int r) const { return row(r) < count; }
+  /// The row to read for the r-th: past the end the last one, so that no load needs a condition.
+  KILN_DEVICE u32 row_to_read(int r) const { return row(r) < count ? row(r) : count - 1; }
 
   /// First column of this thread's c-th chunk, 0 <= c < chunks.
   KILN_DEVICE int column(int c) const { return (c * lanes + lane) * vector; }
@@ -59,14 +62,14 @@ struct RowMap {
   i64 stride[rank];    // elements; 0 = broadcast
   i64 column_stride = 1;
 
-  KILN_DEVICE i64 offset(i64 row) const {
+  KILN_DEVICE i64 offset(u32 row) const {
     i64 result = 0;
 #pragma unroll
     for (int d = rank - 1; d > 0; --d) {
-      result += row % size[d] * stride[d];
-      row /= size[d];
+      result += i64(row % u32(size[d])) * stride[d];
+      row /= u32(size[d]);
     }
-    return result + row * stride[0];
+    return result + i64(row) * stride[0];
   }
 };
 

@@ -218,8 +218,10 @@ void RowReduceOp::emit(Emitter& e) {
          sharedAt(getScratch()) + values + ");");
 }
 void StoreRowsOp::emit(Emitter& e) {
-  e.line("store_rows(" + e.name(getTile()) + ", " + e.name(getTo()) + ", " + e.name(getMap()) +
-         ", " + e.name(getValues()) + ");");
+  std::string stores;
+  for (auto [value, to, map] : llvm::zip_equal(getValues(), getTo(), getMaps()))
+    stores += ", RowStore{" + e.name(to) + ", " + e.name(map) + ", " + e.name(value) + "}";
+  e.wrapped("store_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + stores + ");");
 }
 
 static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,

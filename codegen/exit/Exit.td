@@ -198,11 +198,13 @@ def Cu_RowReduceOp : Cu_Op<"row_reduce"> {
                        DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = "$tile `,` $values attr-dict `:` type($values)";
 }
-def Cu_StoreRowsOp : Cu_Op<"store_rows"> {
-  let summary = "Stores one value a row";
-  let arguments = (ins Cu_Tile:$tile, Cu_Rows:$values, Cu_Pointer:$to, Cu_Map:$map);
+def Cu_StoreRowsOp : Cu_Op<"store_rows", [AttrSizedOperandSegments]> {
+  let summary = "Stores values of rows: the i-th through the i-th map to the i-th pointer";
+  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Variadic<Cu_Pointer>:$to,
+                       Variadic<Cu_Map>:$maps, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = [{
-    $tile `,` $values `,` $to `,` $map attr-dict `:` type($values) `,` type($to)
+    $tile `,` `(` $values `)` `,` `(` $to `)` `,` `(` $maps `)` attr-dict `:` type($values) `,`
+    type($to)
   }];
 }
 def Cu_StoreColumnsOp : Cu_Op<"store_columns"> {

@@ -1,9 +1,10 @@
 // kiln-place: offsets into shared memory, and the barriers that their reuse needs.
 //
-// While a tile is worked on, kept rows and the scratch of every exchange have places of their
-// own. An exchange writes its scratch, passes a barrier, and reads it; so the next write of the
-// same scratch is safe once one other barrier lies between, which any second exchange in the
-// loop provides. Only a lone exchange in a repeated loop needs a barrier at the loop's end.
+// While a tile is worked on, kept rows and the scratch of every exchange between threads (row
+// reductions, stores of row values) have places of their own. An exchange writes its scratch,
+// passes a barrier, and reads it; so the next write of the same scratch is safe once one other
+// barrier lies between, which any second exchange in the loop provides. Only a lone exchange in a
+// repeated loop needs a barrier at the loop's end.
 // Sums are combined after the loop and reuse its memory; their helpers begin with a barrier.
 #include "codegen/passes/FunctionPlan.h"
 
@@ -68,10 +69,18 @@ struct Place : impl::PlaceBase<Place> {
       else if (auto reduce = dyn_cast<cu::RowReduceOp>(op))
         exchanges.push_back(reduce);
     }
-    for (cu::RowReduceOp reduce : exchanges)
-      reduce.setScratch(take(rows::exchangeBytes(schedule, reduce.getValues().size())));
-    bool throughMemory = rows::exchangeBytes(schedule, 1) > 0;
-    if (throughMemory && exchanges.size() == 1 && !tiles.getOnce())
+    int meetings = 0;  // operations that write scratch, meet at a barrier, and read it
+    for (cu::RowReduceOp reduce : exchanges) {
+      int64_t bytes = rows::exchangeBytes(schedule, reduce.getValues().size());
+      reduce.setScratch(take(bytes));
+      meetings += bytes > 0;
+    }
+    for (auto store : tiles.getBody().front().getOps<cu::StoreRowsOp>()) {
+      int64_t bytes = rows::rowStoreBytes(schedule, store.getValues().size());
+      store.setScratch(take(bytes));
+      meetings += bytes > 0;
+    }
+    if (meetings == 1 && !tiles.getOnce())
       OpBuilder::atBlockEnd(&tiles.getBody().front()).create<cu::BarrierOp>(tiles.getLoc());
     return next;
   }

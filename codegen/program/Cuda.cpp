@@ -49,7 +49,7 @@ static void checkPromises(const Program::State& state) {
     throw Error(ErrorKind::infeasible, "schedule refused:" + broken);
 }
 
-void assemble(Program::State& state) {
+static CudaJob jobOf(const Program::State& state) {
   CudaJob job;
   job.source = state.texts[static_cast<int>(Stage::cuda)];
   job.name = state.function + ".cu";
@@ -57,7 +57,11 @@ void assemble(Program::State& state) {
   job.nvrtc = state.options.nvrtc;
   for (const auto* file = kiln_device_files; file->name; ++file)
     job.headers.push_back({file->name, file->text});
-  CudaResult result = compileCuda(job);
+  return job;
+}
+
+void assemble(Program::State& state) {
+  CudaResult result = compileCuda(jobOf(state));
   state.cubin = std::move(result.cubin);
   state.log = std::move(result.log);
   Cubin cubin = readCubin(state.cubin);
@@ -79,3 +83,9 @@ void assemble(Program::State& state) {
 }
 
 }  // namespace kiln::program
+
+std::string kiln::Program::ptx() const {
+  CudaJob job = program::jobOf(*state_);
+  job.wantPtx = true;
+  return compileCuda(job).ptx;
+}

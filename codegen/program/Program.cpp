@@ -152,7 +152,6 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
   auto state = std::make_shared<State>();
   auto start = std::chrono::steady_clock::now();
   state->options = options;
-  state->reference = module;
   Session session;
   auto parsed = session.parse(module.text(), module.state().name);
   select(*parsed, session, *state);

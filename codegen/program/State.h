@@ -20,7 +20,6 @@ struct Module::State {
 struct Program::State {
   CompileOptions options;
   std::string function;               // the one compiled
-  std::optional<Module> reference;    // where the program came from, if from a module
   std::string texts[5];               // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
   std::string log;                    // of the assembler

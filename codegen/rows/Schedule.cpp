@@ -33,6 +33,9 @@ std::int64_t fragmentBytes(const Schedule& s, std::int64_t width, int elementByt
 std::int64_t exchangeBytes(const Schedule& s, int values) {
   return s.lanes > 32 ? values * s.rows * (s.threads / 32) * 4 : 0;
 }
+std::int64_t rowStoreBytes(const Schedule& s, int values) {
+  return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
+}
 std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
   std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
   return teams > 1 ? teams * width * 4 : 0;
@@ -43,7 +46,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   for (const Facts::Stream& stream : facts.inputs)
     tile += fragmentBytes(s, facts.width, stream.bytes);
   tile += facts.kept * fragmentBytes(s, facts.width, 4);
-  tile += exchangeBytes(s, facts.reductions);
+  tile += exchangeBytes(s, facts.reductions) + rowStoreBytes(s, facts.rowOutputs);
   std::int64_t after = 0;  // sums reuse the memory of the tiles
   if (facts.columnSums)
     after = columnSumBytes(s, facts.width);

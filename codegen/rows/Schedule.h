@@ -67,6 +67,7 @@ Schedule defaultSchedule(const Facts& facts, const Target& target);
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t exchangeBytes(const Schedule& schedule, int values);
+std::int64_t rowStoreBytes(const Schedule& schedule, int values);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
 

@@ -331,6 +331,7 @@ class Lowering {
       if (level < program.levels)
         emitPass(level);
     }
+    storeRowOutputs();
   }
 
   /// Values of rows that become computable at `level` and that elements or results need.
@@ -352,26 +353,34 @@ class Lowering {
         wanted(output.node);
     if (!targets.empty())
       emitEachRow(targets);
-    for (const Output& output : program.outputs)
-      if (output.kind == Output::Kind::row && output.node->level == level)
-        storeRowOutput(output);
   }
 
-  void storeRowOutput(const Output& output) {
-    Node* node = beforeRounding(output.node);
-    if (isUniform(node)) {  // the same for every row: still one store a row
-      auto place = builder.create<cu::RowsOp>(
-          output.location, cu::RowsType::get(builder.getContext(), node->element()));
-      auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-      builder.create<cu::SetRowOp>(output.location, uniforms[node], place);
-      rowValues[node] = place;
+  /// Values of rows are stored together, at the end of the tile.
+  void storeRowOutputs() {
+    SmallVector<Value> values, pointers, maps;
+    for (const Output& output : program.outputs) {
+      if (output.kind != Output::Kind::row)
+        continue;
+      const Access& access = outputAccess[&output];
+      values.push_back(rowOutput(output));
+      pointers.push_back(pointer(*access.buffer, resultElement(output)));
+      maps.push_back(rowMap(access, false));
     }
-    const Access& access = outputAccess[&output];
-    builder.create<cu::StoreRowsOp>(output.location, tile, rowValues[node],
-                                    pointer(*access.buffer, resultElement(output)),
-                                    rowMap(access, false));
+    if (!values.empty())
+      builder.create<cu::StoreRowsOp>(location, tile, values, pointers, maps, 0);
+  }
+
+  Value rowOutput(const Output& output) {
+    Node* node = beforeRounding(output.node);
+    if (!isUniform(node))
+      return rowValues[node];
+    auto place = builder.create<cu::RowsOp>(  // the same for every row
+        output.location, cu::RowsType::get(builder.getContext(), node->element()));
+    auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
+    builder.create<cu::SetRowOp>(output.location, uniforms[node], place);
+    return place;
   }
 
   void emitEachRow(ArrayRef<Node*> targets) {

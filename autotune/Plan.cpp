@@ -1,0 +1,149 @@
+// kiln::plan and kiln::predict: the search space and the cost model, for people.
+#include "autotune/Space.h"
+#include "codegen/backend/Cubin.h"
+#include "codegen/passes/FunctionPlan.h"
+#include "codegen/program/State.h"
+#include "kiln/plan.h"
+
+#include <algorithm>
+
+namespace kiln {
+namespace {
+
+struct KernelFacts {
+  std::string name;
+  rows::Facts facts;
+  double rows = autotune::kTypicalRows;
+};
+
+/// The facts of every kernel of a program's fused text, with the run-time sizes filled in.
+std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std::int64_t>& sizes) {
+  program::Session session;
+  auto module = session.parse(text, "<fused>");
+  std::vector<KernelFacts> all;
+  auto function = passes::findFunction(*module, "");
+  if (failed(function))
+    session.fail("finding the function");
+  auto plan = passes::planFunction(*function);
+  if (failed(plan))
+    session.fail("planning");
+  for (passes::PlannedKernel& kernel : (*plan)->kernels) {
+    KernelFacts found{kernel.op.getName().str(), passes::factsOf(kernel)};
+    if (!sizes.empty()) {
+      found.rows = 1;
+      for (const Extent& extent : kernel.space)
+        found.rows *= static_cast<double>(
+            extent.isStatic()
+                ? extent.size
+                : sizes[std::min<std::size_t>(extent.symbol, sizes.size() - 1)]);
+    } else if (found.facts.rows >= 0) {
+      found.rows = static_cast<double>(found.facts.rows);
+    }
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+std::string tightest(const rows::Schedule& schedule, const rows::Facts& facts,
+                     const Target& target) {
+  std::int64_t shared = rows::sharedBytes(schedule, facts) + target.sharedReserved;
+  struct Use {
+    const char* what;
+    double share;
+  } uses[] = {
+      {"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
+      {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
+      {"registers", double(rows::estimatedRegisters(schedule, facts) * schedule.threads *
+                           schedule.blocks) /
+                        target.registersPerSM},
+      {"blocks", double(schedule.blocks) / target.blocksPerSM}};
+  return std::ranges::max_element(uses, {}, &Use::share)->what;
+}
+
+Prediction predictionOf(const rows::Schedule& schedule, const KernelFacts& kernel,
+                        const Target& target) {
+  autotune::Prediction cost = autotune::predict(schedule, kernel.facts, target, kernel.rows);
+  Prediction result;
+  double read = 4.0 * kernel.facts.rowInputs, written = 4.0 * kernel.facts.rowOutputs;
+  for (const auto& stream : kernel.facts.inputs)
+    read += static_cast<double>(stream.bytes * kernel.facts.width);
+  for (const auto& stream : kernel.facts.outputs)
+    written += static_cast<double>(stream.bytes * kernel.facts.width);
+  result.bytesRead = static_cast<std::int64_t>(read * kernel.rows);
+  result.bytesWritten = static_cast<std::int64_t>(written * kernel.rows);
+  result.microseconds = cost.microseconds;
+  result.rooflineMicroseconds =
+      static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
+  result.occupancy =
+      static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
+  result.limitedBy = tightest(schedule, kernel.facts, target);
+  return result;
+}
+
+}  // namespace
+
+std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options,
+                             const RankOptions& rank) {
+  CompileOptions until = options;
+  until.until = Stage::fused;
+  Program program = Program::compile(module, until);
+  const Target& target = findTarget(options.arch);
+  std::vector<KernelPlan> plans;
+  for (const KernelFacts& kernel : factsOf(program.text(Stage::fused), rank.sizes)) {
+    rows::Facts facts = kernel.facts;
+    facts.rows = static_cast<std::int64_t>(kernel.rows);
+    autotune::Space space = autotune::enumerate(facts, target);
+    KernelPlan result;
+    result.name = kernel.name;
+    result.family = "row";
+    result.considered = space.tuples;
+    result.feasible = static_cast<std::int64_t>(space.feasible.size());
+    for (const auto& [rule, refused] : space.refused)
+      result.rejections.push_back({rule, refused.count, refused.worst});
+    std::ranges::stable_sort(result.rejections, std::greater{}, &Rejection::count);
+    for (std::size_t i = 0; i < space.feasible.size() && i < std::size_t(rank.keep); ++i) {
+      const rows::Schedule& schedule = space.feasible[i].schedule;
+      result.best.push_back({rows::toText(schedule), predictionOf(schedule, kernel, target)});
+    }
+    plans.push_back(std::move(result));
+  }
+  return plans;
+}
+
+std::vector<Prediction> predict(const Program& program, const RankOptions& rank) {
+  const std::string& text = program.text(Stage::scheduled);
+  if (text.empty())
+    throw Error(ErrorKind::input, "a program that was resumed after the stage 'scheduled' has no "
+                                  "schedules to predict from");
+  const Target& target = findTarget(program.arch());
+  program::Session session;
+  auto module = session.parse(text, "<scheduled>");
+  auto kernels = factsOf(text, rank.sizes);
+  std::vector<Prediction> predictions(program.kernels().size());
+  for (auto function : module->getOps<mlir::func::FuncOp>())
+    for (auto op : function.getOps<ir::KernelOp>())
+      for (const KernelFacts& kernel : kernels)
+        for (std::size_t i = 0; i < predictions.size(); ++i)
+          if (kernel.name == op.getName() && program.kernels()[i].name == kernel.name)
+            predictions[i] = predictionOf(passes::scheduleOf(*op.getSchedule()), kernel, target);
+  return predictions;
+}
+
+std::vector<KernelInfo> kernelsOfCubin(std::span<const std::byte> bytes, std::string_view origin) {
+  try {
+    std::vector<KernelInfo> kernels;
+    for (const CubinKernel& kernel : readCubin(bytes).kernels) {
+      KernelInfo info;
+      info.name = kernel.name;
+      info.threads = kernel.maxThreads[0];
+      info.usage = {kernel.registers, kernel.sharedBytes, kernel.stackBytes, -1, -1,
+                    kernel.barriers,  kernel.codeBytes};
+      kernels.push_back(info);
+    }
+    return kernels;
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string(origin) + ": " + error.what());
+  }
+}
+
+}  // namespace kiln

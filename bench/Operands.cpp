@@ -1,0 +1,82 @@
+// See Operands.h.
+#include "bench/Operands.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace kiln::bench {
+
+static std::vector<std::byte> randomBytes(DType dtype, std::int64_t count) {
+  std::vector<std::byte> bytes(count * sizeInBytes(dtype));
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  // A block of numbers, repeated: drawing hundreds of millions would take longer than timing.
+  constexpr std::int64_t block = 1 << 16;
+  std::vector<std::byte> some(std::min(count, block) * sizeInBytes(dtype));
+  for (std::size_t i = 0; i < some.size() / sizeInBytes(dtype); ++i) {
+    float value = normal(random);
+    auto bits = __builtin_bit_cast(std::uint32_t, value);
+    if (dtype == DType::f32)
+      std::memcpy(&some[4 * i], &value, 4);
+    else if (dtype == DType::bf16)
+      std::memcpy(&some[2 * i], reinterpret_cast<char*>(&bits) + 2, 2);
+    else if (dtype == DType::f16)
+      some[2 * i] = std::byte(bits >> 16), some[2 * i + 1] = std::byte{0x3c};  // 1 to 2
+    else
+      some[sizeInBytes(dtype) * i] = std::byte(bits & 1);
+  }
+  for (std::size_t at = 0; at < bytes.size(); at += some.size())
+    std::memcpy(&bytes[at], some.data(), std::min(some.size(), bytes.size() - at));
+  return bytes;
+}
+
+Operands::Operands(const Program& program, std::span<const std::int64_t> symbols) {
+  auto sizesOf = [&](const TensorInfo& info) {
+    std::vector<std::int64_t> sizes;
+    for (const Extent& extent : info.shape)
+      sizes.push_back(extent.isStatic() ? extent.size
+                                        : symbols[std::min<std::size_t>(extent.symbol,
+                                                                        symbols.size() - 1)]);
+    return sizes;
+  };
+  auto countOf = [](const std::vector<std::int64_t>& sizes) {
+    std::int64_t count = 1;
+    for (std::int64_t size : sizes)
+      count *= size;
+    return count;
+  };
+  for (auto* group : {&program.inputs(), &program.outputs()})
+    for (const TensorInfo& info : *group)
+      bytes_ += countOf(sizesOf(info)) * static_cast<std::int64_t>(sizeInBytes(info.dtype));
+  const std::int64_t l2 = Driver::get().currentDevice().l2Bytes;
+  const std::int64_t sets = std::clamp<std::int64_t>(12 * l2 / bytes_ + 1, 4, 64);
+  inputs_.resize(sets);
+  outputs_.resize(sets);
+  auto add = [&](const TensorInfo& info, std::vector<std::vector<Buffer>>& to, bool fill) {
+    auto sizes = sizesOf(info);
+    auto data = randomBytes(info.dtype, countOf(sizes));
+    for (auto& set : to) {
+      DeviceBuffer& buffer = memory_.emplace_back(std::max<std::size_t>(data.size(), 16));
+      if (fill)
+        buffer.upload(data);
+      set.push_back({buffer.data(), sizes, {}});
+    }
+  };
+  for (const TensorInfo& info : program.inputs())
+    add(info, inputs_, true);
+  for (const TensorInfo& info : program.outputs())
+    add(info, outputs_, false);
+  for (std::int64_t i = 0; i < 2 * sets; ++i)
+    copies_.emplace_back((bytes_ / 2 + 255) / 256 * 256);
+}
+
+void Operands::copy(CuStream stream, int index) const {
+  const Driver& driver = Driver::get();
+  std::size_t pair = 2 * (index % sets());
+  auto at = [&](std::size_t i) { return reinterpret_cast<CuPointer>(copies_[i].data()); };
+  driver.check(driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), (bytes_ / 2 + 255) / 256 * 256, stream),
+               "cuMemcpyDtoDAsync");
+}
+
+}  // namespace kiln::bench

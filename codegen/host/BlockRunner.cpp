@@ -1,0 +1,269 @@
+// The scheduler of a block: which threads may run, what each of the others waits for.
+#include "codegen/host/BlockRunner.h"
+
+#include "codegen/backend/Fail.h"
+
+#include <fmt/ranges.h>
+
+#include <utility>
+
+namespace kiln {
+
+namespace {
+
+constexpr int laneMultiple = 32;
+constexpr int maxThreads = 1024;
+constexpr std::size_t maxParts = 16;                // of a message
+constexpr std::int64_t maxSharedBytes = 227 * 1024; // of the largest target
+
+/// Unwinds a thread whose block has failed elsewhere.
+struct Abandoned {};
+
+using CallFunction = void (*)(void*, const std::uint64_t*);
+
+// A kernel's parameters are all pointers or 64-bit integers, which the x86-64 and AArch64 calling
+// conventions pass alike: a function of that many integers can stand for every signature.
+template <std::size_t... Index>
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
+void callWith(void* entry, const std::uint64_t* arguments, std::index_sequence<Index...>) {
+  using Function = void (*)(decltype(static_cast<void>(Index), std::uint64_t())...);
+  reinterpret_cast<Function>(entry)(arguments[Index]...);
+}
+
+template <std::size_t... Count>
+constexpr std::array<CallFunction, sizeof...(Count)> makeCalls(std::index_sequence<Count...>) {
+  return {[](void* entry, const std::uint64_t* arguments) {
+    callWith(entry, arguments, std::make_index_sequence<Count>());
+  }...};
+}
+
+constexpr auto calls = makeCalls(std::make_index_sequence<maxKernelArguments + 1>());
+
+const KernelCall& checked(const KernelCall& call) {
+  if (call.threads < laneMultiple || call.threads > maxThreads || call.threads % laneMultiple != 0)
+    fail(ErrorKind::input, "{}: {} threads a block; allowed are multiples of {} up to {}",
+         call.name, call.threads, laneMultiple, maxThreads);
+  if (call.sharedBytes < 0 || call.sharedBytes > maxSharedBytes)
+    fail(ErrorKind::input, "{}: {} bytes of shared memory; allowed are 0 to {}", call.name,
+         call.sharedBytes, maxSharedBytes);
+  if (call.arguments.size() > maxKernelArguments)
+    fail(ErrorKind::input, "{}: {} arguments; the host target passes at most {}", call.name,
+         call.arguments.size(), maxKernelArguments);
+  return call;
+}
+
+} // namespace
+
+BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
+    : call(checked(kernel)), table(runtime), global(call.regions),
+      shared(call.sharedBytes, call.threads), fibers(call.threads), threads(call.threads),
+      warps(call.threads / laneCount) {
+  table.context = this;
+  table.blockCount = call.blocks;
+  table.sharedMemory = shared.data();
+  table.barrier = [](void* context, int id, int count) {
+    static_cast<BlockRunner*>(context)->barrier(id, count);
+  };
+  table.shuffleXor = [](void* context, float value, int mask) {
+    return static_cast<BlockRunner*>(context)->shuffleXor(value, mask);
+  };
+  table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
+    static_cast<BlockRunner*>(context)->access(address, bytes, kind);
+  };
+  for (int thread = 0; thread < call.threads; ++thread)
+    fibers[thread].start([this] {
+      try {
+        calls[call.arguments.size()](call.entry, call.arguments.data());
+      } catch (const Abandoned&) {
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      threads[table.threadIndex].state = State::exited;
+    });
+}
+
+BlockRunner::~BlockRunner() {
+  table = {};
+  for (int thread = 0; thread < call.threads; ++thread)
+    fibers[thread].start(nullptr);
+}
+
+void BlockRunner::failHere(const std::string& what) const {
+  fail(ErrorKind::verification, "{}: block {} thread {} {}", call.name, table.blockIndex,
+       table.threadIndex, what);
+}
+
+void BlockRunner::run(std::int64_t block) {
+  table.blockIndex = block;
+  shared.beginBlock();
+  barriers = {};
+  for (Warp& warp : warps)
+    warp.shuffling = 0;
+  for (Thread& thread : threads)
+    thread.state = State::ready;
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (int warp = 0; warp < static_cast<int>(warps.size()); ++warp)
+      progress |= runWarp(warp);
+  }
+  bool finished = true;
+  for (const Thread& thread : threads)
+    finished = finished && thread.state == State::exited;
+  if (finished)
+    return;
+  std::string where = whereThreadsAre();
+  abandon();
+  fail(ErrorKind::verification, "{}: block {} diverged: {}", call.name, block, where);
+}
+
+/// Lets each lane that can run do so until it waits; false if none could.
+bool BlockRunner::runWarp(int warp) {
+  bool ran = false;
+  for (int thread = warp * laneCount; thread < (warp + 1) * laneCount; ++thread) {
+    if (threads[thread].state != State::ready)
+      continue;
+    table.threadIndex = thread;
+    fibers[thread].resume();
+    if (failure) {
+      abandon();
+      std::rethrow_exception(std::exchange(failure, nullptr));
+    }
+    ran = true;
+  }
+  return ran;
+}
+
+/// Ends all threads that have begun, so that their fibers can be used again.
+void BlockRunner::abandon() {
+  abandoning = true;
+  for (int thread = 0; thread < call.threads; ++thread)
+    if (fibers[thread].running()) {
+      table.threadIndex = thread;
+      fibers[thread].resume();
+    }
+  abandoning = false;
+}
+
+void BlockRunner::suspend(State state) {
+  int thread = table.threadIndex;
+  threads[thread].state = state;
+  fibers[thread].suspend();
+  if (abandoning)
+    throw Abandoned();
+}
+
+void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
+  std::string wrong;
+  if (kind == readGlobal)
+    wrong = global.read(table.blockIndex, address, bytes);
+  else if (kind == writeGlobal)
+    wrong = global.write(table.blockIndex, address, bytes);
+  else if (kind == readShared)
+    wrong = shared.read(table.threadIndex, address, bytes);
+  else
+    wrong = shared.write(table.threadIndex, address, bytes);
+  if (!wrong.empty())
+    failHere(wrong);
+}
+
+float BlockRunner::shuffleXor(float value, int mask) {
+  int lane = table.threadIndex % laneCount;
+  if (mask < 0 || mask >= laneCount)
+    failHere(fmt::format("shuffles with the lane at distance {}; allowed are 0 to {}", mask,
+                         laneCount - 1));
+  int index = table.threadIndex / laneCount;
+  Warp& warp = warps[index];
+  // Two halves by turns: a lane may fill the next one while others still read this one.
+  auto& values = warp.values[warp.turn];
+  values[lane] = value;
+  bool last = ++warp.shuffling == laneCount;
+  if (last) {
+    warp.shuffling = 0;
+    warp.turn ^= 1;
+    for (int thread = index * laneCount; thread < (index + 1) * laneCount; ++thread)
+      threads[thread].state = State::ready;
+    shared.synchronize(std::uint32_t(1) << index);
+  }
+  // The last one waits for its turn too: threads run in order, and messages name the first.
+  suspend(last ? State::ready : State::shuffling);
+  return values[lane ^ mask];
+}
+
+void BlockRunner::barrier(int id, int count) {
+  if (id == 0 && count == 0)
+    count = call.threads;
+  else if (id < 1 || id >= barrierCount)
+    failHere(fmt::format("waits at barrier {}; allowed are 1 to {}", id, barrierCount - 1));
+  if (count < laneCount || count > call.threads || count % laneCount != 0)
+    failHere(fmt::format("waits at barrier {} for {} threads; allowed are multiples of {} up to {}",
+                         id, count, laneCount, call.threads));
+  Barrier& meeting = barriers[id];
+  if (meeting.arrived > 0 && meeting.expected != count)
+    failHere(fmt::format("waits at barrier {} for {} threads where others wait for {}", id, count,
+                         meeting.expected));
+  meeting.expected = count;
+  threads[table.threadIndex].barrier = id;
+  bool last = ++meeting.arrived == count;
+  if (last)
+    release(id);
+  suspend(last ? State::ready : State::waiting);
+}
+
+/// The running thread was the last to arrive.
+void BlockRunner::release(int id) {
+  threads[table.threadIndex].state = State::waiting;
+  std::uint32_t mask = 0;
+  for (std::size_t warp = 0; warp < warps.size(); ++warp) {
+    int here = 0;
+    for (int lane = 0; lane < laneCount; ++lane) {
+      const Thread& thread = threads[warp * laneCount + lane];
+      here += thread.state == State::waiting && thread.barrier == id;
+    }
+    if (here == laneCount)
+      mask |= std::uint32_t(1) << warp;
+    else if (here > 0) // the hardware counts whole warps
+      failHere(fmt::format("completes barrier {} with {} of 32 lanes of warp {}", id, here, warp));
+  }
+  for (Thread& thread : threads)
+    if (thread.state == State::waiting && thread.barrier == id)
+      thread.state = State::ready;
+  barriers[id].arrived = 0;
+  shared.synchronize(mask);
+}
+
+/// "threads 0-31 wait at block_barrier, threads 32-127 exited".
+std::string BlockRunner::whereThreadsAre() const {
+  auto same = [&](std::size_t a, std::size_t b) {
+    return threads[a].state == threads[b].state &&
+           (threads[a].state != State::waiting || threads[a].barrier == threads[b].barrier);
+  };
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, next; first < threads.size(); first = next) {
+    for (next = first + 1; next < threads.size() && same(first, next);)
+      ++next;
+    const Thread& thread = threads[first];
+    bool one = next == first + 1;
+    std::string who =
+        one ? fmt::format("thread {}", first) : fmt::format("threads {}-{}", first, next - 1);
+    const char* wait = one ? "waits" : "wait";
+    if (thread.state == State::exited)
+      parts.push_back(who + " exited");
+    else if (thread.state == State::shuffling)
+      parts.push_back(fmt::format("{} {} in shuffle_xor", who, wait));
+    else if (thread.barrier == 0)
+      parts.push_back(fmt::format("{} {} at block_barrier", who, wait));
+    else
+      parts.push_back(fmt::format("{} {} at group_barrier({}, {})", who, wait, thread.barrier,
+                                  barriers[thread.barrier].expected));
+    if (parts.size() == maxParts) {
+      parts.push_back("and so on");
+      break;
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+} // namespace kiln

@@ -1,0 +1,84 @@
+// Runs the blocks of one kernel, one after another, with the threads of a block as fibers.
+// Every wait is kept track of: when nobody can go on although somebody waits, the block has
+// diverged, and the error says where each thread is.
+#pragma once
+
+#include "codegen/host/Fibers.h"
+#include "codegen/host/GlobalMemory.h"
+#include "codegen/host/SharedMemory.h"
+#include "codegen/host/host_runtime.h"
+
+#include <array>
+#include <exception>
+
+namespace kiln {
+
+/// A kernel of a loaded library and how to launch it.
+struct KernelCall {
+  std::string_view name;
+  void* entry = nullptr;
+  std::int64_t blocks = 0;
+  int threads = 0;
+  std::int64_t sharedBytes = 0;
+  std::span<const std::uint64_t> arguments; // pointers and i64 values
+  std::span<const MemoryRegion> regions;
+};
+
+/// Arguments that a kernel may have on the host.
+inline constexpr std::size_t maxKernelArguments = 32;
+
+class BlockRunner {
+ public:
+  /// Fills in `table`, which belongs to the library and must stay unused by others meanwhile.
+  /// Throws Error(input) for a launch that no GPU takes either.
+  BlockRunner(const KernelCall& call, HostRuntime& table);
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Throws Error(verification); the runner can go on with other blocks after that.
+  void run(std::int64_t block);
+
+ private:
+  static constexpr int laneCount = 32;
+  static constexpr int barrierCount = 16;
+
+  enum class State { ready, shuffling, waiting, exited };
+  struct Thread {
+    State state = State::exited;
+    int barrier = 0; // that it waits at
+  };
+  struct Warp {
+    int shuffling = 0; // lanes that wait
+    int turn = 0;      // whose half of `values` is filled
+    std::array<std::array<float, laneCount>, 2> values;
+  };
+  struct Barrier {
+    int arrived = 0;
+    int expected = 0;
+  };
+
+  void barrier(int id, int count);
+  float shuffleXor(float value, int mask);
+  void access(const void* address, int bytes, HostAccess kind);
+
+  void suspend(State state);
+  void release(int id);
+  bool runWarp(int warp);
+  void abandon();
+  std::string whereThreadsAre() const;
+  [[noreturn]] void failHere(const std::string& what) const;
+
+  KernelCall call;
+  HostRuntime& table;
+  GlobalMemory global;
+  SharedMemory shared;
+  FiberLoan fibers;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::array<Barrier, barrierCount> barriers;
+  std::exception_ptr failure;
+  bool abandoning = false;
+};
+
+} // namespace kiln

@@ -1,0 +1,124 @@
+// Look-up of addresses and the texts of what may be wrong with an access.
+#include "codegen/host/GlobalMemory.h"
+
+#include "codegen/backend/Fail.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+namespace {
+
+/// Farther than this from every buffer, an address says nothing about the one that was meant.
+constexpr std::uintptr_t neighbourhood = std::uintptr_t(1) << 32;
+
+std::string place(const MemoryRegion& region, std::uintptr_t address) {
+  auto begin = reinterpret_cast<std::uintptr_t>(region.data);
+  return address >= begin ? fmt::format("{} + {}", region.name, address - begin)
+                          : fmt::format("{} - {}", region.name, begin - address);
+}
+
+std::uintptr_t distance(const MemoryRegion& region, std::uintptr_t address) {
+  auto begin = reinterpret_cast<std::uintptr_t>(region.data);
+  if (address < begin)
+    return begin - address;
+  return address - begin < region.bytes ? 0 : address - begin - region.bytes + 1;
+}
+
+const char* verbOf(bool writing) {
+  return writing ? "writes" : "reads";
+}
+
+} // namespace
+
+GlobalMemory::GlobalMemory(std::span<const MemoryRegion> regions) {
+  auto add = [&](const MemoryRegion& region, bool writable) {
+    Entry entry{region, reinterpret_cast<std::uintptr_t>(region.data), nullptr};
+    // Zeroed by the system page by page, as far as it is used.
+    if (writable)
+      entry.owners.reset(
+          static_cast<std::uint32_t*>(std::calloc(region.bytes, sizeof(std::uint32_t))));
+    if (writable && !entry.owners)
+      fail(ErrorKind::input, "'{}': no memory for the records of {} bytes; use smaller sizes",
+           region.name, region.bytes);
+    entries.push_back(std::move(entry));
+  };
+  for (bool writable : {true, false})
+    for (const MemoryRegion& region : regions)
+      if ((region.role != MemoryRegion::Role::input && region.bytes > 0) == writable)
+        add(region, writable);
+}
+
+GlobalMemory::Entry* GlobalMemory::find(std::uintptr_t address, int bytes, bool writing) {
+  auto holds = [&](const Entry& entry) {
+    return address >= entry.begin && address - entry.begin < entry.region.bytes &&
+           entry.region.bytes - (address - entry.begin) >= static_cast<std::size_t>(bytes) &&
+           (entry.owners || !writing);
+  };
+  // An input may share memory with an output: the output's record has to be looked at.
+  if (last < entries.size() && entries[last].owners && holds(entries[last]))
+    return &entries[last];
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (holds(entries[i])) {
+      last = i;
+      return &entries[i];
+    }
+  return nullptr;
+}
+
+std::string GlobalMemory::explain(std::uintptr_t address, int bytes, bool writing) const {
+  const MemoryRegion* nearest = nullptr;
+  for (const Entry& entry : entries)
+    if (!nearest || distance(entry.region, address) < distance(*nearest, address))
+      nearest = &entry.region;
+  if (!nearest || distance(*nearest, address) > neighbourhood)
+    return fmt::format("{} {} bytes at address {:#x}, which is far from every buffer",
+                       verbOf(writing), bytes, address);
+  std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(nearest->data);
+  bool inside = address >= begin && address + bytes <= begin + nearest->bytes;
+  std::string what =
+      fmt::format("{} {} bytes at {}", verbOf(writing), bytes, place(*nearest, address));
+  if (inside) // found nowhere although it is inside: a store to something read-only
+    return fmt::format("{}, '{}' is an input", what, nearest->name);
+  return fmt::format("{}, '{}' has {} bytes", what, nearest->name, nearest->bytes);
+}
+
+std::string GlobalMemory::otherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address,
+                                     int bytes, const char* verb, const char* relation) const {
+  const std::uint32_t* owners = entry.owners.get() + (address - entry.begin);
+  auto mine = static_cast<std::uint32_t>(block + 1);
+  for (int i = 0; i < bytes; ++i)
+    if (owners[i] != 0 && owners[i] != mine)
+      return fmt::format("{} {} bytes at {}, {} block {} writes in the same kernel", verb, bytes,
+                         place(entry.region, address), relation, owners[i] - 1);
+  return {};
+}
+
+std::string GlobalMemory::read(std::int64_t block, const void* from, int bytes) {
+  auto address = reinterpret_cast<std::uintptr_t>(from);
+  Entry* entry = find(address, bytes, false);
+  if (!entry)
+    return explain(address, bytes, false);
+  if (address % bytes != 0)
+    return fmt::format("reads {} bytes at {}, which is not aligned to {}", bytes,
+                       place(entry->region, address), bytes);
+  return entry->owners ? otherOwner(*entry, block, address, bytes, "reads", "which")
+                       : std::string();
+}
+
+std::string GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
+  auto address = reinterpret_cast<std::uintptr_t>(to);
+  Entry* entry = find(address, bytes, true);
+  if (!entry)
+    return explain(address, bytes, true);
+  if (address % bytes != 0)
+    return fmt::format("writes {} bytes at {}, which is not aligned to {}", bytes,
+                       place(entry->region, address), bytes);
+  std::string other = otherOwner(*entry, block, address, bytes, "writes", "which also");
+  if (other.empty())
+    std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
+                static_cast<std::uint32_t>(block + 1));
+  return other;
+}
+
+} // namespace kiln

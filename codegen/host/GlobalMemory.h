@@ -1,0 +1,47 @@
+// The buffers that a kernel may touch, checked at each access: inside one buffer, aligned to its
+// size, no store to an input, no byte that two blocks of a kernel write or hand to each other.
+#pragma once
+
+#include "kiln/kiln.h"
+
+#include <cstdlib>
+
+namespace kiln {
+
+/// A piece of memory that a kernel gets a pointer to.
+struct MemoryRegion {
+  std::string name;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  enum class Role { input, output, workspace } role = Role::input;
+};
+
+class GlobalMemory {
+ public:
+  /// One kernel's view: all blocks of one launch go through the same object.
+  explicit GlobalMemory(std::span<const MemoryRegion> regions);
+
+  /// What is wrong with the access; empty if it is allowed.
+  std::string read(std::int64_t block, const void* address, int bytes);
+  std::string write(std::int64_t block, const void* address, int bytes);
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  struct Entry {
+    MemoryRegion region;
+    std::uintptr_t begin = 0;
+    std::unique_ptr<std::uint32_t, Free> owners; // a byte's last writer + 1; null for inputs
+  };
+
+  Entry* find(std::uintptr_t address, int bytes, bool writing);
+  std::string explain(std::uintptr_t address, int bytes, bool writing) const;
+  std::string otherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
+                         const char* verb, const char* relation) const;
+
+  std::vector<Entry> entries; // what may be written comes first
+  std::size_t last = 0;       // the entry found last: accesses come in runs
+};
+
+} // namespace kiln

@@ -1,0 +1,129 @@
+// Vector clocks and the shadow of shared memory.
+#include "codegen/host/SharedMemory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace kiln {
+
+namespace {
+
+constexpr std::align_val_t alignment{128};
+constexpr int laneCount = 32;
+
+} // namespace
+
+void SharedMemory::Release::operator()(char* data) const {
+  ::operator delete(data, alignment);
+}
+
+SharedMemory::SharedMemory(std::int64_t bytes, int threads)
+    : size(bytes), warps((threads + laneCount - 1) / laneCount),
+      memory(static_cast<char*>(::operator new(static_cast<std::size_t>(bytes), alignment))),
+      writes(static_cast<std::size_t>(bytes)), reads(static_cast<std::size_t>(bytes) * warps),
+      clocks(static_cast<std::size_t>(warps) * warps) {}
+
+void SharedMemory::beginBlock() {
+  base = *std::max_element(clocks.begin(), clocks.end());
+  if (base > Epoch(1) << 31) { // clocks must not wrap around
+    std::fill(writes.begin(), writes.end(), Write());
+    std::fill(reads.begin(), reads.end(), Read());
+    base = 0;
+  }
+  std::fill(clocks.begin(), clocks.end(), base);
+  for (int warp = 0; warp < warps; ++warp)
+    clock(warp, warp) = base + 1;
+}
+
+void SharedMemory::synchronize(std::uint32_t warpMask) {
+  Epoch joined[laneCount] = {};
+  for (int warp = 0; warp < warps; ++warp)
+    if (warpMask >> warp & 1)
+      for (int of = 0; of < warps; ++of)
+        joined[of] = std::max(joined[of], clock(warp, of));
+  for (int warp = 0; warp < warps; ++warp)
+    if (warpMask >> warp & 1)
+      ++joined[warp];
+  for (int warp = 0; warp < warps; ++warp)
+    if (warpMask >> warp & 1)
+      std::copy_n(joined, warps, &clock(warp, 0));
+}
+
+std::string SharedMemory::outside(const char* verb, std::uintptr_t offset, int bytes) const {
+  auto where = static_cast<std::intptr_t>(offset);
+  if (where < 0 || where > size - bytes)
+    return fmt::format("{} {} bytes at shared memory {} {}, the block has {} bytes", verb, bytes,
+                       where < 0 ? "-" : "+", where < 0 ? -where : where, size);
+  if (where % bytes != 0)
+    return fmt::format("{} {} bytes at shared memory + {}, which is not aligned to {}", verb, bytes,
+                       where, bytes);
+  return {};
+}
+
+std::string SharedMemory::read(int thread, const void* address, int bytes) {
+  auto offset =
+      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.get());
+  if (std::string wrong = outside("reads", offset, bytes); !wrong.empty())
+    return wrong;
+  int warp = thread / laneCount;
+  auto lane = static_cast<std::uint16_t>(thread % laneCount);
+  Epoch now = clock(warp, warp);
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
+    const Write& write = writes[byte];
+    if (write.epoch <= base)
+      return fmt::format("reads {} bytes at shared memory + {}; byte {} was never written by this "
+                         "block",
+                         bytes, offset, byte);
+    auto writer = static_cast<int>(write.thread);
+    if (writer != thread && !before(write.epoch, writer / laneCount, warp))
+      return fmt::format("reads {} bytes at shared memory + {} that thread {} writes; no barrier "
+                         "lies between",
+                         bytes, offset, writer);
+    Read& record = reads[byte * warps + warp];
+    if (record.epoch != now)
+      record = {now, lane, lane};
+    else if (record.lane != lane)
+      record = {now, lane, record.lane};
+  }
+  return {};
+}
+
+/// A thread that read the byte without a barrier since, or -1.
+int SharedMemory::conflictingReader(int thread, std::size_t byte) {
+  int warp = thread / laneCount, lane = thread % laneCount;
+  for (int of = 0; of < warps; ++of) {
+    const Read& record = reads[byte * warps + of];
+    if (record.epoch <= base || before(record.epoch, of, warp))
+      continue;
+    int reader = of == warp && record.lane == lane ? record.otherLane : record.lane;
+    if (of != warp || reader != lane)
+      return of * laneCount + reader;
+  }
+  return -1;
+}
+
+std::string SharedMemory::write(int thread, const void* address, int bytes) {
+  auto offset =
+      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.get());
+  if (std::string wrong = outside("writes", offset, bytes); !wrong.empty())
+    return wrong;
+  int warp = thread / laneCount;
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
+    Write& record = writes[byte];
+    auto writer = static_cast<int>(record.thread);
+    if (record.epoch > base && writer != thread && !before(record.epoch, writer / laneCount, warp))
+      return fmt::format("writes {} bytes at shared memory + {} that thread {} also writes; no "
+                         "barrier lies between",
+                         bytes, offset, writer);
+    if (int reader = conflictingReader(thread, byte); reader >= 0)
+      return fmt::format("writes {} bytes at shared memory + {} that thread {} reads; no barrier "
+                         "lies between",
+                         bytes, offset, reader);
+    record = {clock(warp, warp), static_cast<std::uint32_t>(thread)};
+  }
+  return {};
+}
+
+} // namespace kiln

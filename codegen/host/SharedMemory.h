@@ -1,0 +1,60 @@
+// Shared memory of a block with a record of who touched each byte, so that reads of bytes never
+// written and races are found whatever order the threads happened to run in.
+// Warps carry vector clocks: barriers and shuffles take whole warps, so that one clock a warp is
+// exact. Two accesses by different threads race if no chain of them lies between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+class SharedMemory {
+ public:
+  SharedMemory(std::int64_t bytes, int threads);
+
+  char* data() { return memory.get(); }
+
+  /// Forgets what the previous block wrote.
+  void beginBlock();
+  /// All lanes of these warps (bit w: warp w) met.
+  void synchronize(std::uint32_t warpMask);
+
+  /// What is wrong with the access; empty if it is allowed.
+  std::string read(int thread, const void* address, int bytes);
+  std::string write(int thread, const void* address, int bytes);
+
+ private:
+  using Epoch = std::uint32_t;
+  struct Write {
+    Epoch epoch = 0;
+    std::uint32_t thread = 0;
+  };
+  struct Read { // the last two lanes of one warp that read within one epoch
+    Epoch epoch = 0;
+    std::uint16_t lane = 0;
+    std::uint16_t otherLane = 0;
+  };
+  struct Release {
+    void operator()(char* data) const;
+  };
+
+  Epoch& clock(int warp, int of) { return clocks[warp * warps + of]; }
+  /// Whether what `of` did at `epoch` comes before what `warp` does now.
+  bool before(Epoch epoch, int of, int warp) { return clock(warp, of) > epoch; }
+  int conflictingReader(int thread, std::size_t byte);
+  std::string outside(const char* verb, std::uintptr_t offset, int bytes) const;
+
+  std::int64_t size;
+  int warps;
+  std::unique_ptr<char, Release> memory;
+  std::vector<Write> writes; // (bytes)
+  std::vector<Read> reads;   // (bytes, warps)
+  std::vector<Epoch> clocks; // (warps, warps): what a warp knows of the others
+  Epoch base = 0;            // everything up to here belongs to earlier blocks
+};
+
+} // namespace kiln

@@ -1,0 +1,23 @@
+// Where compiled kernel text and the host runtime meet: one table per loaded kernel library.
+// The library holds the table and reads its values directly; the runtime fills it in. It is
+// compiled on both sides, with generated text in front of it: no library header may be included.
+#pragma once
+
+namespace kiln {
+
+enum HostAccess { readGlobal, writeGlobal, readShared, writeShared };
+
+struct HostRuntime {
+  void* context;   // handed back to the functions below
+  int threadIndex; // of the fiber that runs now
+  long long blockIndex;
+  long long blockCount;
+  char* sharedMemory;
+  /// Id 0 with no threads is the barrier of the whole block.
+  void (*barrier)(void* context, int id, int threads);
+  float (*shuffleXor)(void* context, float value, int mask);
+  /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
+  void (*access)(void* context, const void* address, int bytes, HostAccess kind);
+};
+
+} // namespace kiln

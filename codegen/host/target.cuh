@@ -1,0 +1,169 @@
+// The host twin of device/target.cuh: the same functions, for the system's C++ compiler, bit for
+// bit like the hardware where the hardware is exact. Threads of a block are fibers, so a barrier
+// or a shuffle is a call into the host runtime, and so is the check before each access to memory.
+// Includes no library header: a kernel shall compile in a fraction of a second.
+#pragma once
+
+#include "host_runtime.h"
+
+#define KILN_DEVICE inline __attribute__((always_inline))
+#define KILN_KERNEL(threads, blocks) extern "C" __attribute__((visibility("default"))) void
+
+// The math functions that generated text calls are the C library's; CUDA has them built in.
+extern "C" {
+float acosf(float) noexcept;
+float asinf(float) noexcept;
+float atan2f(float, float) noexcept;
+float atanf(float) noexcept;
+float cbrtf(float) noexcept;
+float ceilf(float) noexcept;
+float copysignf(float, float) noexcept;
+float cosf(float) noexcept;
+float coshf(float) noexcept;
+float erfcf(float) noexcept;
+float erff(float) noexcept;
+float exp2f(float) noexcept;
+float expf(float) noexcept;
+float expm1f(float) noexcept;
+float fabsf(float) noexcept;
+float floorf(float) noexcept;
+float fmaf(float, float, float) noexcept;
+float fmaxf(float, float) noexcept;
+float fminf(float, float) noexcept;
+float fmodf(float, float) noexcept;
+float log10f(float) noexcept;
+float log1pf(float) noexcept;
+float log2f(float) noexcept;
+float logf(float) noexcept;
+float powf(float, float) noexcept;
+float rintf(float) noexcept;
+float roundf(float) noexcept;
+float sinf(float) noexcept;
+float sinhf(float) noexcept;
+float sqrtf(float) noexcept;
+float tanf(float) noexcept;
+float tanhf(float) noexcept;
+float truncf(float) noexcept;
+}
+KILN_DEVICE float rsqrtf(float value) { return float(1.0 / __builtin_sqrt(double(value))); }
+
+namespace kiln {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using i32 = int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+template <class A, class B>
+inline constexpr bool same_type = false;
+template <class A>
+inline constexpr bool same_type<A, A> = true;
+
+// Static, so that reading a value is one load without a detour over the global offset table.
+static HostRuntime host_runtime;
+extern "C" __attribute__((visibility("default"))) HostRuntime* kiln_host_runtime() {
+  return &host_runtime;
+}
+
+KILN_DEVICE int thread_index() { return host_runtime.threadIndex; }
+KILN_DEVICE i64 block_index() { return host_runtime.blockIndex; }
+KILN_DEVICE i64 block_count() { return host_runtime.blockCount; }
+
+KILN_DEVICE char* shared_memory() { return host_runtime.sharedMemory; }
+
+KILN_DEVICE void block_barrier() { host_runtime.barrier(host_runtime.context, 0, 0); }
+KILN_DEVICE void group_barrier(int id, int threads) {
+  host_runtime.barrier(host_runtime.context, id, threads);
+}
+KILN_DEVICE float shuffle_xor(float value, int mask) {
+  return host_runtime.shuffleXor(host_runtime.context, value, mask);
+}
+
+// Kernels run one after another here, so there is nothing to wait for.
+KILN_DEVICE void wait_for_predecessor() {}
+KILN_DEVICE void release_successor() {}
+
+KILN_DEVICE float bits_to_float(u32 bits) { return __builtin_bit_cast(float, bits); }
+KILN_DEVICE u32 float_to_bits(float value) { return __builtin_bit_cast(u32, value); }
+
+KILN_DEVICE u16 float_to_bf16(float value) {
+  const u32 bits = float_to_bits(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return 0x7fff;  // the hardware's one NaN
+  return u16((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+KILN_DEVICE u32 float_to_bf16x2(float low, float high) {
+  return u32(float_to_bf16(high)) << 16 | float_to_bf16(low);
+}
+inline u16 float_to_f16(float value) {
+  const u32 bits = float_to_bits(value);
+  const u32 sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u)
+    return 0x7fff;
+  if (magnitude >= 0x477ff000u)  // rounds to 65536 or is infinite
+    return u16(sign | 0x7c00u);
+  if (magnitude >= 0x38800000u)  // normal: another exponent bias, 13 bits less
+    return u16(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13));
+  // Subnormal: a float in [0.5, 1) has a spacing of 2^-24, the one wanted, so adding 0.5 rounds.
+  return u16(sign | (float_to_bits(bits_to_float(magnitude) + 0.5f) - 0x3f000000u));
+}
+KILN_DEVICE u32 float_to_f16x2(float low, float high) {
+  return u32(float_to_f16(high)) << 16 | float_to_f16(low);
+}
+inline float f16_to_float(u16 bits) {
+  const u32 sign = u32(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  if (magnitude > 0x7c00u)
+    return bits_to_float(0x7fffffffu);
+  if (magnitude == 0x7c00u)
+    return bits_to_float(sign | 0x7f800000u);
+  if (magnitude >= 0x0400u)
+    return bits_to_float(sign | ((magnitude << 13) + 0x38000000u));
+  return bits_to_float(sign | float_to_bits(float(magnitude) * 0x1p-24f));
+}
+
+/// Larger and smaller of two; NaN if either is NaN; -0 is smaller than +0.
+KILN_DEVICE float maximum(float a, float b) {
+  if (a != a || b != b)
+    return bits_to_float(0x7fffffffu);
+  if (a == b)
+    return bits_to_float(float_to_bits(a) & float_to_bits(b));
+  return a > b ? a : b;
+}
+KILN_DEVICE float minimum(float a, float b) {
+  if (a != a || b != b)
+    return bits_to_float(0x7fffffffu);
+  if (a == b)
+    return bits_to_float(float_to_bits(a) | float_to_bits(b));
+  return a < b ? a : b;
+}
+
+/// One access of 1, 2, 4, 8 or 16 bytes, aligned to its size.
+template <class V, HostAccess kind>
+KILN_DEVICE V checked_load(const void* from) {
+  static_assert(sizeof(V) <= 16 && (sizeof(V) & (sizeof(V) - 1)) == 0,
+                "an access is 1, 2, 4, 8 or 16 bytes");
+  host_runtime.access(host_runtime.context, from, sizeof(V), kind);
+  V value;
+  __builtin_memcpy(&value, from, sizeof(V));
+  return value;
+}
+template <class V, HostAccess kind>
+KILN_DEVICE void checked_store(void* to, const V& value) {
+  static_assert(sizeof(V) <= 16 && (sizeof(V) & (sizeof(V) - 1)) == 0,
+                "an access is 1, 2, 4, 8 or 16 bytes");
+  host_runtime.access(host_runtime.context, to, sizeof(V), kind);
+  __builtin_memcpy(to, &value, sizeof(V));
+}
+
+template <class V>
+KILN_DEVICE V load_global(const void* from) { return checked_load<V, readGlobal>(from); }
+template <class V>
+KILN_DEVICE void store_global(void* to, const V& value) { checked_store<V, writeGlobal>(to, value); }
+template <class V>
+KILN_DEVICE V load_shared(const void* from) { return checked_load<V, readShared>(from); }
+template <class V>
+KILN_DEVICE void store_shared(void* to, const V& value) { checked_store<V, writeShared>(to, value); }
+
+}  // namespace kiln

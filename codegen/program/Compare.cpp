@@ -1,0 +1,155 @@
+// See Compare.h.
+#include "codegen/program/Compare.h"
+
+#include "codegen/backend/Fail.h"
+#include "codegen/passes/FunctionPlan.h"
+#include "codegen/rows/RowProgram.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace mlir;
+
+namespace kiln::program {
+namespace {
+
+/// Rounding errors add up like a random walk; this many standard deviations are allowed.
+constexpr double kSafety = 12.0;
+
+double halfUlp(DType dtype) {
+  switch (dtype) {
+  case DType::bf16: return 0x1p-8;
+  case DType::f16: return 0x1p-11;
+  case DType::f32: return 0x1p-24;
+  default: return 0.0;
+  }
+}
+/// Spacing of the smallest numbers: what is lost to underflow.
+double smallest(DType dtype) {
+  switch (dtype) {
+  case DType::bf16: return 0x1p-133;
+  case DType::f16: return 0x1p-24;
+  case DType::f32: return 0x1p-126;  // the device may flush results this small in its functions
+  default: return 0.0;
+  }
+}
+double largest(DType dtype) {
+  return dtype == DType::f16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+}
+
+struct Noise {
+  std::mt19937_64 random{20240229};
+  std::uniform_real_distribution<double> uniform{-1.0, 1.0};
+  void operator()(Value value, ir::Tensor64& tensor) {
+    DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
+    double unit = 2.0 * halfUlp(dtype);
+    bool isResult = llvm::all_of(value.getUsers(), [](Operation* user) {
+      return user->hasTrait<OpTrait::IsTerminator>();
+    });
+    if (unit == 0.0 || isResult)  // rounding a result is allowed for by itself
+      return;
+    for (double& v : tensor.data)
+      v *= 1.0 + unit * uniform(random);
+  }
+};
+
+/// The largest difference within a row of the tensor, for all of the row.
+ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
+                           const ir::Tensor64& noisy) {
+  ir::Tensor64 allowed = ir::makeTensor64(exact.shape);
+  bool rows = exact.shape.size() > 1;
+  std::int64_t width = rows ? exact.width() : exact.size();
+  for (std::int64_t start = 0; width > 0 && start < exact.size(); start += width) {
+    double square = 0.0;
+    std::int64_t finite = 0;
+    for (std::int64_t i = start; i < start + width; ++i) {
+      double difference = noisy.data[i] - exact.data[i];
+      if (!std::isfinite(difference))
+        continue;
+      square += difference * difference;
+      ++finite;
+    }
+    double typical = finite ? std::sqrt(square / static_cast<double>(finite)) : 0.0;
+    for (std::int64_t i = start; i < start + width; ++i)
+      allowed.data[i] = kSafety * typical + smallest(info.dtype) +
+                        (halfUlp(info.dtype) + 0x1p-21) * std::abs(exact.data[i]);
+  }
+  return allowed;
+}
+
+bool agrees(double result, double exact, double allowed, DType dtype) {
+  if (std::isnan(exact) || std::isnan(result))
+    return std::isnan(exact) && std::isnan(result);
+  if (std::isinf(exact) || std::isinf(result))
+    return result == exact || (std::isinf(result) && std::abs(exact) + allowed > largest(dtype) &&
+                               std::signbit(result) == std::signbit(exact));
+  return std::abs(result - exact) <= allowed;
+}
+
+}  // namespace
+
+Expected expect(const Module& module, const std::string& function,
+                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs) {
+  Session session;
+  auto parsed = session.parse(module.text(), module.state().name);
+  StringRef name = module.functions().size() == 1 ? StringRef() : StringRef(function);
+  auto found = passes::findFunction(*parsed, name);
+  if (failed(found))
+    session.fail("finding the function");
+  Block& block = found->getBody().front();
+  if (block.getNumArguments() != inputs.size() || found->getNumResults() != outputs.size())
+    fail(ErrorKind::input, "the reference @{} has {} arguments and {} results, the program {} and "
+                           "{}",
+         found->getName().str(), block.getNumArguments(), found->getNumResults(), inputs.size(),
+         outputs.size());
+  Expected expected;
+  ArrayRef<ir::Tensor64> given(inputs.data(), inputs.size());
+  auto exact = ir::evaluate(block, given);
+  if (failed(exact))
+    session.fail("evaluating");
+  expected.exact = std::move(*exact);
+  rows::decomposeNamedOps(block);
+  Noise noise;
+  std::vector<ir::Tensor64> disturbed(inputs.begin(), inputs.end());
+  for (auto [argument, tensor] : llvm::zip(block.getArguments(), disturbed))
+    if (ir::tensorType(argument).getElementType().isF32())
+      noise(argument, tensor);
+  auto noisy = ir::evaluate(block, disturbed, noise);
+  if (failed(noisy))
+    session.fail("evaluating");
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    expected.allowed.push_back(allowedErrors(outputs[i], expected.exact[i], (*noisy)[i]));
+  return expected;
+}
+
+OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
+                    const ir::Tensor64& allowed) {
+  OutputCheck check;
+  check.name = info.name;
+  check.dtype = info.dtype;
+  check.shape.assign(exact.shape.begin(), exact.shape.end());
+  check.passed = true;
+  double worst = -1.0;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    double error = std::abs(result.data[i] - exact.data[i]);
+    bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
+    if (std::isfinite(error))
+      check.maxError = std::max(check.maxError, error);
+    double share = good ? (std::isfinite(error) ? error / allowed.data[i] : 0.0)
+                        : std::numeric_limits<double>::infinity();
+    if (!(share > worst))
+      continue;
+    worst = share;
+    check.passed &= good;
+    check.result = result.data[i];
+    check.reference = exact.data[i];
+    check.allowed = allowed.data[i];
+    check.worst.clear();
+    for (std::int64_t rest = i, d = exact.shape.size() - 1; d >= 0; rest /= exact.shape[d--])
+      check.worst.insert(check.worst.begin(), rest % exact.shape[d]);
+  }
+  return check;
+}
+
+}  // namespace kiln::program

@@ -1,0 +1,25 @@
+// What the exact result is, and how far from it a correct fp32 computation may end.
+#pragma once
+
+#include "codegen/program/State.h"
+#include "codegen/program/Tensors.h"
+#include "kiln/verify.h"
+
+namespace kiln::program {
+
+struct Expected {
+  std::vector<ir::Tensor64> exact;    // fp64, without any rounding
+  std::vector<ir::Tensor64> allowed;  // largest |result - exact| that rounding explains
+};
+
+/// Evaluates the function of `module` on the values that the inputs hold. The allowed error is
+/// found by Monte Carlo arithmetic (Parker 1997): the function is evaluated again with a random
+/// relative error of half an ulp of its type on every input and intermediate result; what that
+/// changes, taken over a row and times a safety factor, is what rounding may change.
+Expected expect(const Module& module, const std::string& function,
+                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs);
+
+OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
+                    const ir::Tensor64& allowed);
+
+}  // namespace kiln::program

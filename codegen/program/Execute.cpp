@@ -1,0 +1,32 @@
+// Running programs: on the host target, and through the driver.
+#include "codegen/backend/Executable.h"
+#include "codegen/backend/Fail.h"
+#include "codegen/host/HostTarget.h"
+#include "codegen/program/State.h"
+
+namespace kiln {
+
+void Program::runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const {
+  const std::string& text = state_->texts[static_cast<int>(Stage::cuda)];
+  if (text.empty())
+    fail(ErrorKind::input, "the program was compiled until '{}' only; the host target runs its "
+                           "CUDA text", name(state_->options.until));
+  HostProgram(state_->plan, text).run(inputs, outputs);
+}
+
+struct Executable::State {
+  LoadedProgram program;
+};
+
+Executable::Executable(const Program& program)
+    : state_(new State{LoadedProgram(program.state().plan, program.cubin())}) {}
+
+std::size_t Executable::workspaceBytes(std::span<const Buffer> inputs) const {
+  return state_->program.workspaceBytes(inputs);
+}
+void Executable::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
+                        void* workspace, void* stream) const {
+  state_->program.launch(inputs, outputs, workspace, stream);
+}
+
+}  // namespace kiln

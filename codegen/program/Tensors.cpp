@@ -1,0 +1,129 @@
+// See Tensors.h.
+#include "codegen/program/Tensors.h"
+
+#include "codegen/backend/Fail.h"
+
+#include "llvm/ADT/APFloat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kiln::program {
+
+static constexpr std::byte kGuard{0xa5};
+
+static const llvm::fltSemantics& semantics(DType dtype) {
+  return dtype == DType::bf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
+}
+
+double load(DType dtype, const std::byte* from) {
+  auto as = [&](auto value) {
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+  case DType::f64: return as(double{});
+  case DType::f32: return as(float{});
+  case DType::i64: return static_cast<double>(as(std::int64_t{}));
+  case DType::i32: return as(std::int32_t{});
+  case DType::i1: return as(std::uint8_t{}) != 0;
+  default: break;
+  }
+  llvm::APFloat value(semantics(dtype), llvm::APInt(16, as(std::uint16_t{})));
+  bool lossy;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+  return value.convertToDouble();
+}
+
+void store(DType dtype, double number, std::byte* to) {
+  auto as = [&](auto value) { std::memcpy(to, &value, sizeof value); };
+  switch (dtype) {
+  case DType::f64: return as(number);
+  case DType::f32: return as(static_cast<float>(number));
+  case DType::i64: return as(static_cast<std::int64_t>(number));
+  case DType::i32: return as(static_cast<std::int32_t>(number));
+  case DType::i1: return as(static_cast<std::uint8_t>(number != 0.0));
+  default: break;
+  }
+  llvm::APFloat value(number);
+  bool lossy;
+  value.convert(semantics(dtype), llvm::APFloat::rmNearestTiesToEven, &lossy);
+  as(static_cast<std::uint16_t>(value.bitcastToAPInt().getZExtValue()));
+}
+
+std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols) {
+  std::vector<std::int64_t> sizes;
+  for (const Extent& extent : info.shape) {
+    if (!extent.isStatic() && symbols.empty())
+      fail(ErrorKind::input, "'{}' has a size that is known at run time only; give it a value",
+           info.name);
+    std::size_t i = std::min<std::size_t>(std::max(extent.symbol, 0), symbols.size() - 1);
+    sizes.push_back(extent.isStatic() ? extent.size : symbols[i]);
+  }
+  return sizes;
+}
+
+HostTensor::HostTensor(const TensorInfo& info, std::vector<std::int64_t> sizes)
+    : info_(info), sizes_(std::move(sizes)), strides_(sizes_.size()) {
+  std::int64_t contiguous = 1, last = 0;
+  for (std::size_t d = sizes_.size(); d-- > 0;) {
+    bool given = d < info.strides.size() && info.strides[d] >= 0;
+    strides_[d] = given ? info.strides[d] : contiguous;
+    contiguous *= sizes_[d];
+    last += (sizes_[d] - 1) * strides_[d];
+  }
+  bytes_ = count() ? static_cast<std::size_t>(last + 1) * sizeInBytes(info.dtype) : 0;
+  storage_.assign(bytes_ + 3 * guardBytes, kGuard);
+  std::size_t off = reinterpret_cast<std::uintptr_t>(storage_.data()) % guardBytes;
+  padding_ = off ? guardBytes - off : 0;
+}
+
+std::int64_t HostTensor::count() const {
+  std::int64_t count = 1;
+  for (std::int64_t size : sizes_)
+    count *= size;
+  return count;
+}
+
+Buffer HostTensor::at(std::byte* base) const { return {base + guardBytes, sizes_, strides_}; }
+
+template <class Visit> void HostTensor::eachElement(Visit visit) const {
+  std::vector<std::int64_t> index(sizes_.size(), 0);
+  std::int64_t offset = 0;
+  for (std::int64_t i = 0, n = count(); i < n; ++i) {
+    visit(i, offset * static_cast<std::int64_t>(sizeInBytes(info_.dtype)));
+    for (std::size_t d = sizes_.size(); d-- > 0;) {
+      offset += strides_[d];
+      if (++index[d] < sizes_[d])
+        break;
+      offset -= index[d] * strides_[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void HostTensor::poison() { std::ranges::fill(data(), std::byte{0xff}); }
+
+bool HostTensor::guardsIntact() const {
+  auto intact = [&](std::span<const std::byte> zone) {
+    return std::ranges::all_of(zone, [](std::byte b) { return b == kGuard; });
+  };
+  std::span all = std::span(storage_).subspan(padding_);
+  return intact(all.first(guardBytes)) && intact(all.subspan(guardBytes + bytes_, guardBytes));
+}
+
+void HostTensor::write(const ir::Tensor64& values) {
+  eachElement([&](std::int64_t i, std::int64_t offset) {
+    store(info_.dtype, values.data[i], start() + offset);
+  });
+}
+
+ir::Tensor64 HostTensor::read() const {
+  ir::Tensor64 values = ir::makeTensor64(sizes_);
+  eachElement([&](std::int64_t i, std::int64_t offset) {
+    values.data[i] = load(info_.dtype, start() + offset);
+  });
+  return values;
+}
+
+}  // namespace kiln::program

@@ -1,0 +1,231 @@
+// kiln::verify and kiln::measure: a program on inputs from a seed or from files, on the host or
+// on the GPU; compared with fp64, then timed beside a copy.
+#include "codegen/backend/Executable.h"
+#include "codegen/backend/Fail.h"
+#include "codegen/backend/Timer.h"
+#include "codegen/host/HostTarget.h"
+#include "codegen/program/Compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace kiln {
+namespace {
+
+using program::HostTensor;
+
+/// Numbers as training has them: floats near a normal distribution, three of four masks open.
+ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+                  std::mt19937_64& random) {
+  ir::Tensor64 values = ir::makeTensor64(sizes);
+  std::normal_distribution<double> normal;
+  for (double& value : values.data)
+    if (info.dtype == DType::i1)
+      value = random() % 4 != 0;
+    else if (info.dtype == DType::i32 || info.dtype == DType::i64)
+      value = static_cast<double>(random() % 64);
+    else
+      value = normal(random);
+  return values;
+}
+
+ir::Tensor64 valuesOf(const NpyArray& array) {
+  ir::Tensor64 values = ir::makeTensor64(array.shape);
+  for (std::size_t i = 0; i < values.data.size(); ++i)
+    values.data[i] = program::load(array.dtype, array.data.data() + i * sizeInBytes(array.dtype));
+  return values;
+}
+
+/// The run-time sizes, from the options or the shapes of the arrays given.
+std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& options) {
+  std::vector<std::int64_t> symbols = options.sizes;
+  if (!options.inputs.empty() && options.inputs.size() != program.inputs().size())
+    fail(ErrorKind::input, "{} input arrays given, the program takes {}", options.inputs.size(),
+         program.inputs().size());
+  for (std::size_t i = 0; i < options.inputs.size(); ++i) {
+    const TensorInfo& info = program.inputs()[i];
+    const auto& shape = options.inputs[i].shape;
+    if (shape.size() != info.shape.size())
+      fail(ErrorKind::input, "input '{}': the array has rank {}, the program takes rank {}",
+           info.name, shape.size(), info.shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const Extent& extent = info.shape[d];
+      if (extent.isStatic() && extent.size != shape[d])
+        fail(ErrorKind::input, "input '{}': dimension {} of the array has {} elements, the program "
+                               "was compiled for {}",
+             info.name, d, shape[d], extent.size);
+      if (extent.isStatic())
+        continue;
+      if (symbols.size() <= static_cast<std::size_t>(extent.symbol))
+        symbols.resize(extent.symbol + 1, shape[d]);
+      symbols[extent.symbol] = shape[d];
+    }
+  }
+  return symbols;
+}
+
+struct Tensors {
+  std::vector<HostTensor> inputs, outputs;
+
+  Tensors(const Program& program, const RunOptions& options) {
+    auto symbols = symbolsOf(program, options);
+    std::mt19937_64 random(options.seed);
+    for (std::size_t i = 0; i < program.inputs().size(); ++i) {
+      const TensorInfo& info = program.inputs()[i];
+      auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
+      tensor.write(options.inputs.empty() ? draw(info, tensor.sizes(), random)
+                                          : valuesOf(options.inputs[i]));
+    }
+    for (const TensorInfo& info : program.outputs())
+      outputs.emplace_back(info, program::sizesOf(info, symbols));
+  }
+};
+
+std::vector<Buffer> buffersOf(std::vector<HostTensor>& tensors) {
+  std::vector<Buffer> buffers;
+  for (HostTensor& tensor : tensors)
+    buffers.push_back(tensor.buffer());
+  return buffers;
+}
+
+/// The tensors of one set in device memory, guards included.
+struct DeviceSet {
+  std::vector<DeviceBuffer> memory;
+  std::vector<Buffer> inputs, outputs;
+
+  explicit DeviceSet(const Tensors& tensors) {
+    add(tensors.inputs, inputs);
+    add(tensors.outputs, outputs);
+  }
+  void add(const std::vector<HostTensor>& tensors, std::vector<Buffer>& buffers) {
+    for (const HostTensor& tensor : tensors) {
+      DeviceBuffer& buffer = memory.emplace_back(tensor.guarded().size());
+      buffer.upload(tensor.guarded());
+      buffers.push_back(tensor.at(static_cast<std::byte*>(buffer.data())));
+    }
+  }
+};
+
+void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
+  DeviceSet set(tensors);
+  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(set.inputs), 256));
+  workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}));
+  Stream stream;
+  loaded.launch(set.inputs, set.outputs, workspace.data(), stream.get());
+  stream.synchronize();
+  for (std::size_t i = 0; i < tensors.outputs.size(); ++i)
+    set.memory[tensors.inputs.size() + i].download(tensors.outputs[i].guarded());
+}
+
+/// What to compare with: the module given, or the program's own function before fusion.
+Module referenceOf(const Program& program, const RunOptions& options) {
+  if (options.reference)
+    return *options.reference;
+  if (program.text(Stage::module).empty())
+    fail(ErrorKind::input, "the program was resumed from a later stage; give the module to compare "
+                           "with (--reference)");
+  return Module::parse(program.text(Stage::module), "<module>");
+}
+
+}  // namespace
+
+Verification verify(const Program& program, const RunOptions& options) {
+  Module reference = referenceOf(program, options);
+  Tensors tensors(program, options);
+  std::vector<ir::Tensor64> inputs;
+  for (const HostTensor& tensor : tensors.inputs)
+    inputs.push_back(tensor.read());
+  std::optional<LoadedProgram> loaded;
+  std::optional<HostProgram> host;
+  if (options.where == Where::gpu)
+    loaded.emplace(program.state().plan, program.cubin());
+  else
+    host.emplace(program.state().plan, program.text(Stage::cuda));
+
+  Verification result;
+  auto run = [&] {
+    for (HostTensor& output : tensors.outputs)
+      output.poison();
+    if (loaded)
+      runOnGpu(*loaded, tensors);
+    else
+      host->run(buffersOf(tensors.inputs), buffersOf(tensors.outputs));
+    for (HostTensor& output : tensors.outputs)
+      if (!output.guardsIntact())
+        result.problems.push_back(
+            fmt::format("output '{}': memory outside the tensor was written", output.info().name));
+  };
+  run();
+  auto first = tensors.outputs;
+  run();
+  result.repeatable = true;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (!std::ranges::equal(first[i].data(), tensors.outputs[i].data())) {
+      result.repeatable = false;
+      result.problems.push_back(
+          fmt::format("output '{}' differs between two runs", first[i].info().name));
+    }
+  auto expected = program::expect(reference, program.state().function, inputs, program.outputs());
+  result.passed = result.problems.empty();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    result.outputs.push_back(program::compare(program.outputs()[i], first[i].read(),
+                                              expected.exact[i], expected.allowed[i]));
+    result.passed &= result.outputs.back().passed;
+    NpyArray array{first[i].info().dtype, first[i].sizes(), {}};
+    ir::Tensor64 values = first[i].read();
+    array.data.resize(values.data.size() * sizeInBytes(array.dtype));
+    for (std::size_t k = 0; k < values.data.size(); ++k)
+      program::store(array.dtype, values.data[k], array.data.data() + k * sizeInBytes(array.dtype));
+    result.results.push_back(std::move(array));
+  }
+  return result;
+}
+
+Measurement measure(const Program& program, const RunOptions& options) {
+  LoadedProgram loaded(program.state().plan, program.cubin());
+  const DeviceInfo& device = Driver::get().currentDevice();
+  Tensors tensors(program, options);
+  Measurement result;
+  result.device = device.name;
+  for (auto* group : {&tensors.inputs, &tensors.outputs})
+    for (HostTensor& tensor : *group)
+      result.bytes += static_cast<std::int64_t>(tensor.data().size());
+  // Sets enough that nothing is still in the L2 when it is used again.
+  std::int64_t wanted = 12 * device.l2Bytes / std::max<std::int64_t>(result.bytes, 1) + 1;
+  std::vector<DeviceSet> sets;
+  for (std::int64_t i = 0, n = std::clamp<std::int64_t>(wanted, 4, 64); i < n; ++i)
+    sets.emplace_back(tensors);
+  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(sets[0].inputs), 256));
+  std::size_t half = static_cast<std::size_t>(result.bytes / 2 + 15) / 16 * 16;
+  std::vector<DeviceBuffer> copies;
+  for (std::size_t i = 0; i < 2 * sets.size(); ++i)
+    copies.emplace_back(std::max<std::size_t>(half, 16));
+  auto at = [&](std::size_t i) { return reinterpret_cast<CuPointer>(copies[i].data()); };
+  const Driver& driver = Driver::get();
+  std::vector<Enqueue> candidates = {
+      [&](CuStream stream, int i) {
+        const DeviceSet& set = sets[i % sets.size()];
+        loaded.launch(set.inputs, set.outputs, workspace.data(), stream);
+      },
+      [&](CuStream stream, int i) {
+        std::size_t pair = 2 * (i % sets.size());
+        driver.check(driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), half, stream),
+                     "cuMemcpyDtoDAsync");
+      }};
+  TimerOptions timing;
+  timing.launches = static_cast<int>(std::max<std::size_t>(sets.size(), 20));
+  auto times = timeGraph(candidates, timing);
+  std::vector<double> sorted = times[0].samples;
+  std::ranges::sort(sorted);
+  result.microseconds = times[0].medianMicros;
+  result.lowest = sorted[sorted.size() / 20];
+  result.highest = sorted[sorted.size() - 1 - sorted.size() / 20];
+  result.copyMicroseconds = times[1].medianMicros;
+  result.replays = timing.replays;
+  return result;
+}
+
+}  // namespace kiln
