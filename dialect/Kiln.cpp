@@ -8,6 +8,32 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+namespace kiln::ir {
+
+/// The types of an operand and of those of two optional ones that are there, in order. Upstream's
+/// optional groups would give the type of the second to the first if the first is missing.
+using Unresolved = std::optional<mlir::OpAsmParser::UnresolvedOperand>;
+static mlir::ParseResult parseOptionalTypes(mlir::OpAsmParser& parser, const Unresolved& second,
+                                            const Unresolved& third, mlir::Type& firstType,
+                                            mlir::Type& secondType, mlir::Type& thirdType) {
+  if (parser.parseType(firstType))
+    return mlir::failure();
+  if (second && (parser.parseComma() || parser.parseType(secondType)))
+    return mlir::failure();
+  return mlir::failure(third && (parser.parseComma() || parser.parseType(thirdType)));
+}
+static void printOptionalTypes(mlir::OpAsmPrinter& printer, mlir::Operation*, mlir::Value second,
+                               mlir::Value third, mlir::Type firstType, mlir::Type secondType,
+                               mlir::Type thirdType) {
+  printer << firstType;
+  if (second)
+    printer << ", " << secondType;
+  if (third)
+    printer << ", " << thirdType;
+}
+
+} // namespace kiln::ir
+
 #include "dialect/Dialect.cpp.inc"
 #include "dialect/Interfaces.cpp.inc"
 #define GET_OP_CLASSES
@@ -27,6 +53,12 @@ void KilnDialect::initialize() {
 
 void registerDialects(DialectRegistry& registry) {
   registry.insert<KilnDialect, arith::ArithDialect, func::FuncDialect, math::MathDialect>();
+}
+
+/// What folders return becomes a constant of arith.
+Operation* KilnDialect::materializeConstant(OpBuilder& builder, Attribute value, Type type,
+                                            Location location) {
+  return arith::ConstantOp::materialize(builder, value, type, location);
 }
 
 LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {

@@ -22,6 +22,7 @@ def Kiln_Dialect : Dialect {
     (default: contiguous, 16-byte aligned) and `kiln.name` to name it in generated code.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{ void registerAttributes(); }];

@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace kiln {
@@ -129,22 +131,42 @@ void Emitter::block(Block& block) {
 
 //===- Lines --------------------------------------------------------------------------------===//
 
-void Emitter::line(const std::string& text) { out_.indent(2 * depth_) << text << "\n"; }
+/// Where to break a line so that at most `room` columns stand before: in the fewest brackets, there
+/// after the last comma, or after the last operator if there is none. 0: nowhere.
+static size_t breakOf(StringRef text, size_t room) {
+  size_t best = 0;
+  int depth = 0, rankOfBest = std::numeric_limits<int>::max();
+  for (size_t i = 2; i < text.size() && i <= room; ++i) {
+    char before = text[i - 1];
+    depth += (before == '(') - (before == ')');
+    bool isOperator = StringRef("+-*/?:").contains(before) && text[i - 2] == ' ';
+    int rank = 2 * depth + isOperator;
+    if (text[i] != ' ' || !(before == ',' || isOperator) || rank > rankOfBest)
+      continue;
+    best = i;
+    rankOfBest = rank;
+  }
+  return best;
+}
 
-void Emitter::wrapped(const std::string& text) {
-  size_t column = text.find('(') + 1, indent = 2 * depth_;
-  std::string rest = text;
-  bool opens = text.back() == '{';
+/// Long lines go on below their first bracket if they break at its arguments, else by 4 columns.
+void Emitter::line(const std::string& text) {
+  size_t indent = 2 * depth_;
+  StringRef rest = text;
   while (indent + rest.size() > kLineWidth) {
-    size_t cut = rest.rfind(", ", kLineWidth - indent);
-    if (cut == std::string::npos)
+    size_t cut = breakOf(rest, kLineWidth - indent);
+    if (cut == 0)
       break;
-    out_.indent(indent) << rest.substr(0, cut + 1) << "\n";
-    rest = rest.substr(cut + 2);
-    indent = 2 * depth_ + column;
+    out_.indent(indent) << rest.take_front(cut) << "\n";
+    if (rest.data() == text.data()) {
+      size_t bracket = rest.find('(');
+      bool arguments = rest[cut - 1] == ',' && bracket < std::min<size_t>(cut, kLineWidth / 2) &&
+                       !rest.take_front(bracket).contains(' ');
+      indent += arguments ? bracket + 1 : 4;
+    }
+    rest = rest.drop_front(cut + 1);
   }
   out_.indent(indent) << rest << "\n";
-  depth_ += opens;
 }
 
 void Emitter::open(const std::string& head) {
@@ -176,7 +198,7 @@ void Emitter::location(Operation* op) {
   if (place.empty() || place == lastLocation_)
     return;
   lastLocation_ = place;
-  line("// " + place);
+  out_.indent(2 * depth_) << "// " << place << "\n";
 }
 
 }  // namespace kiln

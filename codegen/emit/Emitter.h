@@ -36,8 +36,7 @@ class Emitter {
   std::string scalarType(mlir::Type type);  // as computed with
 
   // Lines, indented by the open braces.
-  void line(const std::string& text);
-  void wrapped(const std::string& text);  // broken at commas if too long
+  void line(const std::string& text);  // broken at commas and operators if too long
   void open(const std::string& head);
   void unrolled(const std::string& head);
   void close();

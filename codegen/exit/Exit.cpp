@@ -34,7 +34,7 @@ void KernelOp::emit(Emitter& e) {
     head += (i ? ", " : "") + type + " " + name;
   }
   e.line("KILN_KERNEL(" + std::to_string(getThreads()) + ", " + std::to_string(getBlocks()) + ")");
-  e.wrapped(head + ") {");
+  e.open(head + ")");
   if (auto schedule = getSchedule())
     e.line("using Tile = RowTile<" + std::to_string(getColumns()) + " /*columns*/, " +
            std::to_string(schedule->getLanes()) + " /*lanes*/, " +
@@ -226,7 +226,7 @@ void StoreRowsOp::emit(Emitter& e) {
 
 static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,
                          Value partials, int64_t width, int64_t first, Value sums) {
-  e.wrapped(function.str() + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(scratch) +
+  e.line(function.str() + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(scratch) +
             ", " + e.name(partials) + " + block_index() * " + std::to_string(width) + " + " +
             std::to_string(first) + ", " + e.name(sums) + ");");
 }

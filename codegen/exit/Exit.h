@@ -10,3 +10,10 @@
 #include "codegen/exit/Interfaces.h.inc"
 #define GET_OP_CLASSES
 #include "codegen/exit/Ops.h.inc"
+
+namespace kiln::cu {
+
+/// Attribute of a module of exit operations: the plan of its launches, as JSON.
+inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+
+} // namespace kiln::cu

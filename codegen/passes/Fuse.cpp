@@ -73,6 +73,9 @@ class Fuser {
         }
         builder.setInsertionPointToStart(&body);
         IRMapping map;
+        for (auto [known, argument] : llvm::zip_equal(kernel.getInputs(), body.getArguments()))
+          if (known != input)
+            map.map(known, argument);
         body.getArgument(i).replaceAllUsesWith(capture(input, kernel, map));
         body.eraseArgument(i);
         kernel.getInputsMutable().erase(i);

@@ -35,7 +35,6 @@ void registerPasses();
 /// The function of that name, or the only one; an error at the module otherwise.
 llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::StringRef name);
 
-/// Attributes of the module that carry the plan of its kernels and the name of the source.
-inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+using cu::kLaunchAttr;
 
 }  // namespace kiln::passes

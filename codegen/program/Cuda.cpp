@@ -1,6 +1,7 @@
 // The CUDA text of a program, and its cubin with what the kernels use.
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
+#include "codegen/emit/Cuda.h"
 #include "codegen/program/State.h"
 
 #include <fmt/format.h>
@@ -16,24 +17,13 @@ extern "C" const struct {
 namespace kiln::program {
 
 std::string emitCuda(ModuleOp module, std::string_view title) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  auto launch = module->getAttrOfType<StringAttr>(passes::kLaunchAttr);
-  if (!launch)
+  if (!module->getAttrOfType<StringAttr>(cu::kLaunchAttr))
     throw Error(ErrorKind::input,
                 "the module has no launch plan (attribute kiln.launch of the module); resume from "
                 "the text that --save-temps wrote, or from an earlier stage");
-  out << "// " << llvm::StringRef(title.data(), title.size()) << ", compiled by kiln "
-      << llvm::StringRef(version().data(), version().size()) << "\n";
-  for (auto kernel : module.getOps<cu::KernelOp>())
-    if (kernel.getSchedule())
-      out << "// " << kernel.getName() << ": " << *kernel.getSchedule() << "\n";
-  out << "// kiln.launch " << launch.getValue() << "\n#include \"row.cuh\"\nusing namespace kiln;\n";
-  for (auto kernel : module.getOps<cu::KernelOp>()) {
-    out << "\n";
-    Emitter emitter(out);
-    kernel.emit(emitter);
-  }
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  printCuda(module, fmt::format("{}, compiled by kiln {}", title, version()), out);
   return text;
 }
 

@@ -183,10 +183,11 @@ class Lowering {
                                           program.width(), schedule, 0);
     block = &kernel.getBody().emplaceBlock();
     builder.setInsertionPointToEnd(block);
-    // pointers first, in the order of the function's arguments
-    for (auto& node : program.nodes)
-      if (node->kind == Node::Kind::input)
-        pointer(*bufferOf(node.get()), node->element());
+    // pointers first, in the order of the kernel's inputs
+    for (const BufferInfo* buffer : context.inputs)
+      for (auto& node : program.nodes)
+        if (node->kind == Node::Kind::input && bufferOf(node.get()) == buffer)
+          pointer(*buffer, node->element());
     for (const Output& output : program.outputs)
       if (outputAccess.contains(&output))
         pointer(*context.outputs[output.index], resultElement(output));

@@ -16,7 +16,8 @@ def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<F32Attr, "1.0f">:$scale);
   let results = (outs Kiln_FloatTensor:$output);
   let assemblyFormat = [{
-    $input (`bias` $bias^)? (`mask` $mask^)? attr-dict `:` type($input)
-    (`,` type($bias)^)? (`,` type($mask)^)? `->` type($output)
+    $input (`bias` $bias^)? (`mask` $mask^)? attr-dict `:`
+    custom<OptionalTypes>(ref($bias), ref($mask), type($input), type($bias), type($mask))
+    `->` type($output)
   }];
 }

@@ -1,0 +1,76 @@
+// printed by kiln-translate
+// layer_norm: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
+#include "row.cuh"
+using namespace kiln;
+
+KILN_KERNEL(128, 8)
+layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float* mean, float* rstd,
+           i64 row_count) {
+  using Tile = RowTile<128 /*columns*/, 16 /*lanes*/, 8 /*vector*/, 2 /*rows*/, 128 /*threads*/>;
+  const RowMap<1> rows_128{{0}, {128}};
+  const RowMap<1> rows_1{{0}, {1}};
+  wait_for_predecessor();
+  release_successor();
+  const Tile at(row_count, block_index());
+  Registers<Tile, bf16> x_tile;
+  load<8>(at, x_tile, x, rows_128);
+  float mean_r[Tile::rows] = {};
+  // layer_norm.mlir:7
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c = x_tile.get(r, c);
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        mean_r[r] += float(x_tile_c[i]);
+      }
+    }
+  }
+  row_reduce<Sum>(at, shared_memory() + 0, mean_r);
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    mean_r[r] = mean_r[r] / 128.0f;
+  }
+  store_rows(at, mean, rows_1, mean_r);
+  float mean_r_1[Tile::rows] = {};
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c_1 = x_tile.get(r, c);
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        const float t = float(x_tile_c_1[i]) - mean_r[r];
+        mean_r_1[r] += t * t;
+      }
+    }
+  }
+  row_reduce<Sum>(at, shared_memory() + 0, mean_r_1);
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    mean_r_1[r] = mean_r_1[r] / 128.0f;
+  }
+  float rstd_r[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    rstd_r[r] = rsqrtf(mean_r_1[r] + 9.99999975e-06f);
+  }
+  store_rows(at, rstd, rows_1, rstd_r);
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+    const auto gamma_c = load_columns<8>(at, c, gamma);
+    const auto beta_c = load_columns<8>(at, c, beta);
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c_2 = x_tile.get(r, c);
+      Vec<float, Tile::vector> y_c;
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        y_c[i] = (float(x_tile_c_2[i]) - mean_r[r]) * rstd_r[r] * gamma_c[i] + beta_c[i];
+      }
+      store<8>(at, r, c, y, rows_128, y_c);
+    }
+  }
+}

@@ -1,0 +1,207 @@
+// See Texts.h. X stands for the type of x, F for the same shape in fp32, R for one value a row.
+#include "test/numerics/Texts.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <utility>
+
+namespace kiln::test {
+namespace {
+
+/// Replaces words in angle brackets: "<X>" by what `words` gives for "X".
+std::string fill(std::string text,
+                 std::initializer_list<std::pair<const char*, std::string>> words) {
+  for (auto& [word, value] : words) {
+    std::string place = fmt::format("<{}>", word);
+    for (std::size_t at; (at = text.find(place)) != std::string::npos;)
+      text.replace(at, place.size(), value);
+  }
+  return text;
+}
+
+std::string tensor(const std::string& lead, Width n, const std::string& type) {
+  return fmt::format("tensor<{}{}x{}>", lead, n, type);
+}
+std::string rowValues(const std::string& lead, const std::string& type) {
+  return fmt::format("tensor<{}{}>", lead, type);
+}
+std::string layoutAttr(const std::string& layout) {
+  return layout.empty() ? "" : fmt::format(" {{kiln.layout = #kiln.layout<{}>}}", layout);
+}
+
+/// Lines that widen %from to fp32 as %to, and round %from to the type as %to; none for fp32.
+std::string widen(const std::string& from, const std::string& to, const std::string& type) {
+  return type == "f32" ? fmt::format("  %{} = arith.addf %{}, %zero : <F>\n", to, from)
+                       : fmt::format("  %{} = arith.extf %{} : <X> to <F>\n", to, from);
+}
+std::string narrow(const std::string& from, const std::string& to, const std::string& type) {
+  return type == "f32" ? fmt::format("  %{} = arith.addf %{}, %zero : <F>\n", to, from)
+                       : fmt::format("  %{} = arith.truncf %{} : <F> to <X>\n", to, from);
+}
+/// A constant %c<name> of the shape of x, in fp32.
+std::string constant(const std::string& name, double value) {
+  return fmt::format("  %s_{0} = arith.constant dense<{1:e}> : tensor<f32>\n"
+                     "  %{0} = kiln.broadcast %s_{0} dims [] like %x : tensor<f32>, <X> -> <F>\n",
+                     name, value);
+}
+
+} // namespace
+
+std::string layerNormText(Width n, const std::string& type, const std::string& affine,
+                          const std::string& lead, const std::string& layout) {
+  bool plain = affine.empty();
+  return fill(fmt::format(
+                  "func.func @layer_norm(%x: <X>{0}{1}) -> (<X>, <R> {{kiln.gradient = false}}, "
+                  "<R> {{kiln.gradient = false}}) {{\n"
+                  "  %y, %mean, %rstd = kiln.layer_norm %x{2} : (<X>{3}) -> (<X>, <R>, <R>)\n"
+                  "  return %y, %mean, %rstd : <X>, <R>, <R>\n}}\n",
+                  layoutAttr(layout), plain ? "" : ", %gamma: <G>, %beta: <G>",
+                  plain ? "" : ", %gamma, %beta", plain ? "" : ", <G>, <G>"),
+              {{"X", tensor(lead, n, type)},
+               {"R", rowValues(lead, "f32")},
+               {"G", tensor("", n, affine)}});
+}
+
+std::string rmsNormText(Width n, const std::string& type, bool gamma) {
+  return fill(fmt::format("func.func @rms_norm(%x: <X>{}) -> (<X>, <R> {{kiln.gradient = false}}) "
+                          "{{\n  %y, %rstd = kiln.rms_norm %x{} : (<X>{}) -> (<X>, <R>)\n"
+                          "  return %y, %rstd : <X>, <R>\n}}\n",
+                          gamma ? ", %gamma: <G>" : "", gamma ? ", %gamma" : "",
+                          gamma ? ", <G>" : ""),
+              {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"G", tensor("", n, type)}});
+}
+
+std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale) {
+  return fill(fmt::format("func.func @softmax(%x: <X>{}{}) -> <X> {{\n"
+                          "  %p = kiln.softmax %x{}{} {{scale = {:e} : f32}} : <X>{}{} -> <X>\n"
+                          "  return %p : <X>\n}}\n",
+                          bias ? ", %bias: <F>" : "", mask ? ", %mask: <M>" : "",
+                          bias ? " bias %bias" : "", mask ? " mask %mask" : "", scale,
+                          bias ? ", <F>" : "", mask ? ", <M>" : ""),
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"M", tensor("?x", n, "i1")}});
+}
+
+std::string reduceText(Width n, const std::string& type, bool sums) {
+  std::string text = "func.func @reduce(%x: <X>) -> (<R>, <R>, <R>, <R>" +
+                     std::string(sums ? ", <C>, tensor<f32>" : "") + ") {\n";
+  std::string names = "%sum, %mean, %max, %min", types = "<R>, <R>, <R>, <R>";
+  for (const char* kind : {"sum", "mean", "max", "min"})
+    text += fmt::format("  %{0} = kiln.reduce {0} %x dims [1] : <X> -> <R>\n", kind);
+  if (sums) {
+    text += "  %columns = kiln.reduce sum %x dims [0] : <X> -> <C>\n"
+            "  %total = kiln.reduce sum %x dims [0, 1] : <X> -> tensor<f32>\n";
+    names += ", %columns, %total";
+    types += ", <C>, tensor<f32>";
+  }
+  return fill(text + "  return " + names + " : " + types + "\n}\n",
+              {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
+}
+
+std::string gateText(Width n, const std::string& type) {
+  return fill("func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +
+                  constant("one", 1) + widen("x", "xf", type) + widen("g", "gf", type) +
+                  "  %b = kiln.broadcast %bias dims [1] like %x : <C>, <X> -> <F>\n"
+                  "  %t = arith.addf %gf, %b : <F>\n  %n = arith.negf %t : <F>\n"
+                  "  %e = math.exp %n : <F>\n  %d = arith.addf %e, %one : <F>\n"
+                  "  %q = arith.divf %xf, %d : <F>\n" +
+                  narrow("q", "y", type) + "  return %y : <X>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"C", tensor("", n, "f32")}});
+}
+
+std::string geluText(Width n, const std::string& type) {
+  return fill("func.func @gelu(%x: <X>) -> <X> {\n" + constant("zero", 0) + constant("one", 1) +
+                  constant("half", 0.5) + constant("slope", 0.7071067811865476) +
+                  widen("x", "xf", type) +
+                  "  %a = arith.mulf %xf, %slope : <F>\n  %e = math.erf %a : <F>\n"
+                  "  %p = arith.addf %e, %one : <F>\n  %h = arith.mulf %xf, %half : <F>\n"
+                  "  %q = arith.mulf %h, %p : <F>\n" +
+                  narrow("q", "y", type) + "  return %y : <X>\n}\n",
+              {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}});
+}
+
+std::string chainText(Width n, const std::string& type) {
+  return fill("func.func @chain(%x: <X>, %c: <C>) -> (<X>, <R>) {\n" + constant("zero", 0) +
+                  widen("x", "xf", type) +
+                  "  %t = math.tanh %xf : <F>\n"
+                  "  %m = kiln.reduce max %t dims [1] : <F> -> <R>\n"
+                  "  %mb = kiln.broadcast %m dims [0] like %x : <R>, <X> -> <F>\n"
+                  "  %cb = kiln.broadcast %c dims [1] like %x : <C>, <X> -> <F>\n"
+                  "  %u = arith.mulf %t, %mb : <F>\n  %v = arith.addf %u, %cb : <F>\n"
+                  "  %s = kiln.softmax %v : <F> -> <F>\n  %w = arith.mulf %s, %xf : <F>\n"
+                  "  %k = kiln.reduce sum %w dims [1] : <F> -> <R>\n"
+                  "  %kb = kiln.broadcast %k dims [0] like %x : <R>, <X> -> <F>\n"
+                  "  %q = arith.subf %w, %kb : <F>\n" +
+                  narrow("q", "y", type) + "  return %y, %k : <X>, <R>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"R", "tensor<?xf32>"},
+               {"C", tensor("", n, "f32")}});
+}
+
+std::string broadcastText(Width n, const std::string& type) {
+  return fill("func.func @broadcast(%x: <X>, %row: <R>, %column: <C>, %outer: <O>, %scalar: "
+              "tensor<f32>) -> <X> {\n" +
+                  constant("zero", 0) + widen("x", "xf", type) +
+                  "  %a = kiln.broadcast %row dims [0, 1] like %x : <R>, <X> -> <F>\n"
+                  "  %b = kiln.broadcast %column dims [2] like %x : <C>, <X> -> <F>\n"
+                  "  %c = kiln.broadcast %outer dims [0, 1, 2] like %x : <O>, <X> -> <F>\n"
+                  "  %d = kiln.broadcast %scalar dims [] like %x : tensor<f32>, <X> -> <F>\n"
+                  "  %0 = arith.addf %xf, %a : <F>\n  %1 = arith.mulf %0, %b : <F>\n"
+                  "  %2 = arith.addf %1, %c : <F>\n  %3 = arith.subf %2, %d : <F>\n" +
+                  narrow("3", "y", type) + "  return %y : <X>\n}\n",
+              {{"X", tensor("?x3x", n, type)},
+               {"F", tensor("?x3x", n, "f32")},
+               {"R", "tensor<?x3xf32>"},
+               {"C", tensor("", n, "f32")},
+               {"O", tensor("1x3x", n, "f32")}});
+}
+
+std::string stridedText(Width n, const std::string& type, const std::string& x,
+                        const std::string& z, const std::string& w) {
+  return fill(fmt::format("func.func @strided(%x: <X>{}, %z: <X>{}, %w: <X>{}) -> <X> {{\n",
+                          layoutAttr(x), layoutAttr(z), layoutAttr(w)) +
+                  constant("zero", 0) + widen("x", "xf", type) + widen("z", "zf", type) +
+                  widen("w", "wf", type) +
+                  "  %p = arith.mulf %xf, %zf : <F>\n  %q = arith.addf %p, %wf : <F>\n" +
+                  narrow("q", "y", type) + "  return %y : <X>\n}\n",
+              {{"X", tensor("?x4x", n, type)}, {"F", tensor("?x4x", n, "f32")}});
+}
+
+std::string kernelText(Width n, const std::string& type) {
+  return fill("func.func @kernel(%x: <X>) -> (<X>, <R>) {\n"
+              "  %a = kiln.kernel \"first\"(%x) : (<X>) -> <X> {\n  ^bb0(%i: <X>):\n"
+              "    %p = kiln.softmax %i : <X> -> <X>\n    kiln.yield %p : <X>\n  }\n"
+              "  %b:2 = kiln.kernel \"second\"(%a, %x) : (<X>, <X>) -> (<X>, <R>) {\n"
+              "  ^bb0(%i: <X>, %j: <X>):\n    %m = arith.mulf %i, %j : <X>\n"
+              "    %s = kiln.reduce sum %m dims [1] : <X> -> <R>\n"
+              "    kiln.yield %m, %s : <X>, <R>\n  }\n"
+              "  return %b#0, %b#1 : <X>, <R>\n}\n",
+              {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}});
+}
+
+std::string scalarText(Width n) {
+  return fill("func.func @scalar(%x: <F>, %i: <I>, %m: <M>) -> (<F>, <I>, <M>) {\n"
+              "  %zero = arith.constant dense<0.0> : tensor<f32>\n"
+              "  %z = kiln.broadcast %zero dims [] like %x : tensor<f32>, <F> -> <F>\n"
+              "  %a = math.absf %x : <F>\n  %b = math.sqrt %a : <F>\n  %c = math.sin %b : <F>\n"
+              "  %d = math.cos %c : <F>\n  %e = math.exp2 %d : <F>\n  %f = math.log2 %e : <F>\n"
+              "  %g = math.floor %x : <F>\n  %h = math.ceil %x : <F>\n"
+              "  %j = arith.subf %h, %g : <F>\n  %k = math.fma %f, %j, %x : <F>\n"
+              "  %l = arith.maxnumf %k, %z : <F>\n  %o = arith.minimumf %l, %a : <F>\n"
+              "  %p = arith.sitofp %i : <I> to <F>\n  %q = arith.cmpf ult, %x, %o : <F>\n"
+              "  %r = arith.cmpi sge, %i, %i : <I>\n  %s = arith.xori %q, %m : <M>\n"
+              "  %t = arith.andi %s, %r : <M>\n  %u = arith.select %t, %o, %p : <M>, <F>\n"
+              "  %v = arith.fptosi %x : <F> to <I>\n  %w = arith.addi %v, %i : <I>\n"
+              "  %n = arith.muli %w, %w : <I>\n"
+              "  return %u, %n, %t : <F>, <I>, <M>\n}\n",
+              {{"F", tensor("?x", n, "f32")},
+               {"I", tensor("?x", n, "i32")},
+               {"M", tensor("?x", n, "i1")}});
+}
+
+} // namespace kiln::test

@@ -1,0 +1,32 @@
+// MLIR text of the functions in the numerics table, by width and element type.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kiln::test {
+
+using Width = std::int64_t;
+
+/// `lead`: leading dimensions as MLIR writes them ("?x", "4x?x", "").
+std::string layerNormText(Width n, const std::string& type, const std::string& affine = "f32",
+                          const std::string& lead = "?x", const std::string& layout = "");
+std::string rmsNormText(Width n, const std::string& type, bool gamma = true);
+std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale = 1);
+/// Every row reduction of x, and with `sums` the sums down the columns and over everything.
+std::string reduceText(Width n, const std::string& type, bool sums);
+std::string gateText(Width n, const std::string& type);
+std::string geluText(Width n, const std::string& type);
+/// softmax(tanh(x) * row value + column) * x with row values from another reduction.
+std::string chainText(Width n, const std::string& type);
+/// x + y repeated along the row, the columns, one leading dimension, and from a scalar.
+std::string broadcastText(Width n, const std::string& type);
+/// x * z + w, with layouts for the three: attributes of #kiln.layout, or empty.
+std::string stridedText(Width n, const std::string& type, const std::string& x,
+                        const std::string& z, const std::string& w);
+/// Two kernels written by hand, one after the other.
+std::string kernelText(Width n, const std::string& type);
+/// Comparisons, selections, integers and every rounding function.
+std::string scalarText(Width n);
+
+} // namespace kiln::test

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Writes the golden files test/emit/*.cu anew: runs the tests and takes over what they generated.
+# Look at `git diff test/emit` before you commit it.   test/update-golden.sh [BUILD]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${1:-build}
+lit=$(sed -n 's/^LLVM_DIR:PATH=\(.*\)\/lib\/cmake\/llvm$/\1/p' "$build/CMakeCache.txt")/build/utils/lit/lit.py
+python3 "$lit" -q --filter emit "$build/test" > /dev/null || true
+for text in test/emit/*.mlir; do
+  name=$(basename "$text" .mlir)
+  cp "$build/test/lit/emit/Output/$name.mlir.tmp.cu" "test/emit/$name.cu"
+done
+git --no-pager diff --stat test/emit
