@@ -1,4 +1,4 @@
-// See Cost.h. The constants are a fit to 2,600 timed schedules of AlphaFold's LayerNorms, forward
+// See Cost.h. The constants are a fit to 5,500 timed schedules of AlphaFold's LayerNorms, forward
 // and backward, fp32 and bf16, on an H200 (bench/sweep.cpp makes the data). Other GPUs scale with
 // their bandwidth and their number of multiprocessors.
 #include "autotune/Cost.h"
@@ -9,23 +9,26 @@
 namespace kiln::autotune {
 namespace {
 
-constexpr double kReachable = 0.81;     // of the nominal bandwidth, before what follows
-constexpr double kLatency = 1.456;      // us that bytes in flight must cover
-constexpr double kUnderfilled = 0.147;  // exponent of the loss when they do not
-constexpr double kNarrow = 0.04;        // loss for each halving of a 16-byte access
-constexpr double kScattered = 0.119;    // loss for each halving of a 128-byte piece of a row
-constexpr double kOperation = 1.0;      // instructions a scalar operation
-constexpr double kExchange = 4.3;       // instructions a step of an exchange between lanes
-constexpr double kOverlap = 5.1;        // how well memory and arithmetic overlap
-constexpr double kIdleThreads = 0.145;  // loss with no thread resident
-constexpr double kSerial = 0.016;       // us an element that a thread holds, where blocks are few
-constexpr double kBarrier = 0.0065;     // us a barrier, each wave
-constexpr double kShared = 0.012;       // loss of rows kept in shared memory
-constexpr double kLaunch = 1.35;        // us to start and drain a kernel
+constexpr double kReachable = 0.899;    // of the nominal bandwidth, before what follows
+constexpr double kLatency = 0.169;      // us that bytes in flight must cover
+constexpr double kUnderfilled = 0.154;  // exponent of the loss when they do not
+constexpr double kNarrow = 0.103;       // loss for each halving of a 16-byte access
+constexpr double kScattered = 0.102;    // loss for each halving of a 128-byte piece of a row
+constexpr double kAlone = 0.031;        // loss of one access in flight a thread
+constexpr double kOperation = 1.19;     // instructions a scalar operation
+constexpr double kColumnSum = 4.9;      // instructions an element and column sum
+constexpr double kExchange = 1.0;       // instructions a step of an exchange between lanes
+constexpr double kOverlap = 2.64;       // how well memory and arithmetic overlap
+constexpr double kIdleThreads = 0.12;   // loss with no thread resident
+constexpr double kLargeBlock = 0.074;   // loss of a block of 1024 threads that runs once
+constexpr double kSerial = 0.006;       // us an element that a thread holds, where blocks are few
+constexpr double kBarrier = 0.0147;     // us a barrier, each wave
+constexpr double kShared = 0.023;       // loss of rows kept in shared memory
+constexpr double kLaunch = 1.48;        // us to start and drain a kernel
 constexpr double kPlainLaunch = 0.5;    // us more without programmatic launch
-constexpr double kFinish = 2.4;         // us of the kernel that adds up partial sums
-constexpr double kPartials = 0.34;      // share of their traffic that is not hidden
-constexpr double kCombine = 3.1;        // steps to combine column sums in a block
+constexpr double kFinish = 2.23;        // us of the kernel that adds up partial sums
+constexpr double kPartials = 0.173;     // share of their traffic that is not hidden
+constexpr double kCombine = 0.86;       // steps to combine column sums in a block
 constexpr double kClock = 1700.0;       // cycles a us
 constexpr double kLanesPerCycle = 128.0;  // of a multiprocessor
 
@@ -80,11 +83,16 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   double held = double(s.chunks(facts.width) * s.vector);
   double steps = 1.0 + std::log2(double(std::min<std::int64_t>(s.lanes, 32)));
   double issued = rows * double(s.lanes) *
-                  (held * kOperation * facts.operations +
+                  (held * (kOperation * facts.operations + kColumnSum * facts.columnSums) +
                    kExchange * steps * std::max(facts.reductions, 1) / 2.0);
   double arithmetic = issued / (machines * kLanesPerCycle * kClock);
   double time = std::pow(std::pow(memory, kOverlap) + std::pow(arithmetic, kOverlap), 1 / kOverlap);
   time *= 1.0 + kIdleThreads * (1.0 - std::min(1.0, resident / double(target.threadsPerSM)));
+  double accesses = double(facts.inputs.size()) * double(s.rows * s.chunks(facts.width)) *
+                    std::max(1.0, double(s.vector) / 8.0);
+  time *= 1.0 + kAlone * std::max(0.0, 1.0 - std::log2(std::max(accesses, 1.0)));
+  if (s.grid == rows::Grid::oneShot)
+    time *= 1.0 + kLargeBlock * double(std::max<std::int64_t>(0, s.threads - 64)) / 1024.0;
   time += kSerial * held * double(s.rows) / std::max(1.0, result.waves);
   if (s.lanes > 32)
     time += kBarrier * facts.passes * std::max(1.0, result.waves);
