@@ -12,9 +12,12 @@
 
 namespace kiln {
 
+/// Whether the generated text or C++ gives this name a meaning of its own.
+bool isReservedName(llvm::StringRef name);
+
 class Emitter {
  public:
-  explicit Emitter(llvm::raw_ostream& out) : out_(out) {}
+  explicit Emitter(llvm::raw_ostream& out);
 
   /// Prints the operations of a block: exit operations by themselves, scalar ones as constants
   /// or, if used once, inside the expression that uses them.

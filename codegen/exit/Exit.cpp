@@ -221,7 +221,7 @@ void StoreRowsOp::emit(Emitter& e) {
   std::string stores;
   for (auto [value, to, map] : llvm::zip_equal(getValues(), getTo(), getMaps()))
     stores += ", RowStore{" + e.name(to) + ", " + e.name(map) + ", " + e.name(value) + "}";
-  e.wrapped("store_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + stores + ");");
+  e.line("store_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + stores + ");");
 }
 
 static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,
