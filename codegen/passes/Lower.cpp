@@ -16,6 +16,8 @@ std::string entryName(StringRef name) {
   std::string entry = name.str();
   for (char& c : entry)
     c = llvm::isAlnum(c) ? c : '_';
+  if (isReservedName(entry))
+    return entry + "_kernel";
   return llvm::isDigit(entry.front()) ? "k" + entry : entry;
 }
 

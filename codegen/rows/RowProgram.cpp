@@ -66,6 +66,11 @@ class Analysis {
           shape.size() == program->space.size() && shape != ArrayRef(program->space))
         return refuse(op, "two iteration spaces in one kernel: " + shapeText(program->space) +
                               " and " + shapeText(shape));
+    bool reduced = llvm::any_of(block.getOps<ReduceOp>(), [&](ReduceOp reduce) {
+      return tensorType(reduce.getInput()).getShape().size() == program->space.size();
+    });
+    if (ShapedType::isDynamic(program->width()) && !reduced)
+      program->space.push_back(1);  // values of rows alone: as many rows, of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
       return refuse(from, "the last dimension of " + shapeText(program->space) +

@@ -1,6 +1,7 @@
 // kiln.softmax: verifier, fp64 reference, gradient, decomposition.
 #include "dialect/Kiln.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -41,8 +42,10 @@ void SoftmaxOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tens
     }
     if (!any)
       continue;
-    if (mask && largest == -kInfinity)
-      continue;  // every open place is -inf: zeros, as for a closed row
+    if (mask && largest == -kInfinity) {  // every open place is -inf: zeros, as for a closed row
+      std::fill_n(y, n, 0.0);
+      continue;
+    }
     for (int64_t i = 0; i < n; ++i)
       sum += y[i] = open(i) ? std::exp(y[i] - largest) : 0.0;
     for (int64_t i = 0; i < n; ++i)

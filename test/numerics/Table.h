@@ -5,35 +5,35 @@
 
 #include "kiln/kiln.h"
 
+#include <iosfwd>
 #include <map>
 
 namespace kiln::test {
 
 /// What the inputs hold. All but the first kind treat the first input, the others stay normal.
 enum class Fill {
-  normal,      // about N(0, 1); masks are true for 3 of 4 elements
-  offset,      // 10000 + 0.1 N(0, 1): mean and deviation cancel
-  denormal,    // of fp32
-  large,       // up to the largest of fp16
-  infinities,  // some elements are +inf or -inf
-  nans,        // some elements are NaN
-  minusInf,    // every other row is -inf throughout
-  closed,      // every other row of the mask is false throughout
+  normal,     // about N(0, 1); masks are true for 3 of 4 elements
+  offset,     // 10000 + 0.1 N(0, 1): mean and deviation cancel
+  denormal,   // of fp32
+  large,      // up to the largest of fp16
+  infinities, // some elements are +inf or -inf
+  nans,       // some elements are NaN
+  minusInf,   // every other row is -inf throughout
+  closed,     // every other row of the mask is false throughout
 };
 
 struct Case {
-  std::string name; // letters, digits and '_'
-  std::string op;   // the word of KILN_OPS that the case is for
-  std::string text; // one function
+  std::string name;                // letters, digits and '_'
+  std::string op;                  // the word of KILN_OPS that the case is for
+  std::string text;                // one function
   std::vector<std::int64_t> sizes; // run-time sizes by symbol; one stands for all
   bool backward = false;
   std::string schedule = {}; // empty: the default choice
   Fill fill = Fill::normal;
   /// Strides given at run time, by argument (where its layout says -1).
   std::map<std::string, std::vector<std::int64_t>> strides = {};
-  /// How much larger than the result the terms are that cancel in it.
-  double condition = 1;
 };
+void PrintTo(const Case& numericCase, std::ostream* out);
 
 std::vector<Case> allCases();
 

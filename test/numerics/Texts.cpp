@@ -51,16 +51,14 @@ std::string constant(const std::string& name, double value) {
 std::string layerNormText(Width n, const std::string& type, const std::string& affine,
                           const std::string& lead, const std::string& layout) {
   bool plain = affine.empty();
-  return fill(fmt::format(
-                  "func.func @layer_norm(%x: <X>{0}{1}) -> (<X>, <R> {{kiln.gradient = false}}, "
+  return fill(
+      fmt::format("func.func @layer_norm(%x: <X>{0}{1}) -> (<X>, <R> {{kiln.gradient = false}}, "
                   "<R> {{kiln.gradient = false}}) {{\n"
                   "  %y, %mean, %rstd = kiln.layer_norm %x{2} : (<X>{3}) -> (<X>, <R>, <R>)\n"
                   "  return %y, %mean, %rstd : <X>, <R>, <R>\n}}\n",
                   layoutAttr(layout), plain ? "" : ", %gamma: <G>, %beta: <G>",
                   plain ? "" : ", %gamma, %beta", plain ? "" : ", <G>, <G>"),
-              {{"X", tensor(lead, n, type)},
-               {"R", rowValues(lead, "f32")},
-               {"G", tensor("", n, affine)}});
+      {{"X", tensor(lead, n, type)}, {"R", rowValues(lead, "f32")}, {"G", tensor("", n, affine)}});
 }
 
 std::string rmsNormText(Width n, const std::string& type, bool gamma) {
@@ -73,15 +71,13 @@ std::string rmsNormText(Width n, const std::string& type, bool gamma) {
 }
 
 std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale) {
-  return fill(fmt::format("func.func @softmax(%x: <X>{}{}) -> <X> {{\n"
-                          "  %p = kiln.softmax %x{}{} {{scale = {:e} : f32}} : <X>{}{} -> <X>\n"
-                          "  return %p : <X>\n}}\n",
-                          bias ? ", %bias: <F>" : "", mask ? ", %mask: <M>" : "",
-                          bias ? " bias %bias" : "", mask ? " mask %mask" : "", scale,
-                          bias ? ", <F>" : "", mask ? ", <M>" : ""),
-              {{"X", tensor("?x", n, type)},
-               {"F", tensor("?x", n, "f32")},
-               {"M", tensor("?x", n, "i1")}});
+  return fill(
+      fmt::format("func.func @softmax(%x: <X>{}{}) -> <X> {{\n"
+                  "  %p = kiln.softmax %x{}{} {{scale = {:e} : f32}} : <X>{}{} -> <X>\n"
+                  "  return %p : <X>\n}}\n",
+                  bias ? ", %bias: <F>" : "", mask ? ", %mask: <M>" : "", bias ? " bias %bias" : "",
+                  mask ? " mask %mask" : "", scale, bias ? ", <F>" : "", mask ? ", <M>" : ""),
+      {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}, {"M", tensor("?x", n, "i1")}});
 }
 
 std::string reduceText(Width n, const std::string& type, bool sums) {
@@ -101,16 +97,15 @@ std::string reduceText(Width n, const std::string& type, bool sums) {
 }
 
 std::string gateText(Width n, const std::string& type) {
-  return fill("func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +
-                  constant("one", 1) + widen("x", "xf", type) + widen("g", "gf", type) +
-                  "  %b = kiln.broadcast %bias dims [1] like %x : <C>, <X> -> <F>\n"
-                  "  %t = arith.addf %gf, %b : <F>\n  %n = arith.negf %t : <F>\n"
-                  "  %e = math.exp %n : <F>\n  %d = arith.addf %e, %one : <F>\n"
-                  "  %q = arith.divf %xf, %d : <F>\n" +
-                  narrow("q", "y", type) + "  return %y : <X>\n}\n",
-              {{"X", tensor("?x", n, type)},
-               {"F", tensor("?x", n, "f32")},
-               {"C", tensor("", n, "f32")}});
+  return fill(
+      "func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +
+          constant("one", 1) + widen("x", "xf", type) + widen("g", "gf", type) +
+          "  %b = kiln.broadcast %bias dims [1] like %x : <C>, <X> -> <F>\n"
+          "  %t = arith.addf %gf, %b : <F>\n  %n = arith.negf %t : <F>\n"
+          "  %e = math.exp %n : <F>\n  %d = arith.addf %e, %one : <F>\n"
+          "  %q = arith.divf %xf, %d : <F>\n" +
+          narrow("q", "y", type) + "  return %y : <X>\n}\n",
+      {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}, {"C", tensor("", n, "f32")}});
 }
 
 std::string geluText(Width n, const std::string& type) {
@@ -144,7 +139,8 @@ std::string chainText(Width n, const std::string& type) {
 }
 
 std::string broadcastText(Width n, const std::string& type) {
-  return fill("func.func @broadcast(%x: <X>, %row: <R>, %column: <C>, %outer: <O>, %scalar: "
+  return fill("func.func @broadcast(%x: <X>, %row: <R>, %column: <C>, %outer: <O> {kiln.gradient = "
+              "false}, %scalar: "
               "tensor<f32>) -> <X> {\n" +
                   constant("zero", 0) + widen("x", "xf", type) +
                   "  %a = kiln.broadcast %row dims [0, 1] like %x : <R>, <X> -> <F>\n"
@@ -185,23 +181,22 @@ std::string kernelText(Width n, const std::string& type) {
 }
 
 std::string scalarText(Width n) {
-  return fill("func.func @scalar(%x: <F>, %i: <I>, %m: <M>) -> (<F>, <I>, <M>) {\n"
-              "  %zero = arith.constant dense<0.0> : tensor<f32>\n"
-              "  %z = kiln.broadcast %zero dims [] like %x : tensor<f32>, <F> -> <F>\n"
-              "  %a = math.absf %x : <F>\n  %b = math.sqrt %a : <F>\n  %c = math.sin %b : <F>\n"
-              "  %d = math.cos %c : <F>\n  %e = math.exp2 %d : <F>\n  %f = math.log2 %e : <F>\n"
-              "  %g = math.floor %x : <F>\n  %h = math.ceil %x : <F>\n"
-              "  %j = arith.subf %h, %g : <F>\n  %k = math.fma %f, %j, %x : <F>\n"
-              "  %l = arith.maxnumf %k, %z : <F>\n  %o = arith.minimumf %l, %a : <F>\n"
-              "  %p = arith.sitofp %i : <I> to <F>\n  %q = arith.cmpf ult, %x, %o : <F>\n"
-              "  %r = arith.cmpi sge, %i, %i : <I>\n  %s = arith.xori %q, %m : <M>\n"
-              "  %t = arith.andi %s, %r : <M>\n  %u = arith.select %t, %o, %p : <M>, <F>\n"
-              "  %v = arith.fptosi %x : <F> to <I>\n  %w = arith.addi %v, %i : <I>\n"
-              "  %n = arith.muli %w, %w : <I>\n"
-              "  return %u, %n, %t : <F>, <I>, <M>\n}\n",
-              {{"F", tensor("?x", n, "f32")},
-               {"I", tensor("?x", n, "i32")},
-               {"M", tensor("?x", n, "i1")}});
+  return fill(
+      "func.func @scalar(%x: <F>, %i: <I>, %m: <M>) -> (<F>, <I>, <M>) {\n"
+      "  %zero = arith.constant dense<0.0> : tensor<f32>\n"
+      "  %z = kiln.broadcast %zero dims [] like %x : tensor<f32>, <F> -> <F>\n"
+      "  %a = math.absf %x : <F>\n  %b = math.sqrt %a : <F>\n  %c = math.sin %b : <F>\n"
+      "  %d = math.cos %c : <F>\n  %e = math.exp2 %d : <F>\n  %f = math.log2 %e : <F>\n"
+      "  %g = math.floor %x : <F>\n  %h = math.ceil %x : <F>\n"
+      "  %j = arith.subf %h, %g : <F>\n  %k = math.fma %f, %j, %x : <F>\n"
+      "  %l = arith.maxnumf %k, %z : <F>\n  %o = arith.minimumf %l, %a : <F>\n"
+      "  %p = arith.sitofp %i : <I> to <F>\n  %q = arith.cmpf ult, %x, %o : <F>\n"
+      "  %r = arith.cmpi sge, %i, %i : <I>\n  %s = arith.xori %q, %m : <M>\n"
+      "  %t = arith.andi %s, %r : <M>\n  %u = arith.select %t, %o, %p : <M>, <F>\n"
+      "  %v = arith.fptosi %x : <F> to <I>\n  %w = arith.addi %v, %i : <I>\n"
+      "  %n = arith.muli %w, %w : <I>\n"
+      "  return %u, %n, %t : <F>, <I>, <M>\n}\n",
+      {{"F", tensor("?x", n, "f32")}, {"I", tensor("?x", n, "i32")}, {"M", tensor("?x", n, "i1")}});
 }
 
 } // namespace kiln::test

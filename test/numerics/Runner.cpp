@@ -1,0 +1,225 @@
+// See Runner.h.
+#include "test/numerics/Runner.h"
+
+#include "codegen/passes/FunctionPlan.h"
+#include "dialect/Kiln.h"
+#include "test/numerics/Values.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace kiln::test {
+namespace {
+
+using ir::Tensor64;
+
+CompileOptions optionsOf(const Case& numericCase, Stage until) {
+  CompileOptions options;
+  options.backward = numericCase.backward;
+  options.schedule = numericCase.schedule;
+  options.until = until;
+  return options;
+}
+
+Program compiled(const Case& numericCase, Stage until) {
+  return Program::compile(Module::parse(numericCase.text, numericCase.name),
+                          optionsOf(numericCase, until));
+}
+
+/// Moves values by one rounding to fp32, or to their own type if that is narrower.
+struct Mover {
+  std::mt19937_64& random;
+  void operator()(DType dtype, Tensor64& tensor) const {
+    double unit = std::max(precisionOf(dtype).relative, 0x1p-24);
+    if (precisionOf(dtype).relative > 0)
+      for (double& value : tensor.data)
+        value *= random() % 2 ? 1 + unit : 1 - unit;
+  }
+  /// Values on the way that are stored, between kernels, in a narrow type.
+  void operator()(mlir::Value value, Tensor64& tensor) const {
+    DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
+    bool returned = llvm::any_of(value.getUsers(), [](mlir::Operation* user) {
+      return llvm::isa<mlir::func::ReturnOp>(user);
+    });
+    if (dtype != DType::f32 && !returned)
+      (*this)(dtype, tensor);
+  }
+};
+
+/// What the function, or its derived backward, gives in fp64; moved by rounding if there is a
+/// mover.
+std::vector<Tensor64> reference(const Case& numericCase, const std::vector<Tensor64>& inputs,
+                                const Mover* mover = nullptr) {
+  mlir::DialectRegistry registry;
+  ir::registerDialects(registry);
+  registry.insert<cu::CuDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(numericCase.text, &context);
+  mlir::func::FuncOp function = *module->getOps<mlir::func::FuncOp>().begin();
+  std::string name = function.getName().str();
+  if (numericCase.backward) {
+    mlir::PassManager manager(&context);
+    manager.addPass(passes::createDifferentiate());
+    if (failed(manager.run(*module)))
+      throw Error(ErrorKind::input, "no backward of " + name);
+    function = module->lookupSymbol<mlir::func::FuncOp>(name + "_backward");
+  }
+  auto results =
+      ir::evaluate(function.getBody().front(), inputs, [&](mlir::Value value, Tensor64& tensor) {
+        if (mover)
+          (*mover)(value, tensor);
+      });
+  if (failed(results))
+    throw Error(ErrorKind::input, "no reference of " + name);
+  return std::move(*results);
+}
+
+/// What may be wrong of one result: rounding to its type; fp32 rounding of the computation, which
+/// grows with the root of the number of terms; and what the same rounding of the inputs changes,
+/// since terms may cancel. `moved` holds results from inputs moved by that rounding.
+class Allowance {
+ public:
+  Allowance(DType dtype, const Tensor64& exact, const std::vector<std::vector<Tensor64>>& moved,
+            std::size_t output, std::int64_t terms)
+      : precision(precisionOf(dtype)),
+        growth(0x1p-24 * (8.0 + std::sqrt(static_cast<double>(terms)))), exact(exact) {
+    bool rows = exact.shape.size() > 1;
+    width = rows ? exact.width() : exact.size();
+    for (std::int64_t start = 0; width > 0 && start < exact.size(); start += width) {
+      double most = 0;
+      for (auto& results : moved)
+        most = std::max(most, rms(start, [&](std::int64_t i) {
+                          return results[output].data[i] - exact.data[i];
+                        }));
+      double typical = rms(start, [&](std::int64_t i) { return exact.data[i]; });
+      ofRow.push_back(16 * most + growth * typical);
+    }
+  }
+  double at(std::int64_t i) const {
+    double size = std::abs(exact.data[i]);
+    return precision.relative * size * 1.0001 + growth * size + ofRow[i / width] +
+           precision.smallest + 0x1p-126;
+  }
+
+  Precision precision;
+
+ private:
+  template <class Value> double rms(std::int64_t start, Value value) const {
+    double square = 0;
+    std::int64_t count = 0;
+    for (std::int64_t i = start; i < start + width; ++i)
+      if (double v = value(i); std::isfinite(v))
+        square += v * v, ++count;
+    return count ? std::sqrt(square / static_cast<double>(count)) : 0.0;
+  }
+
+  double growth;
+  const Tensor64& exact;
+  std::int64_t width;
+  std::vector<double> ofRow;
+};
+
+bool agrees(double result, double exact, double allowed, const Precision& precision) {
+  if (std::isnan(exact) || std::isnan(result))
+    return std::isnan(exact) && std::isnan(result);
+  if (std::isinf(exact) || std::isinf(result)) // beyond the largest of the type is infinite too
+    return result == exact || (std::isinf(result) && std::signbit(result) == std::signbit(exact) &&
+                               std::abs(exact) + allowed > precision.largest);
+  return std::abs(result - exact) <= allowed;
+}
+
+std::string compare(const TensorInfo& info, const Tensor64& result, const Tensor64& exact,
+                    const Allowance& allowance, double disturb) {
+  std::int64_t wrong = 0;
+  double worst = -1;
+  std::string text;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    double allowed = allowance.at(i), value = result.data[i];
+    if (disturb != 0)
+      value += disturb * allowed;
+    if (agrees(value, exact.data[i], allowed, allowance.precision))
+      continue;
+    ++wrong;
+    double share = std::abs(value - exact.data[i]) / allowed;
+    if (worst >= 0 && !(share > worst))
+      continue;
+    worst = std::isnan(share) ? std::numeric_limits<double>::infinity() : share;
+    text = fmt::format("element {}: {:.9g} instead of {:.9g}, {:.3g} allowed", i, value,
+                       exact.data[i], allowed);
+  }
+  return wrong ? fmt::format("{}: {} of {} elements; worst {}\n", info.name, wrong, exact.size(),
+                             text)
+               : "";
+}
+
+std::vector<Storage> storages(const std::vector<TensorInfo>& tensors, const Case& numericCase) {
+  std::vector<Storage> made;
+  for (const TensorInfo& info : tensors) {
+    auto given = numericCase.strides.find(info.name);
+    made.emplace_back(info, numericCase.sizes,
+                      given == numericCase.strides.end() ? std::vector<std::int64_t>()
+                                                         : given->second);
+  }
+  return made;
+}
+
+void runProgram(const Program& program, std::vector<Storage>& inputs,
+                std::vector<Storage>& outputs) {
+  std::vector<Buffer> from, to;
+  for (Storage& input : inputs)
+    from.push_back(input.buffer());
+  for (Storage& output : outputs) {
+    output.poison();
+    to.push_back(output.buffer());
+  }
+  program.runOnHost(from, to);
+}
+
+} // namespace
+
+std::string problemsOf(const Case& numericCase, double disturb) {
+  Program program = compiled(numericCase, Stage::cuda);
+  std::mt19937_64 random(std::hash<std::string>()(numericCase.name));
+  std::vector<Storage> inputs = storages(program.inputs(), numericCase);
+  std::vector<Tensor64> values;
+  std::int64_t terms = 1;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].write(
+        randomValues(program.inputs()[i], inputs[i].sizes(), numericCase.fill, i == 0, random));
+    values.push_back(inputs[i].read()); // as stored: repeated elements are one
+    terms = std::max(terms, values[i].width() + values[i].rows());
+  }
+  std::vector<Storage> outputs = storages(program.outputs(), numericCase), again = outputs;
+  runProgram(program, inputs, outputs);
+  runProgram(program, inputs, again);
+  std::vector<Tensor64> exact = reference(numericCase, values);
+  std::vector<std::vector<Tensor64>> moved;
+  Mover mover{random};
+  for (int draw = 0; draw < 3; ++draw) {
+    std::vector<Tensor64> nearby = values;
+    for (std::size_t i = 0; i < nearby.size(); ++i)
+      if (program.inputs()[i].dtype == DType::f32)
+        mover(DType::f32, nearby[i]);
+    moved.push_back(reference(numericCase, nearby, &mover));
+  }
+  std::string problems;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const TensorInfo& info = program.outputs()[i];
+    Allowance allowance(info.dtype, exact[i], moved, i, terms);
+    problems += compare(info, outputs[i].read(), exact[i], allowance, disturb);
+    if (!outputs[i].hasBitsOf(again[i]))
+      problems += info.name + ": a second run gave other bits\n";
+    if (!outputs[i].isPoisonAround())
+      problems += info.name + ": written outside\n";
+  }
+  return problems;
+}
+
+void assemble(const Case& numericCase) {
+  compiled(numericCase, Stage::cubin);
+}
+
+} // namespace kiln::test

@@ -1,0 +1,66 @@
+// Runs the numerics table, one test a case, on the host target.
+#include "test/numerics/Runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+class Numerics : public testing::TestWithParam<Case> {};
+
+TEST_P(Numerics, AgreesWithFp64) {
+  try {
+    EXPECT_EQ(problemsOf(GetParam()), "") << GetParam().text;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable)
+      throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
+std::string nameOf(const testing::TestParamInfo<Case>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Numerics, testing::ValuesIn(allCases()), nameOf);
+
+TEST(NumericsTable, EveryOpHasRows) {
+  std::set<std::string> listed;
+  for (const Case& numericCase : allCases())
+    listed.insert(numericCase.op);
+  std::string words = KILN_OPS_TEXT;
+  for (std::size_t at = 0; at < words.size();) {
+    std::size_t end = std::min(words.find(' ', at), words.size());
+    EXPECT_TRUE(listed.erase(words.substr(at, end - at))) << words.substr(at, end - at);
+    at = end + 1;
+  }
+  EXPECT_TRUE(listed.empty()) << *listed.begin() << " is no word of KILN_OPS";
+}
+
+/// What is allowed is not so much that a wrong result would pass.
+TEST(NumericsTable, DisturbedResultsFail) {
+  Case plain = allCases().front();
+  try {
+    EXPECT_EQ(problemsOf(plain, 0), "");
+    EXPECT_NE(problemsOf(plain, 3), "");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable)
+      throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
+/// The assembler's word on all of the table: no spill, no broken promise. Half a minute; on demand.
+TEST(NumericsTable, Assembles) {
+  if (!std::getenv("KILN_ASSEMBLE_TABLE"))
+    GTEST_SKIP() << "set KILN_ASSEMBLE_TABLE=1";
+  for (const Case& numericCase : allCases())
+    EXPECT_NO_THROW(assemble(numericCase)) << numericCase.name;
+}
+
+} // namespace
