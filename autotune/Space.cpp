@@ -50,15 +50,17 @@ void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
 
 }  // namespace
 
-Space enumerate(const rows::Facts& facts, const Target& target) {
+Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   Space space;
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
     ++space.tuples;
-    auto violations = check(schedule, facts, target);
-    if (violations.empty()) {
+    if (fits(schedule, facts, target)) {
       space.feasible.push_back({schedule, predict(schedule, facts, target, kTypicalRows)});
       return;
     }
+    if (!explain)
+      return;
+    auto violations = check(schedule, facts, target);
     Space::Refused& refused = space.refused[violations.front().rule];
     ++refused.count;
     refused.worst = violations.front().message;
@@ -72,12 +74,13 @@ Space enumerate(const rows::Facts& facts, const Target& target) {
 
 }  // namespace kiln::autotune
 
-kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target) {
-  autotune::Space space = autotune::enumerate(facts, target);
-  if (!space.feasible.empty())
-    return space.feasible.front().schedule;
+kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target,
+                                                 int rank) {
+  autotune::Space space = autotune::enumerate(facts, target, false);
+  if (space.feasible.size() > static_cast<std::size_t>(rank))
+    return space.feasible[rank].schedule;
   std::string reasons;
-  for (const auto& [rule, refused] : space.refused)
+  for (const auto& [rule, refused] : autotune::enumerate(facts, target).refused)
     reasons += fmt::format("\n  {} by {}: {}", refused.count, rule, refused.worst);
   throw Error(ErrorKind::infeasible,
               fmt::format("no schedule of {} fits {}:{}", space.tuples, target.arch, reasons));

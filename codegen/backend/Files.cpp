@@ -1,5 +1,5 @@
-// Atomic writing by temporary file, fsync and rename, on plain POSIX calls, so that the reason of
-// a failure (no permission, disk full, not a folder) reaches the message unchanged.
+// Atomic writing by nameless or temporary file, fsync and rename, on plain POSIX calls, so that the
+// reason of a failure (no permission, disk full, not a folder) reaches the message unchanged.
 #include "kiln/files.h"
 
 #include "codegen/backend/Fail.h"
@@ -68,12 +68,28 @@ void writeInPlace(const std::filesystem::path& path, std::string_view contents) 
     ioError("write", path, code);
 }
 
-/// A new file beside `path`, so that the rename stays on one file system.
-File createBeside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+std::filesystem::path folderOf(const std::filesystem::path& path) {
+  std::filesystem::path folder = path.parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+std::filesystem::path nameBeside(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter = 0;
+  std::filesystem::path name = path;
+  name += fmt::format(".{}.{}.tmp", ::getpid(), counter++);
+  return name;
+}
+
+/// A new file on the file system of `path`. Without a name where the system can do that
+/// (`temporary` stays empty): then even a killed process leaves nothing behind.
+File createBeside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  if (::access("/proc/self/fd", X_OK) == 0) {
+    int descriptor = ::open(folderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor >= 0)
+      return File(descriptor);
+  }
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary = path;
-    temporary += fmt::format(".{}.{}.tmp", ::getpid(), counter++);
+    temporary = nameBeside(path);
     int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor >= 0)
       return File(descriptor);
@@ -83,10 +99,16 @@ File createBeside(const std::filesystem::path& path, std::filesystem::path& temp
   ioError("write", path, EEXIST);
 }
 
+/// Gives the nameless file behind `descriptor` a name; a complete file only comes to have one.
+int nameFile(int descriptor, const std::filesystem::path& name) {
+  std::string self = fmt::format("/proc/self/fd/{}", descriptor);
+  int result = ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+  return result == 0 ? 0 : errno;
+}
+
 /// The rename itself must survive a power cut; a folder that cannot be synced is no failure.
 void syncFolder(const std::filesystem::path& path) {
-  std::filesystem::path folder = path.parent_path();
-  File file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  File file(::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (file.get() >= 0)
     ::fsync(file.get());
 }
@@ -125,12 +147,17 @@ void writeFile(const std::filesystem::path& path, std::string_view contents) {
   int code = writeAll(file.get(), contents);
   if (code == 0 && ::fsync(file.get()) != 0 && errno != EINVAL)
     code = errno; // EINVAL: a file system without fsync
+  if (code == 0 && temporary.empty()) {
+    temporary = nameBeside(path);
+    code = nameFile(file.get(), temporary);
+  }
   int closed = file.close();
   code = code == 0 ? closed : code;
   if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0)
     code = errno;
   if (code != 0) {
-    ::unlink(temporary.c_str());
+    if (!temporary.empty())
+      ::unlink(temporary.c_str());
     ioError("write", path, code);
   }
   syncFolder(path);

@@ -15,6 +15,31 @@ namespace kiln {
 
 static constexpr size_t kLineWidth = 100;
 
+/// What a variable must not be called: C++'s words, and what the generated text uses of the device
+/// library and of its own loops.
+static constexpr const char* kReserved[] = {
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class",
+    "compl", "concept", "const", "consteval", "constexpr", "constinit", "continue", "decltype",
+    "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false",
+    "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register",
+    "requires", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
+    "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "while", "xor",
+    "Tile", "RowTile", "RowMap", "RowStore", "Registers", "Shared", "Sum", "Max", "Min", "Vec",
+    "load", "load_rows", "load_columns", "load_vector", "store", "store_rows", "store_total",
+    "row_reduce", "sum_partials", "store_partial_columns", "store_partial_scalar",
+    "shared_memory", "block_index", "block_count", "block_barrier", "wait_for_predecessor",
+    "release_successor", "maximum", "minimum", "bits_to_float", "kiln", "bf16", "f16", "u8",
+    "u32", "i32", "i64", "u64", "expf", "exp2f", "logf", "log2f", "rsqrtf", "sqrtf", "tanhf",
+    "erff", "fabsf", "sinf", "cosf", "fmaf", "fmaxf", "fminf", "floorf", "ceilf", "powf",
+    "r", "c", "i"};
+
+Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
+  for (const char* word : kReserved)
+    taken_.insert(word);
+}
+
 static bool isWord(StringRef text) {
   return !text.empty() && !llvm::isDigit(text.front()) &&
          llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });

@@ -272,8 +272,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     else if (node->perRow)
       ++facts.rowInputs;
   }
-  for (const rows::Pass& pass : rows::planPasses(program))
+  for (const rows::Pass& pass : rows::planPasses(program)) {
     facts.kept += pass.kept.size();
+    facts.operations += pass.operations;
+  }
   for (const rows::Output& output : program.outputs) {
     SmallVector<int> map;
     for (size_t d = 0; d <= program.rank(); ++d)

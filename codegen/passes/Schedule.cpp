@@ -44,7 +44,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
                  << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
                  << "launch = programmatic>";
       } else {
-        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target));
+        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target, rank));
       }
       kernel.op.setScheduleAttr(attribute);
     }

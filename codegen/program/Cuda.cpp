@@ -46,7 +46,7 @@ static void checkPromises(const Program::State& state) {
                             usage.registers, usage.sharedBytes);
   }
   if (!broken.empty())
-    throw Error(ErrorKind::infeasible, "schedule refused:" + broken);
+    throw BrokenPromise("schedule refused:" + broken);
 }
 
 static CudaJob jobOf(const Program::State& state) {

@@ -4,7 +4,6 @@
 #include "codegen/program/State.h"
 #include "kiln/files.h"
 
-#include <chrono>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +44,7 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
     schedule.schedule = state.options.schedule;
+    schedule.rank = state.scheduleRank;
     list.push_back(passes::createSchedule(schedule));
   } else if (stage == Stage::emittable) {
     passes::VerifyScheduleOptions verify;
@@ -148,20 +148,39 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
 
 }  // namespace
 
-Program Program::compile(const Module& module, const CompileOptions& options) {
-  auto state = std::make_shared<State>();
-  auto start = std::chrono::steady_clock::now();
+/// One attempt, with the rank-th schedule of the cost model.
+static std::shared_ptr<Program::State> compileOnce(const Module& module,
+                                                   const CompileOptions& options, int rank) {
+  auto state = std::make_shared<Program::State>();
   state->options = options;
+  state->scheduleRank = rank;
   Session session;
   auto parsed = session.parse(module.text(), module.state().name);
   select(*parsed, session, *state);
   textAt(*state, Stage::module) = program::print(*parsed);
   finish(*state, Stage::module, session, std::move(parsed));
-  state->milliseconds =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return state;
+}
+
+/// Schedules that Kiln chooses may turn out to spill: then the next best is taken, and a remark
+/// says so. A schedule that the user gave is refused instead.
+Program Program::compile(const Module& module, const CompileOptions& options) {
+  constexpr int attempts = 12;
+  std::vector<std::string> refusals;
   Program result;
-  result.state_ = state;
-  return result;
+  for (int rank = 0;; ++rank) {
+    try {
+      auto state = compileOnce(module, options, rank);
+      state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
+      result.state_ = state;
+      return result;
+    } catch (const program::BrokenPromise& broken) {
+      if (!options.schedule.empty() || rank + 1 == attempts)
+        throw Error(ErrorKind::infeasible, broken.what());
+      refusals.push_back(fmt::format("remark: choice {} of the cost model: {}", rank + 1,
+                                     broken.what()));
+    }
+  }
 }
 
 Program Program::resume(Stage stage, std::string_view text, const CompileOptions& options) {

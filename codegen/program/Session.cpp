@@ -18,6 +18,7 @@ Session::Session() {
   registry.insert<cu::CuDialect>();
   context_ = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context_->loadAllAvailableDialects();
+  context_->printOpOnDiagnostic(false);  // the place in the text says more than a dump
   context_->getDiagEngine().registerHandler([this](Diagnostic& diagnostic) {
     std::string text;
     llvm::raw_string_ostream out(text);

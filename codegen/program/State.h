@@ -23,7 +23,7 @@ struct Program::State {
   std::string texts[5];               // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
   std::string log;                    // of the assembler
-  double milliseconds = 0;            // from text to cubin
+  int scheduleRank = 0;               // which of the cost model's choices
   std::vector<std::string> remarks;
   LaunchPlan plan;
   std::vector<KernelInfo> kernels;
@@ -59,7 +59,12 @@ std::string compiledName(const std::string& function, bool backward);
 /// The CUDA text of a module of exit operations.
 std::string emitCuda(mlir::ModuleOp module, std::string_view title);
 
-/// Fills cubin, log and kernels of a state that has CUDA text.
+/// The assembler used more than a schedule promised: it spills, or fewer blocks fit.
+struct BrokenPromise : Error {
+  explicit BrokenPromise(const std::string& text) : Error(ErrorKind::infeasible, text) {}
+};
+
+/// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.
 void assemble(Program::State& state);
 
 }  // namespace program

@@ -28,6 +28,7 @@ static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& pass
         continue;
       }
     }
+    passes[level].operations += isCostly(node) ? 8 : 1;
     llvm::append_range(targets, node->operands);
   }
 }
@@ -47,6 +48,7 @@ std::vector<Pass> planPasses(const RowProgram& program) {
       targets.push_back(reduce->operands[0]);
     for (const Output* output : passes[level].outputs)
       targets.push_back(output->node);
+    passes[level].operations += targets.size();
     visit(std::move(targets), level, passes, computedIn);
   }
   return passes;

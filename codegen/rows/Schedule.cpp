@@ -70,18 +70,31 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
 
 namespace {
 
-/// Rules that look at one schedule; each adds what is broken.
+/// Rules that look at one schedule; each adds what is broken, or only notes that something is.
 struct Checker {
   const Schedule& s;
   const Facts& facts;
   const Target& target;
-  std::vector<Violation> broken;
+  bool explain = true;
+  bool valid = true;
+  std::vector<Violation> broken = {};
 
   template <class... Arguments>
   void require(bool holds, const char* rule, fmt::format_string<Arguments...> text,
                Arguments&&... arguments) {
-    if (!holds)
+    valid &= holds;
+    if (!holds && explain)
       broken.push_back({rule, fmt::format(text, std::forward<Arguments>(arguments)...)});
+  }
+
+  void all() {
+    shape();
+    if (!valid && !explain)
+      return;
+    threads();
+    shared();
+    registers();
+    combinations();
   }
 
   void shape() {
@@ -120,7 +133,9 @@ struct Checker {
   }
 
   void registers() {
-    std::int64_t available = target.registersPerSM / (s.threads * s.blocks) / 8 * 8;
+    // Warps are dealt to four partitions, so a block counts as a multiple of four warps.
+    std::int64_t threads = (s.threads + 127) / 128 * 128;
+    std::int64_t available = target.registersPerSM / (threads * s.blocks) / 8 * 8;
     available = std::min<std::int64_t>(available, target.registersPerThread);
     std::int64_t needed = estimatedRegisters(s, facts);
     require(needed <= available, "registers",
@@ -139,13 +154,15 @@ struct Checker {
 }  // namespace
 
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target) {
-  Checker checker{schedule, facts, target, {}};
-  checker.shape();
-  checker.threads();
-  checker.shared();
-  checker.registers();
-  checker.combinations();
+  Checker checker{schedule, facts, target};
+  checker.all();
   return std::move(checker.broken);
+}
+
+bool fits(const Schedule& schedule, const Facts& facts, const Target& target) {
+  Checker checker{schedule, facts, target, false};
+  checker.all();
+  return checker.valid;
 }
 
 }  // namespace kiln::rows

@@ -47,6 +47,7 @@ struct Facts {
   int reductions = 0;             // values exchanged between lanes, all passes
   int widestExchange = 0;         // values in one exchange
   int passes = 1;
+  int operations = 0;             // scalar instructions an element, all passes, roughly
 
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
@@ -59,10 +60,13 @@ struct Violation {
   std::string message;  // with the numbers
 };
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
+/// Whether nothing is broken; fast, for enumerating.
+bool fits(const Schedule& schedule, const Facts& facts, const Target& target);
 
-/// The schedule to run without tuning; throws Error(infeasible) with the reasons if none fits.
-/// Defined in autotune/, which knows what schedules cost; declared here, where it is asked.
-Schedule defaultSchedule(const Facts& facts, const Target& target);
+/// The schedule to run without tuning: the one predicted to be fastest, or the `rank`-th of them,
+/// where the assembler refused those before. Throws Error(infeasible) with the reasons if there is
+/// none. Defined in autotune/, which knows what schedules cost; declared here, where it is asked.
+Schedule defaultSchedule(const Facts& facts, const Target& target, int rank = 0);
 
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);

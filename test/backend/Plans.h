@@ -15,7 +15,7 @@ inline LaunchPlan rowPlan() {
                  {"gamma", DType::f32, {{128, -1}}, {1}, 16}};
   plan.outputs = {{"y", DType::bf16, {rows, {128, -1}}, {}, 16},
                   {"dgamma", DType::f32, {{128, -1}}, {}, 4}};
-  plan.workspaces = {{"flag", DType::i32, 1, 1}, {"partial", DType::f32, 128, 0}};
+  plan.workspaces = {{"flag", DType::i32, 1, 1, {}}, {"partial", DType::f32, 128, 0, {}}};
   KernelLaunch main;
   main.name = "norm_main";
   main.schedule = "#kiln.schedule<vector = 16>";

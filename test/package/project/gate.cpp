@@ -8,7 +8,8 @@
 static const char* gate = R"(
 func.func @gate(%x: tensor<?x128xf32>, %g: tensor<?x128xf32>) -> tensor<?x128xf32> {
   %one = arith.constant dense<1.0> : tensor<f32>
-  %ones = kiln.broadcast %one dims [] like %x : tensor<f32> -> tensor<?x128xf32>
+  %ones = kiln.broadcast %one dims [] like %x
+      : tensor<f32>, tensor<?x128xf32> -> tensor<?x128xf32>
   %n = arith.negf %g : tensor<?x128xf32>
   %e = math.exp %n : tensor<?x128xf32>
   %d = arith.addf %e, %ones : tensor<?x128xf32>

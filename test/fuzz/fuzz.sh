@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Bounded fuzzing of the two texts that come from outside: MLIR (through libkiln.so, guided by
+# seeds and a dictionary) and workload files (the parser itself, guided by coverage).
+# Usage: fuzz.sh BUILD_FOLDER SECONDS
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(cd "$1" && pwd)
+seconds=$2
+work=$build/fuzz
+mkdir -p "$work"/{mlir,workload,seeds-mlir,seeds-workload}
+
+# shellcheck disable=SC2054 # the commas are the compiler's
+compile=(clang++-19 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize=vptr
+  -I"$root" -I"$root/codegen/include")
+"${compile[@]}" "$here/module_fuzz.cpp" -o "$work/module_fuzz" \
+  -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib"
+"${compile[@]}" -DFMT_HEADER_ONLY "$here/workload_fuzz.cpp" "$root/codegen/backend/Workload.cpp" \
+  "$root/codegen/backend/DType.cpp" -o "$work/workload_fuzz"
+
+# Seeds: the shipped workloads and every op's tests.
+find "$root/bench/workloads" "$root/test" -name '*.mlir' -exec cp {} "$work/seeds-mlir" \;
+cp "$root"/bench/workloads/*.txt "$work/seeds-workload"
+
+# MLIR's archives have no sanitizer inside: containers that cross the border look overflown.
+export ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0
+fuzz() {
+  "$work/$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=0 \
+    -artifact_prefix="$work/$1-" -verbosity=0 "${@:2}" \
+    > "$work/$1.log" 2>&1 ||
+    { tail -n 40 "$work/$1.log"; echo "$1: failed; the input is in $work/$1-*"; return 1; }
+  echo "$1: no crash in $seconds s"
+}
+fuzz workload_fuzz -max_len=2000 "$work/workload" "$work/seeds-workload"
+fuzz module_fuzz -max_len=4000 -dict="$here/mlir.dict" "$work/mlir" "$work/seeds-mlir"
