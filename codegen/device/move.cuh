@@ -132,7 +132,7 @@ RowStore(T*, RowMap<rank>, const From (&)[rows]) -> RowStore<T, rank, From, rows
 
 /// Bytes of scratch that store_rows of `values` values needs; 0 if it stores directly.
 template <class Tile>
-constexpr int store_rows_bytes(int values) {
+KILN_DEVICE constexpr int store_rows_bytes(int values) {
   return Tile::rows_per_block < 8 ? 0 : values * Tile::rows_per_block * 8;
 }
 

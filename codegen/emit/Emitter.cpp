@@ -147,7 +147,7 @@ static size_t breakOf(StringRef text, size_t room) {
   int depth = 0, rankOfBest = std::numeric_limits<int>::max();
   for (size_t i = 2; i < text.size() && i <= room; ++i) {
     char before = text[i - 1];
-    depth += (before == '(') - (before == ')');
+    depth += (before == '(' || before == '{') - (before == ')' || before == '}');
     bool isOperator = StringRef("+-*/?:").contains(before) && text[i - 2] == ' ';
     int rank = 2 * depth + isOperator;
     if (text[i] != ' ' || !(before == ',' || isOperator) || rank > rankOfBest)

@@ -203,7 +203,7 @@ def Cu_StoreRowsOp : Cu_Op<"store_rows", [AttrSizedOperandSegments]> {
   let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Variadic<Cu_Pointer>:$to,
                        Variadic<Cu_Map>:$maps, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = [{
-    $tile `,` `(` $values `)` `,` `(` $to `)` `,` `(` $maps `)` attr-dict `:` type($values) `,`
+    $tile `,` `(` $values `)` `,` `(` $to `)` `,` `(` $maps `)` attr-dict `:` type($values) `to`
     type($to)
   }];
 }

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // layer_norm: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
+// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":256,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -33,7 +33,6 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
   for (int r = 0; r < Tile::rows; ++r) {
     mean_r[r] = mean_r[r] / 128.0f;
   }
-  store_rows(at, mean, rows_1, mean_r);
   float mean_r_1[Tile::rows] = {};
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
@@ -57,7 +56,6 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
   for (int r = 0; r < Tile::rows; ++r) {
     rstd_r[r] = rsqrtf(mean_r_1[r] + 9.99999975e-06f);
   }
-  store_rows(at, rstd, rows_1, rstd_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);
@@ -73,4 +71,6 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
       store<8>(at, r, c, y, rows_128, y_c);
     }
   }
+  store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r}, RowStore{rstd, rows_1,
+             rstd_r});
 }

@@ -88,9 +88,10 @@ func.func @grown(%r: tensor<4x1xf32>) -> tensor<4x8xf32> {
 
 //--- kernel.mlir
 // Nothing is copied: a row is read once a chunk, a row value once a row, a scalar once.
-// CHECK-LABEL: add(const float* x, const float* g, const float* r, const float* s, float* y, i64 row_count)
+// `r` is the loop variable of the generated text: the argument of that name gets a number.
+// CHECK-LABEL: add(const float* x, const float* g, const float* r_1, const float* s, float* y, i64 row_count)
 // CHECK: s_0 = load_vector<1, 1>(s)[0];
-// CHECK: load_rows(at, r_r, r,
+// CHECK: load_rows(at, r_r, r_1,
 // CHECK: load_columns<{{[0-9]}}>(at, c, g);
 // CHECK: y_c[i] = x_tile_c[i] + g_c[i] + r_r[r] + s_0;
 func.func @add(%x: tensor<?x8xf32> {kiln.name = "x"}, %g: tensor<8xf32> {kiln.name = "g"}, %r: tensor<?xf32> {kiln.name = "r"}, %s: tensor<f32> {kiln.name = "s"})

@@ -119,7 +119,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<8xf32> {
 // CHECK: cols_sum[c][i] += x_tile_c[i];
 // CHECK: all_sum += x_tile_c[i];
 // CHECK: row_reduce<Min>
-// CHECK: store_rows(at, low,
+// CHECK: store_rows(at, shared_memory() + {{[0-9]+}}, RowStore{low, rows_1, min_r});
 // CHECK: store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
 // CHECK-NEXT: sums_partials + block_index() * 68 + 0, cols_sum);
 // CHECK: store_partial_scalar(

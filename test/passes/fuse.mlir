@@ -108,6 +108,15 @@ func.func @convex(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %c : tensor<?x8xf32>
 }
 
+// -----
+// Values of rows alone are a kernel too.
+// CHECK-LABEL: func.func @row_values
+// CHECK: kiln.kernel "row_values"(%{{.*}}) : (tensor<?xf32>) -> tensor<?xf32>
+func.func @row_values(%m: tensor<?xf32>) -> tensor<?xf32> {
+  %y = math.rsqrt %m : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+
 //--- backward.mlir
 // LayerNorm's backward, with dx and both column sums, is one kernel.
 // CHECK-LABEL: func.func @layer_norm_backward
@@ -178,8 +187,8 @@ func.func @unknown(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %y : tensor<8xf32>
 }
 // -----
-func.func @dynamic(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+func.func @dynamic(%x: tensor<4x?xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{the last dimension of [4, ?] is dynamic; kernels are specialised for the row width}}
-  %y = math.exp %x : tensor<4x?xf32>
-  return %y : tensor<4x?xf32>
+  %y = kiln.reduce sum %x dims [1] : tensor<4x?xf32> -> tensor<4xf32>
+  return %y : tensor<4xf32>
 }
