@@ -133,9 +133,9 @@ struct Checker {
   }
 
   void registers() {
-    // Warps are dealt to four partitions, so a block counts as a multiple of four warps.
-    std::int64_t threads = (s.threads + 127) / 128 * 128;
-    std::int64_t available = target.registersPerSM / (threads * s.blocks) / 8 * 8;
+    // A multiprocessor is four partitions with registers and warps of their own.
+    std::int64_t warps = (s.threads / 32 * s.blocks + 3) / 4;
+    std::int64_t available = target.registersPerSM / 4 / (warps * 32) / 8 * 8;
     available = std::min<std::int64_t>(available, target.registersPerThread);
     std::int64_t needed = estimatedRegisters(s, facts);
     require(needed <= available, "registers",
