@@ -21,15 +21,15 @@ namespace {
 constexpr std::int64_t kRows = 4096;
 constexpr double kEpsilon = 1e-5;
 
-/// Near a normal distribution, exact in fp32, and the same in peers_rows.py: four 16-bit fields
-/// of a hash, added and centred.
+/// Near a normal distribution, and the same bits in peers_rows.py: four 16-bit fields of a hash,
+/// added and centred, then one product in fp32.
 float drawn(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t h = index * 0x9E3779B97F4A7C15u + seed * 0xBF58476D1CE4E5B9u;
   h ^= h >> 32;
   h *= 0x94D049BB133111EBu;
   h ^= h >> 29;
   auto sum = (h & 0xffff) + (h >> 16 & 0xffff) + (h >> 32 & 0xffff) + (h >> 48);
-  return static_cast<float>(static_cast<std::int64_t>(sum) - 131070) * (1.75f / 65536);
+  return static_cast<float>(static_cast<std::int64_t>(sum) - 131070) * (1.7320508f / 65536);
 }
 
 float rounded(DType dtype, float value) {
