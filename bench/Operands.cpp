@@ -31,7 +31,8 @@ static std::vector<std::byte> randomBytes(DType dtype, std::int64_t count) {
   return bytes;
 }
 
-Operands::Operands(const Program& program, std::span<const std::int64_t> symbols) {
+Operands::Operands(const Program& program, std::span<const std::int64_t> symbols,
+                   const std::filesystem::path& nvrtc) {
   auto sizesOf = [&](const TensorInfo& info) {
     std::vector<std::int64_t> sizes;
     for (const Extent& extent : info.shape)
@@ -55,9 +56,10 @@ Operands::Operands(const Program& program, std::span<const std::int64_t> symbols
   outputs_.resize(sets);
   auto add = [&](const TensorInfo& info, std::vector<std::vector<Buffer>>& to, bool fill) {
     auto sizes = sizesOf(info);
-    auto data = randomBytes(info.dtype, countOf(sizes));
+    std::size_t bytes = countOf(sizes) * sizeInBytes(info.dtype);
+    auto data = randomBytes(info.dtype, fill ? countOf(sizes) : 0);
     for (auto& set : to) {
-      DeviceBuffer& buffer = memory_.emplace_back(std::max<std::size_t>(data.size(), 16));
+      DeviceBuffer& buffer = memory_.emplace_back(fill ? bytes : std::max<std::size_t>(bytes, 16));
       if (fill)
         buffer.upload(data);
       set.push_back({buffer.data(), sizes, {}});
@@ -67,17 +69,10 @@ Operands::Operands(const Program& program, std::span<const std::int64_t> symbols
     add(info, inputs_, true);
   for (const TensorInfo& info : program.outputs())
     add(info, outputs_, false);
-  for (std::int64_t i = 0; i < 2 * sets; ++i)
-    copies_.emplace_back((bytes_ / 2 + 255) / 256 * 256);
-}
-
-void Operands::copy(CuStream stream, int index) const {
-  const Driver& driver = Driver::get();
-  std::size_t pair = 2 * (index % sets());
-  auto at = [&](std::size_t i) { return reinterpret_cast<CuPointer>(copies_[i].data()); };
-  driver.check(
-      driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), (bytes_ / 2 + 255) / 256 * 256, stream),
-      "cuMemcpyDtoDAsync");
+  CompileOptions options;
+  options.arch = program.arch();
+  options.nvrtc = nvrtc;
+  copy_.emplace(bytes_, sets, options);
 }
 
 } // namespace kiln::bench

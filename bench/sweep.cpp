@@ -84,7 +84,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count) {
       executable.launch(operands.inputs(i), operands.outputs(i), workspace, stream);
     });
   }
-  work.push_back([&](CuStream stream, int i) { operands.copy(stream, i); });
+  work.push_back([&](CuStream stream, int i) { operands.copy().kernel(stream, i); });
   TimerOptions timing;
   timing.launches = static_cast<int>(std::max<std::size_t>(operands.sets(), 20));
   timing.replays = 7;

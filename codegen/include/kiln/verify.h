@@ -50,7 +50,8 @@ struct Verification {
 KILN_API Verification verify(const Program& program, const RunOptions& options = {});
 
 /// Time of one launch on the current GPU: graph replays over inputs and outputs rotated beyond
-/// the L2 cache, beside a plain device-to-device copy of as many bytes in the same run.
+/// the L2 cache, beside a plain copy of as many bytes in the same run: the faster of a copy kernel
+/// and the driver's copy.
 struct Measurement {
   std::string device;
   double microseconds = 0; // median

@@ -1,0 +1,127 @@
+// See Entries.h.
+#include "bench/Entries.h"
+
+#include "codegen/backend/Driver.h"
+#include "kiln/files.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace kiln::bench {
+
+std::string commandText(std::span<char*> given) {
+  std::string text;
+  for (const char* word : given)
+    text += (text.empty() ? "" : " ") + std::string(word);
+  return text;
+}
+
+Arguments parseArguments(std::span<char*> given, std::string command) {
+  Arguments arguments;
+  arguments.command = std::move(command);
+  for (std::string_view word : given.subspan(1)) {
+    auto value = [&](std::string_view option) {
+      return word.starts_with(option) ? std::string(word.substr(option.size())) : std::string();
+    };
+    if (auto workload = value("--workload="); !workload.empty())
+      arguments.workload = workload;
+    else if (auto json = value("--json="); !json.empty())
+      arguments.json = json;
+    else if (auto arch = value("--arch="); !arch.empty())
+      arguments.compile.arch = arch;
+    else if (auto nvrtc = value("--nvrtc="); !nvrtc.empty())
+      arguments.compile.nvrtc = nvrtc;
+    else
+      throw Error(ErrorKind::input,
+                  fmt::format("argument '{}'; known are --workload=FILE, --json=FILE, "
+                              "--arch=ARCH and --nvrtc=FILE",
+                              word));
+  }
+  return arguments;
+}
+
+std::string Entry::shape() const {
+  return shapeText(workload.shape);
+}
+
+std::string Entry::what() const {
+  return workload.isFile ? std::filesystem::path(workload.what).stem().string() : workload.what;
+}
+
+std::string Entry::label() const {
+  return fmt::format("{}/{}/{}/{}", what(), shape(), workload.isFile ? "-" : dtype(), direction());
+}
+
+std::vector<std::int64_t> Entry::sizes() const {
+  std::vector<std::int64_t> sizes = workload.shape;
+  if (!workload.isFile)
+    sizes.pop_back();
+  return sizes;
+}
+
+Json Entry::key() const {
+  return {{"what", what()},
+          {"shape", shape()},
+          {"dtype", workload.isFile ? "-" : dtype()},
+          {"direction", direction()}};
+}
+
+std::vector<Entry> readEntries(const std::string& path) {
+  Workload workload = parseWorkload(readFile(path), path);
+  if (!workload.errors.empty())
+    throw Error(ErrorKind::input, workload.errors.front());
+  std::vector<Entry> entries;
+  for (const WorkloadEntry& line : workload.entries) {
+    Entry entry{line, line.share};
+    auto same = std::ranges::find(entries, entry.label(), &Entry::label);
+    if (same != entries.end())
+      same->share += line.share;
+    else
+      entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Program compileEntry(const Entry& entry, const CompileOptions& given) {
+  const WorkloadEntry& workload = entry.workload;
+  CompileOptions options = given;
+  options.backward = workload.backward;
+  options.function = workload.function;
+  if (workload.isFile)
+    return Program::compile(Module::parse(readFile(workload.what), workload.what), options);
+  OpSpec spec{workload.what, workload.shape, workload.dtype};
+  CompileOptions untilText = options;
+  untilText.until = Stage::cuda;
+  // The text opens with the schedule of its first kernel; helper kernels have none.
+  std::string text = Program::compile(Module::fromOp(spec), untilText).text(Stage::cuda);
+  std::size_t start = text.find("#kiln.schedule<");
+  if (start == std::string::npos)
+    throw Error(ErrorKind::input, entry.label() + ": the text names no schedule");
+  options.schedule = text.substr(start, text.find('>', start) + 1 - start);
+  std::fill(spec.shape.begin(), spec.shape.end() - 1, -1);
+  return Program::compile(Module::fromOp(spec), options);
+}
+
+Json reportHeader(const Arguments& arguments, const std::string& source) {
+  std::string device = "none";
+  if (whyNoGpu().empty())
+    device = Driver::get().currentDevice().name;
+  std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return {{"source", source},
+          {"version", fmt::format("kiln {}", version())},
+          {"device", device},
+          {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
+          {"command", arguments.command},
+          {"workload", arguments.workload}};
+}
+
+void writeReport(const Arguments& arguments, const Json& report) {
+  if (!arguments.json.empty())
+    writeFile(arguments.json, std::string_view(report.dump(2) + "\n"));
+}
+
+} // namespace kiln::bench

@@ -1,0 +1,52 @@
+// What the benchmarks of row kernels have in common: the entries of a workload file, each once;
+// the default schedule compiled for them; and the JSON form in which every one of them reports,
+// the Python peers included.
+#pragma once
+
+#include "kiln/kiln.h"
+#include "kiln/workload.h"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::bench {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string workload = "bench/workloads/alphafold_layernorm.txt";
+  std::filesystem::path json; // empty: write none
+  CompileOptions compile;     // --arch, --nvrtc
+  std::string command;        // as it was given
+};
+
+/// `--workload=FILE --json=FILE --arch=ARCH --nvrtc=FILE`; throws Error(input) for anything else.
+Arguments parseArguments(std::span<char*> given, std::string command);
+std::string commandText(std::span<char*> given);
+
+struct Entry {
+  WorkloadEntry workload;
+  double share = 0; // of all lines that say the same
+  std::string shape() const;
+  std::string dtype() const { return std::string(name(workload.dtype)); }
+  std::string direction() const { return workload.backward ? "backward" : "forward"; }
+  std::string what() const; // a file's stem
+  std::string label() const;
+  /// Values of the run-time sizes.
+  std::vector<std::int64_t> sizes() const;
+  /// The columns by which reports are matched.
+  Json key() const;
+};
+
+/// Throws Error(input) if a line is bad.
+std::vector<Entry> readEntries(const std::string& path);
+
+/// With the default schedule for the entry's shape, but a row count known only at run time, so
+/// that the same code is verified on few rows and timed on many.
+Program compileEntry(const Entry& entry, const CompileOptions& options);
+
+/// Device, date, command and who reports; no device: "none".
+Json reportHeader(const Arguments& arguments, const std::string& source);
+/// Into the file that the arguments name, if any.
+void writeReport(const Arguments& arguments, const Json& report);
+
+} // namespace kiln::bench
