@@ -35,6 +35,8 @@ static constexpr const char* kReserved[] = {
     "erff", "fabsf", "sinf", "cosf", "fmaf", "fmaxf", "fminf", "floorf", "ceilf", "powf",
     "r", "c", "i"};
 
+bool isReservedName(StringRef name) { return llvm::any_of(kReserved, [&](const char* word) { return name == word; }); }
+
 Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
   for (const char* word : kReserved)
     taken_.insert(word);
@@ -43,40 +45,6 @@ Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
 static bool isWord(StringRef text) {
   return !text.empty() && !llvm::isDigit(text.front()) &&
          llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
-}
-
-/// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
-/// device/*.cuh that a kernel does not call may be shadowed.
-static constexpr StringLiteral kReserved[] = {
-    "Max", "Min", "Registers", "RowMap", "RowStore", "RowTile", "Shared", "Sum", "Tile", "Vec",
-    "alignas", "alignof", "and", "asm", "auto", "bf16", "bits_to_float", "bitand", "bitor",
-    "block_barrier", "block_count", "block_index", "bool", "break", "c", "case", "catch", "ceilf",
-    "char", "class", "const", "constexpr", "continue", "cosf", "decltype", "default", "delete",
-    "do", "double", "else", "enum", "erff", "exp2f", "expf", "explicit", "export", "extern", "f16",
-    "fabsf", "false", "float", "floorf", "fmaf", "fmaxf", "fminf", "for", "friend", "goto", "i",
-    "i32", "i64", "if", "inline", "int", "kiln", "load", "load_columns", "load_rows",
-    "load_vector", "log2f", "logf", "long", "main", "maximum", "minimum", "namespace", "new",
-    "not", "operator", "or", "powf", "private", "protected", "public", "r", "register",
-    "release_successor", "requires", "return", "row_reduce", "rsqrtf", "shared_memory", "short",
-    "signed", "sinf", "sizeof", "sqrtf", "static", "store", "store_partial_columns",
-    "store_partial_scalar", "store_rows", "store_total", "struct", "sum_partials", "switch",
-    "tanhf", "template", "this", "throw", "true", "try", "typedef", "typename", "u16", "u32",
-    "u64", "u8", "union", "unsigned", "using", "virtual", "void", "volatile",
-    "wait_for_predecessor", "while", "xor"};
-
-bool isReservedName(StringRef name) {
-  static const llvm::StringSet<> reserved = [] {
-    llvm::StringSet<> set;
-    for (StringRef word : kReserved)
-      set.insert(word);
-    return set;
-  }();
-  return reserved.contains(name);
-}
-
-Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
-  for (StringRef word : kReserved)
-    taken_.insert(word);
 }
 
 std::string Emitter::fresh(StringRef hint) {
