@@ -71,6 +71,6 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
       store<8>(at, r, c, y, rows_128, y_c);
     }
   }
-  store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r}, RowStore{rstd, rows_1,
-             rstd_r});
+  store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r},
+             RowStore{rstd, rows_1, rstd_r});
 }
