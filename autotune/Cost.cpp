@@ -9,34 +9,35 @@
 namespace kiln::autotune {
 namespace {
 
-constexpr double kReachable = 0.899;    // of the nominal bandwidth, before what follows
-constexpr double kLatency = 0.169;      // us that bytes in flight must cover
-constexpr double kUnderfilled = 0.154;  // exponent of the loss when they do not
-constexpr double kNarrow = 0.103;       // loss for each halving of a 16-byte access
-constexpr double kScattered = 0.102;    // loss for each halving of a 128-byte piece of a row
-constexpr double kAlone = 0.031;        // loss of one access in flight a thread
-constexpr double kOperation = 1.19;     // instructions a scalar operation
-constexpr double kColumnSum = 4.9;      // instructions an element and column sum
-constexpr double kExchange = 1.0;       // instructions a step of an exchange between lanes
-constexpr double kOverlap = 2.64;       // how well memory and arithmetic overlap
-constexpr double kIdleThreads = 0.12;   // loss with no thread resident
-constexpr double kLargeBlock = 0.074;   // loss of a block of 1024 threads that runs once
-constexpr double kSerial = 0.006;       // us an element that a thread holds, where blocks are few
-constexpr double kBarrier = 0.0147;     // us a barrier, each wave
-constexpr double kShared = 0.023;       // loss of rows kept in shared memory
-constexpr double kLaunch = 1.48;        // us to start and drain a kernel
-constexpr double kPlainLaunch = 0.5;    // us more without programmatic launch
-constexpr double kFinish = 2.23;        // us of the kernel that adds up partial sums
-constexpr double kPartials = 0.173;     // share of their traffic that is not hidden
-constexpr double kCombine = 0.86;       // steps to combine column sums in a block
-constexpr double kClock = 1700.0;       // cycles a us
-constexpr double kLanesPerCycle = 128.0;  // of a multiprocessor
+constexpr double kReachable = 0.899;     // of the nominal bandwidth, before what follows
+constexpr double kLatency = 0.169;       // us that bytes in flight must cover
+constexpr double kUnderfilled = 0.154;   // exponent of the loss when they do not
+constexpr double kNarrow = 0.103;        // loss for each halving of a 16-byte access
+constexpr double kScattered = 0.102;     // loss for each halving of a 128-byte piece of a row
+constexpr double kAlone = 0.031;         // loss of one access in flight a thread
+constexpr double kOperation = 1.19;      // instructions a scalar operation
+constexpr double kColumnSum = 4.9;       // instructions an element and column sum
+constexpr double kExchange = 1.0;        // instructions a step of an exchange between lanes
+constexpr double kOverlap = 2.64;        // how well memory and arithmetic overlap
+constexpr double kIdleThreads = 0.12;    // loss with no thread resident
+constexpr double kLargeBlock = 0.074;    // loss of a block of 1024 threads that runs once
+constexpr double kSerial = 0.006;        // us an element that a thread holds, where blocks are few
+constexpr double kBarrier = 0.0147;      // us a barrier, each wave
+constexpr double kShared = 0.023;        // loss of rows kept in shared memory
+constexpr double kLaunch = 1.48;         // us to start and drain a kernel
+constexpr double kPlainLaunch = 0.5;     // us more without programmatic launch
+constexpr double kFinish = 2.23;         // us of the kernel that adds up partial sums
+constexpr double kPartials = 0.173;      // share of their traffic that is not hidden
+constexpr double kCombine = 0.86;        // steps to combine column sums in a block
+constexpr double kClock = 1700.0;        // cycles a us
+constexpr double kLanesPerCycle = 128.0; // of a multiprocessor
 
 /// Loss factor of how the tensors are accessed: pieces below 128 bytes, accesses below 16.
 double accessLoss(const rows::Schedule& s, const rows::Facts& facts) {
   double worst = 1.0;
   auto look = [&](const rows::Facts::Stream& stream) {
-    double access = std::min<double>(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
+    double access =
+        std::min<double>(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
     double piece = 512.0;
     if (s.chunks(facts.width) > 1)
       piece = double(std::min<std::int64_t>(s.lanes, 32) * s.vector * stream.bytes);
@@ -60,14 +61,14 @@ double bytesHeld(const rows::Schedule& s, const rows::Facts& facts) {
   return held * double(s.rows) * double(facts.width) / double(s.lanes);
 }
 
-}  // namespace
+} // namespace
 
 Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
                    double rows) {
   if (facts.rows >= 0)
     rows = double(facts.rows);
   Prediction result;
-  const double bandwidth = target.memoryGBs * 1e3 * kReachable;  // bytes a us
+  const double bandwidth = target.memoryGBs * 1e3 * kReachable; // bytes a us
   const double machines = target.multiprocessors;
   const double bytes = facts.bytes(rows);
   const double resident = double(s.blocks * s.threads);
@@ -78,8 +79,8 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   result.waves = blocks / slots;
 
   double wanted = bandwidth * kLatency / machines / std::max(result.bytesInFlight, 1.0);
-  double memory = bytes / bandwidth * accessLoss(s, facts) *
-                  std::pow(std::max(1.0, wanted), kUnderfilled);
+  double memory =
+      bytes / bandwidth * accessLoss(s, facts) * std::pow(std::max(1.0, wanted), kUnderfilled);
   double held = double(s.chunks(facts.width) * s.vector);
   double steps = 1.0 + std::log2(double(std::min<std::int64_t>(s.lanes, 32)));
   double issued = rows * double(s.lanes) *
@@ -110,4 +111,4 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   return result;
 }
 
-}  // namespace kiln::autotune
+} // namespace kiln::autotune

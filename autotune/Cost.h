@@ -8,10 +8,10 @@
 namespace kiln::autotune {
 
 struct Prediction {
-  double microseconds = 0;       // the whole kernel, with the one that finishes column sums
-  double copyMicroseconds = 0;   // a plain copy of as many bytes
-  double bytesInFlight = 0;      // per multiprocessor
-  double waves = 0;              // rounds of resident blocks
+  double microseconds = 0;     // the whole kernel, with the one that finishes column sums
+  double copyMicroseconds = 0; // a plain copy of as many bytes
+  double bytesInFlight = 0;    // per multiprocessor
+  double waves = 0;            // rounds of resident blocks
 };
 
 /// `rows`: how many, where the facts do not fix it.
@@ -21,4 +21,4 @@ Prediction predict(const rows::Schedule& schedule, const rows::Facts& facts, con
 /// Rows assumed where they are known at run time only.
 inline constexpr double kTypicalRows = 65536;
 
-}  // namespace kiln::autotune
+} // namespace kiln::autotune

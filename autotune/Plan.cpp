@@ -1,9 +1,9 @@
 // kiln::plan and kiln::predict: the search space and the cost model, for people.
+#include "kiln/plan.h"
 #include "autotune/Space.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/program/State.h"
-#include "kiln/plan.h"
 
 #include <algorithm>
 
@@ -33,9 +33,8 @@ std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std:
       found.rows = 1;
       for (const Extent& extent : kernel.space)
         found.rows *= static_cast<double>(
-            extent.isStatic()
-                ? extent.size
-                : sizes[std::min<std::size_t>(extent.symbol, sizes.size() - 1)]);
+            extent.isStatic() ? extent.size
+                              : sizes[std::min<std::size_t>(extent.symbol, sizes.size() - 1)]);
     } else if (found.facts.rows >= 0) {
       found.rows = static_cast<double>(found.facts.rows);
     }
@@ -50,13 +49,12 @@ std::string tightest(const rows::Schedule& schedule, const rows::Facts& facts,
   struct Use {
     const char* what;
     double share;
-  } uses[] = {
-      {"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
-      {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
-      {"registers", double(rows::estimatedRegisters(schedule, facts) * schedule.threads *
-                           schedule.blocks) /
-                        target.registersPerSM},
-      {"blocks", double(schedule.blocks) / target.blocksPerSM}};
+  } uses[] = {{"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
+              {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
+              {"registers", double(rows::estimatedRegisters(schedule, facts) * schedule.threads *
+                                   schedule.blocks) /
+                                target.registersPerSM},
+              {"blocks", double(schedule.blocks) / target.blocksPerSM}};
   return std::ranges::max_element(uses, {}, &Use::share)->what;
 }
 
@@ -74,13 +72,12 @@ Prediction predictionOf(const rows::Schedule& schedule, const KernelFacts& kerne
   result.microseconds = cost.microseconds;
   result.rooflineMicroseconds =
       static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
-  result.occupancy =
-      static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
+  result.occupancy = static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
   result.limitedBy = tightest(schedule, kernel.facts, target);
   return result;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options,
                              const RankOptions& rank) {
@@ -146,4 +143,4 @@ std::vector<KernelInfo> kernelsOfCubin(std::span<const std::byte> bytes, std::st
   }
 }
 
-}  // namespace kiln
+} // namespace kiln

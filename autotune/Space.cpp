@@ -21,8 +21,7 @@ std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
   return lanes;
 }
 
-template <class Visit>
-void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
+template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   rows::Schedule s;
   s.grid = facts.hasSums() ? rows::Grid::resident : rows::Grid::oneShot;
   s.launch = target.maxCluster > 1 ? rows::Launch::programmatic : rows::Launch::plain;
@@ -48,7 +47,7 @@ void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   }
 }
 
-}  // namespace
+} // namespace
 
 Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   Space space;
@@ -72,7 +71,7 @@ Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   return space;
 }
 
-}  // namespace kiln::autotune
+} // namespace kiln::autotune
 
 kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target,
                                                  int rank) {

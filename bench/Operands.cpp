@@ -22,7 +22,7 @@ static std::vector<std::byte> randomBytes(DType dtype, std::int64_t count) {
     else if (dtype == DType::bf16)
       std::memcpy(&some[2 * i], reinterpret_cast<char*>(&bits) + 2, 2);
     else if (dtype == DType::f16)
-      some[2 * i] = std::byte(bits >> 16), some[2 * i + 1] = std::byte{0x3c};  // 1 to 2
+      some[2 * i] = std::byte(bits >> 16), some[2 * i + 1] = std::byte{0x3c}; // 1 to 2
     else
       some[sizeInBytes(dtype) * i] = std::byte(bits & 1);
   }
@@ -35,9 +35,9 @@ Operands::Operands(const Program& program, std::span<const std::int64_t> symbols
   auto sizesOf = [&](const TensorInfo& info) {
     std::vector<std::int64_t> sizes;
     for (const Extent& extent : info.shape)
-      sizes.push_back(extent.isStatic() ? extent.size
-                                        : symbols[std::min<std::size_t>(extent.symbol,
-                                                                        symbols.size() - 1)]);
+      sizes.push_back(extent.isStatic()
+                          ? extent.size
+                          : symbols[std::min<std::size_t>(extent.symbol, symbols.size() - 1)]);
     return sizes;
   };
   auto countOf = [](const std::vector<std::int64_t>& sizes) {
@@ -75,8 +75,9 @@ void Operands::copy(CuStream stream, int index) const {
   const Driver& driver = Driver::get();
   std::size_t pair = 2 * (index % sets());
   auto at = [&](std::size_t i) { return reinterpret_cast<CuPointer>(copies_[i].data()); };
-  driver.check(driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), (bytes_ / 2 + 255) / 256 * 256, stream),
-               "cuMemcpyDtoDAsync");
+  driver.check(
+      driver.cuMemcpyDtoDAsync(at(pair + 1), at(pair), (bytes_ / 2 + 255) / 256 * 256, stream),
+      "cuMemcpyDtoDAsync");
 }
 
-}  // namespace kiln::bench
+} // namespace kiln::bench

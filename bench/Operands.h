@@ -15,7 +15,7 @@ class Operands {
   std::size_t sets() const { return inputs_.size(); }
   std::span<const Buffer> inputs(std::size_t set) const { return inputs_[set % sets()]; }
   std::span<const Buffer> outputs(std::size_t set) const { return outputs_[set % sets()]; }
-  std::int64_t bytes() const { return bytes_; }  // read and written by one launch
+  std::int64_t bytes() const { return bytes_; } // read and written by one launch
   /// Copies half as many bytes as one launch moves, from one set of buffers to another.
   void copy(CuStream stream, int index) const;
 
@@ -26,4 +26,4 @@ class Operands {
   std::int64_t bytes_ = 0;
 };
 
-}  // namespace kiln::bench
+} // namespace kiln::bench

@@ -53,7 +53,7 @@ void compileAll(const Module& module, const CompileOptions& options, std::vector
           CompileOptions one = options;
           one.schedule = list[i].schedule;
           list[i].program = Program::compile(module, one);
-        } catch (const Error&) {  // spills or a broken promise: never timed
+        } catch (const Error&) { // spills or a broken promise: never timed
         }
     });
 }
@@ -103,7 +103,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count) {
   std::fflush(stdout);
 }
 
-}  // namespace
+} // namespace
 
 int main(int count, char** arguments) try {
   if (count < 2) {
@@ -113,8 +113,8 @@ int main(int count, char** arguments) try {
   Workload workload = parseWorkload(readFile(arguments[1]), arguments[1]);
   std::vector<std::string> seen;
   for (const WorkloadEntry& entry : workload.entries) {
-    std::string key = fmt::format("{}{}{}{}", entry.what, shapeText(entry.shape),
-                                  name(entry.dtype), entry.backward);
+    std::string key = fmt::format("{}{}{}{}", entry.what, shapeText(entry.shape), name(entry.dtype),
+                                  entry.backward);
     if (!entry.isFile && std::ranges::find(seen, key) == seen.end())
       sweep(entry, count > 2 ? std::stoul(arguments[2]) : 60);
     seen.push_back(key);

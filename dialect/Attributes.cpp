@@ -55,4 +55,4 @@ LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   return success();
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

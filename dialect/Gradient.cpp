@@ -25,4 +25,4 @@ LogicalResult differentiate(Operation* op, Gradient& gradient) {
   return success();
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

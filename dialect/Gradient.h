@@ -32,4 +32,4 @@ class Gradient {
 /// it has none.
 llvm::LogicalResult differentiate(mlir::Operation* op, Gradient& gradient);
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -125,4 +125,4 @@ LogicalResult verifyStatistic(Operation* op, StringRef what, Value value, Value 
   return verifyShape(op, what, value, tensorType(input).getShape().drop_back(), "the input");
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -47,4 +47,4 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -15,7 +15,9 @@ SmallVector<int64_t> dimsFrom(int64_t first, int64_t last) {
   return dims;
 }
 
-Value MathBuilder::f32(Value value) { return cast(value, builder.getF32Type()); }
+Value MathBuilder::f32(Value value) {
+  return cast(value, builder.getF32Type());
+}
 
 Value MathBuilder::cast(Value value, Type type) {
   auto from = tensorType(value);
@@ -30,7 +32,7 @@ Value MathBuilder::cast(Value value, Type type) {
     return builder.create<arith::ExtFOp>(location, to, value);
   if (from.getElementTypeBitWidth() > type.getIntOrFloatBitWidth())
     return builder.create<arith::TruncFOp>(location, to, value);
-  return cast(f32(value), type);  // between bf16 and fp16
+  return cast(f32(value), type); // between bf16 and fp16
 }
 
 Value MathBuilder::constant(double number, Value like) {
@@ -52,11 +54,21 @@ Value MathBuilder::mul(Value a, Value b) {
 Value MathBuilder::div(Value a, Value b) {
   return builder.create<arith::DivFOp>(location, f32(a), f32(b));
 }
-Value MathBuilder::mul(Value a, double factor) { return mul(a, constant(factor, a)); }
-Value MathBuilder::add(Value a, double term) { return add(a, constant(term, a)); }
-Value MathBuilder::neg(Value a) { return builder.create<arith::NegFOp>(location, f32(a)); }
-Value MathBuilder::exp(Value a) { return builder.create<math::ExpOp>(location, f32(a)); }
-Value MathBuilder::rsqrt(Value a) { return builder.create<math::RsqrtOp>(location, f32(a)); }
+Value MathBuilder::mul(Value a, double factor) {
+  return mul(a, constant(factor, a));
+}
+Value MathBuilder::add(Value a, double term) {
+  return add(a, constant(term, a));
+}
+Value MathBuilder::neg(Value a) {
+  return builder.create<arith::NegFOp>(location, f32(a));
+}
+Value MathBuilder::exp(Value a) {
+  return builder.create<math::ExpOp>(location, f32(a));
+}
+Value MathBuilder::rsqrt(Value a) {
+  return builder.create<math::RsqrtOp>(location, f32(a));
+}
 Value MathBuilder::select(Value condition, Value a, Value b) {
   return builder.create<arith::SelectOp>(location, condition, a, b);
 }
@@ -90,7 +102,9 @@ static Value reduce(MathBuilder& math, ReduceKind kind, Value value, ArrayRef<in
   return math.builder.create<ReduceOp>(math.location, type, kind, value, dims);
 }
 
-static int64_t lastDim(Value value) { return tensorType(value).getRank() - 1; }
+static int64_t lastDim(Value value) {
+  return tensorType(value).getRank() - 1;
+}
 
 Value MathBuilder::sumOfRow(Value value) {
   return reduce(*this, ReduceKind::sum, value, lastDim(value));
@@ -104,6 +118,8 @@ Value MathBuilder::maxOfRow(Value value) {
 Value MathBuilder::sumOver(Value value, ArrayRef<int64_t> dims) {
   return dims.empty() ? f32(value) : reduce(*this, ReduceKind::sum, value, dims);
 }
-Value MathBuilder::sumOfColumns(Value value) { return sumOver(value, dimsFrom(0, lastDim(value))); }
+Value MathBuilder::sumOfColumns(Value value) {
+  return sumOver(value, dimsFrom(0, lastDim(value)));
+}
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

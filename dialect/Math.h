@@ -52,4 +52,4 @@ class MathBuilder {
 /// [first, last)
 llvm::SmallVector<int64_t> dimsFrom(int64_t first, int64_t last);
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -47,9 +47,8 @@ static Tensor64 evaluateScalar(Operation* op, const ScalarOp& scalar,
   return result;
 }
 
-FailureOr<std::vector<Tensor64>>
-evaluate(Block& block, ArrayRef<Tensor64> inputs,
-         llvm::function_ref<void(Value, Tensor64&)> afterEach) {
+FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> inputs,
+                                          llvm::function_ref<void(Value, Tensor64&)> afterEach) {
   llvm::DenseMap<Value, Tensor64> values;
   for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
     values[argument] = input;
@@ -83,4 +82,4 @@ evaluate(Block& block, ArrayRef<Tensor64> inputs,
   return outputs;
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

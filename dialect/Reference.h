@@ -33,4 +33,4 @@ llvm::FailureOr<std::vector<Tensor64>>
 evaluate(mlir::Block& block, llvm::ArrayRef<Tensor64> inputs,
          llvm::function_ref<void(mlir::Value, Tensor64&)> afterEach = {});
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -27,8 +27,7 @@ struct Rule {
   Value x, y, r, d;
 };
 
-template <void (*rule)(Rule&)>
-void gradientOf(Operation* op, Gradient& gradient) {
+template <void (*rule)(Rule&)> void gradientOf(Operation* op, Gradient& gradient) {
   Rule pieces(op, gradient);
   if (pieces.d)
     rule(pieces);
@@ -56,8 +55,12 @@ void divRule(Rule& o) {
   if (o.gradient.wants(o.y))
     o.gradient.add(o.y, o.math.neg(o.math.mul(quotient, o.r)));
 }
-void negRule(Rule& o) { o.gradient.add(o.x, o.math.neg(o.d)); }
-void passRule(Rule& o) { o.gradient.add(o.x, o.d); }
+void negRule(Rule& o) {
+  o.gradient.add(o.x, o.math.neg(o.d));
+}
+void passRule(Rule& o) {
+  o.gradient.add(o.x, o.d);
+}
 
 /// The larger (smaller) operand gets the gradient; equal ones share it, as ATen does.
 void extremumRule(Rule& o) {
@@ -71,19 +74,25 @@ void extremumRule(Rule& o) {
     o.gradient.add(operand, o.math.mul(o.d, o.math.select(tie, half, alone)));
   }
 }
-void expRule(Rule& o) { o.gradient.add(o.x, o.math.mul(o.d, o.r)); }
+void expRule(Rule& o) {
+  o.gradient.add(o.x, o.math.mul(o.d, o.r));
+}
 void exp2Rule(Rule& o) {
   o.gradient.add(o.x, o.math.mul(o.math.mul(o.d, o.r), std::numbers::ln2));
 }
-void logRule(Rule& o) { o.gradient.add(o.x, o.math.div(o.d, o.x)); }
+void logRule(Rule& o) {
+  o.gradient.add(o.x, o.math.div(o.d, o.x));
+}
 void log2Rule(Rule& o) {
   o.gradient.add(o.x, o.math.div(o.math.mul(o.d, std::numbers::log2e), o.x));
 }
-void rsqrtRule(Rule& o) {  // -1/2 r^3
+void rsqrtRule(Rule& o) { // -1/2 r^3
   Value cube = o.math.mul(o.r, o.math.mul(o.r, o.r));
   o.gradient.add(o.x, o.math.mul(o.math.mul(o.d, cube), -0.5));
 }
-void sqrtRule(Rule& o) { o.gradient.add(o.x, o.math.div(o.math.mul(o.d, 0.5), o.r)); }
+void sqrtRule(Rule& o) {
+  o.gradient.add(o.x, o.math.div(o.math.mul(o.d, 0.5), o.r));
+}
 void tanhRule(Rule& o) {
   Value slope = o.math.sub(o.math.constant(1.0, o.r), o.math.mul(o.r, o.r));
   o.gradient.add(o.x, o.math.mul(o.d, slope));
@@ -99,8 +108,8 @@ void absRule(Rule& o) {
   o.gradient.add(o.x, o.math.select(positive, o.d, minus));
 }
 void sinRule(Rule& o) {
-  o.gradient.add(o.x, o.math.mul(o.d, o.math.builder.create<math::CosOp>(o.math.location,
-                                                                         o.math.f32(o.x))));
+  o.gradient.add(
+      o.x, o.math.mul(o.d, o.math.builder.create<math::CosOp>(o.math.location, o.math.f32(o.x))));
 }
 void cosRule(Rule& o) {
   Value sine = o.math.builder.create<math::SinOp>(o.math.location, o.math.f32(o.x));
@@ -130,22 +139,38 @@ double compareFloats(Operation* op, const double* v) {
   bool unordered = std::isnan(v[0]) || std::isnan(v[1]);
   using P = arith::CmpFPredicate;
   switch (cast<arith::CmpFOp>(op).getPredicate()) {
-  case P::AlwaysFalse: return 0;
-  case P::OEQ: return v[0] == v[1];
-  case P::OGT: return v[0] > v[1];
-  case P::OGE: return v[0] >= v[1];
-  case P::OLT: return v[0] < v[1];
-  case P::OLE: return v[0] <= v[1];
-  case P::ONE: return !unordered && v[0] != v[1];
-  case P::ORD: return !unordered;
-  case P::UEQ: return unordered || v[0] == v[1];
-  case P::UGT: return unordered || v[0] > v[1];
-  case P::UGE: return unordered || v[0] >= v[1];
-  case P::ULT: return unordered || v[0] < v[1];
-  case P::ULE: return unordered || v[0] <= v[1];
-  case P::UNE: return unordered || v[0] != v[1];
-  case P::UNO: return unordered;
-  case P::AlwaysTrue: return 1;
+  case P::AlwaysFalse:
+    return 0;
+  case P::OEQ:
+    return v[0] == v[1];
+  case P::OGT:
+    return v[0] > v[1];
+  case P::OGE:
+    return v[0] >= v[1];
+  case P::OLT:
+    return v[0] < v[1];
+  case P::OLE:
+    return v[0] <= v[1];
+  case P::ONE:
+    return !unordered && v[0] != v[1];
+  case P::ORD:
+    return !unordered;
+  case P::UEQ:
+    return unordered || v[0] == v[1];
+  case P::UGT:
+    return unordered || v[0] > v[1];
+  case P::UGE:
+    return unordered || v[0] >= v[1];
+  case P::ULT:
+    return unordered || v[0] < v[1];
+  case P::ULE:
+    return unordered || v[0] <= v[1];
+  case P::UNE:
+    return unordered || v[0] != v[1];
+  case P::UNO:
+    return unordered;
+  case P::AlwaysTrue:
+    return 1;
   }
   llvm_unreachable("all predicates are listed");
 }
@@ -155,23 +180,39 @@ double compareIntegers(Operation* op, const double* v) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   using P = arith::CmpIPredicate;
   switch (cast<arith::CmpIOp>(op).getPredicate()) {
-  case P::eq: return a == b;
-  case P::ne: return a != b;
-  case P::slt: return a < b;
-  case P::sle: return a <= b;
-  case P::sgt: return a > b;
-  case P::sge: return a >= b;
-  case P::ult: return ua < ub;
-  case P::ule: return ua <= ub;
-  case P::ugt: return ua > ub;
-  case P::uge: return ua >= ub;
+  case P::eq:
+    return a == b;
+  case P::ne:
+    return a != b;
+  case P::slt:
+    return a < b;
+  case P::sle:
+    return a <= b;
+  case P::sgt:
+    return a > b;
+  case P::sge:
+    return a >= b;
+  case P::ult:
+    return ua < ub;
+  case P::ule:
+    return ua <= ub;
+  case P::ugt:
+    return ua > ub;
+  case P::uge:
+    return ua >= ub;
   }
   llvm_unreachable("all predicates are listed");
 }
 
-double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
-int64_t whole(double v) { return static_cast<int64_t>(v); }
+double maximum(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+double minimum(double a, double b) {
+  return std::isnan(a) || a < b ? a : b;
+}
+int64_t whole(double v) {
+  return static_cast<int64_t>(v);
+}
 
 #define REFERENCE(expression) [](Operation*, const double* v) -> double { return expression; }
 
@@ -220,9 +261,11 @@ const ScalarOp kScalarOps[] = {
 
 #undef REFERENCE
 
-}  // namespace
+} // namespace
 
-ArrayRef<ScalarOp> scalarOps() { return kScalarOps; }
+ArrayRef<ScalarOp> scalarOps() {
+  return kScalarOps;
+}
 
 const ScalarOp* findScalarOp(StringRef name) {
   static const llvm::StringMap<const ScalarOp*> byName = [] {
@@ -234,4 +277,4 @@ const ScalarOp* findScalarOp(StringRef name) {
   return byName.lookup(name);
 }
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

@@ -17,4 +17,4 @@ struct ScalarOp {
 llvm::ArrayRef<ScalarOp> scalarOps();
 const ScalarOp* findScalarOp(llvm::StringRef name);
 
-}  // namespace kiln::ir
+} // namespace kiln::ir

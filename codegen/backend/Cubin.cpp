@@ -124,6 +124,13 @@ class CubinReader {
     Bytes strings = contents(sections[names]);
     for (std::uint64_t i = 0; i < count; ++i)
       sections[i].name = textAt(strings, nameOffsets[i]);
+    // A file that is cut short is refused, whatever part of it would be read.
+    for (const Section& section : sections)
+      if (section.type != sectionNoBits)
+        contents(section);
+    partOf(file, numberAt<std::uint64_t>(file, 32),
+           std::uint64_t(numberAt<std::uint16_t>(file, 54)) * numberAt<std::uint16_t>(file, 56),
+           "the program headers");
   }
 
   Bytes contents(const Section& section) const {

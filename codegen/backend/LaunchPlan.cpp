@@ -243,9 +243,11 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
 
 WorkspaceInfo readWorkspace(const Json& json, const std::string& place) {
   Reader reader(json, place, {"name", "dtype", "elements", "blocksOf", "sizes"});
-  WorkspaceInfo workspace{reader.text("name"), parseDType(reader.text("dtype")),
+  WorkspaceInfo workspace{reader.text("name"),
+                          parseDType(reader.text("dtype")),
                           reader.integer("elements", 0, maxInt64),
-                          static_cast<int>(reader.integer("blocksOf", -1, maxInt32)), {}};
+                          static_cast<int>(reader.integer("blocksOf", -1, maxInt32)),
+                          {}};
   if (reader.find("sizes"))
     workspace.sizes.factors = readExtents(reader, "sizes");
   return workspace;

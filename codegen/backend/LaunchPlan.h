@@ -23,32 +23,32 @@ struct WorkspaceInfo {
   std::string name;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  int blocksOf = -1;  // index into LaunchPlan::kernels; -1: independent of grids
+  int blocksOf = -1; // index into LaunchPlan::kernels; -1: independent of grids
   SizeProduct sizes;
 };
 
 /// One argument of a kernel, in order.
 struct KernelArgument {
   enum class Kind { buffer, rows, size, stride, blocks } kind = Kind::buffer;
-  std::string name;     // buffer, stride: a name of inputs, outputs or workspaces
-  int dimension = 0;    // stride: dimension of that buffer
-  SizeProduct product;  // rows, size
-  int kernel = 0;       // blocks: index of the kernel whose grid size is passed (as i64)
+  std::string name;    // buffer, stride: a name of inputs, outputs or workspaces
+  int dimension = 0;   // stride: dimension of that buffer
+  SizeProduct product; // rows, size
+  int kernel = 0;      // blocks: index of the kernel whose grid size is passed (as i64)
 };
 
 struct KernelLaunch {
-  std::string name;          // entry point
-  std::string schedule;      // text, for people
-  int threads = 0;           // per block
-  std::int64_t sharedBytes = 0;  // dynamic, per block
-  int promisedBlocks = 0;    // resident blocks per SM in __launch_bounds__
-  bool programmatic = false; // launched with programmatic stream serialization
-  int cluster = 1;           // blocks per cluster
+  std::string name;             // entry point
+  std::string schedule;         // text, for people
+  int threads = 0;              // per block
+  std::int64_t sharedBytes = 0; // dynamic, per block
+  int promisedBlocks = 0;       // resident blocks per SM in __launch_bounds__
+  bool programmatic = false;    // launched with programmatic stream serialization
+  int cluster = 1;              // blocks per cluster
   enum class Grid { oneShot, resident, fixed } grid = Grid::oneShot;
-  std::int64_t rowsPerBlock = 1;  // oneShot, resident
-  std::int64_t blocks = 0;        // resident: per SM; fixed: of the whole grid
-  SizeProduct rows;               // oneShot, resident
-  std::vector<KernelArgument> arguments;  // pointers and i64 values
+  std::int64_t rowsPerBlock = 1;         // oneShot, resident
+  std::int64_t blocks = 0;               // resident: per SM; fixed: of the whole grid
+  SizeProduct rows;                      // oneShot, resident
+  std::vector<KernelArgument> arguments; // pointers and i64 values
 };
 
 struct LaunchPlan {
@@ -56,14 +56,14 @@ struct LaunchPlan {
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
   std::vector<WorkspaceInfo> workspaces;
-  std::vector<KernelLaunch> kernels;  // launched in this order on one stream
+  std::vector<KernelLaunch> kernels; // launched in this order on one stream
 };
 
 /// One line of JSON; `parseLaunchPlan(toJson(plan))` gives the plan back.
 std::string toJson(const LaunchPlan& plan);
-LaunchPlan parseLaunchPlan(std::string_view json);               // throws Error(input)
+LaunchPlan parseLaunchPlan(std::string_view json); // throws Error(input)
 /// Finds the line `// kiln.launch {...}` in CUDA text.
-LaunchPlan launchPlanOfCuda(std::string_view cuda);              // throws Error(input)
+LaunchPlan launchPlanOfCuda(std::string_view cuda); // throws Error(input)
 
 /// A plan with all run-time sizes filled in for one set of arguments.
 struct ResolvedKernel {
@@ -81,4 +81,4 @@ struct ResolvedLaunch {
 ResolvedLaunch resolve(const LaunchPlan& plan, std::span<const Buffer> inputs,
                        std::span<const Buffer> outputs, int multiprocessors, void* workspace);
 
-}  // namespace kiln
+} // namespace kiln

@@ -226,12 +226,10 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
 }
 
 /// Bytes of one workspace, up to where the next may begin.
-std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace,
-                                     const ResolvedLaunch& result,
+std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,
                                      const Symbols& symbols) const {
-  std::int64_t size = multiply(workspace.elements,
-                               static_cast<std::int64_t>(sizeInBytes(workspace.dtype)),
-                               workspace.name);
+  std::int64_t size = multiply(
+      workspace.elements, static_cast<std::int64_t>(sizeInBytes(workspace.dtype)), workspace.name);
   if (workspace.blocksOf >= 0)
     size = multiply(size, result.kernels[workspace.blocksOf].blocks, workspace.name);
   size = multiply(size, value(workspace.sizes, symbols), workspace.name);

@@ -7,20 +7,18 @@
 
 namespace kiln {
 
-template <class Tile, class T>
-struct Registers {
+template <class Tile, class T> struct Registers {
   Vec<T, Tile::vector> data[Tile::rows][Tile::chunks];
   KILN_DEVICE Vec<T, Tile::vector> get(int r, int c) const { return data[r][c]; }
   KILN_DEVICE void set(int r, int c, const Vec<T, Tile::vector>& v) { data[r][c] = v; }
 };
 
-template <class Tile, class T>
-struct Shared {
+template <class Tile, class T> struct Shared {
   using V = Vec<T, Tile::vector>;
   static constexpr int bytes = sizeof(V) * Tile::rows * Tile::chunks * Tile::threads;
   static constexpr int parts = sizeof(V) > 16 ? sizeof(V) / 16 : 1;
   using Part = Vec<T, Tile::vector / parts>;
-  char* slots;  // (rows, chunks, parts, threads) of Part: neighbours never share a bank
+  char* slots; // (rows, chunks, parts, threads) of Part: neighbours never share a bank
 
   KILN_DEVICE explicit Shared(char* memory) : slots(memory) {}
   KILN_DEVICE char* slot(int r, int c, int p) const {
@@ -121,8 +119,7 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
 }
 
 /// Where one value a row goes.
-template <class T, int rank, class From, int rows>
-struct RowStore {
+template <class T, int rank, class From, int rows> struct RowStore {
   T* to;
   RowMap<rank> map;
   const From (&value)[rows];
@@ -131,8 +128,7 @@ template <class T, int rank, class From, int rows>
 RowStore(T*, RowMap<rank>, const From (&)[rows]) -> RowStore<T, rank, From, rows>;
 
 /// Bytes of scratch that store_rows of `values` values needs; 0 if it stores directly.
-template <class Tile>
-KILN_DEVICE constexpr int store_rows_bytes(int values) {
+template <class Tile> KILN_DEVICE constexpr int store_rows_bytes(int values) {
   return Tile::rows_per_block < 8 ? 0 : values * Tile::rows_per_block * 8;
 }
 
@@ -181,4 +177,4 @@ KILN_DEVICE void store_rows(const Tile& at, char* scratch, const Stores&... stor
   }
 }
 
-}  // namespace kiln
+} // namespace kiln

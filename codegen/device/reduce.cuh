@@ -22,8 +22,7 @@ struct Min {
 };
 
 /// Combines lanes `first`, 2 * `first`, ... up to `last` (exclusive) apart.
-template <class Op, int first, int last>
-KILN_DEVICE float combine_lanes(float value) {
+template <class Op, int first, int last> KILN_DEVICE float combine_lanes(float value) {
 #pragma unroll
   for (int distance = last / 2; distance >= first; distance /= 2)
     value = Op::combine(value, shuffle_xor(value, distance));
@@ -31,8 +30,7 @@ KILN_DEVICE float combine_lanes(float value) {
 }
 
 /// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
-template <class Tile>
-constexpr int row_reduce_bytes(int values) {
+template <class Tile> constexpr int row_reduce_bytes(int values) {
   return Tile::warps_per_group > 1 ? values * Tile::rows * (Tile::threads / 32) * 4 : 0;
 }
 
@@ -41,7 +39,7 @@ constexpr int row_reduce_bytes(int values) {
 template <class Op, class Tile, class... Values>
 KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
   constexpr int width = Tile::lanes < 32 ? Tile::lanes : 32;
-  auto within_warp = [](float (&value)[Tile::rows]) {
+  auto within_warp = [](float(&value)[Tile::rows]) {
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r)
       value[r] = combine_lanes<Op, 1, width>(value[r]);
@@ -50,9 +48,9 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
   if constexpr (Tile::warps_per_group > 1) {
     constexpr int warps = Tile::threads / 32;
     const int warp = thread_index() / 32;
-    float* slots = reinterpret_cast<float*>(scratch);  // (values, rows, warps)
+    float* slots = reinterpret_cast<float*>(scratch); // (values, rows, warps)
     int index = 0;
-    auto write = [&](float (&value)[Tile::rows]) {
+    auto write = [&](float(&value)[Tile::rows]) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r)
         if (thread_index() % 32 == 0)
@@ -62,11 +60,11 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
     (write(values), ...);
     block_barrier();
     index = 0;
-    auto read = [&](float (&value)[Tile::rows]) {
+    auto read = [&](float(&value)[Tile::rows]) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r) {
-        const float* mine = slots + (index * Tile::rows + r) * warps +
-                            at.group * Tile::warps_per_group;
+        const float* mine =
+            slots + (index * Tile::rows + r) * warps + at.group * Tile::warps_per_group;
         float total = load_shared<float>(mine);
 #pragma unroll
         for (int w = 1; w < Tile::warps_per_group; ++w)
@@ -79,12 +77,10 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
   }
 }
 
-template <class Tile>
-using ColumnSums = float[Tile::chunks][Tile::vector];
+template <class Tile> using ColumnSums = float[Tile::chunks][Tile::vector];
 
 /// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
-template <class Tile>
-constexpr int partial_columns_bytes() {
+template <class Tile> constexpr int partial_columns_bytes() {
   constexpr int teams = Tile::threads / (Tile::lanes < 32 ? 32 : Tile::lanes);
   return teams > 1 ? teams * Tile::columns * 4 : 0;
 }
@@ -93,13 +89,13 @@ constexpr int partial_columns_bytes() {
 template <class Tile>
 KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* partials,
                                        ColumnSums<Tile>& sums) {
-  constexpr int team_size = Tile::lanes < 32 ? 32 : Tile::lanes;  // threads that span a row
+  constexpr int team_size = Tile::lanes < 32 ? 32 : Tile::lanes; // threads that span a row
   constexpr int teams = Tile::threads / team_size;
   const int team = thread_index() / team_size;
   const bool writes = thread_index() % team_size < Tile::lanes;
-  float* slots = teams > 1 ? reinterpret_cast<float*>(scratch) : nullptr;  // (teams, columns)
+  float* slots = teams > 1 ? reinterpret_cast<float*>(scratch) : nullptr; // (teams, columns)
   if constexpr (teams > 1)
-    block_barrier();  // nobody reads the scratch of an earlier use any more
+    block_barrier(); // nobody reads the scratch of an earlier use any more
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     Vec<float, Tile::vector> v;
@@ -156,7 +152,7 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
   const int slice = thread_index() / 8;
   const int quad = thread_index() % 8 * 4;
   const i64 column = block_index() * 32 + quad;
-  float* slots = reinterpret_cast<float*>(scratch);  // (slices, 32)
+  float* slots = reinterpret_cast<float*>(scratch); // (slices, 32)
   Vec<float, 4> total = {};
   for (i64 line = slice; line < lines; line += slices) {
     const float* from = partials + line * stride + column;
@@ -183,11 +179,10 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
 }
 
 /// Writes the totals of columns [first, first + columns) of the partials to `to`.
-template <class T>
-KILN_DEVICE void store_total(float total, int first, int columns, T* to) {
+template <class T> KILN_DEVICE void store_total(float total, int first, int columns, T* to) {
   const i64 column = block_index() * 32 + thread_index() - first;
   if (thread_index() < 32 && column >= 0 && column < columns)
     store_global(to + column, convert<T>(Vec<float, 1>{{total}}));
 }
 
-}  // namespace kiln
+} // namespace kiln

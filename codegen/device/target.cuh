@@ -14,14 +14,18 @@ using i32 = int;
 using i64 = long long;
 using u64 = unsigned long long;
 
-template <class A, class B>
-inline constexpr bool same_type = false;
-template <class A>
-inline constexpr bool same_type<A, A> = true;
+template <class A, class B> inline constexpr bool same_type = false;
+template <class A> inline constexpr bool same_type<A, A> = true;
 
-KILN_DEVICE int thread_index() { return int(threadIdx.x); }
-KILN_DEVICE i64 block_index() { return blockIdx.x; }
-KILN_DEVICE i64 block_count() { return gridDim.x; }
+KILN_DEVICE int thread_index() {
+  return int(threadIdx.x);
+}
+KILN_DEVICE i64 block_index() {
+  return blockIdx.x;
+}
+KILN_DEVICE i64 block_count() {
+  return gridDim.x;
+}
 
 /// Dynamic shared memory of the block, 16-byte aligned.
 KILN_DEVICE char* shared_memory() {
@@ -29,7 +33,9 @@ KILN_DEVICE char* shared_memory() {
   return memory;
 }
 
-KILN_DEVICE void block_barrier() { __syncthreads(); }
+KILN_DEVICE void block_barrier() {
+  __syncthreads();
+}
 /// Barrier among `threads` threads of the block (a multiple of 32) that name the same id, 1 to 15.
 KILN_DEVICE void group_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -54,7 +60,9 @@ KILN_DEVICE void release_successor() {
 #endif
 }
 
-KILN_DEVICE float bits_to_float(u32 bits) { return __builtin_bit_cast(float, bits); }
+KILN_DEVICE float bits_to_float(u32 bits) {
+  return __builtin_bit_cast(float, bits);
+}
 KILN_DEVICE u16 float_to_bf16(float value) {
   u16 bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
@@ -94,8 +102,7 @@ KILN_DEVICE float minimum(float a, float b) {
 }
 
 /// One access of 1, 2, 4, 8 or 16 bytes, aligned to its size.
-template <class V>
-KILN_DEVICE V load_global(const void* from) {
+template <class V> KILN_DEVICE V load_global(const void* from) {
   if constexpr (sizeof(V) == 16) {
     uint4 w;
     asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -119,12 +126,11 @@ KILN_DEVICE V load_global(const void* from) {
     return *static_cast<const V*>(from);
   }
 }
-template <class V>
-KILN_DEVICE void store_global(void* to, const V& value) {
+template <class V> KILN_DEVICE void store_global(void* to, const V& value) {
   if constexpr (sizeof(V) == 16) {
     const uint4 w = __builtin_bit_cast(uint4, value);
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.x), "r"(w.y),
-                 "r"(w.z), "r"(w.w)
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.x), "r"(w.y), "r"(w.z),
+                 "r"(w.w)
                  : "memory");
   } else if constexpr (sizeof(V) == 8) {
     const uint2 w = __builtin_bit_cast(uint2, value);
@@ -134,13 +140,11 @@ KILN_DEVICE void store_global(void* to, const V& value) {
   }
 }
 
-template <class V>
-KILN_DEVICE V load_shared(const void* from) {
+template <class V> KILN_DEVICE V load_shared(const void* from) {
   return *static_cast<const V*>(from);
 }
-template <class V>
-KILN_DEVICE void store_shared(void* to, const V& value) {
+template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
   *static_cast<V*>(to) = value;
 }
 
-}  // namespace kiln
+} // namespace kiln

@@ -8,8 +8,7 @@
 
 namespace kiln {
 
-template <int columns_, int lanes_, int vector_, int rows_, int threads_>
-struct RowTile {
+template <int columns_, int lanes_, int vector_, int rows_, int threads_> struct RowTile {
   static constexpr int columns = columns_;
   static constexpr int lanes = lanes_;
   static constexpr int vector = vector_;
@@ -20,7 +19,7 @@ struct RowTile {
   static constexpr int rows_per_block = groups * rows;
   static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
   static constexpr int warps_per_group = lanes < 32 ? 1 : lanes / 32;
-  static constexpr bool full = columns == chunks * lanes * vector;  // no chunk hangs over the end
+  static constexpr bool full = columns == chunks * lanes * vector; // no chunk hangs over the end
 
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
   static_assert(threads % lanes == 0, "lanes divide the threads of a block");
@@ -28,14 +27,14 @@ struct RowTile {
                 "a row is shared by a power of two of lanes, or by whole warps");
   static_assert(columns % vector == 0, "a vector never crosses the end of a row");
 
-  u32 count;  // rows in all, at most 2^31
-  u32 base;   // first row of the block
-  int lane;   // of this thread within its row
-  int group;  // of this thread within the block
+  u32 count; // rows in all, at most 2^31
+  u32 base;  // first row of the block
+  int lane;  // of this thread within its row
+  int group; // of this thread within the block
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
-      : count(u32(row_count)), base(u32(tile_index) * rows_per_block),
-        lane(thread_index() % lanes), group(thread_index() / lanes) {}
+      : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(thread_index() % lanes),
+        group(thread_index() / lanes) {}
 
   KILN_DEVICE bool any() const { return base < count; }
   KILN_DEVICE void advance(i64 tiles) { base += u32(tiles) * rows_per_block; }
@@ -56,10 +55,9 @@ struct RowTile {
 };
 
 /// Where a row begins: the row index is split over `rank` leading dimensions, innermost last.
-template <int rank>
-struct RowMap {
-  i64 size[rank];      // of the leading dimensions; the first is not read
-  i64 stride[rank];    // elements; 0 = broadcast
+template <int rank> struct RowMap {
+  i64 size[rank];   // of the leading dimensions; the first is not read
+  i64 stride[rank]; // elements; 0 = broadcast
   i64 column_stride = 1;
 
   KILN_DEVICE i64 offset(u32 row) const {
@@ -73,4 +71,4 @@ struct RowMap {
   }
 };
 
-}  // namespace kiln
+} // namespace kiln

@@ -22,16 +22,19 @@ struct f16 {
 };
 
 /// `count` elements that are loaded and stored together; at most 16 bytes make one access.
-template <class T, int count>
-struct alignas(sizeof(T) * count >= 16 ? 16 : sizeof(T) * count) Vec {
+template <class T, int count> struct alignas(sizeof(T) * count >= 16 ? 16 : sizeof(T) * count) Vec {
   static_assert((count & (count - 1)) == 0, "a vector holds a power of two of elements");
   T data[count];
   KILN_DEVICE T& operator[](int i) { return data[i]; }
   KILN_DEVICE const T& operator[](int i) const { return data[i]; }
 };
 
-KILN_DEVICE u32 pack_pair(bf16, float low, float high) { return float_to_bf16x2(low, high); }
-KILN_DEVICE u32 pack_pair(f16, float low, float high) { return float_to_f16x2(low, high); }
+KILN_DEVICE u32 pack_pair(bf16, float low, float high) {
+  return float_to_bf16x2(low, high);
+}
+KILN_DEVICE u32 pack_pair(f16, float low, float high) {
+  return float_to_f16x2(low, high);
+}
 
 /// Rounds a vector of float to its storage type, two elements an instruction where there is one.
 template <class T, class From, int count>
@@ -53,4 +56,4 @@ KILN_DEVICE Vec<T, count> convert(const Vec<From, count>& from) {
   return to;
 }
 
-}  // namespace kiln
+} // namespace kiln

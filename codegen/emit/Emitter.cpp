@@ -15,37 +15,44 @@ namespace kiln {
 
 static constexpr size_t kLineWidth = 100;
 
-/// What a variable must not be called: C++'s words, and what the generated text uses of the device
-/// library and of its own loops.
-static constexpr const char* kReserved[] = {
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class",
-    "compl", "concept", "const", "consteval", "constexpr", "constinit", "continue", "decltype",
-    "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false",
-    "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
-    "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register",
-    "requires", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
-    "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "while", "xor",
-    "Tile", "RowTile", "RowMap", "RowStore", "Registers", "Shared", "Sum", "Max", "Min", "Vec",
-    "load", "load_rows", "load_columns", "load_vector", "store", "store_rows", "store_total",
-    "row_reduce", "sum_partials", "store_partial_columns", "store_partial_scalar",
-    "shared_memory", "block_index", "block_count", "block_barrier", "wait_for_predecessor",
-    "release_successor", "maximum", "minimum", "bits_to_float", "kiln", "bf16", "f16", "u8",
-    "u32", "i32", "i64", "u64", "expf", "exp2f", "logf", "log2f", "rsqrtf", "sqrtf", "tanhf",
-    "erff", "fabsf", "sinf", "cosf", "fmaf", "fmaxf", "fminf", "floorf", "ceilf", "powf",
-    "r", "c", "i"};
-
-bool isReservedName(StringRef name) { return llvm::any_of(kReserved, [&](const char* word) { return name == word; }); }
-
-Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
-  for (const char* word : kReserved)
-    taken_.insert(word);
-}
-
 static bool isWord(StringRef text) {
   return !text.empty() && !llvm::isDigit(text.front()) &&
          llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
+
+/// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
+/// device/*.cuh that a kernel does not call may be shadowed.
+static constexpr StringLiteral kReserved =
+    "Max Min Registers RowMap RowStore RowTile Shared Sum Tile Vec alignas alignof and asm "
+    "auto bf16 bitand bitor bits_to_float block_barrier block_count block_index bool break c "
+    "case catch ceilf char class compl concept const consteval constexpr constinit continue "
+    "cosf decltype default delete do double else enum erff exp2f expf explicit export extern "
+    "f16 fabsf false float floorf fmaf fmaxf fminf for friend goto i i32 i64 if inline int "
+    "kiln load load_columns load_rows load_vector log2f logf long main maximum minimum "
+    "mutable namespace new noexcept not nullptr operator or powf private protected public r "
+    "register release_successor requires return row_reduce rsqrtf shared_memory short signed "
+    "sinf sizeof sqrtf static store store_partial_columns store_partial_scalar store_rows "
+    "store_total struct sum_partials switch tanhf template this throw true try typedef typeid "
+    "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_predecessor "
+    "while xor";
+
+static const llvm::StringSet<>& reservedNames() {
+  static const llvm::StringSet<> names = [] {
+    llvm::StringSet<> set;
+    SmallVector<StringRef> words;
+    kReserved.split(words, ' ');
+    for (StringRef word : words)
+      set.insert(word);
+    return set;
+  }();
+  return names;
+}
+
+bool isReservedName(StringRef name) {
+  return reservedNames().contains(name);
+}
+
+Emitter::Emitter(llvm::raw_ostream& out) : out_(out), taken_(reservedNames()) {}
 
 std::string Emitter::fresh(StringRef hint) {
   std::string base = isWord(hint) ? hint.str() : "value", name = base;
@@ -203,4 +210,4 @@ void Emitter::location(Operation* op) {
   out_.indent(2 * depth_) << "// " << place << "\n";
 }
 
-}  // namespace kiln
+} // namespace kiln

@@ -35,11 +35,11 @@ class Emitter {
   void aliasTarget(mlir::Operation* op, std::string text) { targets_[op] = std::move(text); }
   std::string target(mlir::Operation* op) const { return targets_.lookup(op); }
 
-  std::string memoryType(mlir::Type type);  // as stored: bool is u8
-  std::string scalarType(mlir::Type type);  // as computed with
+  std::string memoryType(mlir::Type type); // as stored: bool is u8
+  std::string scalarType(mlir::Type type); // as computed with
 
   // Lines, indented by the open braces.
-  void line(const std::string& text);  // broken at commas and operators if too long
+  void line(const std::string& text); // broken at commas and operators if too long
   void open(const std::string& head);
   void unrolled(const std::string& head);
   void close();
@@ -58,4 +58,4 @@ class Emitter {
   llvm::StringSet<> taken_;
 };
 
-}  // namespace kiln
+} // namespace kiln

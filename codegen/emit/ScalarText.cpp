@@ -55,7 +55,9 @@ static const ScalarText kTexts[] = {
     {"arith.cmpi", "", 8},
 };
 
-ArrayRef<ScalarText> scalarTexts() { return kTexts; }
+ArrayRef<ScalarText> scalarTexts() {
+  return kTexts;
+}
 
 const ScalarText* findScalarText(StringRef name) {
   static const llvm::StringMap<const ScalarText*> byName = [] {
@@ -70,22 +72,38 @@ const ScalarText* findScalarText(StringRef name) {
 static ScalarText floatComparison(arith::CmpFPredicate predicate) {
   using P = arith::CmpFPredicate;
   switch (predicate) {
-  case P::OEQ: return {"", "$0 == $1", 8};
-  case P::UNE: return {"", "$0 != $1", 8};
-  case P::OGT: return {"", "$0 > $1", 9};
-  case P::OGE: return {"", "$0 >= $1", 9};
-  case P::OLT: return {"", "$0 < $1", 9};
-  case P::OLE: return {"", "$0 <= $1", 9};
-  case P::UGT: return {"", "!($0 <= $1)", 15};
-  case P::UGE: return {"", "!($0 < $1)", 15};
-  case P::ULT: return {"", "!($0 >= $1)", 15};
-  case P::ULE: return {"", "!($0 > $1)", 15};
-  case P::ONE: return {"", "($0 < $1 || $0 > $1)", kPrimary};
-  case P::UEQ: return {"", "!($0 < $1 || $0 > $1)", 15};
-  case P::ORD: return {"", "($0 == $0 && $1 == $1)", kPrimary};
-  case P::UNO: return {"", "($0 != $0 || $1 != $1)", kPrimary};
-  case P::AlwaysTrue: return {"", "true", kPrimary};
-  case P::AlwaysFalse: return {"", "false", kPrimary};
+  case P::OEQ:
+    return {"", "$0 == $1", 8};
+  case P::UNE:
+    return {"", "$0 != $1", 8};
+  case P::OGT:
+    return {"", "$0 > $1", 9};
+  case P::OGE:
+    return {"", "$0 >= $1", 9};
+  case P::OLT:
+    return {"", "$0 < $1", 9};
+  case P::OLE:
+    return {"", "$0 <= $1", 9};
+  case P::UGT:
+    return {"", "!($0 <= $1)", 15};
+  case P::UGE:
+    return {"", "!($0 < $1)", 15};
+  case P::ULT:
+    return {"", "!($0 >= $1)", 15};
+  case P::ULE:
+    return {"", "!($0 > $1)", 15};
+  case P::ONE:
+    return {"", "($0 < $1 || $0 > $1)", kPrimary};
+  case P::UEQ:
+    return {"", "!($0 < $1 || $0 > $1)", 15};
+  case P::ORD:
+    return {"", "($0 == $0 && $1 == $1)", kPrimary};
+  case P::UNO:
+    return {"", "($0 != $0 || $1 != $1)", kPrimary};
+  case P::AlwaysTrue:
+    return {"", "true", kPrimary};
+  case P::AlwaysFalse:
+    return {"", "false", kPrimary};
   }
   llvm_unreachable("all predicates are listed");
 }
@@ -93,16 +111,26 @@ static ScalarText floatComparison(arith::CmpFPredicate predicate) {
 static ScalarText integerComparison(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::eq: return {"", "$0 == $1", 8};
-  case P::ne: return {"", "$0 != $1", 8};
-  case P::slt: return {"", "$0 < $1", 9};
-  case P::sle: return {"", "$0 <= $1", 9};
-  case P::sgt: return {"", "$0 > $1", 9};
-  case P::sge: return {"", "$0 >= $1", 9};
-  case P::ult: return {"", "u64($0) < u64($1)", 9};
-  case P::ule: return {"", "u64($0) <= u64($1)", 9};
-  case P::ugt: return {"", "u64($0) > u64($1)", 9};
-  case P::uge: return {"", "u64($0) >= u64($1)", 9};
+  case P::eq:
+    return {"", "$0 == $1", 8};
+  case P::ne:
+    return {"", "$0 != $1", 8};
+  case P::slt:
+    return {"", "$0 < $1", 9};
+  case P::sle:
+    return {"", "$0 <= $1", 9};
+  case P::sgt:
+    return {"", "$0 > $1", 9};
+  case P::sge:
+    return {"", "$0 >= $1", 9};
+  case P::ult:
+    return {"", "u64($0) < u64($1)", 9};
+  case P::ule:
+    return {"", "u64($0) <= u64($1)", 9};
+  case P::ugt:
+    return {"", "u64($0) > u64($1)", 9};
+  case P::uge:
+    return {"", "u64($0) >= u64($1)", 9};
   }
   llvm_unreachable("all predicates are listed");
 }
@@ -135,4 +163,4 @@ std::string literalText(Attribute value) {
   return digits + "f";
 }
 
-}  // namespace kiln
+} // namespace kiln

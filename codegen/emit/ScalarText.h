@@ -1,9 +1,9 @@
 // The CUDA text of upstream's scalar operations, one line each.
 #pragma once
 
+#include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "mlir/IR/Operation.h"
 
 namespace kiln {
 
@@ -11,10 +11,10 @@ struct ScalarText {
   llvm::StringLiteral name;
   /// $0, $1, $2: operands; $t: the result's type; $p: the predicate's operator.
   llvm::StringLiteral text;
-  int precedence;  // of the whole; operands bind tighter
+  int precedence; // of the whole; operands bind tighter
 };
 
-inline constexpr int kPrimary = 16;  // names, calls, literals
+inline constexpr int kPrimary = 16; // names, calls, literals
 
 llvm::ArrayRef<ScalarText> scalarTexts();
 const ScalarText* findScalarText(llvm::StringRef name);
@@ -23,4 +23,4 @@ ScalarText comparisonText(mlir::Operation* op);
 /// A constant as a literal that reads back exactly.
 std::string literalText(mlir::Attribute value);
 
-}  // namespace kiln
+} // namespace kiln

@@ -11,9 +11,12 @@ static constexpr const char* kEachElement = "for (int i = 0; i < Tile::vector; +
 
 static const char* combiner(ir::ReduceKind kind) {
   switch (kind) {
-  case ir::ReduceKind::max: return "Max";
-  case ir::ReduceKind::min: return "Min";
-  default: return "Sum";
+  case ir::ReduceKind::max:
+    return "Max";
+  case ir::ReduceKind::min:
+    return "Min";
+  default:
+    return "Sum";
   }
 }
 static std::string sharedAt(int64_t offset) {
@@ -29,8 +32,9 @@ void KernelOp::emit(Emitter& e) {
       return isa<PutOp, StoreRowsOp, StoreColumnsOp, StoreTotalOp, FinishColumnsOp>(user);
     });
     auto pointer = dyn_cast<PointerType>(argument.getType());
-    std::string type = pointer ? (written ? "" : "const ") + e.memoryType(pointer.getElement()) + "*"
-                               : std::string("i64");
+    std::string type = pointer
+                           ? (written ? "" : "const ") + e.memoryType(pointer.getElement()) + "*"
+                           : std::string("i64");
     head += (i ? ", " : "") + type + " " + name;
   }
   e.line("KILN_KERNEL(" + std::to_string(getThreads()) + ", " + std::to_string(getBlocks()) + ")");
@@ -45,9 +49,15 @@ void KernelOp::emit(Emitter& e) {
   e.close();
 }
 
-void WaitOp::emit(Emitter& e) { e.line("wait_for_predecessor();"); }
-void ReleaseOp::emit(Emitter& e) { e.line("release_successor();"); }
-void BarrierOp::emit(Emitter& e) { e.line("block_barrier();"); }
+void WaitOp::emit(Emitter& e) {
+  e.line("wait_for_predecessor();");
+}
+void ReleaseOp::emit(Emitter& e) {
+  e.line("release_successor();");
+}
+void BarrierOp::emit(Emitter& e) {
+  e.line("block_barrier();");
+}
 
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
@@ -91,13 +101,15 @@ void LoadOp::emit(Emitter& e) {
   e.line("load<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
          e.name(getFragment()) + ", " + e.name(getFrom()) + ", " + e.name(getMap()) + ");");
 }
-void KeepOp::emit(Emitter& e) { e.line(keeper(e, getFragment(), getKeep(), getScratch())); }
+void KeepOp::emit(Emitter& e) {
+  e.line(keeper(e, getFragment(), getKeep(), getScratch()));
+}
 
 void LoadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
          "[Tile::rows];");
-  e.line("load_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " +
-         e.name(getFrom()) + ", " + e.name(getMap()) + ");");
+  e.line("load_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " + e.name(getFrom()) +
+         ", " + e.name(getMap()) + ");");
 }
 void LoadUniformOp::emit(Emitter& e) {
   std::string memory = e.memoryType(getFrom().getType().getElement());
@@ -123,7 +135,9 @@ void RowAccumulatorOp::emit(Emitter& e) {
 void ColumnSumsOp::emit(Emitter& e) {
   e.line("float " + e.declare(getSums(), "sums") + "[Tile::chunks][Tile::vector] = {};");
 }
-void TotalOp::emit(Emitter& e) { e.line("float " + e.declare(getSum(), "total") + " = 0.0f;"); }
+void TotalOp::emit(Emitter& e) {
+  e.line("float " + e.declare(getSum(), "total") + " = 0.0f;");
+}
 
 void EachOp::emit(Emitter& e) {
   e.location(*this);
@@ -138,7 +152,8 @@ void EachOp::emit(Emitter& e) {
     if (!isa<PointerType>(input.getType()))
       continue;
     std::string vector = e.fresh(e.name(input) + "_c");
-    std::string stride = getColumnStrides()[i] == 1 ? "" : ", " + std::to_string(getColumnStrides()[i]);
+    std::string stride =
+        getColumnStrides()[i] == 1 ? "" : ", " + std::to_string(getColumnStrides()[i]);
     e.line("const auto " + vector + " = load_columns<" + std::to_string(getAccess()[i]) + ">(" +
            tile + ", c, " + e.name(input) + stride + ");");
     e.alias(block.getArgument(i), vector + "[i]");
@@ -155,7 +170,7 @@ void EachOp::emit(Emitter& e) {
     e.line("const auto " + vector + " = " + e.name(input) + ".get(r, c);");
     e.alias(block.getArgument(i), vector + "[i]");
   }
-  std::vector<std::string> after;  // what is stored once a vector is complete
+  std::vector<std::string> after; // what is stored once a vector is complete
   for (Operation& op : block) {
     Value value, to;
     if (auto put = dyn_cast<PutOp>(op))
@@ -204,8 +219,12 @@ void AccumulateOp::emit(Emitter& e) {
     return e.line(place + " += " + value + ";");
   e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
 }
-void SetOp::emit(Emitter& e) { e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";"); }
-void PutOp::emit(Emitter& e) { e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";"); }
+void SetOp::emit(Emitter& e) {
+  e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");
+}
+void PutOp::emit(Emitter& e) {
+  e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");
+}
 void SetRowOp::emit(Emitter& e) {
   e.line(e.name(getRows()) + "[r] = " + e.expression(getValue()) + ";");
 }
@@ -227,8 +246,8 @@ void StoreRowsOp::emit(Emitter& e) {
 static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,
                          Value partials, int64_t width, int64_t first, Value sums) {
   e.line(function.str() + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(scratch) +
-            ", " + e.name(partials) + " + block_index() * " + std::to_string(width) + " + " +
-            std::to_string(first) + ", " + e.name(sums) + ");");
+         ", " + e.name(partials) + " + block_index() * " + std::to_string(width) + " + " +
+         std::to_string(first) + ", " + e.name(sums) + ");");
 }
 void StoreColumnsOp::emit(Emitter& e) {
   storePartial(e, "store_partial_columns", getRows(), getScratch(), getPartials(), getWidth(),
@@ -240,9 +259,9 @@ void StoreTotalOp::emit(Emitter& e) {
 }
 void SumPartialsOp::emit(Emitter& e) {
   e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" +
-         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + ", " +
-         e.name(getLines()) + ", " + std::to_string(getWidth()) + ", " +
-         std::to_string(getStride()) + ", " + sharedAt(getScratch()) + ");");
+         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + ", " + e.name(getLines()) +
+         ", " + std::to_string(getWidth()) + ", " + std::to_string(getStride()) + ", " +
+         sharedAt(getScratch()) + ");");
 }
 void FinishColumnsOp::emit(Emitter& e) {
   e.line("store_total(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +

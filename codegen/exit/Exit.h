@@ -6,8 +6,8 @@
 
 #include "codegen/exit/Dialect.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "codegen/exit/Types.h.inc"
 #include "codegen/exit/Interfaces.h.inc"
+#include "codegen/exit/Types.h.inc"
 #define GET_OP_CLASSES
 #include "codegen/exit/Ops.h.inc"
 

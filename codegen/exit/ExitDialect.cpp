@@ -25,4 +25,4 @@ void CuDialect::initialize() {
       >();
 }
 
-}  // namespace kiln::cu
+} // namespace kiln::cu

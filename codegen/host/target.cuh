@@ -45,7 +45,9 @@ float tanf(float) noexcept;
 float tanhf(float) noexcept;
 float truncf(float) noexcept;
 }
-KILN_DEVICE float rsqrtf(float value) { return float(1.0 / __builtin_sqrt(double(value))); }
+KILN_DEVICE float rsqrtf(float value) {
+  return float(1.0 / __builtin_sqrt(double(value)));
+}
 
 namespace kiln {
 
@@ -56,10 +58,8 @@ using i32 = int;
 using i64 = long long;
 using u64 = unsigned long long;
 
-template <class A, class B>
-inline constexpr bool same_type = false;
-template <class A>
-inline constexpr bool same_type<A, A> = true;
+template <class A, class B> inline constexpr bool same_type = false;
+template <class A> inline constexpr bool same_type<A, A> = true;
 
 // Static, so that reading a value is one load without a detour over the global offset table.
 static HostRuntime host_runtime;
@@ -67,13 +67,23 @@ extern "C" __attribute__((visibility("default"))) HostRuntime* kiln_host_runtime
   return &host_runtime;
 }
 
-KILN_DEVICE int thread_index() { return host_runtime.threadIndex; }
-KILN_DEVICE i64 block_index() { return host_runtime.blockIndex; }
-KILN_DEVICE i64 block_count() { return host_runtime.blockCount; }
+KILN_DEVICE int thread_index() {
+  return host_runtime.threadIndex;
+}
+KILN_DEVICE i64 block_index() {
+  return host_runtime.blockIndex;
+}
+KILN_DEVICE i64 block_count() {
+  return host_runtime.blockCount;
+}
 
-KILN_DEVICE char* shared_memory() { return host_runtime.sharedMemory; }
+KILN_DEVICE char* shared_memory() {
+  return host_runtime.sharedMemory;
+}
 
-KILN_DEVICE void block_barrier() { host_runtime.barrier(host_runtime.context, 0, 0); }
+KILN_DEVICE void block_barrier() {
+  host_runtime.barrier(host_runtime.context, 0, 0);
+}
 KILN_DEVICE void group_barrier(int id, int threads) {
   host_runtime.barrier(host_runtime.context, id, threads);
 }
@@ -85,13 +95,17 @@ KILN_DEVICE float shuffle_xor(float value, int mask) {
 KILN_DEVICE void wait_for_predecessor() {}
 KILN_DEVICE void release_successor() {}
 
-KILN_DEVICE float bits_to_float(u32 bits) { return __builtin_bit_cast(float, bits); }
-KILN_DEVICE u32 float_to_bits(float value) { return __builtin_bit_cast(u32, value); }
+KILN_DEVICE float bits_to_float(u32 bits) {
+  return __builtin_bit_cast(float, bits);
+}
+KILN_DEVICE u32 float_to_bits(float value) {
+  return __builtin_bit_cast(u32, value);
+}
 
 KILN_DEVICE u16 float_to_bf16(float value) {
   const u32 bits = float_to_bits(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return 0x7fff;  // the hardware's one NaN
+    return 0x7fff; // the hardware's one NaN
   return u16((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 KILN_DEVICE u32 float_to_bf16x2(float low, float high) {
@@ -102,9 +116,9 @@ inline u16 float_to_f16(float value) {
   const u32 sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u)
     return 0x7fff;
-  if (magnitude >= 0x477ff000u)  // rounds to 65536 or is infinite
+  if (magnitude >= 0x477ff000u) // rounds to 65536 or is infinite
     return u16(sign | 0x7c00u);
-  if (magnitude >= 0x38800000u)  // normal: another exponent bias, 13 bits less
+  if (magnitude >= 0x38800000u) // normal: another exponent bias, 13 bits less
     return u16(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13));
   // Subnormal: a float in [0.5, 1) has a spacing of 2^-24, the one wanted, so adding 0.5 rounds.
   return u16(sign | (float_to_bits(bits_to_float(magnitude) + 0.5f) - 0x3f000000u));
@@ -140,8 +154,7 @@ KILN_DEVICE float minimum(float a, float b) {
 }
 
 /// One access of 1, 2, 4, 8 or 16 bytes, aligned to its size.
-template <class V, HostAccess kind>
-KILN_DEVICE V checked_load(const void* from) {
+template <class V, HostAccess kind> KILN_DEVICE V checked_load(const void* from) {
   static_assert(sizeof(V) <= 16 && (sizeof(V) & (sizeof(V) - 1)) == 0,
                 "an access is 1, 2, 4, 8 or 16 bytes");
   host_runtime.access(host_runtime.context, from, sizeof(V), kind);
@@ -149,21 +162,24 @@ KILN_DEVICE V checked_load(const void* from) {
   __builtin_memcpy(&value, from, sizeof(V));
   return value;
 }
-template <class V, HostAccess kind>
-KILN_DEVICE void checked_store(void* to, const V& value) {
+template <class V, HostAccess kind> KILN_DEVICE void checked_store(void* to, const V& value) {
   static_assert(sizeof(V) <= 16 && (sizeof(V) & (sizeof(V) - 1)) == 0,
                 "an access is 1, 2, 4, 8 or 16 bytes");
   host_runtime.access(host_runtime.context, to, sizeof(V), kind);
   __builtin_memcpy(to, &value, sizeof(V));
 }
 
-template <class V>
-KILN_DEVICE V load_global(const void* from) { return checked_load<V, readGlobal>(from); }
-template <class V>
-KILN_DEVICE void store_global(void* to, const V& value) { checked_store<V, writeGlobal>(to, value); }
-template <class V>
-KILN_DEVICE V load_shared(const void* from) { return checked_load<V, readShared>(from); }
-template <class V>
-KILN_DEVICE void store_shared(void* to, const V& value) { checked_store<V, writeShared>(to, value); }
+template <class V> KILN_DEVICE V load_global(const void* from) {
+  return checked_load<V, readGlobal>(from);
+}
+template <class V> KILN_DEVICE void store_global(void* to, const V& value) {
+  checked_store<V, writeGlobal>(to, value);
+}
+template <class V> KILN_DEVICE V load_shared(const void* from) {
+  return checked_load<V, readShared>(from);
+}
+template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
+  checked_store<V, writeShared>(to, value);
+}
 
-}  // namespace kiln
+} // namespace kiln

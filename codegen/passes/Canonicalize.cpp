@@ -26,9 +26,11 @@ struct Canonicalize : impl::CanonicalizeBase<Canonicalize> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createCanonicalize() { return std::make_unique<Canonicalize>(); }
+std::unique_ptr<Pass> createCanonicalize() {
+  return std::make_unique<Canonicalize>();
+}
 
 FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name) {
   std::string known;
@@ -50,4 +52,4 @@ FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name) {
   return only;
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -21,7 +21,9 @@ namespace {
 
 constexpr llvm::StringLiteral kGradientAttr = "kiln.gradient";
 
-bool isFloat(Value value) { return isa<FloatType>(ir::tensorType(value).getElementType()); }
+bool isFloat(Value value) {
+  return isa<FloatType>(ir::tensorType(value).getElementType());
+}
 
 /// Bytes of a tensor; run-time sizes count as a typical number of rows.
 double bytesOf(Value value) {
@@ -34,8 +36,7 @@ double bytesOf(Value value) {
 
 class Splitter {
  public:
-  explicit Splitter(func::FuncOp function)
-      : function(function), builder(function.getContext()) {}
+  explicit Splitter(func::FuncOp function) : function(function), builder(function.getContext()) {}
 
   LogicalResult run() {
     joint = func::FuncOp::create(function.getLoc(), "joint", function.getFunctionType());
@@ -154,7 +155,7 @@ class Splitter {
     auto isSource = [&](Value value) {
       return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
     };
-    auto cost = [&](Value value) {  // saving costs a write, reading is paid by all
+    auto cost = [&](Value value) { // saving costs a write, reading is paid by all
       bool there = !value.getDefiningOp() || isResult(value);
       return bytesOf(value) * (there ? 1.0 : 2.0);
     };
@@ -200,9 +201,9 @@ class Splitter {
         extra.push_back(value);
         types.push_back(value.getType());
       }
-    auto forward = builder.create<func::FuncOp>(
-        function.getLoc(), function.getName().str() + "_forward",
-        builder.getFunctionType(function.getArgumentTypes(), types));
+    auto forward =
+        builder.create<func::FuncOp>(function.getLoc(), function.getName().str() + "_forward",
+                                     builder.getFunctionType(function.getArgumentTypes(), types));
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       forward.setArgAttrs(i, function.getArgAttrDict(i));
     for (unsigned i = 0; i < function.getNumResults(); ++i)
@@ -226,9 +227,9 @@ class Splitter {
       inputs.push_back(given.getType());
     for (auto& [gradient, index] : gradients)
       outputs.push_back(gradient.getType());
-    auto backward = builder.create<func::FuncOp>(function.getLoc(),
-                                                 function.getName().str() + "_backward",
-                                                 builder.getFunctionType(inputs, outputs));
+    auto backward =
+        builder.create<func::FuncOp>(function.getLoc(), function.getName().str() + "_backward",
+                                     builder.getFunctionType(inputs, outputs));
     Block* body = backward.addEntryBlock();
     IRMapping map;
     unsigned next = 0;
@@ -246,9 +247,8 @@ class Splitter {
     }
     SmallVector<Value> ends;
     for (auto [i, gradient] : llvm::enumerate(gradients)) {
-      backward.setResultAttr(
-          i, ir::kNameAttr,
-          builder.getStringAttr("d" + argumentName(gradient.second).getValue()));
+      backward.setResultAttr(i, ir::kNameAttr,
+                             builder.getStringAttr("d" + argumentName(gradient.second).getValue()));
       ends.push_back(gradient.first);
     }
     finish(body, map, ends);
@@ -282,7 +282,7 @@ class Splitter {
   IRMapping mapping;
   SmallVector<Value> results, saved;
   llvm::DenseSet<Value> wanted;
-  SmallVector<std::pair<Value, unsigned>> cotangents, gradients;  // and argument or result index
+  SmallVector<std::pair<Value, unsigned>> cotangents, gradients; // and argument or result index
 };
 
 struct Differentiate : impl::DifferentiateBase<Differentiate> {
@@ -294,11 +294,13 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createDifferentiate() { return std::make_unique<Differentiate>(); }
+std::unique_ptr<Pass> createDifferentiate() {
+  return std::make_unique<Differentiate>();
+}
 std::unique_ptr<Pass> createDifferentiate(DifferentiateOptions options) {
   return std::make_unique<Differentiate>(std::move(options));
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

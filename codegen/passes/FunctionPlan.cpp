@@ -44,7 +44,7 @@ ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
 
 OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {
   OwningOpRef<ir::KernelOp> copy(kernel.clone());
-  copy->getInputsMutable().clear();  // the copy may outlive what feeds the kernel
+  copy->getInputsMutable().clear(); // the copy may outlive what feeds the kernel
   rows::decomposeNamedOps(copy->getBody().front());
   IRRewriter rewriter(kernel.getContext());
   DominanceInfo dominance(*copy);
@@ -138,8 +138,8 @@ class Planner {
         return function.emitError("result ")
                << i << " is an argument; results are computed by kernels";
       if (!resultIndex.try_emplace(value, i).second)
-        return function.emitError("result ") << i << " is the same value as result "
-                                             << resultIndex[value] << "; return it once";
+        return function.emitError("result ")
+               << i << " is the same value as result " << resultIndex[value] << "; return it once";
     }
     return success();
   }
@@ -196,7 +196,8 @@ class Planner {
         if (found == resultIndex.end()) {
           std::string name = "between" + std::to_string(intermediates++);
           const TensorInfo& tensor = addBuffer(value, name, {})->tensor;
-          plan->launch.workspaces.push_back({tensor.name, tensor.dtype, 1, -1, SizeProduct{tensor.shape}});
+          plan->launch.workspaces.push_back(
+              {tensor.name, tensor.dtype, 1, -1, SizeProduct{tensor.shape}});
           continue;
         }
         unsigned i = found->second;
@@ -241,7 +242,7 @@ rows::Facts::Stream streamOf(const rows::BufferInfo& buffer, ArrayRef<int> map, 
   return {static_cast<int>(sizeInBytes(buffer.tensor.dtype)), rows::widestAccess(access, 16)};
 }
 
-}  // namespace
+} // namespace
 
 FailureOr<std::unique_ptr<FunctionPlan>> planFunction(func::FuncOp function) {
   return Planner(function).run();
@@ -290,4 +291,4 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
   return facts;
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -11,16 +11,16 @@ namespace kiln::passes {
 
 struct PlannedKernel {
   ir::KernelOp op;
-  mlir::OwningOpRef<ir::KernelOp> body;       // a copy, in elementary operations
-  std::unique_ptr<rows::RowProgram> program;  // of the copy
+  mlir::OwningOpRef<ir::KernelOp> body;      // a copy, in elementary operations
+  std::unique_ptr<rows::RowProgram> program; // of the copy
   llvm::SmallVector<const rows::BufferInfo*> inputs, outputs;
-  llvm::SmallVector<Extent> space;            // leading dimensions
+  llvm::SmallVector<Extent> space; // leading dimensions
 };
 
 struct FunctionPlan {
   std::deque<rows::BufferInfo> buffers;
   std::vector<PlannedKernel> kernels;
-  LaunchPlan launch;  // function, inputs, outputs, intermediate workspaces; no kernels yet
+  LaunchPlan launch; // function, inputs, outputs, intermediate workspaces; no kernels yet
 };
 
 /// Fails with an error at the offending operation.
@@ -35,4 +35,4 @@ DType dtypeOf(mlir::Type element);
 rows::Schedule scheduleOf(ir::ScheduleAttr attribute);
 ir::ScheduleAttr scheduleAttr(mlir::MLIRContext* context, const rows::Schedule& schedule);
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -22,7 +22,9 @@ namespace {
 constexpr double kLaunchBytes = 8e6;
 
 /// Nothing to compute: copied to wherever it is used.
-bool isFree(Operation* op) { return isa<arith::ConstantOp, ir::BroadcastOp>(op); }
+bool isFree(Operation* op) {
+  return isa<arith::ConstantOp, ir::BroadcastOp>(op);
+}
 
 double bytesOf(Value value) {
   auto type = ir::tensorType(value);
@@ -37,7 +39,7 @@ using Group = llvm::SetVector<Operation*>;
 /// A detached kernel that holds a group.
 struct Built {
   OwningOpRef<ir::KernelOp> kernel;
-  SmallVector<Value> inputs, results;  // in the function
+  SmallVector<Value> inputs, results; // in the function
 };
 
 class Fuser {
@@ -94,9 +96,10 @@ class Fuser {
       if (value.getDefiningOp() && !free && seen.insert(value).second)
         continue;
       auto type = ir::tensorType(value);
-      auto copy = builder.create<ir::KernelOp>(
-          end->getLoc(), type, function.getName().str() + "_copy" +
-              std::to_string(operand.getOperandNumber()), ValueRange(), ir::ScheduleAttr());
+      auto copy = builder.create<ir::KernelOp>(end->getLoc(), type,
+                                               function.getName().str() + "_copy" +
+                                                   std::to_string(operand.getOperandNumber()),
+                                               ValueRange(), ir::ScheduleAttr());
       Block& body = copy.getBody().emplaceBlock();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToEnd(&body);
@@ -186,8 +189,7 @@ class Fuser {
     Built built = build(group);
     OwningOpRef<ir::KernelOp> copy = elementaryCopy(*built.kernel);
     rows::Refusal refusal;
-    std::string reason =
-        rows::analyze(copy->getBody().front(), refusal) ? "" : refusal.reason;
+    std::string reason = rows::analyze(copy->getBody().front(), refusal) ? "" : refusal.reason;
     return reason;
   }
 
@@ -201,7 +203,7 @@ class Fuser {
 
   /// No path leaves the union of the two groups and comes back.
   bool isConvex(const Group& a, const Group& b) {
-    llvm::DenseSet<Operation*> outside;  // depends on the union, not part of it
+    llvm::DenseSet<Operation*> outside; // depends on the union, not part of it
     for (Operation& op : block) {
       bool inside = a.contains(&op) || b.contains(&op);
       for (Value operand : op.getOperands()) {
@@ -324,8 +326,8 @@ class Fuser {
       });
     }
     for (auto& [before, after] : replaced)
-      before.replaceUsesWithIf(
-          after, [&](OpOperand& use) { return !old.contains(use.getOwner()); });
+      before.replaceUsesWithIf(after,
+                               [&](OpOperand& use) { return !old.contains(use.getOwner()); });
     for (Operation* op : llvm::reverse(old))
       op->erase();
   }
@@ -345,8 +347,10 @@ struct Fuse : impl::FuseBase<Fuse> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createFuse() { return std::make_unique<Fuse>(); }
+std::unique_ptr<Pass> createFuse() {
+  return std::make_unique<Fuse>();
+}
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -38,9 +38,12 @@ struct Lower : impl::LowerBase<Lower> {
         kernel.op.emitError("has no schedule; run kiln-schedule first");
         return signalPassFailure();
       }
-      rows::KernelContext context{entryName(kernel.op.getName()), std::move(kernel.program),
-                                  *kernel.op.getSchedule(),       kernel.inputs,
-                                  kernel.outputs,                 kernel.space};
+      rows::KernelContext context{entryName(kernel.op.getName()),
+                                  std::move(kernel.program),
+                                  *kernel.op.getSchedule(),
+                                  kernel.inputs,
+                                  kernel.outputs,
+                                  kernel.space};
       rows::lowerKernel(context, module, plan.launch);
     }
     module->setAttr(kLaunchAttr, StringAttr::get(&getContext(), toJson(plan.launch)));
@@ -49,11 +52,13 @@ struct Lower : impl::LowerBase<Lower> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createLower() { return std::make_unique<Lower>(); }
+std::unique_ptr<Pass> createLower() {
+  return std::make_unique<Lower>();
+}
 std::unique_ptr<Pass> createLower(LowerOptions options) {
   return std::make_unique<Lower>(std::move(options));
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -73,12 +73,12 @@ struct Network {
   }
 };
 
-}  // namespace
+} // namespace
 
 llvm::SetVector<Value> cheapestCut(const CutProblem& problem) {
   Network network;
   const int source = network.addNode(), sink = network.addNode();
-  llvm::DenseMap<Value, std::pair<int, int>> nodes;  // in, out
+  llvm::DenseMap<Value, std::pair<int, int>> nodes; // in, out
   std::vector<Value> order;
   SmallVector<Value> work(problem.needed.begin(), problem.needed.end());
   auto visit = [&](Value value) {
@@ -116,4 +116,4 @@ llvm::SetVector<Value> cheapestCut(const CutProblem& problem) {
   return cut;
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -22,4 +22,4 @@ struct CutProblem {
 /// The values to save, in no particular order.
 llvm::SetVector<mlir::Value> cheapestCut(const CutProblem& problem);
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -37,4 +37,4 @@ llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::St
 
 using cu::kLaunchAttr;
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

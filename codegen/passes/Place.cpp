@@ -69,7 +69,7 @@ struct Place : impl::PlaceBase<Place> {
       else if (auto reduce = dyn_cast<cu::RowReduceOp>(op))
         exchanges.push_back(reduce);
     }
-    int meetings = 0;  // operations that write scratch, meet at a barrier, and read it
+    int meetings = 0; // operations that write scratch, meet at a barrier, and read it
     for (cu::RowReduceOp reduce : exchanges) {
       int64_t bytes = rows::exchangeBytes(schedule, reduce.getValues().size());
       reduce.setScratch(take(bytes));
@@ -86,8 +86,10 @@ struct Place : impl::PlaceBase<Place> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createPlace() { return std::make_unique<Place>(); }
+std::unique_ptr<Pass> createPlace() {
+  return std::make_unique<Place>();
+}
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

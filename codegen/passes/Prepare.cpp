@@ -40,8 +40,10 @@ struct Prepare : impl::PrepareBase<Prepare> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createPrepare() { return std::make_unique<Prepare>(); }
+std::unique_ptr<Pass> createPrepare() {
+  return std::make_unique<Prepare>();
+}
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

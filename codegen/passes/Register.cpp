@@ -6,6 +6,8 @@ namespace kiln::passes {
 #define GEN_PASS_REGISTRATION
 #include "codegen/passes/Passes.h.inc"
 
-void registerPasses() { registerKilnPasses(); }
+void registerPasses() {
+  registerKilnPasses();
+}
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

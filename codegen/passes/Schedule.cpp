@@ -20,7 +20,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
       for (auto function : getOperation().getOps<func::FuncOp>())
         if (!function.isExternal() && failed(run(function)))
           return signalPassFailure();
-    } catch (const Error& error) {  // no exception may cross MLIR's frames
+    } catch (const Error& error) { // no exception may cross MLIR's frames
       getOperation().emitError(error.what());
       signalPassFailure();
     }
@@ -44,7 +44,8 @@ struct Schedule : impl::ScheduleBase<Schedule> {
                  << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
                  << "launch = programmatic>";
       } else {
-        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target, rank));
+        attribute =
+            scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target, rank));
       }
       kernel.op.setScheduleAttr(attribute);
     }
@@ -52,11 +53,13 @@ struct Schedule : impl::ScheduleBase<Schedule> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createSchedule() { return std::make_unique<Schedule>(); }
+std::unique_ptr<Pass> createSchedule() {
+  return std::make_unique<Schedule>();
+}
 std::unique_ptr<Pass> createSchedule(ScheduleOptions options) {
   return std::make_unique<Schedule>(std::move(options));
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

@@ -59,11 +59,13 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
   }
 };
 
-}  // namespace
+} // namespace
 
-std::unique_ptr<Pass> createVerifySchedule() { return std::make_unique<VerifySchedule>(); }
+std::unique_ptr<Pass> createVerifySchedule() {
+  return std::make_unique<VerifySchedule>();
+}
 std::unique_ptr<Pass> createVerifySchedule(VerifyScheduleOptions options) {
   return std::make_unique<VerifySchedule>(std::move(options));
 }
 
-}  // namespace kiln::passes
+} // namespace kiln::passes

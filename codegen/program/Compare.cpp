@@ -19,19 +19,27 @@ constexpr double kSafety = 12.0;
 
 double halfUlp(DType dtype) {
   switch (dtype) {
-  case DType::bf16: return 0x1p-8;
-  case DType::f16: return 0x1p-11;
-  case DType::f32: return 0x1p-24;
-  default: return 0.0;
+  case DType::bf16:
+    return 0x1p-8;
+  case DType::f16:
+    return 0x1p-11;
+  case DType::f32:
+    return 0x1p-24;
+  default:
+    return 0.0;
   }
 }
 /// Spacing of the smallest numbers: what is lost to underflow.
 double smallest(DType dtype) {
   switch (dtype) {
-  case DType::bf16: return 0x1p-133;
-  case DType::f16: return 0x1p-24;
-  case DType::f32: return 0x1p-126;  // the device may flush results this small in its functions
-  default: return 0.0;
+  case DType::bf16:
+    return 0x1p-133;
+  case DType::f16:
+    return 0x1p-24;
+  case DType::f32:
+    return 0x1p-126; // the device may flush results this small in its functions
+  default:
+    return 0.0;
   }
 }
 double largest(DType dtype) {
@@ -44,10 +52,9 @@ struct Noise {
   void operator()(Value value, ir::Tensor64& tensor) {
     DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
     double unit = 2.0 * halfUlp(dtype);
-    bool isResult = llvm::all_of(value.getUsers(), [](Operation* user) {
-      return user->hasTrait<OpTrait::IsTerminator>();
-    });
-    if (unit == 0.0 || isResult)  // rounding a result is allowed for by itself
+    bool isResult = llvm::all_of(
+        value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+    if (unit == 0.0 || isResult) // rounding a result is allowed for by itself
       return;
     for (double& v : tensor.data)
       v *= 1.0 + unit * uniform(random);
@@ -87,7 +94,7 @@ bool agrees(double result, double exact, double allowed, DType dtype) {
   return std::abs(result - exact) <= allowed;
 }
 
-}  // namespace
+} // namespace
 
 Expected expect(const Module& module, const std::string& function,
                 std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs) {
@@ -99,8 +106,9 @@ Expected expect(const Module& module, const std::string& function,
     session.fail("finding the function");
   Block& block = found->getBody().front();
   if (block.getNumArguments() != inputs.size() || found->getNumResults() != outputs.size())
-    fail(ErrorKind::input, "the reference @{} has {} arguments and {} results, the program {} and "
-                           "{}",
+    fail(ErrorKind::input,
+         "the reference @{} has {} arguments and {} results, the program {} and "
+         "{}",
          found->getName().str(), block.getNumArguments(), found->getNumResults(), inputs.size(),
          outputs.size());
   Expected expected;
@@ -152,4 +160,4 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
   return check;
 }
 
-}  // namespace kiln::program
+} // namespace kiln::program

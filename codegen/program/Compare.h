@@ -8,8 +8,8 @@
 namespace kiln::program {
 
 struct Expected {
-  std::vector<ir::Tensor64> exact;    // fp64, without any rounding
-  std::vector<ir::Tensor64> allowed;  // largest |result - exact| that rounding explains
+  std::vector<ir::Tensor64> exact;   // fp64, without any rounding
+  std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains
 };
 
 /// Evaluates the function of `module` on the values that the inputs hold. The allowed error is
@@ -22,4 +22,4 @@ Expected expect(const Module& module, const std::string& function,
 OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
                     const ir::Tensor64& allowed);
 
-}  // namespace kiln::program
+} // namespace kiln::program

@@ -1,7 +1,7 @@
 // The CUDA text of a program, and its cubin with what the kernels use.
+#include "codegen/emit/Cuda.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
-#include "codegen/emit/Cuda.h"
 #include "codegen/program/State.h"
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ void assemble(Program::State& state) {
   checkPromises(state);
 }
 
-}  // namespace kiln::program
+} // namespace kiln::program
 
 std::string kiln::Program::ptx() const {
   CudaJob job = program::jobOf(*state_);

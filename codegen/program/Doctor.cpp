@@ -22,8 +22,7 @@ namespace {
 using State = Finding::State;
 
 /// A finding from an attempt: its text if it succeeds, the error's if not.
-template <class Attempt>
-Finding attempt(const char* name, const char* cost, Attempt work) {
+template <class Attempt> Finding attempt(const char* name, const char* cost, Attempt work) {
   try {
     return {name, State::found, work(), ""};
   } catch (const Error& error) {
@@ -80,7 +79,7 @@ std::string temporaryFolderText() {
   return folder.string() + " is writable";
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Finding> doctor(const std::filesystem::path& nvrtc) {
   std::vector<Finding> findings;
@@ -101,8 +100,8 @@ std::vector<Finding> doctor(const std::filesystem::path& nvrtc) {
   }));
   findings.push_back(attempt("disassembler", "inspect shows no machine code",
                              [] { return findDisassembler().string(); }));
-  findings.push_back(attempt("temporary files", "the host target cannot compile",
-                             temporaryFolderText));
+  findings.push_back(
+      attempt("temporary files", "the host target cannot compile", temporaryFolderText));
   return findings;
 }
 
@@ -121,8 +120,7 @@ std::string disassemble(const Program& program) {
   } cleanup{folder};
   writeFile(folder / "kernel.cubin", program.cubin());
   std::string command = fmt::format("'{}' '{}' > '{}' 2>&1", tool.string(),
-                                    (folder / "kernel.cubin").string(),
-                                    (folder / "sass").string());
+                                    (folder / "kernel.cubin").string(), (folder / "sass").string());
   int status = std::system(command.c_str());
   std::string text = readFile(folder / "sass");
   if (status != 0)
@@ -130,4 +128,4 @@ std::string disassemble(const Program& program) {
   return text;
 }
 
-}  // namespace kiln
+} // namespace kiln

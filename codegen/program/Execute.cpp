@@ -9,8 +9,10 @@ namespace kiln {
 void Program::runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const {
   const std::string& text = state_->texts[static_cast<int>(Stage::cuda)];
   if (text.empty())
-    fail(ErrorKind::input, "the program was compiled until '{}' only; the host target runs its "
-                           "CUDA text", name(state_->options.until));
+    fail(ErrorKind::input,
+         "the program was compiled until '{}' only; the host target runs its "
+         "CUDA text",
+         name(state_->options.until));
   HostProgram(state_->plan, text).run(inputs, outputs);
 }
 
@@ -29,4 +31,4 @@ void Executable::launch(std::span<const Buffer> inputs, std::span<const Buffer> 
   state_->program.launch(inputs, outputs, workspace, stream);
 }
 
-}  // namespace kiln
+} // namespace kiln

@@ -8,7 +8,9 @@ using namespace mlir;
 
 namespace kiln {
 
-std::string_view version() { return KILN_VERSION; }
+std::string_view version() {
+  return KILN_VERSION;
+}
 
 Module Module::parse(std::string_view text, std::string_view name) {
   program::Session session;
@@ -23,8 +25,12 @@ Module Module::parse(std::string_view text, std::string_view name) {
   return result;
 }
 
-const std::string& Module::text() const { return state_->text; }
-const std::vector<std::string>& Module::functions() const { return state_->functions; }
+const std::string& Module::text() const {
+  return state_->text;
+}
+const std::vector<std::string>& Module::functions() const {
+  return state_->functions;
+}
 
 /// `f32` as MLIR writes it.
 static std::string tensor(std::span<const std::int64_t> shape, std::string_view element) {
@@ -75,9 +81,10 @@ Module Module::fromOp(const OpSpec& spec) {
                                               "of at least 1",
                                               spec.op, spec.shape.back()));
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
-    throw Error(ErrorKind::input, fmt::format("op '{}' with dtype {}: f32, bf16 and f16 are allowed",
-                                              spec.op, name(spec.dtype)));
+    throw Error(ErrorKind::input,
+                fmt::format("op '{}' with dtype {}: f32, bf16 and f16 are allowed", spec.op,
+                            name(spec.dtype)));
   return parse(textOf(spec), spec.op);
 }
 
-}  // namespace kiln
+} // namespace kiln

@@ -17,7 +17,9 @@ static constexpr std::pair<Stage, std::string_view> kStages[] = {
     {Stage::module, "module"},       {Stage::fused, "fused"}, {Stage::scheduled, "scheduled"},
     {Stage::emittable, "emittable"}, {Stage::cuda, "cuda"},   {Stage::cubin, "cubin"}};
 
-std::string_view name(Stage stage) { return kStages[static_cast<int>(stage)].second; }
+std::string_view name(Stage stage) {
+  return kStages[static_cast<int>(stage)].second;
+}
 Stage parseStage(std::string_view text) {
   std::string known;
   for (auto [stage, label] : kStages) {
@@ -146,7 +148,7 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
     writeFile(state.options.saveTemps / "6-usage.json", usageText(state));
 }
 
-}  // namespace
+} // namespace
 
 /// One attempt, with the rank-th schedule of the cost model.
 static std::shared_ptr<Program::State> compileOnce(const Module& module,
@@ -177,8 +179,8 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
     } catch (const program::BrokenPromise& broken) {
       if (!options.schedule.empty() || rank + 1 == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
-      refusals.push_back(fmt::format("remark: choice {} of the cost model: {}", rank + 1,
-                                     broken.what()));
+      refusals.push_back(
+          fmt::format("remark: choice {} of the cost model: {}", rank + 1, broken.what()));
     }
   }
 }
@@ -215,12 +217,26 @@ const std::string& Program::text(Stage stage) const {
     fail(ErrorKind::input, "the stage 'cubin' is not text; use cubin()");
   return state_->texts[static_cast<int>(stage)];
 }
-std::span<const std::byte> Program::cubin() const { return state_->cubin; }
-std::string Program::usageJson() const { return usageText(*state_); }
-const std::string& Program::arch() const { return state_->options.arch; }
-const std::vector<std::string>& Program::remarks() const { return state_->remarks; }
-const std::vector<KernelInfo>& Program::kernels() const { return state_->kernels; }
-const std::vector<TensorInfo>& Program::inputs() const { return state_->plan.inputs; }
-const std::vector<TensorInfo>& Program::outputs() const { return state_->plan.outputs; }
+std::span<const std::byte> Program::cubin() const {
+  return state_->cubin;
+}
+std::string Program::usageJson() const {
+  return usageText(*state_);
+}
+const std::string& Program::arch() const {
+  return state_->options.arch;
+}
+const std::vector<std::string>& Program::remarks() const {
+  return state_->remarks;
+}
+const std::vector<KernelInfo>& Program::kernels() const {
+  return state_->kernels;
+}
+const std::vector<TensorInfo>& Program::inputs() const {
+  return state_->plan.inputs;
+}
+const std::vector<TensorInfo>& Program::outputs() const {
+  return state_->plan.outputs;
+}
 
-}  // namespace kiln
+} // namespace kiln

@@ -18,7 +18,7 @@ Session::Session() {
   registry.insert<cu::CuDialect>();
   context_ = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context_->loadAllAvailableDialects();
-  context_->printOpOnDiagnostic(false);  // the place in the text says more than a dump
+  context_->printOpOnDiagnostic(false); // the place in the text says more than a dump
   context_->getDiagEngine().registerHandler([this](Diagnostic& diagnostic) {
     std::string text;
     llvm::raw_string_ostream out(text);
@@ -35,8 +35,8 @@ Session::Session() {
       write(note, "note: ");
     }
     (isError ? errors_ : remarks_).push_back(text);
-    infeasible_ |= StringRef(text).contains("schedule refused") ||
-                   StringRef(text).contains("no schedule of");
+    infeasible_ |=
+        StringRef(text).contains("schedule refused") || StringRef(text).contains("no schedule of");
     return success();
   });
 }
@@ -127,7 +127,8 @@ OwningOpRef<ModuleOp> Session::parse(std::string_view text, std::string_view nam
   if (module) {
     module->remove();
   } else {
-    module = ModuleOp::create(FileLineColLoc::get(&*context_, StringRef(name.data(), name.size()), 1, 1));
+    module = ModuleOp::create(
+        FileLineColLoc::get(&*context_, StringRef(name.data(), name.size()), 1, 1));
     module.getBody()->getOperations().splice(module.getBody()->end(), block.getOperations());
   }
   OwningOpRef<ModuleOp> owner(module);
@@ -158,4 +159,4 @@ std::string compiledName(const std::string& function, bool backward) {
   return backward ? function + "_backward" : function;
 }
 
-}  // namespace kiln::program
+} // namespace kiln::program

@@ -19,11 +19,11 @@ struct Module::State {
 
 struct Program::State {
   CompileOptions options;
-  std::string function;               // the one compiled
-  std::string texts[5];               // by Stage; empty before the stage that was resumed
+  std::string function; // the one compiled
+  std::string texts[5]; // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
-  std::string log;                    // of the assembler
-  int scheduleRank = 0;               // which of the cost model's choices
+  std::string log;      // of the assembler
+  int scheduleRank = 0; // which of the cost model's choices
   std::vector<std::string> remarks;
   LaunchPlan plan;
   std::vector<KernelInfo> kernels;
@@ -67,5 +67,5 @@ struct BrokenPromise : Error {
 /// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.
 void assemble(Program::State& state);
 
-}  // namespace program
-}  // namespace kiln
+} // namespace program
+} // namespace kiln

@@ -22,12 +22,18 @@ double load(DType dtype, const std::byte* from) {
     return value;
   };
   switch (dtype) {
-  case DType::f64: return as(double{});
-  case DType::f32: return as(float{});
-  case DType::i64: return static_cast<double>(as(std::int64_t{}));
-  case DType::i32: return as(std::int32_t{});
-  case DType::i1: return as(std::uint8_t{}) != 0;
-  default: break;
+  case DType::f64:
+    return as(double{});
+  case DType::f32:
+    return as(float{});
+  case DType::i64:
+    return static_cast<double>(as(std::int64_t{}));
+  case DType::i32:
+    return as(std::int32_t{});
+  case DType::i1:
+    return as(std::uint8_t{}) != 0;
+  default:
+    break;
   }
   llvm::APFloat value(semantics(dtype), llvm::APInt(16, as(std::uint16_t{})));
   bool lossy;
@@ -38,12 +44,18 @@ double load(DType dtype, const std::byte* from) {
 void store(DType dtype, double number, std::byte* to) {
   auto as = [&](auto value) { std::memcpy(to, &value, sizeof value); };
   switch (dtype) {
-  case DType::f64: return as(number);
-  case DType::f32: return as(static_cast<float>(number));
-  case DType::i64: return as(static_cast<std::int64_t>(number));
-  case DType::i32: return as(static_cast<std::int32_t>(number));
-  case DType::i1: return as(static_cast<std::uint8_t>(number != 0.0));
-  default: break;
+  case DType::f64:
+    return as(number);
+  case DType::f32:
+    return as(static_cast<float>(number));
+  case DType::i64:
+    return as(static_cast<std::int64_t>(number));
+  case DType::i32:
+    return as(static_cast<std::int32_t>(number));
+  case DType::i1:
+    return as(static_cast<std::uint8_t>(number != 0.0));
+  default:
+    break;
   }
   llvm::APFloat value(number);
   bool lossy;
@@ -85,7 +97,9 @@ std::int64_t HostTensor::count() const {
   return count;
 }
 
-Buffer HostTensor::at(std::byte* base) const { return {base + guardBytes, sizes_, strides_}; }
+Buffer HostTensor::at(std::byte* base) const {
+  return {base + guardBytes, sizes_, strides_};
+}
 
 template <class Visit> void HostTensor::eachElement(Visit visit) const {
   std::vector<std::int64_t> index(sizes_.size(), 0);
@@ -102,7 +116,9 @@ template <class Visit> void HostTensor::eachElement(Visit visit) const {
   }
 }
 
-void HostTensor::poison() { std::ranges::fill(data(), std::byte{0xff}); }
+void HostTensor::poison() {
+  std::ranges::fill(data(), std::byte{0xff});
+}
 
 bool HostTensor::guardsIntact() const {
   auto intact = [&](std::span<const std::byte> zone) {
@@ -126,4 +142,4 @@ ir::Tensor64 HostTensor::read() const {
   return values;
 }
 
-}  // namespace kiln::program
+} // namespace kiln::program

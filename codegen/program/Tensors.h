@@ -17,7 +17,7 @@ class HostTensor {
 
   const TensorInfo& info() const { return info_; }
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
-  std::int64_t count() const;               // elements
+  std::int64_t count() const; // elements
   std::span<std::byte> data() { return {start(), bytes_}; }
   /// The elements with the guard zones on both sides.
   std::span<const std::byte> guarded() const {
@@ -29,9 +29,9 @@ class HostTensor {
   Buffer at(std::byte* base) const;
   Buffer buffer() { return at(storage_.data() + padding_); }
 
-  void poison();                            // every byte 0xff: NaN in every float type
+  void poison(); // every byte 0xff: NaN in every float type
   bool guardsIntact() const;
-  void write(const ir::Tensor64& values);   // rounds to the storage type
+  void write(const ir::Tensor64& values); // rounds to the storage type
   ir::Tensor64 read() const;
 
  private:
@@ -51,4 +51,4 @@ void store(DType dtype, double value, std::byte* to);
 /// The sizes of a tensor, given the values of the run-time sizes by symbol.
 std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols);
 
-}  // namespace kiln::program
+} // namespace kiln::program

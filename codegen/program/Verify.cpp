@@ -54,8 +54,9 @@ std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& op
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const Extent& extent = info.shape[d];
       if (extent.isStatic() && extent.size != shape[d])
-        fail(ErrorKind::input, "input '{}': dimension {} of the array has {} elements, the program "
-                               "was compiled for {}",
+        fail(ErrorKind::input,
+             "input '{}': dimension {} of the array has {} elements, the program "
+             "was compiled for {}",
              info.name, d, shape[d], extent.size);
       if (extent.isStatic())
         continue;
@@ -130,7 +131,7 @@ Module referenceOf(const Program& program, const RunOptions& options) {
   return Module::parse(program.text(Stage::module), "<module>");
 }
 
-}  // namespace
+} // namespace
 
 Verification verify(const Program& program, const RunOptions& options) {
   Module reference = referenceOf(program, options);
@@ -228,4 +229,4 @@ Measurement measure(const Program& program, const RunOptions& options) {
   return result;
 }
 
-}  // namespace kiln
+} // namespace kiln

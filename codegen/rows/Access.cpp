@@ -70,7 +70,7 @@ std::int64_t widestAccess(const Access& access, std::int64_t vector) {
   for (std::int64_t width = vector; width > 1; width /= 2) {
     bool aligned = access.buffer->tensor.alignment % std::min<std::int64_t>(width * size, 16) == 0;
     for (const Stride& stride : access.leading) {
-      std::int64_t step = std::min(width, 16 / size);  // one access moves at most 16 bytes
+      std::int64_t step = std::min(width, 16 / size); // one access moves at most 16 bytes
       aligned &= stride.runTimeDimension < 0 && stride.coefficient % step == 0;
     }
     if (aligned)
@@ -79,4 +79,4 @@ std::int64_t widestAccess(const Access& access, std::int64_t vector) {
   return 1;
 }
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -10,16 +10,16 @@ namespace kiln::rows {
 
 /// A tensor in memory, known to the launch plan by its name.
 struct BufferInfo {
-  TensorInfo tensor;            // strides filled in where they are constants, else -1
-  bool contiguous = true;       // then a stride of -1 is the product of the inner sizes
+  TensorInfo tensor;      // strides filled in where they are constants, else -1
+  bool contiguous = true; // then a stride of -1 is the product of the inner sizes
 };
 
 /// A step between neighbours of one dimension, in elements: coefficient times run-time sizes, or
 /// a run-time stride of a buffer.
 struct Stride {
   std::int64_t coefficient = 0;
-  llvm::SmallVector<int> symbols;   // sorted; empty for constants
-  int runTimeDimension = -1;        // >= 0: the stride of that dimension, given at launch
+  llvm::SmallVector<int> symbols; // sorted; empty for constants
+  int runTimeDimension = -1;      // >= 0: the stride of that dimension, given at launch
   bool operator==(const Stride&) const = default;
   bool isConstant() const { return symbols.empty() && runTimeDimension < 0; }
 };
@@ -27,8 +27,8 @@ struct Stride {
 /// One buffer seen from the iteration space.
 struct Access {
   const BufferInfo* buffer = nullptr;
-  llvm::SmallVector<Stride> leading;  // one a leading dimension of the space; 0 = repeated
-  Stride column;                      // 0 where the value does not depend on the column
+  llvm::SmallVector<Stride> leading; // one a leading dimension of the space; 0 = repeated
+  Stride column;                     // 0 where the value does not depend on the column
 };
 
 Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank);
@@ -40,4 +40,4 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
 /// The largest power of two of elements, at most `vector`, that can be moved at once.
 std::int64_t widestAccess(const Access& access, std::int64_t vector);
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -54,4 +54,4 @@ std::vector<Pass> planPasses(const RowProgram& program) {
   return passes;
 }
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

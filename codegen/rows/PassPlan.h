@@ -9,12 +9,12 @@
 namespace kiln::rows {
 
 struct Pass {
-  llvm::SmallVector<Node*> reduces;          // row reductions whose input is complete here
-  llvm::SmallVector<const Output*> outputs;  // full results and sums; not row results
-  llvm::SetVector<Node*> kept;               // computed here, read by later passes
-  int operations = 0;                        // scalar instructions an element, roughly
+  llvm::SmallVector<Node*> reduces;         // row reductions whose input is complete here
+  llvm::SmallVector<const Output*> outputs; // full results and sums; not row results
+  llvm::SetVector<Node*> kept;              // computed here, read by later passes
+  int operations = 0;                       // scalar instructions an element, roughly
 };
 
 std::vector<Pass> planPasses(const RowProgram& program);
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -17,8 +17,8 @@ namespace {
 std::string shapeText(ArrayRef<int64_t> shape) {
   std::string text = "[";
   for (auto [i, size] : llvm::enumerate(shape))
-    text += (i ? ", " : "") +
-            (ShapedType::isDynamic(size) ? std::string("?") : std::to_string(size));
+    text +=
+        (i ? ", " : "") + (ShapedType::isDynamic(size) ? std::string("?") : std::to_string(size));
   return text + "]";
 }
 
@@ -70,7 +70,7 @@ class Analysis {
       return tensorType(reduce.getInput()).getShape().size() == program->space.size();
     });
     if (ShapedType::isDynamic(program->width()) && !reduced)
-      program->space.push_back(1);  // values of rows alone: as many rows, of one column
+      program->space.push_back(1); // values of rows alone: as many rows, of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
       return refuse(from, "the last dimension of " + shapeText(program->space) +
@@ -91,7 +91,7 @@ class Analysis {
 
   bool addOutput(unsigned index, Value value) {
     Operation* at = value.getDefiningOp() ? value.getDefiningOp() : block.getTerminator();
-    Value source = value;  // a sum over columns may be rounded on its way out
+    Value source = value; // a sum over columns may be rounded on its way out
     while (auto* op = source.getDefiningOp())
       if (isa<arith::TruncFOp, arith::ExtFOp>(op))
         source = op->getOperand(0);
@@ -206,7 +206,7 @@ class Analysis {
   std::map<std::pair<const void*, SmallVector<int>>, Node*> known;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<RowProgram> analyze(Block& block, Refusal& refusal) {
   return Analysis(block, refusal).run();
@@ -268,4 +268,4 @@ void decomposeNamedOps(Block& block) {
     widen(op);
 }
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -17,11 +17,11 @@ inline constexpr int64_t kMaxWidth = 16384;
 struct Node {
   enum class Kind { input, constant, scalar, rowReduce } kind;
   mlir::Value value;
-  llvm::SmallVector<int> map;        // dimension of the value -> of the space; -1 = size 1, repeated
+  llvm::SmallVector<int> map; // dimension of the value -> of the space; -1 = size 1, repeated
   llvm::SmallVector<Node*> operands;
-  bool perColumn = false;            // depends on the column
-  bool perRow = false;               // depends on the row
-  int level = 0;                     // row reductions that must be complete before
+  bool perColumn = false; // depends on the column
+  bool perRow = false;    // depends on the row
+  int level = 0;          // row reductions that must be complete before
   mlir::Operation* op() const { return value.getDefiningOp(); }
   /// The element type as computed with.
   mlir::Type element() const { return ir::tensorType(value).getElementType(); }
@@ -29,19 +29,19 @@ struct Node {
 
 struct Output {
   enum class Kind { full, row, columnSum, totalSum } kind;
-  Node* node;             // for sums: what is summed
-  unsigned index;         // result of the kernel
+  Node* node;     // for sums: what is summed
+  unsigned index; // result of the kernel
   mlir::Location location;
 };
 
 struct RowProgram {
-  llvm::SmallVector<int64_t> space;            // sizes, kDynamic allowed but in the last
-  std::vector<std::unique_ptr<Node>> nodes;    // operands before users
+  llvm::SmallVector<int64_t> space;         // sizes, kDynamic allowed but in the last
+  std::vector<std::unique_ptr<Node>> nodes; // operands before users
   llvm::SmallVector<Output> outputs;
-  int levels = 1;                              // 1 + deepest chain of row reductions
+  int levels = 1; // 1 + deepest chain of row reductions
 
   int64_t width() const { return space.back(); }
-  size_t rank() const { return space.size() - 1; }  // leading dimensions
+  size_t rank() const { return space.size() - 1; } // leading dimensions
 };
 
 /// Analyses a block whose operations are elementary (scalar math, kiln.reduce, kiln.broadcast).
@@ -55,4 +55,4 @@ std::unique_ptr<RowProgram> analyze(mlir::Block& block, Refusal& refusal);
 /// Replaces named operations in the block by elementary ones.
 void decomposeNamedOps(mlir::Block& block);
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -26,9 +26,8 @@ double Facts::bytes(double rowCount) const {
 }
 
 std::int64_t fragmentBytes(const Schedule& s, std::int64_t width, int elementBytes) {
-  return s.keep == Keep::shared
-             ? s.rows * s.chunks(width) * s.vector * s.threads * elementBytes
-             : 0;
+  return s.keep == Keep::shared ? s.rows * s.chunks(width) * s.vector * s.threads * elementBytes
+                                : 0;
 }
 std::int64_t exchangeBytes(const Schedule& s, int values) {
   return s.lanes > 32 ? values * s.rows * (s.threads / 32) * 4 : 0;
@@ -47,7 +46,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
     tile += fragmentBytes(s, facts.width, stream.bytes);
   tile += facts.kept * fragmentBytes(s, facts.width, 4);
   tile += exchangeBytes(s, facts.reductions) + rowStoreBytes(s, facts.rowOutputs);
-  std::int64_t after = 0;  // sums reuse the memory of the tiles
+  std::int64_t after = 0; // sums reuse the memory of the tiles
   if (facts.columnSums)
     after = columnSumBytes(s, facts.width);
   if (facts.totalSums)
@@ -133,9 +132,9 @@ struct Checker {
   }
 
   void registers() {
-    // Warps are dealt to four partitions, so a block counts as a multiple of four warps.
-    std::int64_t threads = (s.threads + 127) / 128 * 128;
-    std::int64_t available = target.registersPerSM / (threads * s.blocks) / 8 * 8;
+    // A multiprocessor is four partitions with registers and warps of their own.
+    std::int64_t warps = (s.threads / 32 * s.blocks + 3) / 4;
+    std::int64_t available = target.registersPerSM / 4 / (warps * 32) / 8 * 8;
     available = std::min<std::int64_t>(available, target.registersPerThread);
     std::int64_t needed = estimatedRegisters(s, facts);
     require(needed <= available, "registers",
@@ -151,7 +150,7 @@ struct Checker {
   }
 };
 
-}  // namespace
+} // namespace
 
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target) {
   Checker checker{schedule, facts, target};
@@ -165,4 +164,4 @@ bool fits(const Schedule& schedule, const Facts& facts, const Target& target) {
   return checker.valid;
 }
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

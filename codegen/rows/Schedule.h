@@ -28,26 +28,26 @@ struct Schedule {
   }
   std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
 };
-std::string toText(const Schedule& schedule);  // "#kiln.schedule<lanes = 16, ...>"
+std::string toText(const Schedule& schedule); // "#kiln.schedule<lanes = 16, ...>"
 
 /// What the choice of a schedule depends on.
 struct Facts {
   struct Stream {
-    int bytes = 4;                // of an element as stored
-    std::int64_t widest = 1;      // elements that alignment lets one access move, up to 16
+    int bytes = 4;           // of an element as stored
+    std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
   };
   std::int64_t width = 1;
-  std::int64_t rows = -1;         // -1: known at run time only
-  std::vector<Stream> inputs;     // tensors read once an element
+  std::int64_t rows = -1;     // -1: known at run time only
+  std::vector<Stream> inputs; // tensors read once an element
   std::vector<Stream> outputs;
-  std::vector<Stream> columns;    // rows that are the same for all rows
-  int rowInputs = 0, rowOutputs = 0;  // values of 4 bytes, one a row
-  int kept = 0;                   // computed values of 4 bytes kept from one pass to the next
+  std::vector<Stream> columns;       // rows that are the same for all rows
+  int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
+  int kept = 0;                      // computed values of 4 bytes kept from one pass to the next
   int columnSums = 0, totalSums = 0;
-  int reductions = 0;             // values exchanged between lanes, all passes
-  int widestExchange = 0;         // values in one exchange
+  int reductions = 0;     // values exchanged between lanes, all passes
+  int widestExchange = 0; // values in one exchange
   int passes = 1;
-  int operations = 0;             // scalar instructions an element, all passes, roughly
+  int operations = 0; // scalar instructions an element, all passes, roughly
 
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
@@ -56,8 +56,8 @@ struct Facts {
 
 /// One broken rule: the knob, what was asked, what is allowed.
 struct Violation {
-  std::string rule;     // "shared memory", "registers", ...: groups the histogram of `plan`
-  std::string message;  // with the numbers
+  std::string rule;    // "shared memory", "registers", ...: groups the histogram of `plan`
+  std::string message; // with the numbers
 };
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
 /// Whether nothing is broken; fast, for enumerating.
@@ -78,4 +78,4 @@ std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
 /// Registers a thread will need, roughly; the assembler's count decides.
 std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -17,9 +17,15 @@ namespace {
 
 using ir::ReduceKind;
 
-bool isFull(const Node* n) { return n->perColumn && n->perRow; }
-bool isRowValue(const Node* n) { return n->perRow && !n->perColumn; }
-bool isUniform(const Node* n) { return !n->perRow && !n->perColumn; }
+bool isFull(const Node* n) {
+  return n->perColumn && n->perRow;
+}
+bool isRowValue(const Node* n) {
+  return n->perRow && !n->perColumn;
+}
+bool isUniform(const Node* n) {
+  return !n->perRow && !n->perColumn;
+}
 
 /// Rounding to the type stored happens in the store.
 Node* beforeRounding(Node* n) {
@@ -122,7 +128,8 @@ class Lowering {
     SmallVector<int64_t> sizes, strides;
     SmallVector<Value> runTimeSizes, runTimeStrides;
     for (auto [i, run] : llvm::enumerate(runs)) {
-      ArrayRef<Extent> extents = ArrayRef(context.space).slice(run.first, run.second + 1 - run.first);
+      ArrayRef<Extent> extents =
+          ArrayRef(context.space).slice(run.first, run.second + 1 - run.first);
       bool constant = llvm::all_of(extents, [](const Extent& e) { return e.isStatic(); });
       int64_t size = 1;
       for (const Extent& extent : extents)
@@ -131,8 +138,8 @@ class Lowering {
         sizes.push_back(i == 0 ? 0 : size);
       } else {
         sizes.push_back(-1);
-        runTimeSizes.push_back(product(KernelArgument::Kind::size, extents,
-                                       "size" + std::to_string(run.first)));
+        runTimeSizes.push_back(
+            product(KernelArgument::Kind::size, extents, "size" + std::to_string(run.first)));
       }
       const Stride& stride = access.leading[run.second];
       strides.push_back(stride.isConstant() ? stride.coefficient : -1);
@@ -155,9 +162,8 @@ class Lowering {
       name += "_" + (stride < 0 ? access.buffer->tensor.name : std::to_string(stride));
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(mapsEnd);
-    auto op = builder.create<cu::RowMapOp>(
-        named(name), cu::MapType::get(builder.getContext()), sizes, strides, column, runTimeSizes,
-        runTimeStrides);
+    auto op = builder.create<cu::RowMapOp>(named(name), cu::MapType::get(builder.getContext()),
+                                           sizes, strides, column, runTimeSizes, runTimeStrides);
     maps.push_back({op, op.getMap()});
     return op.getMap();
   }
@@ -212,19 +218,25 @@ class Lowering {
     DType dtype = context.outputs[output.index]->tensor.dtype;
     MLIRContext* c = builder.getContext();
     switch (dtype) {
-    case DType::bf16: return BFloat16Type::get(c);
-    case DType::f16: return Float16Type::get(c);
-    case DType::i1: return builder.getI1Type();
-    case DType::i32: return builder.getI32Type();
-    case DType::i64: return builder.getI64Type();
-    default: return builder.getF32Type();
+    case DType::bf16:
+      return BFloat16Type::get(c);
+    case DType::f16:
+      return Float16Type::get(c);
+    case DType::i1:
+      return builder.getI1Type();
+    case DType::i32:
+      return builder.getI32Type();
+    case DType::i64:
+      return builder.getI64Type();
+    default:
+      return builder.getF32Type();
     }
   }
 
   void emitBody() {
     bool once = schedule.getGrid() == ir::Grid::one_shot;
     bool programmatic = schedule.getLaunch() == ir::LaunchMode::programmatic;
-    mapsEnd = builder.create<cu::BarrierOp>(location);  // a mark, erased below
+    mapsEnd = builder.create<cu::BarrierOp>(location); // a mark, erased below
     if (programmatic) {
       builder.create<cu::WaitOp>(location);
       if (once)
@@ -293,8 +305,8 @@ class Lowering {
     APFloat wide = number.getValue();
     bool lossy;
     wide.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lossy);
-    Value constant = builder.create<arith::ConstantOp>(
-        node->op()->getLoc(), FloatAttr::get(builder.getF32Type(), wide));
+    Value constant = builder.create<arith::ConstantOp>(node->op()->getLoc(),
+                                                       FloatAttr::get(builder.getF32Type(), wide));
     return builder.create<arith::TruncFOp>(node->op()->getLoc(), number.getType(), constant);
   }
 
@@ -374,7 +386,7 @@ class Lowering {
     Node* node = beforeRounding(output.node);
     if (!isUniform(node))
       return rowValues[node];
-    auto place = builder.create<cu::RowsOp>(  // the same for every row
+    auto place = builder.create<cu::RowsOp>( // the same for every row
         output.location, cu::RowsType::get(builder.getContext(), node->element()));
     auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
     OpBuilder::InsertionGuard guard(builder);
@@ -386,9 +398,9 @@ class Lowering {
   void emitEachRow(ArrayRef<Node*> targets) {
     SmallVector<cu::RowsOp> places;
     for (Node* target : targets)
-      places.push_back(builder.create<cu::RowsOp>(
-          named(nameOf(target, "row") + "_r", target->value.getLoc()),
-          cu::RowsType::get(builder.getContext(), target->element())));
+      places.push_back(
+          builder.create<cu::RowsOp>(named(nameOf(target, "row") + "_r", target->value.getLoc()),
+                                     cu::RowsType::get(builder.getContext(), target->element())));
     auto each = builder.create<cu::EachRowOp>(targets.front()->op()->getLoc(), ValueRange());
     Block& body = each.getBody().emplaceBlock();
     OpBuilder::InsertionGuard guard(builder);
@@ -432,11 +444,10 @@ class Lowering {
   }
 
   void emitEach(Pass& pass) {
-    Operation* first = pass.reduces.empty() ? pass.outputs.front()->node->op()
-                                            : pass.reduces.front()->op();
-    bool guard = llvm::any_of(pass.outputs, [](const Output* output) {
-      return output->kind != Output::Kind::full;
-    });
+    Operation* first =
+        pass.reduces.empty() ? pass.outputs.front()->node->op() : pass.reduces.front()->op();
+    bool guard = llvm::any_of(
+        pass.outputs, [](const Output* output) { return output->kind != Output::Kind::full; });
     auto each = builder.create<cu::EachOp>(first ? first->getLoc() : location, tile, ValueRange(),
                                            builder.getDenseI64ArrayAttr({}),
                                            builder.getDenseI64ArrayAttr({}), guard);
@@ -462,7 +473,7 @@ class Lowering {
     cu::EachOp each;
     SmallVector<int64_t> access, columnStrides;
     llvm::DenseMap<Node*, Value> known;
-    llvm::DenseSet<Node*> computing;  // kept values that this pass itself computes
+    llvm::DenseSet<Node*> computing; // kept values that this pass itself computes
 
     Value input(Node* node, Value from, int64_t width, int64_t stride) {
       each.getInputsMutable().append(from);
@@ -500,8 +511,8 @@ class Lowering {
     }
     const Access& access = outputAccess[&output];
     builder.create<cu::PutOp>(output.location, body.value(beforeRounding(output.node)),
-                              pointer(*access.buffer, resultElement(output)),
-                              rowMap(access, true), widestAccess(access, schedule.getVector()));
+                              pointer(*access.buffer, resultElement(output)), rowMap(access, true),
+                              widestAccess(access, schedule.getVector()));
   }
 
   /// Reductions of one kind share an exchange; a mean is a sum that is scaled afterwards.
@@ -555,8 +566,11 @@ class Lowering {
     launch.arguments = arguments;
     plan.kernels.push_back(std::move(launch));
     if (!sums.empty())
-      plan.workspaces.push_back({context.name + "_partials", DType::f32, partialStride,
-                                 static_cast<int>(plan.kernels.size()) - 1, {}});
+      plan.workspaces.push_back({context.name + "_partials",
+                                 DType::f32,
+                                 partialStride,
+                                 static_cast<int>(plan.kernels.size()) - 1,
+                                 {}});
     builder.setInsertionPointAfter(kernel);
   }
 
@@ -574,9 +588,8 @@ class Lowering {
     partials.name = context.name + "_partials";
     lines.kind = KernelArgument::Kind::blocks;
     lines.kernel = main;
-    Value from = argument(partials,
-                          cu::PointerType::get(builder.getContext(), builder.getF32Type()),
-                          "partials");
+    Value from = argument(
+        partials, cu::PointerType::get(builder.getContext(), builder.getF32Type()), "partials");
     Value count = argument(lines, builder.getI64Type(), "lines");
     for (auto& [output, first] : sums)
       pointer(*context.outputs[output->index], resultElement(*output));
@@ -614,7 +627,7 @@ class Lowering {
   llvm::MapVector<Node*, Access> inputAccess;
   llvm::MapVector<const Output*, Access> outputAccess;
   SmallVector<std::pair<size_t, size_t>> runs;
-  SmallVector<std::pair<const Output*, int64_t>> sums;  // and the first column in the partials
+  SmallVector<std::pair<const Output*, int64_t>> sums; // and the first column in the partials
   int64_t partialWidth = 0, partialStride = 0;
 
   cu::KernelOp kernel;
@@ -628,10 +641,10 @@ class Lowering {
   llvm::DenseMap<const Output*, Value> accumulators;
 };
 
-}  // namespace
+} // namespace
 
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {
   Lowering(context, module, plan).run();
 }
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

@@ -13,9 +13,9 @@ struct KernelContext {
   std::string name;
   std::unique_ptr<RowProgram> program;
   ir::ScheduleAttr schedule;
-  llvm::SmallVector<const BufferInfo*> inputs;    // of the kernel op, in order
+  llvm::SmallVector<const BufferInfo*> inputs; // of the kernel op, in order
   llvm::SmallVector<const BufferInfo*> outputs;
-  llvm::SmallVector<Extent> space;                // leading dimensions of the iteration space
+  llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
 };
 
 /// Appends the kernel, and the kernel that finishes its column sums if it has any, to the end of
@@ -25,4 +25,4 @@ void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan
 /// Threads of the kernel that adds up partial sums.
 inline constexpr int kFinishThreads = 512;
 
-}  // namespace kiln::rows
+} // namespace kiln::rows

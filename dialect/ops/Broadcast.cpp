@@ -19,8 +19,7 @@ LogicalResult BroadcastOp::verify() {
   for (auto [i, d] : llvm::enumerate(getDims())) {
     if (d <= previous || d >= to.getRank())
       return emitOpError("dims [") << getDims() << "] into a result of rank " << to.getRank()
-                                   << ": give increasing dimensions from 0 to "
-                                   << to.getRank() - 1;
+                                   << ": give increasing dimensions from 0 to " << to.getRank() - 1;
     previous = d;
     int64_t size = from.getDimSize(i);
     if (size != 1 && size != to.getDimSize(d))

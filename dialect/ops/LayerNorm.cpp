@@ -72,7 +72,7 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   double perElement = 1.0 / tensorType(getInput()).getShape().back();
   if (Value dmean = gradient.of(getMean()))
     gradient.add(getInput(), math.alongRow(math.mul(dmean, perElement), x));
-  if (Value drstd = gradient.of(getRstd())) {  // d rstd / dx = -rstd^2 n / N
+  if (Value drstd = gradient.of(getRstd())) { // d rstd / dx = -rstd^2 n / N
     Value factor = math.mul(math.mul(drstd, math.mul(getRstd(), getRstd())), -perElement);
     gradient.add(getInput(), math.mul(normal, math.alongRow(factor, x)));
   }

@@ -108,8 +108,7 @@ LogicalResult ReduceOp::gradient(Gradient& gradient) {
       count *= static_cast<double>(size);
   auto spread = [&](Value v) { return math.broadcast(v, kept, x); };
   if (getKind() == ReduceKind::sum || getKind() == ReduceKind::mean) {
-    gradient.add(getInput(),
-                 spread(getKind() == ReduceKind::mean ? math.mul(d, 1.0 / count) : d));
+    gradient.add(getInput(), spread(getKind() == ReduceKind::mean ? math.mul(d, 1.0 / count) : d));
     return success();
   }
   Value hit = math.equal(x, spread(math.f32(getOutput())));

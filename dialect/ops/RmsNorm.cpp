@@ -54,7 +54,7 @@ LogicalResult RmsNormOp::gradient(Gradient& gradient) {
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));
   }
-  if (Value drstd = gradient.of(getRstd())) {  // d rstd / dx = -rstd^2 n / N
+  if (Value drstd = gradient.of(getRstd())) { // d rstd / dx = -rstd^2 n / N
     double perElement = 1.0 / tensorType(getInput()).getShape().back();
     Value factor = math.mul(math.mul(drstd, math.mul(getRstd(), getRstd())), -perElement);
     gradient.add(getInput(), math.mul(normal, math.alongRow(factor, x)));

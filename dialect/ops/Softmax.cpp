@@ -10,7 +10,9 @@ using namespace kiln::ir;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void SoftmaxOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getOutput(), "p"); }
+void SoftmaxOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getOutput(), "p");
+}
 
 LogicalResult SoftmaxOp::verify() {
   if (failed(verifyRow(*this, getInput())))
@@ -42,7 +44,7 @@ void SoftmaxOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tens
     }
     if (!any)
       continue;
-    if (mask && largest == -kInfinity) {  // every open place is -inf: zeros, as for a closed row
+    if (mask && largest == -kInfinity) { // every open place is -inf: zeros, as for a closed row
       std::fill_n(y, n, 0.0);
       continue;
     }
@@ -80,7 +82,7 @@ SmallVector<Value> SoftmaxOp::decompose(MathBuilder& math) {
   if (getMask())
     s = math.select(getMask(), s, math.constant(-kInfinity, s));
   Value largest = math.maxOfRow(s);
-  if (getMask()) {  // a closed row: exp(-inf - 0) = 0 everywhere
+  if (getMask()) { // a closed row: exp(-inf - 0) = 0 everywhere
     Value closed = math.equal(largest, math.constant(-kInfinity, largest));
     largest = math.select(closed, math.constant(0.0, largest), largest);
   }

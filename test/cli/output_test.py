@@ -22,7 +22,7 @@ class Output(CommandTest):
         self.run_command("compile", *LAYER_NORM, "-o", "kernel.cubin")
         self.assertTrue((self.folder / "kernel.cubin").read_bytes().startswith(b"\x7fELF"))
         self.assertIn(".target sm_90a", self.run_command("compile", *LAYER_NORM, "--emit=ptx").out)
-        self.assertIn("kiln.schedule", self.run_command("compile", *LAYER_NORM, "--emit=mlir").out)
+        self.assertIn("schedule(<lanes = ", self.run_command("compile", *LAYER_NORM, "--emit=mlir").out)
         self.assertIn("registers", self.run_command("compile", *LAYER_NORM, "--emit=json").out)
 
     def test_unwritable(self):

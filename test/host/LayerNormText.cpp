@@ -58,8 +58,8 @@ forward(const TYPE* x, const float* gamma, const float* beta, TYPE* y, float* me
   for (int r = 0; r < Tile::rows; ++r) {
     rstd_0[r] = rsqrtf(sum_1[r] * (1.0f / COLUMNS) + 1.0e-5f);
   }
-  store_rows(at, mean, RowMap<1>{{0}, {1}}, mean_0);
-  store_rows(at, rstd, RowMap<1>{{0}, {1}}, rstd_0);
+  store_rows(at, shared_memory() + STORE, RowStore{mean, RowMap<1>{{0}, {1}}, mean_0},
+             RowStore{rstd, RowMap<1>{{0}, {1}}, rstd_0});
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     if (!at.has(c))
@@ -107,6 +107,8 @@ backward(const TYPE* dy, const TYPE* x, const float* gamma, const float* mean, c
       const auto gamma_c = load_columns<VECTOR>(at, c, gamma);
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r) {
+        if (!at.valid(r))
+          continue;
         const auto dy_c = dy_tile.get(r, c);
         const auto x_c = x_tile.get(r, c);
 #pragma unroll
@@ -194,6 +196,7 @@ std::string fill(std::string text, const LayerNormSchedule& s, int first, int se
   replaceAll(text, "TYPE", type);
   replaceAll(text, "FIRST", std::to_string(first));
   replaceAll(text, "SECOND", std::to_string(second));
+  replaceAll(text, "STORE", std::to_string(second + layout.reduceBytes));
   replaceAll(text, "STRIDE", std::to_string(layout.stride));
   return text;
 }
@@ -242,7 +245,7 @@ KernelText layerNormForward(const LayerNormSchedule& s) {
   KernelLaunch kernel;
   kernel.name = "forward";
   kernel.threads = s.threads;
-  kernel.sharedBytes = second + layout.reduceBytes;
+  kernel.sharedBytes = second + layout.reduceBytes + 2 * 8 * layout.rowsPerBlock;
   kernel.promisedBlocks = 1;
   kernel.rowsPerBlock = layout.rowsPerBlock;
   kernel.rows = {{rowCount}};

@@ -29,8 +29,8 @@ KILN_DEVICE void extremes(const float* x, float* high, float* low, i64 rows) {
   }
   row_reduce<Max>(at, shared_memory(), top);
   row_reduce<Min>(at, shared_memory() + row_reduce_bytes<Tile>(1), bottom);
-  store_rows(at, high, RowMap<1>{{0}, {1}}, top);
-  store_rows(at, low, RowMap<1>{{0}, {1}}, bottom);
+  store_rows(at, shared_memory() + 2 * row_reduce_bytes<Tile>(1),
+             RowStore{high, RowMap<1>{{0}, {1}}, top}, RowStore{low, RowMap<1>{{0}, {1}}, bottom});
 }
 KILN_KERNEL(64, 1) narrow(const float* x, float* high, float* low, i64 rows) {
   extremes<RowTile<100, 4, 4, 3, 64>>(x, high, low, rows);
@@ -83,7 +83,7 @@ class Reduction : public testing::Test {
     runKernel(*library, {.name = kernel,
                          .blocks = (rows + rowsPerBlock - 1) / rowsPerBlock,
                          .threads = threads,
-                         .sharedBytes = 256,
+                         .sharedBytes = 2048,
                          .arguments = {pointer(x), pointer(high), pointer(low), rows},
                          .regions = {input("x", x), output("high", high), output("low", low)}});
     for (std::int64_t r = 0; r < rows; ++r) {

@@ -37,20 +37,20 @@ class KILN_API Error : public std::runtime_error {
 };
 
 enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i1 };
-KILN_API std::string_view name(DType);          // "bf16"
-KILN_API std::size_t sizeInBytes(DType);        // i1 is stored as one byte
-KILN_API DType parseDType(std::string_view);    // throws Error(input)
+KILN_API std::string_view name(DType);       // "bf16"
+KILN_API std::size_t sizeInBytes(DType);     // i1 is stored as one byte
+KILN_API DType parseDType(std::string_view); // throws Error(input)
 
 /// The stages of a Program, in order; the text or bytes of each can be saved, edited, resumed.
 enum class Stage { module, fused, scheduled, emittable, cuda, cubin };
 KILN_API std::string_view name(Stage);
-KILN_API Stage parseStage(std::string_view);    // throws Error(input)
+KILN_API Stage parseStage(std::string_view); // throws Error(input)
 
 /// A named op with its shape, for programs that do not want to write MLIR.
 /// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
 struct OpSpec {
   std::string op;
-  std::vector<std::int64_t> shape;  // leading sizes, then the row width; -1 = known at run time
+  std::vector<std::int64_t> shape; // leading sizes, then the row width; -1 = known at run time
   DType dtype = DType::f32;
 };
 
@@ -63,7 +63,7 @@ class KILN_API Module {
   const std::string& text() const;
   const std::vector<std::string>& functions() const;
 
-  struct State;  // opaque: the library's own
+  struct State; // opaque: the library's own
   const State& state() const { return *state_; }
 
  private:
@@ -72,8 +72,8 @@ class KILN_API Module {
 
 /// Size of one dimension of an argument: a constant, or the run-time symbol it is bound to.
 struct Extent {
-  std::int64_t size = 0;  // the constant, if symbol < 0
-  int symbol = -1;        // index of the run-time size, equal symbols must have equal sizes
+  std::int64_t size = 0; // the constant, if symbol < 0
+  int symbol = -1;       // index of the run-time size, equal symbols must have equal sizes
   bool isStatic() const { return symbol < 0; }
 };
 
@@ -82,15 +82,15 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::f32;
   std::vector<Extent> shape;
-  std::vector<std::int64_t> strides;  // elements; -1 = given at run time
-  std::int64_t alignment = 16;        // bytes that every pointer must be a multiple of
+  std::vector<std::int64_t> strides; // elements; -1 = given at run time
+  std::int64_t alignment = 16;       // bytes that every pointer must be a multiple of
 };
 
 /// What the compiled kernel uses, read from the cubin and the assembler's log.
 struct Usage {
-  int registers = 0;                // per thread
-  std::int64_t sharedBytes = 0;     // per block, static and dynamic
-  std::int64_t stackBytes = 0;      // per thread
+  int registers = 0;            // per thread
+  std::int64_t sharedBytes = 0; // per block, static and dynamic
+  std::int64_t stackBytes = 0;  // per thread
   std::int64_t spillStoreBytes = 0;
   std::int64_t spillLoadBytes = 0;
   int barriers = 0;
@@ -99,22 +99,22 @@ struct Usage {
 
 struct KernelInfo {
   std::string name;
-  std::string schedule;     // text of #kiln.schedule<...>; empty for helper kernels
-  int threads = 0;          // per block
-  int promisedBlocks = 0;   // resident blocks an SM asked of the assembler
-  int residentBlocks = 0;   // resident blocks an SM that the usage allows
+  std::string schedule;   // text of #kiln.schedule<...>; empty for helper kernels
+  int threads = 0;        // per block
+  int promisedBlocks = 0; // resident blocks an SM asked of the assembler
+  int residentBlocks = 0; // resident blocks an SM that the usage allows
   bool programmatic = false;
   Usage usage;
 };
 
 struct CompileOptions {
   std::string arch = "sm_90a";
-  std::string function;                 // empty: the only function of the module
-  bool backward = false;                // compile the derived backward of that function
-  std::string schedule;                 // text of a #kiln.schedule<...>; empty: the default choice
-  std::filesystem::path saveTemps;      // write every stage into this folder; empty: do not
-  std::filesystem::path nvrtc;          // libnvrtc to use; empty: search
-  Stage until = Stage::cubin;           // stop after this stage
+  std::string function;            // empty: the only function of the module
+  bool backward = false;           // compile the derived backward of that function
+  std::string schedule;            // text of a #kiln.schedule<...>; empty: the default choice
+  std::filesystem::path saveTemps; // write every stage into this folder; empty: do not
+  std::filesystem::path nvrtc;     // libnvrtc to use; empty: search
+  Stage until = Stage::cubin;      // stop after this stage
 };
 
 /// One tensor for a launch. Sizes and strides are in elements; no strides = contiguous.
@@ -131,12 +131,12 @@ class KILN_API Program {
   /// Continues from the text of a stage that was saved and perhaps edited.
   static Program resume(Stage stage, std::string_view text, const CompileOptions& options = {});
 
-  const std::string& text(Stage stage) const;   // not for Stage::cubin
+  const std::string& text(Stage stage) const; // not for Stage::cubin
   std::span<const std::byte> cubin() const;
-  std::string ptx() const;                      // made on demand by NVRTC
+  std::string ptx() const; // made on demand by NVRTC
   std::string usageJson() const;
   const std::string& arch() const;
-  const std::vector<std::string>& remarks() const;      // what was not fused, and why
+  const std::vector<std::string>& remarks() const; // what was not fused, and why
   const std::vector<KernelInfo>& kernels() const;
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
@@ -145,7 +145,7 @@ class KILN_API Program {
   /// Reports accesses outside the buffers, unset shared memory and divergent barriers.
   void runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const;
 
-  struct State;  // opaque: the library's own
+  struct State; // opaque: the library's own
   const State& state() const { return *state_; }
 
  private:
@@ -155,7 +155,7 @@ class KILN_API Program {
 /// A program loaded into the driver, launchable on every device of the process.
 class KILN_API Executable {
  public:
-  explicit Executable(const Program& program);   // throws Error(unavailable) without a GPU
+  explicit Executable(const Program& program); // throws Error(unavailable) without a GPU
   /// Bytes of scratch memory that `launch` needs for these sizes on the current device.
   std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
   /// Enqueues the kernels on `stream` (a CUstream, or null for the default stream) of the
@@ -169,4 +169,4 @@ class KILN_API Executable {
   std::shared_ptr<const State> state_;
 };
 
-}  // namespace kiln
+} // namespace kiln
