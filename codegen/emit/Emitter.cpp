@@ -22,148 +22,37 @@ static bool isWord(StringRef text) {
 
 /// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
 /// device/*.cuh that a kernel does not call may be shadowed.
-static constexpr StringLiteral kReserved[] = {"Max",
-                                              "Min",
-                                              "Registers",
-                                              "RowMap",
-                                              "RowStore",
-                                              "RowTile",
-                                              "Shared",
-                                              "Sum",
-                                              "Tile",
-                                              "Vec",
-                                              "alignas",
-                                              "alignof",
-                                              "and",
-                                              "asm",
-                                              "auto",
-                                              "bf16",
-                                              "bits_to_float",
-                                              "bitand",
-                                              "bitor",
-                                              "block_barrier",
-                                              "block_count",
-                                              "block_index",
-                                              "bool",
-                                              "break",
-                                              "c",
-                                              "case",
-                                              "catch",
-                                              "ceilf",
-                                              "char",
-                                              "class",
-                                              "const",
-                                              "constexpr",
-                                              "continue",
-                                              "cosf",
-                                              "decltype",
-                                              "default",
-                                              "delete",
-                                              "do",
-                                              "double",
-                                              "else",
-                                              "enum",
-                                              "erff",
-                                              "exp2f",
-                                              "expf",
-                                              "explicit",
-                                              "export",
-                                              "extern",
-                                              "f16",
-                                              "fabsf",
-                                              "false",
-                                              "float",
-                                              "floorf",
-                                              "fmaf",
-                                              "fmaxf",
-                                              "fminf",
-                                              "for",
-                                              "friend",
-                                              "goto",
-                                              "i",
-                                              "i32",
-                                              "i64",
-                                              "if",
-                                              "inline",
-                                              "int",
-                                              "kiln",
-                                              "load",
-                                              "load_columns",
-                                              "load_rows",
-                                              "load_vector",
-                                              "log2f",
-                                              "logf",
-                                              "long",
-                                              "main",
-                                              "maximum",
-                                              "minimum",
-                                              "namespace",
-                                              "new",
-                                              "not",
-                                              "operator",
-                                              "or",
-                                              "powf",
-                                              "private",
-                                              "protected",
-                                              "public",
-                                              "r",
-                                              "register",
-                                              "release_successor",
-                                              "requires",
-                                              "return",
-                                              "row_reduce",
-                                              "rsqrtf",
-                                              "shared_memory",
-                                              "short",
-                                              "signed",
-                                              "sinf",
-                                              "sizeof",
-                                              "sqrtf",
-                                              "static",
-                                              "store",
-                                              "store_partial_columns",
-                                              "store_partial_scalar",
-                                              "store_rows",
-                                              "store_total",
-                                              "struct",
-                                              "sum_partials",
-                                              "switch",
-                                              "tanhf",
-                                              "template",
-                                              "this",
-                                              "throw",
-                                              "true",
-                                              "try",
-                                              "typedef",
-                                              "typename",
-                                              "u16",
-                                              "u32",
-                                              "u64",
-                                              "u8",
-                                              "union",
-                                              "unsigned",
-                                              "using",
-                                              "virtual",
-                                              "void",
-                                              "volatile",
-                                              "wait_for_predecessor",
-                                              "while",
-                                              "xor"};
+static constexpr StringLiteral kReserved =
+    "Max Min Registers RowMap RowStore RowTile Shared Sum Tile Vec alignas alignof and asm "
+    "auto bf16 bitand bitor bits_to_float block_barrier block_count block_index bool break c "
+    "case catch ceilf char class compl concept const consteval constexpr constinit continue "
+    "cosf decltype default delete do double else enum erff exp2f expf explicit export extern "
+    "f16 fabsf false float floorf fmaf fmaxf fminf for friend goto i i32 i64 if inline int "
+    "kiln load load_columns load_rows load_vector log2f logf long main maximum minimum "
+    "mutable namespace new noexcept not nullptr operator or powf private protected public r "
+    "register release_successor requires return row_reduce rsqrtf shared_memory short signed "
+    "sinf sizeof sqrtf static store store_partial_columns store_partial_scalar store_rows "
+    "store_total struct sum_partials switch tanhf template this throw true try typedef typeid "
+    "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_predecessor "
+    "while xor";
 
-bool isReservedName(StringRef name) {
-  static const llvm::StringSet<> reserved = [] {
+static const llvm::StringSet<>& reservedNames() {
+  static const llvm::StringSet<> names = [] {
     llvm::StringSet<> set;
-    for (StringRef word : kReserved)
+    SmallVector<StringRef> words;
+    kReserved.split(words, ' ');
+    for (StringRef word : words)
       set.insert(word);
     return set;
   }();
-  return reserved.contains(name);
+  return names;
 }
 
-Emitter::Emitter(llvm::raw_ostream& out) : out_(out) {
-  for (StringRef word : kReserved)
-    taken_.insert(word);
+bool isReservedName(StringRef name) {
+  return reservedNames().contains(name);
 }
+
+Emitter::Emitter(llvm::raw_ostream& out) : out_(out), taken_(reservedNames()) {}
 
 std::string Emitter::fresh(StringRef hint) {
   std::string base = isWord(hint) ? hint.str() : "value", name = base;

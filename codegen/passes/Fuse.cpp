@@ -250,10 +250,9 @@ class Fuser {
       Group* producer = value.getDefiningOp() ? groupOf(value.getDefiningOp()) : nullptr;
       for (Group* reader : groupsOfValue)
         propose(producer, reader, bytesOf(value) * (groupsOfValue.size() == 1 ? 2 : 1), value);
-      for (Group* one : groupsOfValue)
-        for (Group* other : groupsOfValue)
-          if (one < other)
-            propose(one, other, bytesOf(value), value);
+      for (size_t i = 0; i < groupsOfValue.size(); ++i)
+        for (size_t j = i + 1; j < groupsOfValue.size(); ++j)
+          propose(groupsOfValue[i], groupsOfValue[j], bytesOf(value), value);
     }
     llvm::stable_sort(merges, [](const Merge& a, const Merge& b) { return a.saved > b.saved; });
     return merges;

@@ -170,14 +170,15 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
   constexpr int attempts = 12;
   std::vector<std::string> refusals;
   Program result;
-  for (int rank = 0;; ++rank) {
+  // Neighbours in the order are much alike and often spill alike: steps grow.
+  for (int attempt = 1, rank = 0;; ++attempt, rank += 1 + rank / 2) {
     try {
       auto state = compileOnce(module, options, rank);
       state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
       result.state_ = state;
       return result;
     } catch (const program::BrokenPromise& broken) {
-      if (!options.schedule.empty() || rank + 1 == attempts)
+      if (!options.schedule.empty() || attempt == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
       refusals.push_back(
           fmt::format("remark: choice {} of the cost model: {}", rank + 1, broken.what()));

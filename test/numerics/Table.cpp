@@ -154,7 +154,7 @@ struct Table {
     };
     for (const Knobs& k :
          {Knobs{1, 4, 1, 32, "resident", "registers"}, Knobs{2, 4, 2, 64, "one_shot", "shared"},
-          Knobs{4, 1, 4, 32, "resident", "registers"}, Knobs{8, 4, 4, 128, "resident", "shared"},
+          Knobs{4, 1, 2, 32, "resident", "registers"}, Knobs{8, 4, 4, 128, "resident", "shared"},
           Knobs{16, 4, 3, 64, "one_shot", "registers"},
           Knobs{32, 1, 2, 96, "resident", "registers"}, Knobs{64, 1, 1, 64, "resident", "shared"},
           Knobs{64, 4, 4, 192, "one_shot", "registers"},
@@ -189,8 +189,8 @@ struct Table {
 
 } // namespace
 
-void PrintTo(const Case& numericCase, std::ostream* out) {
-  *out << numericCase.name;
+std::ostream& operator<<(std::ostream& out, const Case& numericCase) {
+  return out << numericCase.name;
 }
 
 std::vector<Case> allCases() {

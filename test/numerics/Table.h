@@ -33,7 +33,7 @@ struct Case {
   /// Strides given at run time, by argument (where its layout says -1).
   std::map<std::string, std::vector<std::int64_t>> strides = {};
 };
-void PrintTo(const Case& numericCase, std::ostream* out);
+std::ostream& operator<<(std::ostream& out, const Case& numericCase);
 
 std::vector<Case> allCases();
 

@@ -1,0 +1,150 @@
+// The C++ interface: modules, errors with their places, remarks, many threads.
+#include "test/backend/Helpers.h"
+#include "test/numerics/Texts.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+CompileOptions untilCuda() {
+  CompileOptions options;
+  options.until = Stage::cuda;
+  return options;
+}
+
+TEST(Api, ModulesFromTextAndFromAnOp) {
+  Module module = Module::parse(layerNormText(64, "bf16") + gateText(64, "f32"), "two.mlir");
+  EXPECT_EQ(module.functions(), (std::vector<std::string>{"layer_norm", "gate"}));
+  for (const char* op : {"layer_norm", "rms_norm", "softmax"})
+    for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      Module made = Module::fromOp({op, {-1, 4, 96}, dtype});
+      EXPECT_EQ(made.functions(), std::vector<std::string>{op});
+      Program program = Program::compile(made, untilCuda());
+      EXPECT_EQ(program.inputs()[0].name, "x");
+      EXPECT_EQ(program.inputs()[0].dtype, dtype);
+      EXPECT_FALSE(program.inputs()[0].shape[0].isStatic());
+      EXPECT_EQ(program.inputs()[0].shape[1].size, 4);
+      EXPECT_EQ(program.outputs()[0].name, "y");
+    }
+}
+
+TEST(Api, BackwardNamesItsGradients) {
+  CompileOptions options = untilCuda();
+  options.backward = true;
+  Program program =
+      Program::compile(Module::fromOp({"layer_norm", {-1, 128}, DType::bf16}), options);
+  std::vector<std::string> inputs, outputs;
+  for (auto& tensor : program.inputs())
+    inputs.push_back(tensor.name);
+  for (auto& tensor : program.outputs())
+    outputs.push_back(tensor.name);
+  EXPECT_EQ(inputs, (std::vector<std::string>{"x", "gamma", "mean", "rstd", "dy"}));
+  EXPECT_EQ(outputs, (std::vector<std::string>{"dx", "dgamma", "dbeta"}));
+}
+
+TEST(Api, ErrorsNameFileLineAndColumn) {
+  std::string text = errorOf(ErrorKind::input, [] {
+    Module::parse("func.func @f() {\n  %y = kiln.no_such_op\n  return\n}", "bad.mlir");
+  });
+  EXPECT_HAS(text, "bad.mlir:2:8: error: ");
+  text = errorOf(ErrorKind::input, [] {
+    Module::parse("func.func @f(%x: tensor<4x8xf32>) {\n"
+                  "  %y = kiln.softmax %x : tensor<4x8xf32> -> tensor<4xf32>\n  return\n}",
+                  "shape.mlir");
+  });
+  EXPECT_HAS(text, "shape.mlir:2:8: error: 'kiln.softmax' op output has shape [4]");
+  Module power = Module::parse("func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {\n"
+                               "  %y = math.powf %x, %x : tensor<4x8xf32>\n"
+                               "  return %y : tensor<4x8xf32>\n}",
+                               "power.mlir");
+  CompileOptions backward = untilCuda();
+  backward.backward = true;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Program::compile(power, backward); }),
+             "power.mlir:2:8: error: 'math.powf' has no gradient");
+}
+
+TEST(Api, ErrorsOfOptions) {
+  Module module = Module::fromOp({"softmax", {-1, 256}, DType::f32});
+  CompileOptions options = untilCuda();
+  options.arch = "sm_35";
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Program::compile(module, options); }), "sm_90a");
+  options = untilCuda();
+  options.function = "nothing";
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Program::compile(module, options); }),
+             "no function @nothing; the module has @softmax");
+  options = untilCuda();
+  options.schedule = "#kiln.schedule<lanes = 32, vector = 8, rows = 16, threads = 1024, blocks = "
+                     "1, grid = one_shot, keep = shared, launch = programmatic>";
+  EXPECT_HAS(errorOf(ErrorKind::infeasible, [&] { Program::compile(module, options); }),
+             "bytes of shared memory asked, sm_90a allows 232448 a block");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"conv", {4, 8}, DType::f32}); }),
+             "no op 'conv' to build from a shape; known are layer_norm, rms_norm and softmax");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {}, DType::f32}); }),
+             "has no shape");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, -1}, DType::f32}); }),
+             "it must be a constant of at least 1");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, 8}, DType::i32}); }),
+             "f32, bf16 and f16 are allowed");
+}
+
+TEST(Api, RemarksTellWhatWasNotFused) {
+  Module module =
+      Module::parse("func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {\n"
+                    "  %s = kiln.reduce sum %x dims [0] : tensor<?x8xf32> -> tensor<8xf32>\n"
+                    "  %b = kiln.broadcast %s dims [1] like %x : tensor<8xf32>, tensor<?x8xf32> -> "
+                    "tensor<?x8xf32>\n"
+                    "  %y = arith.subf %x, %b : tensor<?x8xf32>\n  return %y : tensor<?x8xf32>\n}",
+                    "centre.mlir");
+  Program program = Program::compile(module, untilCuda());
+  ASSERT_EQ(program.remarks().size(), 1u);
+  EXPECT_HAS(program.remarks()[0], "centre.mlir:4:8: remark: not fused: the sum over leading");
+  EXPECT_HAS(program.remarks()[0], "centre.mlir:2:8: note: with this operation");
+  EXPECT_TRUE(
+      Program::compile(Module::fromOp({"softmax", {-1, 8}}), untilCuda()).remarks().empty());
+}
+
+/// Names that C++, the skeleton or the device library use are no names for variables.
+TEST(Api, AnyNameCompiles) {
+  Program program = Program::compile(
+      Module::parse("func.func @load(%float: tensor<?x8xf32>, %c: tensor<8xf32>, %Tile: "
+                    "tensor<?xf32>) -> (tensor<?x8xf32> {kiln.name = \"r\"}) {\n"
+                    "  %a = kiln.broadcast %c dims [1] like %float : tensor<8xf32>, "
+                    "tensor<?x8xf32> -> tensor<?x8xf32>\n"
+                    "  %b = kiln.broadcast %Tile dims [0] like %float : tensor<?xf32>, "
+                    "tensor<?x8xf32> -> tensor<?x8xf32>\n"
+                    "  %d = arith.addf %float, %a : tensor<?x8xf32>\n"
+                    "  %e = arith.addf %d, %b : tensor<?x8xf32>\n"
+                    "  return %e : tensor<?x8xf32>\n}"),
+      untilCuda());
+  const std::string& text = program.text(Stage::cuda);
+  EXPECT_HAS(text, "load_kernel(const float* float_1, const float* c_1, const float* Tile_1, "
+                   "float* r_1");
+}
+
+TEST(Api, ManyThreadsGetTheSameTexts) {
+  std::vector<std::string> sources{layerNormText(128, "bf16"), gateText(64, "f32"),
+                                   softmaxText(256, "bf16", true, true),
+                                   reduceText(96, "f32", true)};
+  std::vector<std::string> alone;
+  for (const std::string& source : sources)
+    alone.push_back(Program::compile(Module::parse(source), untilCuda()).text(Stage::cuda));
+  std::vector<std::string> together(32);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = t; i < together.size(); i += 8)
+        together[i] = Program::compile(Module::parse(sources[i % sources.size()]), untilCuda())
+                          .text(Stage::cuda);
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  for (std::size_t i = 0; i < together.size(); ++i)
+    EXPECT_EQ(together[i], alone[i % alone.size()]);
+}
+
+} // namespace

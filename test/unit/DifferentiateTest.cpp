@@ -1,0 +1,273 @@
+// Derived backwards against central differences, both in fp64: every op and every scalar operation
+// that has a gradient rule.
+#include "dialect/Scalar.h"
+#include "test/unit/Context.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+using namespace kiln;
+using namespace kiln::test;
+using ir::Tensor64;
+
+namespace {
+
+using Tensors = std::vector<Tensor64>;
+
+/// Evaluates @f, its forward with saved values, and its backward; arguments are found by name.
+class Derived {
+ public:
+  explicit Derived(const std::string& text) : module(context.parse(text)) {
+    derived = context.run(*module, passes::createDifferentiate());
+  }
+  bool derived = false;
+
+  mlir::func::FuncOp function(const std::string& name) {
+    return module->lookupSymbol<mlir::func::FuncOp>(name);
+  }
+  Tensors run(mlir::func::FuncOp f, const Tensors& inputs) {
+    auto results = ir::evaluate(f.getBody().front(), inputs);
+    EXPECT_TRUE(succeeded(results));
+    return *results;
+  }
+
+  /// The gradients that @f_backward gives, by name ("dx").
+  std::map<std::string, Tensor64> gradients(const Tensors& inputs,
+                                            const std::map<std::string, Tensor64>& given) {
+    std::map<std::string, Tensor64> values = given;
+    auto forward = function("f_forward") ? function("f_forward") : function("f");
+    Tensors results = run(forward, inputs);
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      values[argumentName(forward, i)] = inputs[i];
+    std::map<std::string, std::vector<Tensor64>> saved;
+    for (unsigned i = 0; i < forward.getNumResults(); ++i)
+      saved[resultName(forward, i)].push_back(results[i]);
+    auto backward = function("f_backward");
+    Tensors operands;
+    for (unsigned i = 0; i < backward.getNumArguments(); ++i) {
+      std::string name = argumentName(backward, i);
+      auto found = saved.find(name);
+      if (found != saved.end() && !found->second.empty()) { // equal names: in order
+        operands.push_back(found->second.front());
+        found->second.erase(found->second.begin());
+      } else {
+        operands.push_back(values.at(name));
+      }
+    }
+    Tensors out = run(backward, operands);
+    std::map<std::string, Tensor64> named;
+    for (unsigned i = 0; i < backward.getNumResults(); ++i)
+      named[resultName(backward, i)] = out[i];
+    return named;
+  }
+
+  static std::string argumentName(mlir::func::FuncOp f, unsigned i) {
+    auto name = f.getArgAttrOfType<mlir::StringAttr>(i, ir::kNameAttr);
+    return name ? name.str() : fmt::format("in{}", i);
+  }
+  static std::string resultName(mlir::func::FuncOp f, unsigned i) {
+    auto name = f.getResultAttrOfType<mlir::StringAttr>(i, ir::kNameAttr);
+    return name ? name.str() : fmt::format("out{}", i);
+  }
+
+ private:
+  Context context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+Tensor64 random(mlir::RankedTensorType type, std::mt19937_64& engine, double low, double high) {
+  Tensor64 tensor = ir::makeTensor64(type.getShape());
+  std::uniform_real_distribution<double> uniform(low, high);
+  for (double& value : tensor.data)
+    value = type.getElementType().isInteger(1) ? engine() % 2 : uniform(engine);
+  return tensor;
+}
+
+/// sum over results of cotangent * result, of which the backward is the gradient.
+double objective(Derived& f, const Tensors& inputs,
+                 const std::map<std::string, Tensor64>& cotangents) {
+  auto function = f.function("f");
+  Tensors results = f.run(function, inputs);
+  double total = 0;
+  for (unsigned i = 0; i < results.size(); ++i)
+    if (auto found = cotangents.find("d" + Derived::resultName(function, i));
+        found != cotangents.end())
+      for (std::int64_t k = 0; k < results[i].size(); ++k)
+        total += results[i].data[k] * found->second.data[k];
+  return total;
+}
+
+void checkAgainstDifferences(const std::string& text, double low = 0.3, double high = 1.7) {
+  SCOPED_TRACE(text);
+  Derived f(text);
+  ASSERT_TRUE(f.derived);
+  std::mt19937_64 engine(7);
+  auto function = f.function("f");
+  Tensors inputs;
+  std::map<std::string, Tensor64> cotangents;
+  for (mlir::Type type : function.getArgumentTypes())
+    inputs.push_back(random(llvm::cast<mlir::RankedTensorType>(type), engine, low, high));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    cotangents["d" + Derived::resultName(function, i)] =
+        random(llvm::cast<mlir::RankedTensorType>(function.getResultTypes()[i]), engine, -1, 1);
+  auto gradients = f.gradients(inputs, cotangents);
+  int compared = 0;
+  for (unsigned a = 0; a < inputs.size(); ++a) {
+    auto found = gradients.find("d" + Derived::argumentName(function, a));
+    if (found == gradients.end())
+      continue;
+    for (std::int64_t k = 0; k < inputs[a].size(); ++k, ++compared) {
+      constexpr double h = 1e-5;
+      double kept = inputs[a].data[k];
+      inputs[a].data[k] = kept + h;
+      double above = objective(f, inputs, cotangents);
+      inputs[a].data[k] = kept - h;
+      double below = objective(f, inputs, cotangents);
+      inputs[a].data[k] = kept;
+      double difference = (above - below) / (2 * h);
+      // Constants of rules are held in fp32: 6e-8 of them is lost.
+      EXPECT_NEAR(found->second.data[k], difference, 2e-6 * (1 + std::abs(difference)))
+          << found->first << " at " << k;
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
+std::string function(const std::string& signature, const std::string& body) {
+  return "func.func @f(" + signature + " {\n" + body + "\n}\n";
+}
+
+TEST(Differences, LayerNorm) {
+  std::string x = "%x: tensor<3x5xf32> {kiln.name = \"x\"}", g = "%g: tensor<5xf32>",
+              y = "tensor<3x5xf32>", s = "tensor<3xf32>";
+  checkAgainstDifferences(function(
+      x + ", " + g + ", %b: tensor<5xf32>) -> (" + y + ", " + s + ", " + s + ")",
+      "%y, %m, %r = kiln.layer_norm %x, %g, %b : (tensor<3x5xf32>, tensor<5xf32>, tensor<5xf32>) "
+      "-> (tensor<3x5xf32>, tensor<3xf32>, tensor<3xf32>)\n"
+      "return %y, %m, %r : tensor<3x5xf32>, tensor<3xf32>, tensor<3xf32>"));
+  checkAgainstDifferences(
+      function(x + ") -> " + y,
+               "%y, %m, %r = kiln.layer_norm %x {eps = 0.01 : f32} : (tensor<3x5xf32>) "
+               "-> (tensor<3x5xf32>, tensor<3xf32>, tensor<3xf32>)\nreturn %y : tensor<3x5xf32>"));
+}
+
+TEST(Differences, RmsNorm) {
+  checkAgainstDifferences(
+      function("%x: tensor<3x5xf32>, %g: tensor<5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>)",
+               "%y, %r = kiln.rms_norm %x, %g : (tensor<3x5xf32>, tensor<5xf32>) -> "
+               "(tensor<3x5xf32>, tensor<3xf32>)\n"
+               "return %y, %r : tensor<3x5xf32>, tensor<3xf32>"));
+}
+
+TEST(Differences, Softmax) {
+  checkAgainstDifferences(
+      function("%x: tensor<3x5xf32>, %b: tensor<3x5xf32>, %m: tensor<3x5xi1>) -> tensor<3x5xf32>",
+               "%y = kiln.softmax %x bias %b mask %m {scale = 0.5 : f32} : tensor<3x5xf32>, "
+               "tensor<3x5xf32>, tensor<3x5xi1> -> tensor<3x5xf32>\nreturn %y : tensor<3x5xf32>"));
+  checkAgainstDifferences(function("%x: tensor<2x7xf32>) -> tensor<2x7xf32>",
+                                   "%y = kiln.softmax %x : tensor<2x7xf32> -> tensor<2x7xf32>\n"
+                                   "return %y : tensor<2x7xf32>"));
+}
+
+TEST(Differences, Reduce) {
+  struct Way {
+    const char *dims, *type;
+  };
+  for (const char* kind : {"sum", "mean", "max", "min"})
+    for (const Way& way : {Way{"[2]", "tensor<2x3xf32>"}, Way{"[0, 1]", "tensor<4xf32>"},
+                           Way{"[1]", "tensor<2x4xf32>"}, Way{"[0, 1, 2]", "tensor<f32>"}})
+      checkAgainstDifferences(
+          function(fmt::format("%x: tensor<2x3x4xf32>) -> {}", way.type),
+                   fmt::format("%y = kiln.reduce {0} %x dims {1} : tensor<2x3x4xf32> -> {2}\n"
+                               "return %y : {2}",
+                               kind, way.dims, way.type)));
+}
+
+TEST(Differences, Broadcast) {
+  struct Way {
+    const char *from, *dims;
+  };
+  for (const Way& way : {Way{"tensor<4xf32>", "[2]"}, Way{"tensor<2x3xf32>", "[0, 1]"},
+                         Way{"tensor<2x1x4xf32>", "[0, 1, 2]"}, Way{"tensor<1x1xf32>", "[0, 2]"},
+                         Way{"tensor<f32>", "[]"}})
+    checkAgainstDifferences(
+        function(fmt::format("%x: {}) -> tensor<2x3x4xf32>", way.from),
+                 fmt::format("%y = kiln.broadcast %x dims {1} : {0} -> tensor<2x3x4xf32>\n"
+                             "return %y : tensor<2x3x4xf32>",
+                             way.from, way.dims)));
+}
+
+TEST(Differences, ChainWithSavedAndRecomputedValues) {
+  checkAgainstDifferences(function(
+      "%x: tensor<3x4xf32> {kiln.name = \"x\"}, %c: tensor<4xf32>) -> (tensor<3x4xf32>, "
+      "tensor<3xf32>)",
+      "%t = math.tanh %x : tensor<3x4xf32>\n"
+      "%m = kiln.reduce max %t dims [1] : tensor<3x4xf32> -> tensor<3xf32>\n"
+      "%mb = kiln.broadcast %m dims [0] : tensor<3xf32> -> tensor<3x4xf32>\n"
+      "%cb = kiln.broadcast %c dims [1] : tensor<4xf32> -> tensor<3x4xf32>\n"
+      "%u = arith.mulf %t, %mb : tensor<3x4xf32>\n%v = arith.divf %u, %cb : tensor<3x4xf32>\n"
+      "%s = kiln.softmax %v : tensor<3x4xf32> -> tensor<3x4xf32>\n"
+      "%w = arith.mulf %s, %x : tensor<3x4xf32>\n"
+      "%k = kiln.reduce sum %w dims [1] : tensor<3x4xf32> -> tensor<3xf32>\n"
+      "return %w, %k : tensor<3x4xf32>, tensor<3xf32>"));
+}
+
+/// One line of text for a scalar operation of %x, %y, %z, and whether its result is a float.
+std::string lineOf(const std::string& name, unsigned operands) {
+  if (name == "arith.extf")
+    return "%h = arith.truncf %x : tensor<6xf32> to tensor<6xbf16>\n"
+           "%r = arith.extf %h : tensor<6xbf16> to tensor<6xf32>";
+  if (name == "arith.truncf")
+    return "%r = arith.truncf %x : tensor<6xf32> to tensor<6xf16>";
+  if (name == "arith.select")
+    return "%r = arith.select %m, %x, %y : tensor<6xi1>, tensor<6xf32>";
+  std::string list = operands == 1 ? "%x" : operands == 2 ? "%x, %y" : "%x, %y, %z";
+  return "%r = " + name + " " + list + " : tensor<6xf32>";
+}
+
+class ScalarGradient : public testing::TestWithParam<ir::ScalarOp> {};
+
+TEST_P(ScalarGradient, AgreesWithDifferences) {
+  const ir::ScalarOp& op = GetParam();
+  std::string name = op.name.str();
+  static const std::set<std::string> ternary{"arith.select", "math.fma"};
+  static const std::set<std::string> binary{"arith.addf",    "arith.subf",     "arith.mulf",
+                                            "arith.divf",    "arith.maximumf", "arith.minimumf",
+                                            "arith.maxnumf", "arith.minnumf",  "math.powf"};
+  unsigned operands = ternary.contains(name) ? 3 : binary.contains(name) ? 2 : 1;
+  std::string result = name == "arith.truncf" ? "tensor<6xf16>" : "tensor<6xf32>";
+  std::string text = function("%x: tensor<6xf32>, %y: tensor<6xf32>, %z: tensor<6xf32>, %m: "
+                              "tensor<6xi1>) -> " +
+                                  result,
+                              lineOf(name, operands) + "\nreturn %r : " + result);
+  if (!op.gradient) {
+    EXPECT_FALSE(Derived(text).derived) << name << " has no rule";
+    return;
+  }
+  checkAgainstDifferences(text);
+  if (name == "math.absf" || name == "math.erf" || name == "math.tanh" || name == "arith.negf")
+    checkAgainstDifferences(text, -1.7, -0.3);
+}
+
+/// Operations on integers and comparisons have no float to differentiate.
+std::vector<ir::ScalarOp> floatOperations() {
+  static const std::set<std::string> discrete{
+      "arith.cmpf",  "arith.cmpi",  "arith.sitofp", "arith.uitofp", "arith.fptosi",
+      "arith.extsi", "arith.extui", "arith.addi",   "arith.subi",   "arith.muli",
+      "arith.andi",  "arith.ori",   "arith.xori",   "math.floor",   "math.ceil"};
+  std::vector<ir::ScalarOp> operations;
+  for (const ir::ScalarOp& op : ir::scalarOps())
+    if (!discrete.contains(op.name.str()))
+      operations.push_back(op);
+  return operations;
+}
+
+INSTANTIATE_TEST_SUITE_P(Scalar, ScalarGradient, testing::ValuesIn(floatOperations()),
+                         [](const auto& info) {
+                           std::string name = info.param.name.str();
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+} // namespace

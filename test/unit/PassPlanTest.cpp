@@ -1,0 +1,84 @@
+// Which pass over a tile computes what, and what is kept between passes.
+#include "codegen/rows/PassPlan.h"
+#include "test/unit/Context.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+struct Planned {
+  Context context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<rows::RowProgram> program;
+  std::vector<rows::Pass> passes;
+  rows::Refusal refusal;
+
+  explicit Planned(const std::string& body, const std::string& result = "tensor<?x8xf32>")
+      : module(context.parse("func.func @f(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> " + result +
+                             " {\n" + body + "}")) {
+    mlir::Block& block = (*module->getOps<mlir::func::FuncOp>().begin()).getBody().front();
+    rows::decomposeNamedOps(block);
+    program = rows::analyze(block, refusal);
+    if (program)
+      passes = rows::planPasses(*program);
+  }
+};
+
+TEST(PassPlan, OnePassWithoutReductions) {
+  Planned plan("%a = math.exp %x : tensor<?x8xf32>\nreturn %a : tensor<?x8xf32>");
+  ASSERT_EQ(plan.passes.size(), 1u);
+  EXPECT_EQ(plan.passes[0].outputs.size(), 1u);
+  EXPECT_TRUE(plan.passes[0].reduces.empty());
+}
+
+TEST(PassPlan, LayerNormTakesThreePassesAndKeepsNothing) {
+  Planned plan("%a, %m, %r = kiln.layer_norm %x : (tensor<?x8xf32>) -> (tensor<?x8xf32>, "
+               "tensor<?xf32>, tensor<?xf32>)\nreturn %a : tensor<?x8xf32>");
+  ASSERT_EQ(plan.passes.size(), 3u); // mean, variance, result
+  EXPECT_EQ(plan.passes[0].reduces.size(), 1u);
+  EXPECT_EQ(plan.passes[1].reduces.size(), 1u);
+  EXPECT_EQ(plan.passes[2].outputs.size(), 1u);
+  for (const rows::Pass& pass : plan.passes) // x - mean is computed again
+    EXPECT_TRUE(pass.kept.empty());
+}
+
+TEST(PassPlan, SoftmaxKeepsItsExponentials) {
+  Planned plan("%a = kiln.softmax %x : tensor<?x8xf32> -> tensor<?x8xf32>\n"
+               "return %a : tensor<?x8xf32>");
+  ASSERT_EQ(plan.passes.size(), 3u); // maximum, sum, result
+  EXPECT_TRUE(plan.passes[0].kept.empty());
+  ASSERT_EQ(plan.passes[1].kept.size(), 1u);
+  EXPECT_EQ(plan.passes[1].kept[0]->op()->getName().getStringRef(), "math.exp");
+}
+
+TEST(PassPlan, IndependentReductionsShareAPass) {
+  Planned plan("%a = kiln.reduce sum %x dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
+               "%b = kiln.reduce max %y dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
+               "%c = arith.addf %a, %b : tensor<?xf32>\nreturn %c : tensor<?xf32>",
+               "tensor<?xf32>");
+  ASSERT_EQ(plan.passes.size(), 2u);
+  EXPECT_EQ(plan.passes[0].reduces.size(), 2u);
+  EXPECT_TRUE(plan.passes[1].outputs.empty()); // a row value is stored without a pass
+}
+
+TEST(RowProgram, ValuesAreFunctionsOfRowAndColumn) {
+  Planned plan("%m = kiln.reduce mean %x dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
+               "%b = kiln.broadcast %m dims [0] like %x : tensor<?xf32>, tensor<?x8xf32> -> "
+               "tensor<?x8xf32>\n%a = arith.subf %x, %b : tensor<?x8xf32>\n"
+               "return %a : tensor<?x8xf32>");
+  ASSERT_TRUE(plan.program);
+  EXPECT_EQ(plan.program->width(), 8);
+  EXPECT_EQ(plan.program->rank(), 1u);
+  EXPECT_EQ(plan.program->levels, 2);
+  int reductions = 0;
+  for (auto& node : plan.program->nodes)
+    if (node->kind == rows::Node::Kind::rowReduce) {
+      ++reductions;
+      EXPECT_TRUE(node->perRow && !node->perColumn);
+      EXPECT_EQ(node->level, 1);
+    }
+  EXPECT_EQ(reductions, 1); // the broadcast makes no node
+}
+
+} // namespace

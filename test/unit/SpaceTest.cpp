@@ -1,0 +1,132 @@
+// The search space and the cost model: complete, feasible, ordered, and the same every time.
+#include "autotune/Space.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::autotune;
+
+namespace {
+
+rows::Facts facts(std::int64_t width, bool sums = false) {
+  rows::Facts f;
+  f.width = width;
+  f.inputs = {{2, 16}};
+  f.outputs = {{2, 16}};
+  f.reductions = 2;
+  f.passes = 3;
+  f.operations = 12;
+  f.columnSums = sums;
+  return f;
+}
+
+TEST(Space, AllThatIsOfferedFits) {
+  for (std::string_view arch : {"sm_80", "sm_86", "sm_90a", "sm_120"})
+    for (std::int64_t width : {1, 7, 128, 1000, 16384})
+      for (bool sums : {false, true}) {
+        rows::Facts f = facts(width, sums);
+        const Target& target = findTarget(arch);
+        Space space = enumerate(f, target);
+        std::int64_t refused = 0;
+        for (auto& [rule, fallen] : space.refused) {
+          EXPECT_FALSE(fallen.worst.empty()) << rule;
+          refused += fallen.count;
+        }
+        EXPECT_EQ(refused + static_cast<std::int64_t>(space.feasible.size()), space.tuples);
+        EXPECT_FALSE(space.feasible.empty()) << arch << " " << width;
+        for (const Candidate& candidate : space.feasible) {
+          auto broken = check(candidate.schedule, f, target);
+          ASSERT_TRUE(broken.empty()) << toText(candidate.schedule) << broken[0].message;
+        }
+      }
+}
+
+/// Every power of two of lanes up to what a row of 8 can use, with all other knobs: nothing is
+/// lost by building tuples instead of filtering them.
+TEST(Space, SmallSpaceEqualsBruteForce) {
+  const Target& target = findTarget("sm_90a");
+  rows::Facts f = facts(8);
+  std::int64_t tuples = 0, feasible = 0;
+  rows::Schedule s;
+  for (s.vector = 1; s.vector <= 16; ++s.vector)
+    for (s.lanes = 1; s.lanes <= 1024; ++s.lanes)
+      for (std::int64_t threads : {64, 128, 256, 320, 512, 640, 1024})
+        for (std::int64_t rows : {1, 2, 4, 8})
+          for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
+            for (auto keep : {rows::Keep::registers, rows::Keep::shared}) {
+              bool power = (s.vector & (s.vector - 1)) == 0 && (s.lanes & (s.lanes - 1)) == 0;
+              bool idle = s.lanes > 1 && (s.lanes / 2) * s.vector >= f.width;
+              if (!power || f.width % s.vector != 0 || idle || threads % s.lanes != 0)
+                continue;
+              s.threads = threads, s.rows = rows, s.blocks = blocks, s.keep = keep;
+              ++tuples;
+              feasible += fits(s, f, target);
+            }
+  Space space = enumerate(f, target);
+  EXPECT_EQ(space.tuples, tuples);
+  EXPECT_EQ(static_cast<std::int64_t>(space.feasible.size()), feasible);
+}
+
+TEST(Space, SameAnswerEveryTimeCheapestFirst) {
+  for (bool sums : {false, true}) {
+    rows::Facts f = facts(384, sums);
+    Space first = enumerate(f, findTarget("sm_90a")), again = enumerate(f, findTarget("sm_90a"));
+    Space quiet = enumerate(f, findTarget("sm_90a"), false);
+    EXPECT_TRUE(quiet.refused.empty());
+    ASSERT_EQ(first.feasible.size(), again.feasible.size());
+    ASSERT_EQ(first.feasible.size(), quiet.feasible.size());
+    for (std::size_t i = 0; i < first.feasible.size(); ++i) {
+      EXPECT_EQ(first.feasible[i].schedule, again.feasible[i].schedule);
+      EXPECT_EQ(first.feasible[i].schedule, quiet.feasible[i].schedule);
+      EXPECT_EQ(first.feasible[i].prediction.microseconds,
+                again.feasible[i].prediction.microseconds);
+      if (i == 0)
+        continue;
+      EXPECT_LE(first.feasible[i - 1].prediction.microseconds,
+                first.feasible[i].prediction.microseconds);
+    }
+    EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")), first.feasible[0].schedule);
+    EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a"), 3), first.feasible[3].schedule);
+  }
+}
+
+TEST(Space, NothingFitsIsAnErrorWithTheReasons) {
+  rows::Facts f = facts(16384);
+  f.inputs.assign(9, {4, 16});
+  try {
+    rows::defaultSchedule(f, findTarget("sm_86"));
+    FAIL() << "nine rows of 64 KB fit no block";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::infeasible);
+    EXPECT_NE(std::string(error.what()).find("by registers: about"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Cost, MoreRowsNeverCostLess) {
+  for (bool sums : {false, true}) {
+    rows::Facts f = facts(256, sums);
+    Space space = enumerate(f, findTarget("sm_90a"), false);
+    for (std::size_t i = 0; i < space.feasible.size(); i += 37) {
+      double before = 0;
+      for (double rows = 1024; rows < 1e8; rows *= 2) {
+        double now =
+            predict(space.feasible[i].schedule, f, findTarget("sm_90a"), rows).microseconds;
+        EXPECT_GE(now, before) << toText(space.feasible[i].schedule) << " rows " << rows;
+        before = now;
+      }
+    }
+  }
+}
+
+TEST(Cost, NeverFasterThanACopyOfTheBytes) {
+  for (std::int64_t width : {64, 128, 1280}) {
+    rows::Facts f = facts(width);
+    for (const Candidate& candidate : enumerate(f, findTarget("sm_90a"), false).feasible) {
+      EXPECT_GE(candidate.prediction.microseconds, candidate.prediction.copyMicroseconds * 0.99);
+      EXPECT_GT(candidate.prediction.waves, 0);
+    }
+  }
+}
+
+} // namespace
