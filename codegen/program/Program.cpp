@@ -181,7 +181,7 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
       if (!options.schedule.empty() || attempt == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
       refusals.push_back(
-          fmt::format("remark: choice {} of the cost model: {}", rank + 1, broken.what()));
+          fmt::format("choice {} of the cost model: {}", rank + 1, broken.what()));
     }
   }
 }
