@@ -114,6 +114,7 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
   }
   if constexpr (teams > 1) {
     block_barrier();
+#pragma unroll 1  // runs once or twice a block: unrolling costs compile time only
     for (int column = thread_index(); column < Tile::columns; column += Tile::threads) {
       float total = 0.0f;
       for (int t = 0; t < teams; ++t)
@@ -169,7 +170,9 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
   }
   store_shared(slots + slice * 32 + quad, total);
   block_barrier();
+#pragma unroll 1
   for (int half = slices / 2; half > 0; half /= 2) {
+#pragma unroll 1
     for (int i = thread_index(); i < half * 32; i += threads)
       store_shared(slots + i,
                    load_shared<float>(slots + i) + load_shared<float>(slots + i + half * 32));

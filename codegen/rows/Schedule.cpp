@@ -56,7 +56,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
 
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
-  std::int64_t registers = 24 + 2 * (facts.reductions + facts.rowInputs) * s.rows;
+  std::int64_t registers = 20 + 2 * (facts.reductions + facts.rowInputs) * s.rows;
   if (s.keep == Keep::registers) {
     for (const Facts::Stream& stream : facts.inputs)
       registers += elements * stream.bytes / 4;
