@@ -114,7 +114,7 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
   }
   if constexpr (teams > 1) {
     block_barrier();
-#pragma unroll 1  // runs once or twice a block: unrolling costs compile time only
+#pragma unroll 1 // runs once or twice a block: unrolling costs compile time only
     for (int column = thread_index(); column < Tile::columns; column += Tile::threads) {
       float total = 0.0f;
       for (int t = 0; t < teams; ++t)

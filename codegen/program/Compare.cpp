@@ -57,7 +57,7 @@ struct Noise {
     if (unit == 0.0 || isResult) // rounding a result is allowed for by itself
       return;
     if (value.getDefiningOp<ir::ReduceOp>())
-      unit *= 4.0;  // partial sums are rounded too, a dozen in a row or so
+      unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
     for (double& v : tensor.data)
       v *= 1.0 + unit * uniform(random);
   }

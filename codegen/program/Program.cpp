@@ -180,8 +180,7 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
     } catch (const program::BrokenPromise& broken) {
       if (!options.schedule.empty() || attempt == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
-      refusals.push_back(
-          fmt::format("choice {} of the cost model: {}", rank + 1, broken.what()));
+      refusals.push_back(fmt::format("choice {} of the cost model: {}", rank + 1, broken.what()));
     }
   }
 }
