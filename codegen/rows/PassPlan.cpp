@@ -19,6 +19,8 @@ static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& pass
   llvm::DenseSet<Node*> seen;
   while (!targets.empty()) {
     Node* node = targets.pop_back_val();
+    if (node->kind == Node::Kind::input && node->perColumn && !node->perRow)
+      passes[level].columns.insert(node);
     if (!node->perColumn || node->kind != Node::Kind::scalar || !seen.insert(node).second)
       continue;
     if (isCostly(node)) {
