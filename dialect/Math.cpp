@@ -54,6 +54,15 @@ Value MathBuilder::mul(Value a, Value b) {
 Value MathBuilder::div(Value a, Value b) {
   return builder.create<arith::DivFOp>(location, f32(a), f32(b));
 }
+Value MathBuilder::fma(Value a, Value b, Value c) {
+  return builder.create<math::FmaOp>(location, f32(a), f32(b), f32(c));
+}
+Value MathBuilder::divideByRow(Value a, Value row) {
+  Value inverse = alongRow(div(constant(1.0, row), row), a);
+  Value quotient = mul(a, inverse);
+  Value rest = fma(neg(quotient), alongRow(row, a), a);
+  return fma(rest, inverse, quotient);
+}
 Value MathBuilder::mul(Value a, double factor) {
   return mul(a, constant(factor, a));
 }

@@ -22,6 +22,11 @@ class MathBuilder {
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
+  /// a * b + c, rounded once.
+  mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
+  /// a / row, where `row` has one finite number other than 0 a row: a reciprocal a row and one
+  /// step of refinement, which rounds as a division does but for rare ties.
+  mlir::Value divideByRow(mlir::Value a, mlir::Value row);
   mlir::Value mul(mlir::Value a, double factor);
   mlir::Value add(mlir::Value a, double term);
   mlir::Value neg(mlir::Value a);

@@ -85,7 +85,7 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns"> {
   let results = (outs Cu_Columns:$columns);
   let assemblyFormat = "$from attr-dict `:` type($from) `->` type($columns)";
 }
-def Cu_AwaitColumnsOp : Cu_Op<"await_columns"> {
+def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
   let summary = "Waits for the copies that this thread started; a barrier makes them everyone's";
   let assemblyFormat = "attr-dict";
 }
@@ -112,7 +112,7 @@ def Cu_TilesOp : Cu_RegionOp<"tiles"> {
 }
 
 def Cu_LoadOp : Cu_Op<"load"> {
-  let summary = "Loads a tile; it stays in registers or in shared memory";
+  let summary = "Loads a tile into registers or, behind await_copies, shared memory; or only names it";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, I64Attr:$access,
                        Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let results = (outs Cu_Fragment:$fragment);

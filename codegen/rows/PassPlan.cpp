@@ -10,12 +10,14 @@ static bool isCostly(const Node* n) {
   if (n->kind != Node::Kind::scalar || !n->perColumn)
     return false;
   StringRef name = n->op()->getName().getStringRef();
+  if (name == "math.exp" || name == "math.fma") // a few instructions
+    return false;
   return name == "arith.divf" || name.starts_with("math.");
 }
 
 /// Walks what `targets` need; a costly value that an earlier pass computed is kept there.
 static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& passes,
-                  llvm::DenseMap<Node*, int>& computedIn) {
+                  llvm::DenseMap<Node*, int>& computedIn, bool keeps) {
   llvm::DenseSet<Node*> seen;
   while (!targets.empty()) {
     Node* node = targets.pop_back_val();
@@ -23,7 +25,7 @@ static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& pass
       passes[level].columns.insert(node);
     if (!node->perColumn || node->kind != Node::Kind::scalar || !seen.insert(node).second)
       continue;
-    if (isCostly(node)) {
+    if (keeps && isCostly(node)) {
       auto [found, first] = computedIn.try_emplace(node, level);
       if (!first && found->second < level) {
         passes[found->second].kept.insert(node);
@@ -35,7 +37,7 @@ static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& pass
   }
 }
 
-std::vector<Pass> planPasses(const RowProgram& program) {
+std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
   std::vector<Pass> passes(program.levels);
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::rowReduce)
@@ -51,7 +53,7 @@ std::vector<Pass> planPasses(const RowProgram& program) {
     for (const Output* output : passes[level].outputs)
       targets.push_back(output->node);
     passes[level].operations += targets.size();
-    visit(std::move(targets), level, passes, computedIn);
+    visit(std::move(targets), level, passes, computedIn, keeps);
   }
   return passes;
 }

@@ -78,7 +78,7 @@ class Analysis {
                               " is dynamic; kernels are specialised for the row width");
     if (width > kMaxWidth)
       return refuse(from, "rows of " + std::to_string(width) +
-                              " elements; the row family holds a row in one block, up to " +
+                              " elements; the row family reduces up to " +
                               std::to_string(kMaxWidth));
     return true;
   }

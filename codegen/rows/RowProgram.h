@@ -11,8 +11,8 @@
 
 namespace kiln::rows {
 
-/// Widths that one block can hold.
-inline constexpr int64_t kMaxWidth = 16384;
+/// The widest row that is reduced.
+inline constexpr int64_t kMaxWidth = 262144;
 
 struct Node {
   enum class Kind { input, constant, scalar, rowReduce } kind;

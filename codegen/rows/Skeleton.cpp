@@ -41,7 +41,7 @@ class Lowering {
   }
 
   void run() {
-    passes = planPasses(program);
+    passes = planPasses(program, schedule.getKeep() != ir::Keep::global);
     collectAccesses();
     startKernel();
     emitBody();
@@ -289,7 +289,7 @@ class Lowering {
           llvm::find_if(passes, [](Pass& pass) { return !pass.columns.empty(); }) - passes.begin();
   }
   void awaitColumns() {
-    builder.create<cu::AwaitColumnsOp>(location);
+    builder.create<cu::AwaitCopiesOp>(location);
     builder.create<cu::BarrierOp>(location);
   }
 
@@ -366,6 +366,8 @@ class Lowering {
             named(nameOf(node, "row") + "_r"),
             cu::RowsType::get(builder.getContext(), node->element()), tile,
             pointer(*access.buffer, node->element()), rowMap(access, false));
+    if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
+      builder.create<cu::AwaitCopiesOp>(location);
     int staged = 0; // the level at which the last row output is complete
     for (const Output& output : program.outputs)
       if (output.kind == Output::Kind::row)
