@@ -50,6 +50,11 @@ Value MathBuilder::integer(int64_t number, Value like) {
   return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
 }
 
+Value MathBuilder::index(int64_t dim, Value like, Type type) {
+  auto result = tensorType(like).clone(type);
+  return builder.create<IndexOp>(location, result, dim, result.hasStaticShape() ? Value() : like);
+}
+
 Value MathBuilder::add(Value a, Value b) {
   return builder.create<arith::AddFOp>(location, f32(a), f32(b));
 }

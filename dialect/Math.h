@@ -39,6 +39,8 @@ class MathBuilder {
   mlir::Value integer(int64_t number, mlir::Value like);
   /// 0 <= a < bound, of integers of one type.
   mlir::Value inRange(mlir::Value a, mlir::Value bound);
+  /// The index along `dim` of the shape of `like`, in integers of `type`.
+  mlir::Value index(int64_t dim, mlir::Value like, mlir::Type type);
 
   /// One number a row, repeated along the row of `like`.
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);
