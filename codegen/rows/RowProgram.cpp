@@ -75,7 +75,7 @@ class Analysis {
              !isOverEverything(reduce);
     });
     if (program->space.empty() || (ShapedType::isDynamic(program->width()) && !hasRows))
-      program->space.push_back(1); // values of rows alone: as many rows, of one column
+      program->space.push_back(1); // values of rows alone, or of one: rows of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
       return refuse(from, "the last dimension of " + shapeText(program->space) +

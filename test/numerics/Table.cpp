@@ -186,6 +186,7 @@ struct Table {
     rows("large", crossEntropyText(64, "f16", "i64"), 64, false, Fill::large);
     for (const char* type : {"f32", "bf16"})
       rows(fmt::format("and_gradient_{}", type), lossAndGradientText(320, type), 320, false);
+    rows("and_gradient_offset", lossAndGradientText(100, "f32"), 100, false, Fill::offset);
   }
 
   void indices() {
