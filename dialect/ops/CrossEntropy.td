@@ -11,9 +11,11 @@ def Kiln_CrossEntropyOp : Kiln_NamedOp<"cross_entropy"> {
     whose target is neither that nor from 0 to C - 1 has the loss NaN, and nothing is read out of
     bounds. Infinities and NaN give what the formula gives.
 
-    `label_smoothing` is from 0 to 1, `z_loss` is not negative. The gradient, from logits and lse,
-    `dx = dloss (softmax (1 + 2 z_loss lse) - (1 - label_smoothing) onehot(t) - label_smoothing / C)`,
-    with `softmax = exp(x - lse)`, is 0 in ignored rows and NaN in those out of range.
+    `label_smoothing` is from 0 to 1, `z_loss` is not negative. The gradient, from logits and lse
+    with `p = exp(x - lse)`,
+    `dx = dloss (p (1 + 2 z_loss lse) - (1 - label_smoothing) onehot(t) - label_smoothing / C)`,
+    is 0 in ignored rows and NaN in those out of range. `kiln-differentiate` with `together` makes
+    a function of loss and gradient, which is one kernel.
     Sources: Szegedy et al., Rethinking the Inception Architecture (2015), for label smoothing;
     Chowdhery et al., PaLM (2022), for the z loss.
 

@@ -19,6 +19,10 @@ std::string schedule(int lanes, int vector, int rows, int threads, const char* g
                      lanes, vector, rows, threads, blocks, grid, keep);
 }
 
+std::string nameOf(Fill fill) {
+  return fill == Fill::infinities ? "infinities" : fill == Fill::nans ? "nans" : "minus_inf";
+}
+
 struct Table {
   std::vector<Case> cases;
 
@@ -148,7 +152,7 @@ struct Table {
       rows("offset", 128, "f32", backward, Fill::offset);
       rows("large", 64, "f16", backward, Fill::large, "f16");
       for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf})
-        rows(fmt::format("hard{}", int(fill)), 64, "f32", backward, fill);
+        rows(nameOf(fill), 64, "f32", backward, fill);
     }
     rows("10000", 10000, "bf16", false);
     rows("denormal", 64, "f32", false, Fill::denormal);
@@ -177,8 +181,7 @@ struct Table {
                             "?x2x"),
            64, backward);
       for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf})
-        rows(fmt::format("hard{}", int(fill)), crossEntropyText(64, "f32", "i64"), 64, backward,
-             fill);
+        rows(nameOf(fill), crossEntropyText(64, "f32", "i64"), 64, backward, fill);
     }
     rows("10000", crossEntropyText(10000, "bf16", "i64"), 10000, false);
     rows("offset", crossEntropyText(128, "f32", "i64"), 128, false, Fill::offset);
@@ -244,9 +247,7 @@ struct Table {
     hard("Softmax", "softmax_large", softmaxText(64, "f16", false, true, 0.01), Fill::large);
     hard("Reduce", "reduce_large", reduceText(64, "f16", true), Fill::large);
     for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf}) {
-      std::string kind = fill == Fill::infinities ? "infinities"
-                         : fill == Fill::nans     ? "nans"
-                                                  : "minus_inf";
+      std::string kind = nameOf(fill);
       hard("LayerNorm", "layer_norm_" + kind, layerNormText(64, "f32"), fill);
       hard("Softmax", "softmax_" + kind, softmaxText(64, "f32", false, false), fill);
       hard("Softmax", "masked_softmax_" + kind, softmaxText(64, "bf16", false, true), fill);

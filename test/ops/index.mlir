@@ -99,11 +99,11 @@ func.func @leading(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
 //--- kernel.mlir
 // A causal mask: what is to the right of the diagonal is closed.
 // CHECK-LABEL: causal(const float* x, float* y, i64
-// CHECK: i32 index_r[Tile::rows];
+// CHECK: i32 row_r[Tile::rows];
 // CHECK: const i32 [[ROW:row[_0-9]*]] = at.row(r);
-// CHECK-NEXT: index_r[r] = [[ROW]];
+// CHECK-NEXT: row_r[r] = [[ROW]];
 // CHECK: const i32 [[COLUMN:column[_0-9]*]] = at.column(c) + i;
-// CHECK: y_c[i] = [[COLUMN]] <= index_r[r] ? x_tile_c[i] : bits_to_float(0xff800000u);
+// CHECK: y_c[i] = [[COLUMN]] <= row_r[r] ? x_tile_c[i] : bits_to_float(0xff800000u);
 func.func @causal(%x: tensor<?x64xf32> {kiln.name = "x"}) -> (tensor<?x64xf32> {kiln.name = "y"}) {
   %row = kiln.index dim 0 like %x : tensor<?x64xf32> -> tensor<?x64xi32>
   %column = kiln.index dim 1 like %x : tensor<?x64xf32> -> tensor<?x64xi32>
