@@ -216,13 +216,13 @@ class Analysis {
 
   bool fillReduce(Node& n, ReduceOp op, Operation* user) {
     n.kind = Node::Kind::rowReduce;
-    if (!op.isOverLast())
+    int64_t size = tensorType(op.getInput()).getShape().back();
+    if (!op.isOverLast() || (size != program->width() && sumOverRows(op)))
       return refuse(user, "the sum over leading dimensions at this kernel's input is complete "
                           "only after the kernel that computes it");
     if (llvm::is_contained(n.map, static_cast<int>(program->rank())))
       return refuse(user, "values of rows are repeated down the columns, which is possible only "
                           "after the kernel that computes them");
-    int64_t size = tensorType(op.getInput()).getShape().back();
     if (size != program->width())
       return refuse(op, "a reduction over " + sizeText(size) + " elements in the space " +
                             shapeText(program->space));

@@ -157,6 +157,20 @@ func.func @column(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %y : tensor<?x8xf32>
 }
 // -----
+// So is the sum of values of rows.
+// CHECK-LABEL: func.func @total
+// CHECK: %[[S:.*]]:2 = kiln.kernel "total_0"
+// CHECK: kiln.kernel "total_1"(
+func.func @total(%x: tensor<?x8xf32>) -> tensor<?xf32> {
+  %m = kiln.reduce max %x dims [1] : tensor<?x8xf32> -> tensor<?xf32>
+  // expected-note @+1 {{with this operation}}
+  %s = kiln.reduce sum %m dims [0] : tensor<?xf32> -> tensor<f32>
+  %b = kiln.broadcast %s dims [] like %m : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  // expected-remark @+1 {{not fused: the sum over leading dimensions at this kernel's input is complete only after the kernel that computes it (would save}}
+  %y = arith.subf %m, %b : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+// -----
 // One value a row, repeated along the columns of a square: the kernel that takes the maximum of a
 // row does not have the others.
 // CHECK-LABEL: func.func @square
