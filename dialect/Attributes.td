@@ -19,6 +19,10 @@ def Kiln_ReduceKind : Kiln_Enum<"ReduceKind", "how values are combined", [
   I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]>;
 def Kiln_ReduceKindAttr : EnumAttr<Kiln_Dialect, Kiln_ReduceKind, "kind">;
 
+def Kiln_Approximate : Kiln_Enum<"Approximate", "which formula of GELU", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"tanh", 1>]>;
+def Kiln_ApproximateAttr : EnumAttr<Kiln_Dialect, Kiln_Approximate, "approximate">;
+
 def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
   I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [

@@ -49,6 +49,7 @@ def Kiln_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
 def Kiln_Element : AnyTypeOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 def Kiln_FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
 def Kiln_BoolTensor : RankedTensorOf<[I1]>;
+def Kiln_IndexTensor : RankedTensorOf<[I32, I64]>;
 def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 
 class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;

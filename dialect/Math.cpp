@@ -42,6 +42,19 @@ Value MathBuilder::constant(double number, Value like) {
   return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
 }
 
+Value MathBuilder::integer(int64_t number, Value like) {
+  Type type = tensorType(like).getElementType();
+  Value value = builder.create<arith::ConstantOp>(
+      location, DenseElementsAttr::get(RankedTensorType::get({}, type),
+                                       builder.getIntegerAttr(type, number).getValue()));
+  return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
+}
+
+Value MathBuilder::index(int64_t dim, Value like, Type type) {
+  auto result = tensorType(like).clone(type);
+  return builder.create<IndexOp>(location, result, dim, result.hasStaticShape() ? Value() : like);
+}
+
 Value MathBuilder::add(Value a, Value b) {
   return builder.create<arith::AddFOp>(location, f32(a), f32(b));
 }
@@ -75,6 +88,15 @@ Value MathBuilder::neg(Value a) {
 Value MathBuilder::exp(Value a) {
   return builder.create<math::ExpOp>(location, f32(a));
 }
+Value MathBuilder::log(Value a) {
+  return builder.create<math::LogOp>(location, f32(a));
+}
+Value MathBuilder::tanh(Value a) {
+  return builder.create<math::TanhOp>(location, f32(a));
+}
+Value MathBuilder::erf(Value a) {
+  return builder.create<math::ErfOp>(location, f32(a));
+}
 Value MathBuilder::rsqrt(Value a) {
   return builder.create<math::RsqrtOp>(location, f32(a));
 }
@@ -82,10 +104,15 @@ Value MathBuilder::select(Value condition, Value a, Value b) {
   return builder.create<arith::SelectOp>(location, condition, a, b);
 }
 Value MathBuilder::equal(Value a, Value b) {
+  if (tensorType(a).getElementType().isInteger())
+    return builder.create<arith::CmpIOp>(location, arith::CmpIPredicate::eq, a, b);
   return builder.create<arith::CmpFOp>(location, arith::CmpFPredicate::OEQ, f32(a), f32(b));
 }
 Value MathBuilder::greater(Value a, Value b) {
   return builder.create<arith::CmpFOp>(location, arith::CmpFPredicate::OGT, f32(a), f32(b));
+}
+Value MathBuilder::inRange(Value a, Value bound) { // below 0 is above every bound without a sign
+  return builder.create<arith::CmpIOp>(location, arith::CmpIPredicate::ult, a, bound);
 }
 
 Value MathBuilder::broadcast(Value value, ArrayRef<int64_t> dims, Value like) {

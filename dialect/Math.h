@@ -31,11 +31,21 @@ class MathBuilder {
   mlir::Value add(mlir::Value a, double term);
   mlir::Value neg(mlir::Value a);
   mlir::Value exp(mlir::Value a);
+  mlir::Value log(mlir::Value a);
+  mlir::Value tanh(mlir::Value a);
+  mlir::Value erf(mlir::Value a);
   mlir::Value rsqrt(mlir::Value a);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
-  /// a == b, ordered; a > b, ordered.
+  /// a == b, of floats ordered, or of integers of one type; a > b, ordered.
   mlir::Value equal(mlir::Value a, mlir::Value b);
   mlir::Value greater(mlir::Value a, mlir::Value b);
+
+  /// The integer `number`, with the shape and the type of `like`.
+  mlir::Value integer(int64_t number, mlir::Value like);
+  /// 0 <= a < bound, of integers of one type.
+  mlir::Value inRange(mlir::Value a, mlir::Value bound);
+  /// The index along `dim` of the shape of `like`, in integers of `type`.
+  mlir::Value index(int64_t dim, mlir::Value like, mlir::Type type);
 
   /// One number a row, repeated along the row of `like`.
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);

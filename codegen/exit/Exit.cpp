@@ -233,6 +233,14 @@ void EachRowOp::emit(Emitter& e) {
   e.close();
 }
 
+void ColumnOp::emit(Emitter& e) {
+  e.line("const " + e.scalarType(getColumn().getType()) + " " + e.declare(getColumn(), "column") +
+         " = " + e.name(getTile()) + ".column(c) + i;");
+}
+void RowOp::emit(Emitter& e) {
+  e.line("const " + e.scalarType(getRow().getType()) + " " + e.declare(getRow(), "row") + " = " +
+         e.name(getTile()) + ".row(r);");
+}
 void AccumulateOp::emit(Emitter& e) {
   std::string value = e.expression(getValue());
   if (isa<SumsType>(getInto().getType()))
@@ -244,6 +252,11 @@ void AccumulateOp::emit(Emitter& e) {
   if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
     return e.line(place + " += " + value + ";");
   e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+}
+void AccumulateRowOp::emit(Emitter& e) {
+  std::string tile = e.name(getTile());
+  e.line("if (" + tile + ".lane == 0 && " + tile + ".valid(r)) " + e.name(getInto()) +
+         " += " + e.expression(getValue()) + ";");
 }
 void SetOp::emit(Emitter& e) {
   e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");

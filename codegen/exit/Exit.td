@@ -166,21 +166,38 @@ def Cu_EachOp : Cu_RegionOp<"each"> {
   let arguments = (ins Cu_Tile:$tile, Variadic<AnyType>:$inputs, DenseI64ArrayAttr:$access,
                        DenseI64ArrayAttr:$column_strides, BoolAttr:$guard_rows);
   let assemblyFormat = [{
-    $tile `,` `(` $inputs `:` type($inputs) `)` attr-dict-with-keyword $body
+    $tile `,` `(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body
   }];
 }
 def Cu_EachRowOp : Cu_RegionOp<"each_row"> {
   let summary = "Computes on the values of each row";
   let arguments = (ins Variadic<AnyType>:$inputs);
-  let assemblyFormat = "`(` $inputs `:` type($inputs) `)` attr-dict-with-keyword $body";
+  let assemblyFormat = "`(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body";
 }
 
 //===- Inside cu.each and cu.each_row -------------------------------------------------------===//
 
+def Cu_ColumnOp : Cu_Op<"column", [Pure]> {
+  let summary = "The column of the current element";
+  let arguments = (ins Cu_Tile:$tile);
+  let results = (outs AnyTypeOf<[I32, I64]>:$column);
+  let assemblyFormat = "$tile attr-dict `:` type($column)";
+}
+def Cu_RowOp : Cu_Op<"row", [Pure]> {
+  let summary = "The index of the current row";
+  let arguments = (ins Cu_Tile:$tile);
+  let results = (outs AnyTypeOf<[I32, I64]>:$row);
+  let assemblyFormat = "$tile attr-dict `:` type($row)";
+}
 def Cu_AccumulateOp : Cu_Op<"accumulate"> {
   let summary = "Adds the current element to running sums, of its row, its column, or all";
   let arguments = (ins AnyType:$value, AnyType:$into);
   let assemblyFormat = "$value `into` $into attr-dict `:` type($value) `,` type($into)";
+}
+def Cu_AccumulateRowOp : Cu_Op<"accumulate_row"> {
+  let summary = "Adds the value of the current row to a running sum, once a row";
+  let arguments = (ins AnyType:$value, Cu_Tile:$tile, Cu_Total:$into);
+  let assemblyFormat = "$value `,` $tile `into` $into attr-dict `:` type($value)";
 }
 def Cu_SetOp : Cu_Op<"set"> {
   let summary = "The current element of a kept tile";

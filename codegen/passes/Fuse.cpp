@@ -1,6 +1,7 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants and broadcasts belong to nobody: each kernel gets its own copy.
+// the merged group. Constants, broadcasts and indices belong to nobody: each kernel gets its own
+// copy.
 #include "codegen/passes/FunctionPlan.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -23,7 +24,7 @@ constexpr double kLaunchBytes = 8e6;
 
 /// Nothing to compute: copied to wherever it is used.
 bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp>(op);
+  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp>(op);
 }
 
 double bytesOf(Value value) {

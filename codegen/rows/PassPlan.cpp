@@ -43,7 +43,7 @@ std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
     if (node->kind == Node::Kind::rowReduce)
       passes[node->operands[0]->level].reduces.push_back(node.get());
   for (const Output& output : program.outputs)
-    if (output.kind != Output::Kind::row)
+    if (output.kind != Output::Kind::row && output.kind != Output::Kind::rowSum)
       passes[output.node->level].outputs.push_back(&output);
   llvm::DenseMap<Node*, int> computedIn;
   for (int level = 0; level < program.levels; ++level) {
