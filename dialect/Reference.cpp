@@ -31,7 +31,8 @@ static FailureOr<Tensor64> evaluateConstant(arith::ConstantOp op) {
     }
   else
     for (const APInt& value : elements.getValues<APInt>())
-      result.data[i++] = value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+      result.data[i++] = static_cast<double>(value.getBitWidth() == 1 ? value.getBoolValue()
+                                                                      : value.getSExtValue());
   return result;
 }
 
