@@ -113,6 +113,20 @@ def Cu_LoadRowsOp : Cu_Op<"load_rows"> {
   let results = (outs Cu_Rows:$values);
   let assemblyFormat = "$tile `,` $from `,` $map attr-dict `:` type($from) `->` type($values)";
 }
+def Cu_RandomOp : Cu_Op<"random"> {
+  let summary = "A tile of random numbers, computed where it is read; the map tells their places";
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let results = (outs Cu_Fragment:$fragment);
+  let assemblyFormat = [{
+    $tile `,` $map `,` $seed `,` $offset attr-dict `->` type($fragment)
+  }];
+}
+def Cu_RandomRowsOp : Cu_Op<"random_rows"> {
+  let summary = "One random number a row";
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let results = (outs Cu_Rows:$values);
+  let assemblyFormat = "$tile `,` $map `,` $seed `,` $offset attr-dict `->` type($values)";
+}
 def Cu_LoadUniformOp : Cu_Op<"load_uniform"> {
   let summary = "Loads the one value of a tensor without dimensions";
   let arguments = (ins Cu_Pointer:$from);
@@ -153,13 +167,13 @@ def Cu_EachOp : Cu_RegionOp<"each"> {
   let arguments = (ins Cu_Tile:$tile, Variadic<AnyType>:$inputs, DenseI64ArrayAttr:$access,
                        DenseI64ArrayAttr:$column_strides, BoolAttr:$guard_rows);
   let assemblyFormat = [{
-    $tile `,` `(` $inputs `:` type($inputs) `)` attr-dict-with-keyword $body
+    $tile `,` `(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body
   }];
 }
 def Cu_EachRowOp : Cu_RegionOp<"each_row"> {
   let summary = "Computes on the values of each row";
   let arguments = (ins Variadic<AnyType>:$inputs);
-  let assemblyFormat = "`(` $inputs `:` type($inputs) `)` attr-dict-with-keyword $body";
+  let assemblyFormat = "`(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body";
 }
 
 //===- Inside cu.each and cu.each_row -------------------------------------------------------===//

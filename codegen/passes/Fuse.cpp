@@ -1,6 +1,7 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants and broadcasts belong to nobody: each kernel gets its own copy.
+// the merged group. Constants, broadcasts and random numbers belong to nobody: each kernel gets its
+// own copy.
 #include "codegen/passes/FunctionPlan.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -21,9 +22,9 @@ namespace {
 /// What one launch costs, in bytes that could have been moved in the meantime (about 2 us).
 constexpr double kLaunchBytes = 8e6;
 
-/// Nothing to compute: copied to wherever it is used.
+/// Cheaper to make than to load: copied to wherever it is used.
 bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp>(op);
+  return isa<arith::ConstantOp, ir::BroadcastOp, ir::RandomOp>(op);
 }
 
 double bytesOf(Value value) {
