@@ -8,20 +8,21 @@
 
 namespace kiln {
 
-KILN_DEVICE Vec<u32, 4> philox(u64 key, u64 low, u64 high) {
-  u32 c0 = u32(low), c1 = u32(low >> 32), c2 = u32(high), c3 = u32(high >> 32);
+/// Replaces each counter by its words, all under one key and side by side: a key of a round is
+/// computed once for all.
+template <int count> KILN_DEVICE void philox(u64 key, Vec<u32, 4> (&counters)[count]) {
   u32 k0 = u32(key), k1 = u32(key >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const u64 a = u64(0xd2511f53u) * c0, b = u64(0xcd9e8d57u) * c2; // one instruction each
-    c0 = u32(b >> 32) ^ c1 ^ k0;
-    c1 = u32(b);
-    c2 = u32(a >> 32) ^ c3 ^ k1;
-    c3 = u32(a);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      Vec<u32, 4>& c = counters[i];
+      const u64 a = u64(0xd2511f53u) * c[0], b = u64(0xcd9e8d57u) * c[2]; // one instruction each
+      c = {{u32(b >> 32) ^ c[1] ^ k0, u32(b), u32(a >> 32) ^ c[3] ^ k1, u32(a)}};
+    }
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
-  return {{c0, c1, c2, c3}};
 }
 
 /// A word as the number that is asked for: a float in [0, 1) of 24 bits, or all bits.
@@ -36,21 +37,26 @@ template <class T> KILN_DEVICE T from_word(u32 word) {
 /// cost as much as one.
 template <class T, int count>
 KILN_DEVICE Vec<T, count> random_vector(u64 seed, u64 offset, i64 index) {
+  constexpr int quads = count < 4 ? 1 : count / 4;
+  Vec<u32, 4> words[quads];
+#pragma unroll
+  for (int q = 0; q < quads; ++q) {
+    const u64 quarter = u64(index) / 4 + q;
+    words[q] = {{u32(quarter), u32(quarter >> 32), u32(offset), u32(offset >> 32)}};
+  }
+  philox(seed, words);
   Vec<T, count> numbers;
+  if constexpr (count >= 4) {
 #pragma unroll
-  for (int i = 0; i < count; i += 4) {
-    const auto words = philox(seed, u64(index) / 4 + i / 4, offset);
-    if constexpr (count >= 4) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        numbers[i + j] = from_word<T>(words[j]);
-    } else if constexpr (count == 2) {
-      numbers[0] = from_word<T>(index % 4 ? words[2] : words[0]);
-      numbers[1] = from_word<T>(index % 4 ? words[3] : words[1]);
-    } else { // no indexing: words are registers
-      const u32 even = index & 2 ? words[2] : words[0], odd = index & 2 ? words[3] : words[1];
+    for (int i = 0; i < count; ++i)
+      numbers[i] = from_word<T>(words[i / 4][i % 4]);
+  } else { // the words are registers: they are selected, not indexed
+    const auto& w = words[0];
+    const u32 even = index & 2 ? w[2] : w[0], odd = index & 2 ? w[3] : w[1];
+    if constexpr (count == 2)
+      numbers = {{from_word<T>(even), from_word<T>(odd)}};
+    else
       numbers[0] = from_word<T>(index & 1 ? odd : even);
-    }
   }
   return numbers;
 }

@@ -1,6 +1,7 @@
 // See Skeleton.h. The order of a generated kernel:
 //   wait; maps of the buffers; uniform values; running column sums;
-//   for each tile: loads; for each level: values of rows, pass over the elements, exchange;
+//   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
+//   exchange;
 //   release; partial column sums.
 #include "codegen/rows/Skeleton.h"
 
@@ -70,11 +71,11 @@ class Lowering {
   const BufferInfo& numbersOf(const Node* random) {
     BufferInfo& numbers = imagined.emplace_back();
     numbers.tensor.name = nameOf(random, "u");
-    for (int d : random->map)
-      numbers.tensor.shape.push_back(d < 0 ? Extent{1, -1}
-                                     : d == static_cast<int>(program.rank())
-                                         ? Extent{program.width(), -1}
-                                         : context.space[d]);
+    const Extent one{1, -1}, column{program.width(), -1};
+    for (int d : random->map) {
+      bool isColumn = d == static_cast<int>(program.rank());
+      numbers.tensor.shape.push_back(isColumn ? column : d < 0 ? one : context.space[d]);
+    }
     makeContiguous(numbers.tensor);
     return numbers;
   }

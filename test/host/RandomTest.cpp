@@ -9,10 +9,11 @@ using namespace kiln;
 
 KILN_KERNEL(32, 1) generate(const u64* from, u32* to) {
   if (thread_index() == 0) {
-    const auto words = philox(load_global<u64>(from), load_global<u64>(from + 1),
-                              load_global<u64>(from + 2));
+    const u64 low = load_global<u64>(from + 1), high = load_global<u64>(from + 2);
+    Vec<u32, 4> words[1] = {{u32(low), u32(low >> 32), u32(high), u32(high >> 32)}};
+    philox(load_global<u64>(from), words);
     for (int i = 0; i < 4; ++i)
-      store_global(to + i, words[i]);
+      store_global(to + i, words[0][i]);
   }
 }
 

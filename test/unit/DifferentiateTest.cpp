@@ -178,6 +178,16 @@ TEST(Differences, Dropout) {
             how + " : tensor<5x4xf32> -> tensor<5x4xf32>\nreturn %y : tensor<5x4xf32>"));
 }
 
+TEST(Differences, MaskFromRandomNumbers) {
+  checkAgainstDifferences(
+      function("%x: tensor<5x4xf32>, %s: tensor<i64>, %o: tensor<i64>) -> tensor<5x4xf32>",
+               "%u = kiln.random %s, %o like %x : tensor<5x4xf32> -> tensor<5x4xf32>\n"
+               "%k = arith.cmpf olt, %u, %x : tensor<5x4xf32>\n"
+               "%q = arith.mulf %x, %u : tensor<5x4xf32>\n"
+               "%y = arith.select %k, %q, %x : tensor<5x4xi1>, tensor<5x4xf32>\n"
+               "return %y : tensor<5x4xf32>"));
+}
+
 TEST(Differences, Reduce) {
   struct Way {
     const char *dims, *type;
