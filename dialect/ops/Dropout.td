@@ -7,8 +7,8 @@ def Kiln_DropoutOp : Kiln_NamedOp<"dropout"> {
     of `x`, with size 1 in the dimensions `shared`, along which one number decides for all elements
     (row-wise and column-wise dropout). The gradient computes the same numbers again; nothing is
     stored.
-    A dropped NaN or infinity gives 0 and passes no gradient: the element is not read at all, while
-    ATen multiplies it by zero, which gives NaN. Everything else is as in ATen.
+    What is dropped is 0 and gets the gradient 0, NaN and infinity too: the result shall not depend
+    on it. ATen multiplies by a mask, which gives NaN there; scale and rounding are as in ATen.
     Source: Srivastava et al., Dropout (JMLR 2014); shared: Jumper et al., AlphaFold (2021).
 
     ```mlir

@@ -111,6 +111,8 @@ struct Table {
     for (const char* type : {"f32", "bf16", "f16"})
       add("Dropout", fmt::format("dropout_norm_96_{}", type), dropoutNormText(96, type), {21},
           true);
+    add("Random", "random_sums_24", randomSumsText(24), {37});
+    add("Random", "random_sums_5", randomSumsText(5), {3});
     add("Dropout", "dropout_none_bf16", dropoutText(32, "bf16", 0, ""), {5});
     add("Dropout", "dropout_none_f32", dropoutText(32, "f32", 0, ""), {5}, true);
     add("Dropout", "dropout_everything", dropoutText(32, "f32", 1, ""), {5});

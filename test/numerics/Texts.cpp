@@ -191,6 +191,21 @@ std::string randomText(Width n, const std::string& type) {
                {"O", "tensor<1x1x1xf32>"}});
 }
 
+std::string randomSumsText(Width n) {
+  return fill("func.func @random_sums(%x: <F>, %m: <R>, %seed: tensor<i64>, %offset: tensor<i64>) "
+              "-> (<R>, <C>, tensor<f32>, <R>) {\n"
+              "  %one = arith.constant dense<1> : tensor<i64>\n"
+              "  %next = arith.addi %offset, %one : tensor<i64>\n"
+              "  %u = kiln.random %seed, %offset like %x : <F> -> <F>\n"
+              "  %r = kiln.reduce sum %u dims [1] : <F> -> <R>\n"
+              "  %c = kiln.reduce sum %u dims [0] : <F> -> <C>\n"
+              "  %t = kiln.reduce sum %u dims [0, 1] : <F> -> tensor<f32>\n"
+              "  %v = kiln.random %seed, %next like %m : <R> -> <R>\n"
+              "  %w = arith.mulf %r, %v : <R>\n"
+              "  return %r, %c, %t, %w : <R>, <C>, tensor<f32>, <R>\n}\n",
+              {{"F", tensor("?x", n, "f32")}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
+}
+
 std::string dropoutText(Width n, const std::string& type, double p, const std::string& shared) {
   return fill(
       fmt::format("func.func @dropout(%x: <X>, %seed: tensor<i64>, %offset: tensor<i64>) -> "
@@ -222,10 +237,11 @@ std::string dropoutNormText(Width n, const std::string& type) {
 }
 
 std::string stochasticRoundText(Width n) {
-  return fill("func.func @stochastic_round(%x: <F>, %seed: tensor<i64>, %offset: tensor<i64>) -> <X> {\n"
-              "  %y = kiln.stochastic_round %x, %seed, %offset : <F> -> <X>\n"
-              "  return %y : <X>\n}\n",
-              {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
+  return fill(
+      "func.func @stochastic_round(%x: <F>, %seed: tensor<i64>, %offset: tensor<i64>) -> <X> {\n"
+      "  %y = kiln.stochastic_round %x, %seed, %offset : <F> -> <X>\n"
+      "  return %y : <X>\n}\n",
+      {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
 }
 
 std::string kernelText(Width n, const std::string& type) {

@@ -84,6 +84,7 @@ TEST(Random, ReferenceGivesPublishedVectors) {
 }
 
 /// Words of elements, of columns, of rows and one for all, exclusive-ored: every way to hold them.
+/// The last are of lower rank and have seed and offset exchanged.
 std::string wordsText(std::int64_t n) {
   std::string shapes[] = {
       fmt::format("tensor<?x3x{}xi32>", n), fmt::format("tensor<1x3x{}xi32>", n),
@@ -98,7 +99,11 @@ std::string wordsText(std::int64_t n) {
                         i, shapes[0], shapes[i], sum);
     sum = fmt::format("%s{}", i);
   }
-  return text + fmt::format("  return {} : {}\n}}", sum, shapes[0]);
+  return text + fmt::format(
+                    "  %u = kiln.random %offset, %seed -> tensor<3x{1}xi32>\n"
+                    "  %b = kiln.broadcast %u dims [1, 2] like %x : tensor<3x{1}xi32>, {2} -> {2}\n"
+                    "  %s = arith.xori {0}, %b : {2}\n  return %s : {2}\n}}",
+                    sum, n, shapes[0]);
 }
 
 /// Every vector, lanes within a thread, a warp and beyond, one tile a block and many.
@@ -121,14 +126,16 @@ std::vector<std::string> schedulesOf(std::int64_t n) {
 TEST(Random, NoScheduleChangesANumber) {
   constexpr std::int64_t rows = 7;
   constexpr std::uint64_t seed = 0x9e3779b97f4a7c15, offset = 0xfedcba9876543210;
-  auto word = [&](std::int64_t i) {
-    return static_cast<std::int32_t>(ir::philox(seed, i / 4, offset)[i % 4]);
+  auto word = [](std::int64_t i, bool exchanged = false) {
+    auto words = exchanged ? ir::philox(offset, i / 4, seed) : ir::philox(seed, i / 4, offset);
+    return static_cast<std::int32_t>(words[i % 4]);
   };
   skipIfUnavailable([&] {
     for (std::int64_t n : {1, 3, 6, 35, 144}) {
       std::vector<std::int32_t> expected(rows * 3 * n);
       for (std::int64_t i = 0; i < std::ssize(expected); ++i)
-        expected[i] = word(i) ^ word(i % (3 * n)) ^ word(i % n) ^ word(i / n) ^ word(0);
+        expected[i] = word(i) ^ word(i % (3 * n)) ^ word(i % n) ^ word(i / n) ^ word(0) ^
+                      word(i % (3 * n), true);
       for (const std::string& schedule : schedulesOf(n)) {
         Function words(wordsText(n), schedule);
         std::vector<std::int32_t> x(expected.size());

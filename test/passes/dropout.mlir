@@ -61,6 +61,21 @@ func.func @column_wise(%x: tensor<?x?x128xbf16>, %r: tensor<?x?x128xbf16>, %seed
   return %z : tensor<?x?x128xbf16>
 }
 // -----
+// Two masks of one seed: the second offset is computed in the kernel.
+// CHECK-LABEL: func.func @twice(
+// CHECK-NEXT: %[[K:.*]] = kiln.kernel "twice"(
+// CHECK: arith.addi
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]
+func.func @twice(%x: tensor<?x128xf32>, %seed: tensor<i64>, %offset: tensor<i64>) -> tensor<?x128xf32> {
+  %one = arith.constant dense<1> : tensor<i64>
+  %next = arith.addi %offset, %one : tensor<i64>
+  %a = kiln.dropout %x, %seed, %offset p 0.1 : tensor<?x128xf32> -> tensor<?x128xf32>
+  %t = math.tanh %a : tensor<?x128xf32>
+  %y = kiln.dropout %t, %seed, %next p 0.1 : tensor<?x128xf32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+// -----
 // Numbers of lower rank, repeated over the rows by hand.
 // CHECK-LABEL: func.func @by_hand(
 // CHECK-NEXT: %[[K:.*]] = kiln.kernel "by_hand"(
