@@ -60,8 +60,7 @@ TEST_F(Random, TheSameNumbersHoweverGrouped) {
   for (int count : {1, 2, 4, 8, 16}) {
     std::vector<std::int32_t> words(32 * count);
     std::vector<float> parts(words.size());
-    std::string name = "by" + std::to_string(count);
-    runKernel(*library, {.name = name.c_str(),
+    runKernel(*library, {.name = "by" + std::to_string(count),
                          .blocks = 1,
                          .threads = 32,
                          .arguments = {seed, offset, first, pointer(words), pointer(parts)},
