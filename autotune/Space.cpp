@@ -36,12 +36,14 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
           continue;
         for (std::int64_t rows : {1, 2, 4, 8})
           for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
-            for (auto keep : {rows::Keep::registers, rows::Keep::shared}) {
-              s.rows = rows;
-              s.blocks = blocks;
-              s.keep = keep;
-              visit(s);
-            }
+            for (auto keep : {rows::Keep::registers, rows::Keep::shared})
+              for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
+                s.rows = rows;
+                s.blocks = blocks;
+                s.keep = keep;
+                s.columns = columns;
+                visit(s);
+              }
       }
     }
   }

@@ -36,7 +36,7 @@ LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
 
 LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                    int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
-                                   int64_t blocks, Grid, Keep, LaunchMode) {
+                                   int64_t blocks, Grid, Keep, LaunchMode, Columns) {
   if (lanes < 1 || lanes > 1024 || (lanes < 32 ? !llvm::isPowerOf2_64(lanes) : lanes % 32 != 0))
     return emitError() << "lanes = " << lanes
                        << ": a row is shared by 1, 2, 4, 8, 16 threads or a multiple of 32 up to "

@@ -24,6 +24,11 @@ def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
   I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]>;
 def Kiln_KeepAttr : EnumAttr<Kiln_Dialect, Kiln_Keep, "keep">;
+def Kiln_Columns : Kiln_Enum<"Columns", "from where values that all rows share are read", [
+  I32EnumAttrCase<"global", 0>, I32EnumAttrCase<"shared", 1>]>;
+def Kiln_ColumnsParameter : EnumParameter<Kiln_Columns> {
+  let defaultValue = "Columns::global";
+}
 def Kiln_LaunchMode : Kiln_Enum<"LaunchMode", "how a kernel follows its predecessor", [
   I32EnumAttrCase<"plain", 0>, I32EnumAttrCase<"programmatic", 1>]>;
 
@@ -50,6 +55,8 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
     `grid`: one block for each tile of rows, or as many blocks as are resident.
     `keep`: where rows are kept between the passes over them.
     `launch`: plain, or programmatic (the launch overlaps the end of the predecessor).
+    `columns`: values that all rows share (gamma) are read from global memory each time, or from
+    a copy in shared memory that is made while the first rows are on their way.
 
     Example: `#kiln.schedule<lanes = 16, vector = 8, rows = 4, threads = 128, blocks = 8,
     grid = one_shot, keep = registers, launch = programmatic>`.
@@ -57,7 +64,8 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
   let parameters = (ins "int64_t":$lanes, "int64_t":$vector, "int64_t":$rows,
                         "int64_t":$threads, "int64_t":$blocks,
                         EnumParameter<Kiln_Grid>:$grid, EnumParameter<Kiln_Keep>:$keep,
-                        EnumParameter<Kiln_LaunchMode>:$launch);
+                        EnumParameter<Kiln_LaunchMode>:$launch,
+                        Kiln_ColumnsParameter:$columns);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -100,6 +100,35 @@ KILN_DEVICE Vec<T, Tile::vector> load_columns(const Tile& at, int c, const T* fr
   return load_vector<Tile::vector, access>(from + at.column(c) * column_stride, column_stride);
 }
 
+/// Starts to copy such a tensor into shared memory, dense, and returns where. It may be read after
+/// wait_for_copies() and a barrier.
+template <class Tile, int access, class T>
+KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_stride = 1) {
+  constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
+  T* to = reinterpret_cast<T*>(memory);
+#pragma unroll 1
+  for (int column = thread_index() * step; column < Tile::columns; column += Tile::threads * step)
+    if constexpr (step * sizeof(T) >= 4)
+      copy_to_shared<step * sizeof(T)>(to + column, from + column * column_stride);
+    else
+      store_shared(to + column, load_global<Vec<T, step>>(from + column * column_stride));
+  return to;
+}
+/// Chunk c of what stage_columns copied.
+template <class Tile, class T>
+KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
+  constexpr int step = Tile::vector * sizeof(T) > 16 ? 16 / sizeof(T) : Tile::vector;
+  Vec<T, Tile::vector> v;
+#pragma unroll
+  for (int i = 0; i < Tile::vector; i += step) {
+    const auto part = load_shared<Vec<T, step>>(from + at.column(c) + i);
+#pragma unroll
+    for (int j = 0; j < step; ++j)
+      v[i + j] = part[j];
+  }
+  return v;
+}
+
 /// One value a row, the same in all lanes of the row.
 template <class Tile, class T, class To, int rank>
 KILN_DEVICE void load_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
@@ -118,62 +147,72 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
                          convert<T>(v), map.column_stride);
 }
 
+/// Bytes of scratch that one staged value a row needs; 0 if few rows are stored directly.
+template <class Tile> constexpr int staged_row_bytes = Tile::rows_per_block < 8 ? 0 : 8;
+
+/// Where the i-th value of a row of the block is staged.
+template <class Tile> KILN_DEVICE char* staged_row(char* scratch, int i, int row) {
+  return scratch + (i * Tile::rows_per_block + row) * staged_row_bytes<Tile>;
+}
+
+/// Values of rows pass through shared memory, so that neighbouring threads write neighbouring
+/// rows: whole sectors, where single values would cost several times their bytes. Between
+/// stage_rows and store_rows, and before `scratch` is used again, lies a barrier.
+template <class Tile, class... Values>
+KILN_DEVICE void stage_rows(const Tile& at, char* scratch, const Values&... values) {
+  if constexpr (staged_row_bytes<Tile> > 0) {
+    int i = 0;
+    auto stage = [&](const auto& value) {
+#pragma unroll
+      for (int r = 0; r < Tile::rows; ++r)
+        if (at.lane == r % Tile::lanes)
+          store_shared(staged_row<Tile>(scratch, i, at.local_row(r)), value[r]);
+      ++i;
+    };
+    (stage(values), ...);
+  }
+}
+
 /// Where one value a row goes.
 template <class T, int rank, class From, int rows> struct RowStore {
   T* to;
   RowMap<rank> map;
   const From (&value)[rows];
+
+  KILN_DEVICE void store(u32 row, From v) const {
+    store_global(to + map.offset(row), convert<T>(Vec<From, 1>{{v}}));
+  }
+  KILN_DEVICE void store_staged(u32 row, const char* slot) const {
+    store(row, load_shared<From>(slot));
+  }
 };
 template <class T, int rank, class From, int rows>
 RowStore(T*, RowMap<rank>, const From (&)[rows]) -> RowStore<T, rank, From, rows>;
 
-/// Bytes of scratch that store_rows of `values` values needs; 0 if it stores directly.
-template <class Tile> KILN_DEVICE constexpr int store_rows_bytes(int values) {
-  return Tile::rows_per_block < 8 ? 0 : values * Tile::rows_per_block * 8;
-}
-
-template <class T, int rank, class From, int rows>
-KILN_DEVICE void store_row(const RowStore<T, rank, From, rows>& s, u32 row, From value) {
-  store_global(s.to + s.map.offset(row), convert<T>(Vec<From, 1>{{value}}));
-}
-template <class T, int rank, class From, int rows>
-KILN_DEVICE From load_staged(const RowStore<T, rank, From, rows>&, const char* slot) {
-  return load_shared<From>(slot);
-}
-
-/// Writes values of rows. They pass through shared memory, so that neighbouring threads write
-/// neighbouring rows: whole sectors, where single values would cost several times their bytes.
-/// The caller sees to it that nobody still reads `scratch` from an earlier use.
+/// Writes values of rows: what stage_rows laid out in the same order, or, where rows are few, each
+/// by the first lane of its row.
 template <class Tile, class... Stores>
 KILN_DEVICE void store_rows(const Tile& at, char* scratch, const Stores&... stores) {
-  if constexpr (store_rows_bytes<Tile>(1) == 0) {
+  if constexpr (staged_row_bytes<Tile> == 0) {
     auto direct = [&](const auto& s) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r)
         if (at.lane == 0 && at.valid(r))
-          store_row(s, at.row(r), s.value[r]);
+          s.store(at.row(r), s.value[r]);
     };
     (direct(stores), ...);
   } else {
-    int index = 0;
-    auto slot = [&](int row) { return scratch + (index * Tile::rows_per_block + row) * 8; };
-    auto write = [&](const auto& s) {
-#pragma unroll
-      for (int r = 0; r < Tile::rows; ++r)
-        if (at.lane == r % Tile::lanes)
-          store_shared(slot(at.local_row(r)), s.value[r]);
-      ++index;
-    };
-    (write(stores), ...);
-    block_barrier();
-    index = 0;
-    auto read = [&](const auto& s) {
-      for (int row = thread_index(); row < Tile::rows_per_block; row += Tile::threads)
+    int i = 0;
+    auto staged = [&](const auto& s) { // each value by other threads, as far as they go round
+      const int first =
+          (thread_index() + Tile::threads - i * Tile::rows_per_block % Tile::threads) %
+          Tile::threads;
+      for (int row = first; row < Tile::rows_per_block; row += Tile::threads)
         if (at.base + row < at.count)
-          store_row(s, at.base + row, load_staged(s, slot(row)));
-      ++index;
+          s.store_staged(at.base + row, staged_row<Tile>(scratch, i, row));
+      ++i;
     };
-    (read(stores), ...);
+    (staged(stores), ...);
   }
 }
 

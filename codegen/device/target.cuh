@@ -147,4 +147,18 @@ template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
   *static_cast<V*>(to) = value;
 }
 
+/// Starts a copy of 4, 8 or 16 bytes from global to shared memory, both aligned to their size.
+template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from) {
+  const u32 at = u32(__cvta_generic_to_shared(to));
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(bytes)
+                 : "memory");
+}
+/// Waits until all copies that this thread started are done.
+KILN_DEVICE void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 } // namespace kiln

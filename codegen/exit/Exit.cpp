@@ -59,6 +59,18 @@ void BarrierOp::emit(Emitter& e) {
   e.line("block_barrier();");
 }
 
+void StageColumnsOp::emit(Emitter& e) {
+  std::string element = e.memoryType(getFrom().getType().getElement());
+  std::string name = e.declare(getColumns(), e.name(getFrom()) + "_s");
+  std::string stride = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  e.line("const " + element + "* " + name + " = stage_columns<Tile, " +
+         std::to_string(getAccess()) + ">(" + sharedAt(getScratch()) + ", " + e.name(getFrom()) +
+         stride + ");");
+}
+void AwaitColumnsOp::emit(Emitter& e) {
+  e.line("wait_for_copies();");
+}
+
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
   size_t next = 0;
@@ -162,13 +174,16 @@ void EachOp::emit(Emitter& e) {
   if (parent.getColumns() % (schedule.getLanes() * schedule.getVector()) != 0)
     e.line("if (!" + tile + ".has(c)) continue;");
   for (auto [i, input] : llvm::enumerate(getInputs())) {
-    if (!isa<PointerType>(input.getType()))
+    if (!isa<PointerType, ColumnsType>(input.getType()))
       continue;
     std::string vector = e.fresh(e.name(input) + "_c");
     std::string stride =
         getColumnStrides()[i] == 1 ? "" : ", " + std::to_string(getColumnStrides()[i]);
-    e.line("const auto " + vector + " = load_columns<" + std::to_string(getAccess()[i]) + ">(" +
-           tile + ", c, " + e.name(input) + stride + ");");
+    if (isa<ColumnsType>(input.getType()))
+      e.line("const auto " + vector + " = staged_columns(" + tile + ", c, " + e.name(input) + ");");
+    else
+      e.line("const auto " + vector + " = load_columns<" + std::to_string(getAccess()[i]) + ">(" +
+             tile + ", c, " + e.name(input) + stride + ");");
     e.alias(block.getArgument(i), vector + "[i]");
   }
   e.unrolled(kEachRow);
@@ -248,6 +263,12 @@ void RowReduceOp::emit(Emitter& e) {
     values += ", " + e.name(value);
   e.line("row_reduce<" + std::string(combiner(getKind())) + ">(" + e.name(getTile()) + ", " +
          sharedAt(getScratch()) + values + ");");
+}
+void StageRowsOp::emit(Emitter& e) {
+  std::string values;
+  for (Value value : getValues())
+    values += ", " + e.name(value);
+  e.line("stage_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + values + ");");
 }
 void StoreRowsOp::emit(Emitter& e) {
   std::string stores;

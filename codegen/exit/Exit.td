@@ -35,6 +35,7 @@ class Cu_ElementType<string cppName, string typeMnemonic, string text>
 }
 def Cu_Pointer : Cu_ElementType<"Pointer", "ptr", "pointer into global memory">;
 def Cu_Fragment : Cu_ElementType<"Fragment", "frag", "a thread's part of a tile of rows">;
+def Cu_Columns : Cu_ElementType<"Columns", "columns", "a row that all rows share, in shared memory">;
 def Cu_Rows : Cu_ElementType<"Rows", "rows", "one value for each row of a thread">;
 def Cu_Tile : Cu_Type<"Tile", "tile", "the rows a block works on">;
 def Cu_Map : Cu_Type<"Map", "map", "where rows begin in memory">;
@@ -74,6 +75,18 @@ def Cu_ReleaseOp : Cu_Op<"release"> {
 }
 def Cu_BarrierOp : Cu_Op<"barrier"> {
   let summary = "Barrier of the block";
+  let assemblyFormat = "attr-dict";
+}
+
+def Cu_StageColumnsOp : Cu_Op<"stage_columns"> {
+  let summary = "Starts to copy a row that all rows share into shared memory";
+  let arguments = (ins Cu_Pointer:$from, I64Attr:$access, I64Attr:$column_stride,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let results = (outs Cu_Columns:$columns);
+  let assemblyFormat = "$from attr-dict `:` type($from) `->` type($columns)";
+}
+def Cu_AwaitColumnsOp : Cu_Op<"await_columns"> {
+  let summary = "Waits for the copies that this thread started; a barrier makes them everyone's";
   let assemblyFormat = "attr-dict";
 }
 
@@ -160,7 +173,7 @@ def Cu_EachOp : Cu_RegionOp<"each"> {
   let summary = "Computes on each element of the tile";
   let description = [{
     The block's arguments stand for the current element of the inputs: of a fragment, of a
-    pointer (a row that is the same for all rows; `access` and `column_strides` have an entry for
+    pointer or of staged columns (a row that is the same for all rows; `access` and `column_strides` have an entry for
     each input), or the value of the row.
     `guard_rows`: rows past the end are left out (they must not reach a column sum).
   }];
@@ -212,8 +225,14 @@ def Cu_RowReduceOp : Cu_Op<"row_reduce"> {
                        DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = "$tile `,` $values attr-dict `:` type($values)";
 }
+def Cu_StageRowsOp : Cu_Op<"stage_rows"> {
+  let summary = "Lays values of rows out in shared memory for store_rows, behind a barrier";
+  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let assemblyFormat = "$tile `,` $values attr-dict `:` type($values)";
+}
 def Cu_StoreRowsOp : Cu_Op<"store_rows", [AttrSizedOperandSegments]> {
-  let summary = "Stores values of rows: the i-th through the i-th map to the i-th pointer";
+  let summary = "Stores values that stage_rows laid out, the i-th by the i-th map and pointer";
   let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Variadic<Cu_Pointer>:$to,
                        Variadic<Cu_Map>:$maps, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = [{

@@ -182,4 +182,13 @@ template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
   checked_store<V, writeShared>(to, value);
 }
 
+// A copy is done at once here.
+template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from) {
+  struct alignas(bytes) Piece {
+    char data[bytes];
+  };
+  store_shared(to, load_global<Piece>(from));
+}
+KILN_DEVICE void wait_for_copies() {}
+
 } // namespace kiln

@@ -34,12 +34,14 @@ rows::Schedule scheduleOf(ir::ScheduleAttr a) {
           a.getBlocks(),
           static_cast<rows::Grid>(a.getGrid()),
           static_cast<rows::Keep>(a.getKeep()),
-          static_cast<rows::Launch>(a.getLaunch())};
+          static_cast<rows::Launch>(a.getLaunch()),
+          static_cast<rows::Columns>(a.getColumns())};
 }
 ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
   return ir::ScheduleAttr::get(context, s.lanes, s.vector, s.rows, s.threads, s.blocks,
                                static_cast<ir::Grid>(s.grid), static_cast<ir::Keep>(s.keep),
-                               static_cast<ir::LaunchMode>(s.launch));
+                               static_cast<ir::LaunchMode>(s.launch),
+                               static_cast<ir::Columns>(s.columns));
 }
 
 OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {
@@ -278,7 +280,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     else if (node->perRow)
       ++facts.rowInputs;
   }
-  for (const rows::Pass& pass : rows::planPasses(program)) {
+  auto passes = rows::planPasses(program);
+  auto reads = [](const rows::Pass& pass) { return !pass.columns.empty(); };
+  facts.columnsPass = llvm::find_if(passes, reads) - passes.begin();
+  for (const rows::Pass& pass : passes) {
     facts.kept += pass.kept.size();
     facts.operations += pass.operations;
   }

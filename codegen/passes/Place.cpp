@@ -1,10 +1,11 @@
 // kiln-place: offsets into shared memory, and the barriers that their reuse needs.
 //
-// While a tile is worked on, kept rows and the scratch of every exchange between threads (row
-// reductions, stores of row values) have places of their own. An exchange writes its scratch,
-// passes a barrier, and reads it; so the next write of the same scratch is safe once one other
-// barrier lies between, which any second exchange in the loop provides. Only a lone exchange in a
-// repeated loop needs a barrier at the loop's end.
+// Staged columns have places for the whole kernel. While a tile is worked on, kept rows and the
+// scratch of every exchange between threads (row reductions, staged values of rows) have places of
+// their own. An exchange writes its scratch, passes a barrier and reads it. A row reduction brings
+// its barrier; staged rows use one that lies between, or get one. In a repeated loop the next
+// write of a scratch must lie behind another barrier than that: if there is none, the loop ends
+// with one.
 // Sums are combined after the loop and reuse its memory; their helpers begin with a barrier.
 #include "codegen/passes/FunctionPlan.h"
 
@@ -17,8 +18,17 @@ namespace kiln::passes {
 
 namespace {
 
-int elementBytes(Value fragment) {
-  Type element = cast<cu::FragmentType>(fragment.getType()).getElement();
+/// Offsets one after another, each a multiple of 16.
+struct Places {
+  int64_t next = 0;
+  int64_t take(int64_t bytes) {
+    int64_t at = next;
+    next += (bytes + 15) / 16 * 16;
+    return at;
+  }
+};
+
+int elementBytes(Type element) {
   return sizeInBytes(dtypeOf(element));
 }
 
@@ -32,8 +42,14 @@ struct Place : impl::PlaceBase<Place> {
     int64_t most = 0;
     if (auto attribute = kernel.getSchedule()) {
       rows::Schedule schedule = scheduleOf(*attribute);
+      Places places;
+      kernel.walk([&](cu::StageColumnsOp op) {
+        op.setScratch(places.take(rows::columnBytes(
+            schedule, kernel.getColumns(), elementBytes(op.getColumns().getType().getElement()))));
+      });
       kernel.walk([&](cu::TilesOp tiles) {
-        most = std::max(most, placeTiles(tiles, schedule, kernel.getColumns()));
+        most = placeTiles(tiles, schedule, kernel.getColumns(), places);
+        separate(tiles, schedule);
       });
       kernel.walk([&](cu::StoreColumnsOp op) {
         op.setScratch(0);
@@ -51,38 +67,52 @@ struct Place : impl::PlaceBase<Place> {
     kernel.setSharedBytes(most);
   }
 
-  int64_t placeTiles(cu::TilesOp tiles, const rows::Schedule& schedule, int64_t width) {
-    int64_t next = 0;
-    auto take = [&](int64_t bytes) {
-      int64_t at = next;
-      next += (bytes + 15) / 16 * 16;
-      return at;
+  /// The first byte behind everything that tiles need.
+  int64_t placeTiles(cu::TilesOp tiles, const rows::Schedule& schedule, int64_t width,
+                     Places places) {
+    auto keep = [&](auto op) {
+      int bytes = elementBytes(op.getFragment().getType().getElement());
+      op.setScratch(places.take(rows::fragmentBytes(schedule, width, bytes)));
     };
-    SmallVector<cu::RowReduceOp> exchanges;
-    for (Operation& op : tiles.getBody().front()) {
+    Block& body = tiles.getBody().front();
+    for (Operation& op : body)
       if (auto load = dyn_cast<cu::LoadOp>(op))
-        load.setScratch(
-            take(rows::fragmentBytes(schedule, width, elementBytes(load.getFragment()))));
-      else if (auto keep = dyn_cast<cu::KeepOp>(op))
-        keep.setScratch(
-            take(rows::fragmentBytes(schedule, width, elementBytes(keep.getFragment()))));
-      else if (auto reduce = dyn_cast<cu::RowReduceOp>(op))
-        exchanges.push_back(reduce);
+        keep(load);
+      else if (auto room = dyn_cast<cu::KeepOp>(op))
+        keep(room);
+    for (auto reduce : body.getOps<cu::RowReduceOp>())
+      reduce.setScratch(places.take(rows::exchangeBytes(schedule, reduce.getValues().size())));
+    for (auto stage : body.getOps<cu::StageRowsOp>())
+      stage.setScratch(places.take(rows::rowStoreBytes(schedule, stage.getValues().size())));
+    for (auto store : body.getOps<cu::StoreRowsOp>())
+      store.setScratch((*body.getOps<cu::StageRowsOp>().begin()).getScratch());
+    return places.next;
+  }
+
+  /// Puts barriers between writes and reads of scratch where exchanges do not bring them.
+  void separate(cu::TilesOp tiles, const rows::Schedule& schedule) {
+    Block& body = tiles.getBody().front();
+    int barriers = 0, reductions = 0, whileStaged = 0;
+    bool stages = false, staged = false;
+    for (Operation& op : body) {
+      auto reduce = dyn_cast<cu::RowReduceOp>(op);
+      if (reduce && rows::exchangeBytes(schedule, 1) > 0)
+        ++reductions, ++barriers, whileStaged += staged;
+      else if (isa<cu::BarrierOp>(op))
+        ++barriers, whileStaged += staged;
+      else if (isa<cu::StageRowsOp>(op))
+        stages = staged = rows::rowStoreBytes(schedule, 1) > 0;
+      else if (isa<cu::StoreRowsOp>(op) && staged) {
+        staged = false;
+        if (whileStaged > 0)
+          continue;
+        OpBuilder(&op).create<cu::BarrierOp>(op.getLoc());
+        ++barriers, ++whileStaged;
+      }
     }
-    int meetings = 0; // operations that write scratch, meet at a barrier, and read it
-    for (cu::RowReduceOp reduce : exchanges) {
-      int64_t bytes = rows::exchangeBytes(schedule, reduce.getValues().size());
-      reduce.setScratch(take(bytes));
-      meetings += bytes > 0;
-    }
-    for (auto store : tiles.getBody().front().getOps<cu::StoreRowsOp>()) {
-      int64_t bytes = rows::rowStoreBytes(schedule, store.getValues().size());
-      store.setScratch(take(bytes));
-      meetings += bytes > 0;
-    }
-    if (meetings == 1 && !tiles.getOnce())
-      OpBuilder::atBlockEnd(&tiles.getBody().front()).create<cu::BarrierOp>(tiles.getLoc());
-    return next;
+    bool lone = (reductions == 1 && barriers == 1) || (stages && barriers == whileStaged);
+    if (lone && !tiles.getOnce())
+      OpBuilder::atBlockEnd(&body).create<cu::BarrierOp>(tiles.getLoc());
   }
 };
 

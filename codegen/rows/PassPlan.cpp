@@ -28,6 +28,8 @@ class Planner {
     llvm::DenseSet<Node*> seen;
     while (!targets.empty()) {
       Node* node = targets.pop_back_val();
+      if (node->kind == Node::Kind::input && node->perColumn && !node->perRow)
+        passes[level].columns.insert(node);
       if (!isComputed(node) || !seen.insert(node).second)
         continue;
       int first = computedIn.try_emplace(node, level).first->second;

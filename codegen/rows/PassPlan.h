@@ -12,6 +12,7 @@ struct Pass {
   llvm::SmallVector<Node*> reduces;         // row reductions whose input is complete here
   llvm::SmallVector<const Output*> outputs; // full results and sums; not row results
   llvm::SetVector<Node*> kept;              // computed here, read by later passes
+  llvm::SetVector<Node*> columns;           // inputs read that are the same for all rows
   int operations = 0;                       // scalar instructions an element, roughly
 };
 

@@ -9,11 +9,12 @@ namespace kiln::rows {
 
 std::string toText(const Schedule& s) {
   return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, "
-                     "blocks = {}, grid = {}, keep = {}, launch = {}>",
+                     "blocks = {}, grid = {}, keep = {}, launch = {}{}>",
                      s.lanes, s.vector, s.rows, s.threads, s.blocks,
                      s.grid == Grid::oneShot ? "one_shot" : "resident",
                      s.keep == Keep::registers ? "registers" : "shared",
-                     s.launch == Launch::plain ? "plain" : "programmatic");
+                     s.launch == Launch::plain ? "plain" : "programmatic",
+                     s.columns == Columns::global ? "" : ", columns = shared");
 }
 
 double Facts::bytes(double rowCount) const {
@@ -35,6 +36,9 @@ std::int64_t exchangeBytes(const Schedule& s, int values) {
 std::int64_t rowStoreBytes(const Schedule& s, int values) {
   return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
 }
+std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes) {
+  return s.columns == Columns::shared ? (width * elementBytes + 15) / 16 * 16 : 0;
+}
 std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
   std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
   return teams > 1 ? teams * width * 4 : 0;
@@ -44,6 +48,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   std::int64_t tile = 0;
   for (const Facts::Stream& stream : facts.inputs)
     tile += fragmentBytes(s, facts.width, stream.bytes);
+  for (const Facts::Stream& stream : facts.columns)
+    tile += columnBytes(s, facts.width, stream.bytes);
   tile += facts.kept * fragmentBytes(s, facts.width, 4);
   tile += exchangeBytes(s, facts.reductions) + rowStoreBytes(s, facts.rowOutputs);
   std::int64_t after = 0; // sums reuse the memory of the tiles
@@ -56,7 +62,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
 
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
-  std::int64_t registers = 20 + 2 * (facts.reductions + facts.rowInputs) * s.rows;
+  std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
   if (s.keep == Keep::registers) {
     for (const Facts::Stream& stream : facts.inputs)
       registers += elements * stream.bytes / 4;
@@ -145,6 +151,11 @@ struct Checker {
   void combinations() {
     require(!facts.hasSums() || s.grid == Grid::resident, "grid",
             "column sums need grid = resident: each block writes one line of partial sums");
+    require(s.columns == Columns::global || (!facts.columns.empty() && facts.columnsPass > 0) ||
+                (!facts.columns.empty() && facts.hasSums()),
+            "columns",
+            "columns = shared needs values that all rows share, and time to copy them: a row "
+            "reduction before their first use, or a loop over tiles");
     require(s.launch == Launch::plain || target.maxCluster > 1, "launch",
             "launch = programmatic needs sm_90 or newer, the target is {}", target.arch);
   }

@@ -14,6 +14,7 @@ namespace kiln::rows {
 enum class Grid { oneShot, resident };
 enum class Keep { registers, shared };
 enum class Launch { plain, programmatic };
+enum class Columns { global, shared };
 
 /// See #kiln.schedule for the meaning of each knob.
 struct Schedule {
@@ -21,6 +22,7 @@ struct Schedule {
   Grid grid = Grid::oneShot;
   Keep keep = Keep::registers;
   Launch launch = Launch::programmatic;
+  Columns columns = Columns::global;
   bool operator==(const Schedule&) const = default;
 
   std::int64_t chunks(std::int64_t width) const {
@@ -44,6 +46,7 @@ struct Facts {
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
   int kept = 0;                      // computed values of 4 bytes kept from one pass to the next
   int columnSums = 0, totalSums = 0;
+  int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes
   int widestExchange = 0; // values in one exchange
   int passes = 1;
@@ -72,6 +75,7 @@ Schedule defaultSchedule(const Facts& facts, const Target& target, int rank = 0)
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t exchangeBytes(const Schedule& schedule, int values);
 std::int64_t rowStoreBytes(const Schedule& schedule, int values);
+std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
 

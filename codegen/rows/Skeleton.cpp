@@ -262,6 +262,7 @@ class Lowering {
       if (once)
         builder.create<cu::ReleaseOp>(location);
     }
+    stageColumns();
     emitUniforms();
     for (auto& [output, first] : sums)
       accumulators[output] =
@@ -283,6 +284,33 @@ class Lowering {
     for (auto& [output, first] : sums)
       emitPartial(*output, first);
     mapsEnd->erase();
+  }
+
+  /// Starts to copy the values that all rows share, if the schedule wants them in shared memory.
+  /// They are awaited before their first use, or before a loop over tiles.
+  void stageColumns() {
+    if (schedule.getColumns() == ir::Columns::global)
+      return;
+    for (auto& [node, access] : inputAccess) {
+      if (!node->perColumn || node->perRow)
+        continue;
+      Type element = node->element();
+      columns[node] = builder.create<cu::StageColumnsOp>(
+          named(nameOf(node, "columns") + "_s"),
+          cu::ColumnsType::get(builder.getContext(), element), pointer(*access.buffer, element),
+          widestAccess(access, schedule.getVector()), access.column.coefficient, 0);
+    }
+    if (columns.empty())
+      return;
+    if (schedule.getGrid() == ir::Grid::resident)
+      awaitColumns();
+    else
+      columnsLevel =
+          llvm::find_if(passes, [](Pass& pass) { return !pass.columns.empty(); }) - passes.begin();
+  }
+  void awaitColumns() {
+    builder.create<cu::AwaitColumnsOp>(location);
+    builder.create<cu::BarrierOp>(location);
   }
 
   std::string sumName(const Output& output) {
@@ -360,8 +388,16 @@ class Lowering {
             pointer(*access.buffer, node->element()), rowMap(access, false));
     for (auto& [node, access] : randomAccess)
       emitRandom(node, access);
+    int staged = 0; // the level at which the last row output is complete
+    for (const Output& output : program.outputs)
+      if (output.kind == Output::Kind::row)
+        staged = std::max(staged, output.node->level);
     for (int level = 0; level <= program.levels; ++level) {
       emitRowValues(level);
+      if (level == staged)
+        stageRowOutputs();
+      if (level == columnsLevel)
+        awaitColumns();
       if (level < program.levels)
         emitPass(level);
     }
@@ -402,19 +438,27 @@ class Lowering {
       emitEachRow(targets);
   }
 
-  /// Values of rows are stored together, at the end of the tile.
+  /// Values of rows are staged together before the first pass that leaves them as they are, and
+  /// stored at the end of the tile.
+  void stageRowOutputs() {
+    for (const Output& output : program.outputs)
+      if (output.kind == Output::Kind::row)
+        rowOutputs.push_back(rowOutput(output));
+    if (!rowOutputs.empty())
+      builder.create<cu::StageRowsOp>(location, tile, rowOutputs, 0);
+  }
+
   void storeRowOutputs() {
-    SmallVector<Value> values, pointers, maps;
+    SmallVector<Value> pointers, maps;
     for (const Output& output : program.outputs) {
       if (output.kind != Output::Kind::row)
         continue;
       const Access& access = outputAccess[&output];
-      values.push_back(rowOutput(output));
       pointers.push_back(pointer(*access.buffer, resultElement(output)));
       maps.push_back(rowMap(access, false));
     }
-    if (!values.empty())
-      builder.create<cu::StoreRowsOp>(location, tile, values, pointers, maps, 0);
+    if (!rowOutputs.empty())
+      builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps, 0);
   }
 
   Value rowOutput(const Output& output) {
@@ -531,6 +575,8 @@ class Lowering {
       if (Value random = lowering.randoms.lookup(node))
         return input(node, random, 1, 1);
       if (node->kind == Node::Kind::input) {
+        if (Value staged = lowering.columns.lookup(node))
+          return input(node, staged, 1, 1);
         const Access& from = lowering.inputAccess[node];
         int64_t width = widestAccess(from, lowering.schedule.getVector());
         return input(node, lowering.pointer(*from.buffer, node->element()), width,
@@ -675,7 +721,9 @@ class Lowering {
   std::vector<KernelArgument> arguments;
   std::vector<std::string> argumentNames;
   SmallVector<std::pair<cu::RowMapOp, Value>> maps;
-  llvm::DenseMap<Node*, Value> uniforms, rowValues, fragments, randoms;
+  llvm::DenseMap<Node*, Value> uniforms, rowValues, fragments, randoms, columns;
+  int columnsLevel = -1; // the pass before which a tile awaits the columns
+  SmallVector<Value> rowOutputs;
   llvm::DenseMap<const Output*, Value> accumulators;
 };
 
