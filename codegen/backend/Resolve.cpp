@@ -23,7 +23,8 @@ struct Resolver::Symbols {
 
 namespace {
 
-constexpr std::int64_t maxGrid = 2147483647; // blocks in x that the hardware takes
+constexpr std::int64_t maxGrid = 2147483647;            // blocks in x that the hardware takes
+constexpr std::int64_t maxRows = std::int64_t(1) << 31; // device/tile.cuh counts in 32 bits
 constexpr std::size_t workspaceAlignment = 256;
 
 std::int64_t multiply(std::int64_t a, std::int64_t b, std::string_view what) {
@@ -209,6 +210,9 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
   if (kernel.grid == KernelLaunch::Grid::fixed)
     return kernel.blocks; // also without rows: such a kernel may have to write zeros
   std::int64_t rows = value(kernel.rows, symbols);
+  if (rows > maxRows)
+    fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
+         kernel.name, rows, maxRows);
   // Only whole clusters can be launched; a kernel ignores blocks past its last row.
   std::int64_t cluster = kernel.cluster;
   std::int64_t blocks =

@@ -89,6 +89,14 @@ KILN_DEVICE float f16_to_float(u16 bits) {
   return value;
 }
 
+/// 1 / sqrt(value): the hardware's approximation and one step of Newton's method, so that the error
+/// is about that of one rounding. The step has no answer where the root is 0 or infinite.
+KILN_DEVICE float inverse_sqrt(float value) {
+  const float root = rsqrtf(value);
+  const float rest = fmaf(-value * root, root, 1.0f);
+  return rest > -1.0f ? fmaf(0.5f * root, rest, root) : root;
+}
+
 /// Larger and smaller of two; NaN if either is NaN.
 KILN_DEVICE float maximum(float a, float b) {
   float result;

@@ -31,7 +31,7 @@ static constexpr StringLiteral kReserved =
     "kiln load load_columns load_rows load_vector log2f logf long main maximum minimum "
     "mutable namespace new noexcept not nullptr operator or powf private protected public r "
     "random_rows random_tile register release_successor requires return row_reduce rsqrtf "
-    "shared_memory short signed "
+    "inverse_sqrt shared_memory short signed "
     "sinf sizeof sqrtf static store store_partial_columns store_partial_scalar store_rows "
     "store_total struct sum_partials switch tanhf template this throw true try typedef typeid "
     "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_predecessor "

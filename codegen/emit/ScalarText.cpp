@@ -41,7 +41,7 @@ static const ScalarText kTexts[] = {
     {"math.exp2", "exp2f($0)", kPrimary},
     {"math.log", "logf($0)", kPrimary},
     {"math.log2", "log2f($0)", kPrimary},
-    {"math.rsqrt", "rsqrtf($0)", kPrimary},
+    {"math.rsqrt", "inverse_sqrt($0)", kPrimary},
     {"math.sqrt", "sqrtf($0)", kPrimary},
     {"math.tanh", "tanhf($0)", kPrimary},
     {"math.erf", "erff($0)", kPrimary},

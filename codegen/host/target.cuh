@@ -45,10 +45,6 @@ float tanf(float) noexcept;
 float tanhf(float) noexcept;
 float truncf(float) noexcept;
 }
-KILN_DEVICE float rsqrtf(float value) {
-  return float(1.0 / __builtin_sqrt(double(value)));
-}
-
 namespace kiln {
 
 using u8 = unsigned char;
@@ -135,6 +131,10 @@ inline float f16_to_float(u16 bits) {
   if (magnitude >= 0x0400u)
     return bits_to_float(sign | ((magnitude << 13) + 0x38000000u));
   return bits_to_float(sign | float_to_bits(float(magnitude) * 0x1p-24f));
+}
+
+KILN_DEVICE float inverse_sqrt(float value) {
+  return float(1.0 / __builtin_sqrt(double(value)));
 }
 
 /// Larger and smaller of two; NaN if either is NaN; -0 is smaller than +0.

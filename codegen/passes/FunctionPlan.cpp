@@ -269,6 +269,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
       ++facts.reductions;
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
+    facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];

@@ -63,11 +63,11 @@ class Fuser {
     for (Operation& op : block.without_terminator())
       if (!isFree(&op) && !isa<ir::KernelOp>(op))
         groups.push_back(Group()), groups.back().insert(&op);
-    for (Group& group : groups)
-      if (failed(checkAlone(group)))
-        return failure();
     while (mergeBest()) {
     }
+    for (Group& group : groups)
+      if (failed(check(group)))
+        return failure();
     replaceAll();
     return success();
   }
@@ -203,7 +203,8 @@ class Fuser {
     return reason;
   }
 
-  LogicalResult checkAlone(const Group& group) {
+  /// What is left after all merges must be a kernel; an operation alone need not have been one.
+  LogicalResult check(const Group& group) {
     Operation* op = group.front();
     if (llvm::all_of(op->getResults(), [](Value v) { return v.use_empty(); }))
       return success();

@@ -69,7 +69,8 @@ class Analysis {
     bool reduced = llvm::any_of(block.getOps<ReduceOp>(), [&](ReduceOp reduce) {
       return tensorType(reduce.getInput()).getShape().size() == program->space.size();
     });
-    if (ShapedType::isDynamic(program->width()) && !reduced)
+    bool wide = ShapedType::isDynamic(program->width()) || program->width() > kMaxWidth;
+    if (wide && !reduced)
       program->space.push_back(1); // values of rows alone: as many rows, of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))

@@ -45,6 +45,7 @@ struct Facts {
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
   int kept = 0;                      // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;                   // tiles of random numbers
   int columnSums = 0, totalSums = 0;
   int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes

@@ -50,19 +50,23 @@ void LayerNormOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
   }
 }
 
-/// With n = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - n mean(g n)).
+/// With n = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - n mean(g n)), computed as
+/// (g - mean(g)) rstd - (x - mean) rstd^2 mean(g n): a constant g cancels exactly, and only two
+/// roundings are of the size of the result.
 LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
   Value rstd = math.alongRow(getRstd(), x);
-  Value normal = math.mul(math.sub(x, math.alongRow(getMean(), x)), rstd);
+  Value centred = math.sub(x, math.alongRow(getMean(), x));
+  Value normal = math.mul(centred, rstd);
   if (Value dy = gradient.of(getOutput())) {
     if (gradient.wants(getInput())) {
       Value g = getGamma() ? math.mul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
       Value level = math.alongRow(math.meanOfRow(g), x);
-      Value slope = math.alongRow(math.meanOfRow(math.mul(g, normal)), x);
-      Value inner = math.sub(math.sub(g, level), math.mul(normal, slope));
-      gradient.add(getInput(), math.mul(inner, rstd));
+      Value slope = math.meanOfRow(math.mul(g, normal));
+      slope = math.mul(slope, math.mul(getRstd(), getRstd()));
+      gradient.add(getInput(), math.sub(math.mul(math.sub(g, level), rstd),
+                                        math.mul(centred, math.alongRow(slope, x))));
     }
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));

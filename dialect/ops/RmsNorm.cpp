@@ -39,7 +39,8 @@ void RmsNormOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tens
   }
 }
 
-/// With n = x rstd and g = dy gamma: dx = rstd (g - n mean(g n)).
+/// With n = x rstd and g = dy gamma: dx = rstd (g - n mean(g n)), computed as
+/// dy rstd gamma - x rstd^2 mean(g n): only two roundings are of the size of the result.
 LogicalResult RmsNormOp::gradient(Gradient& gradient) {
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
@@ -47,9 +48,13 @@ LogicalResult RmsNormOp::gradient(Gradient& gradient) {
   Value normal = math.mul(x, rstd);
   if (Value dy = gradient.of(getOutput())) {
     if (gradient.wants(getInput())) {
-      Value g = getGamma() ? math.mul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
-      Value slope = math.alongRow(math.meanOfRow(math.mul(g, normal)), x);
-      gradient.add(getInput(), math.mul(math.sub(g, math.mul(normal, slope)), rstd));
+      Value gamma = getGamma() ? math.alongColumns(math.f32(getGamma()), x) : Value();
+      Value g = gamma ? math.mul(dy, gamma) : dy;
+      Value slope = math.meanOfRow(math.mul(g, normal));
+      slope = math.mul(slope, math.mul(getRstd(), getRstd()));
+      Value scaled = math.mul(dy, rstd);
+      gradient.add(getInput(), math.sub(gamma ? math.mul(scaled, gamma) : scaled,
+                                        math.mul(x, math.alongRow(slope, x))));
     }
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));

@@ -157,6 +157,9 @@ TEST(Resolve, TooLarge) {
   EXPECT_HAS(Call(2147483648).error(plan),
              "kernel 'norm_main': 2147483648 rows at 1 rows per block need 2147483648 blocks, a "
              "grid may have 2147483647; take a schedule with more rows per block");
+  EXPECT_HAS(Call(2147483649).error(plan),
+             "kernel 'norm_main': 2147483649 rows, a kernel counts up to 2147483648; split the "
+             "batch");
   EXPECT_HAS(Call(std::int64_t(1) << 60).error(plan), "does not fit in 64 bits");
   plan = rowPlan();
   plan.workspaces[1].elements = std::int64_t(1) << 60;

@@ -54,8 +54,9 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
   float rstd_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    rstd_r[r] = rsqrtf(mean_r_1[r] + 9.99999975e-06f);
+    rstd_r[r] = inverse_sqrt(mean_r_1[r] + 9.99999975e-06f);
   }
+  stage_rows(at, shared_memory() + 0, mean_r, rstd_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);
@@ -71,6 +72,7 @@ layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float*
       store<8>(at, r, c, y, rows_128, y_c);
     }
   }
+  block_barrier();
   store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r},
              RowStore{rstd, rows_1, rstd_r});
 }

@@ -23,9 +23,14 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
     load_rows(at, mean_r, mean, rows_1);
     float rstd_r[Tile::rows];
     load_rows(at, rstd_r, rstd, rows_1);
+    float row_r[Tile::rows];
+    // layer_norm_backward.mlir:7
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      row_r[r] = rstd_r[r] * rstd_r[r];
+    }
     float mean_r_1[Tile::rows] = {};
     float mean_r_2[Tile::rows] = {};
-    // layer_norm_backward.mlir:7
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
       const auto gamma_c = load_columns<4>(at, c, gamma);
@@ -52,6 +57,11 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
       mean_r_1[r] = mean_r_1[r] / 128.0f;
       mean_r_2[r] = mean_r_2[r] / 128.0f;
     }
+    float row_r_1[Tile::rows];
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      row_r_1[r] = mean_r_2[r] * row_r[r];
+    }
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
       const auto gamma_c_1 = load_columns<4>(at, c, gamma);
@@ -62,8 +72,8 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
         Vec<float, Tile::vector> dx_c;
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
-          dx_c[i] = (float(dy_tile_c_1[i]) * gamma_c_1[i] - mean_r_1[r] -
-              (float(x_tile_c_1[i]) - mean_r[r]) * rstd_r[r] * mean_r_2[r]) * rstd_r[r];
+          dx_c[i] = (float(dy_tile_c_1[i]) * gamma_c_1[i] - mean_r_1[r]) * rstd_r[r] -
+              (float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r];
         }
         store<4>(at, r, c, dx, rows_128, dx_c);
       }

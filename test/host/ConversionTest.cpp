@@ -42,7 +42,7 @@ KILN_KERNEL(128, 1) extremes(const float* a, const float* b, float* high, float*
   }
 }
 KILN_KERNEL(32, 1) root(const float* from, float* to) {
-  store_global(to + thread_index(), rsqrtf(load_global<float>(from + thread_index())));
+  store_global(to + thread_index(), inverse_sqrt(load_global<float>(from + thread_index())));
 }
 )";
 

@@ -56,8 +56,10 @@ forward(const TYPE* x, const float* gamma, const float* beta, TYPE* y, float* me
   float rstd_0[ROWS];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    rstd_0[r] = rsqrtf(sum_1[r] * (1.0f / COLUMNS) + 1.0e-5f);
+    rstd_0[r] = inverse_sqrt(sum_1[r] * (1.0f / COLUMNS) + 1.0e-5f);
   }
+  stage_rows(at, shared_memory() + STORE, mean_0, rstd_0);
+  block_barrier();
   store_rows(at, shared_memory() + STORE, RowStore{mean, RowMap<1>{{0}, {1}}, mean_0},
              RowStore{rstd, RowMap<1>{{0}, {1}}, rstd_0});
 #pragma unroll

@@ -29,6 +29,8 @@ KILN_DEVICE void extremes(const float* x, float* high, float* low, i64 rows) {
   }
   row_reduce<Max>(at, shared_memory(), top);
   row_reduce<Min>(at, shared_memory() + row_reduce_bytes<Tile>(1), bottom);
+  stage_rows(at, shared_memory() + 2 * row_reduce_bytes<Tile>(1), top, bottom);
+  block_barrier();
   store_rows(at, shared_memory() + 2 * row_reduce_bytes<Tile>(1),
              RowStore{high, RowMap<1>{{0}, {1}}, top}, RowStore{low, RowMap<1>{{0}, {1}}, bottom});
 }

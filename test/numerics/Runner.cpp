@@ -1,6 +1,8 @@
 // See Runner.h.
 #include "test/numerics/Runner.h"
 
+#include "codegen/backend/Driver.h"
+#include "codegen/backend/Target.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "dialect/Kiln.h"
 #include "test/numerics/Values.h"
@@ -8,6 +10,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -16,11 +19,20 @@ namespace {
 
 using ir::Tensor64;
 
+/// The target of the GPU that is there, or the usual one.
+std::string arch() {
+  if (!whyNoGpu().empty())
+    return CompileOptions().arch;
+  const DeviceInfo& device = Driver::get().currentDevice();
+  return std::string(targetOfCapability(device.major, device.minor).arch);
+}
+
 CompileOptions optionsOf(const Case& numericCase, Stage until) {
   CompileOptions options;
   options.backward = numericCase.backward;
   options.schedule = numericCase.schedule;
   options.until = until;
+  options.arch = arch();
   return options;
 }
 
@@ -166,22 +178,71 @@ std::vector<Storage> storages(const std::vector<TensorInfo>& tensors, const Case
   return made;
 }
 
-void runProgram(const Program& program, std::vector<Storage>& inputs,
-                std::vector<Storage>& outputs) {
+void runOnHost(const Program& program, std::vector<Storage>& inputs,
+               std::vector<Storage>& outputs) {
   std::vector<Buffer> from, to;
   for (Storage& input : inputs)
     from.push_back(input.buffer());
-  for (Storage& output : outputs) {
-    output.poison();
+  for (Storage& output : outputs)
     to.push_back(output.buffer());
-  }
   program.runOnHost(from, to);
+}
+
+/// A copy of a tensor and of what is around it on the device, aligned as on the host.
+class OnDevice {
+ public:
+  explicit OnDevice(Storage& storage)
+      : storage(storage), shift(reinterpret_cast<std::uintptr_t>(storage.memory().data()) % 256),
+        image(storage.memory().size() + shift), memory(image.size()) {
+    std::ranges::copy(storage.memory(), image.begin() + static_cast<std::ptrdiff_t>(shift));
+    memory.upload(image);
+  }
+  Buffer buffer() {
+    Buffer result = storage.buffer();
+    auto at = static_cast<std::byte*>(result.data) - storage.memory().data();
+    result.data = static_cast<std::byte*>(memory.data()) + shift + at;
+    return result;
+  }
+  void bringBack() {
+    memory.download(image);
+    std::copy(image.begin() + static_cast<std::ptrdiff_t>(shift), image.end(),
+              storage.memory().begin());
+  }
+
+ private:
+  Storage& storage;
+  std::size_t shift;
+  std::vector<std::byte> image;
+  DeviceBuffer memory;
+};
+
+void runOnGpu(const Program& program, std::vector<Storage>& inputs, std::vector<Storage>& outputs) {
+  std::vector<OnDevice> there(inputs.begin(), inputs.end()), back(outputs.begin(), outputs.end());
+  std::vector<Buffer> from, to;
+  for (OnDevice& input : there)
+    from.push_back(input.buffer());
+  for (OnDevice& output : back)
+    to.push_back(output.buffer());
+  Executable executable(program);
+  DeviceBuffer workspace(std::max<std::size_t>(executable.workspaceBytes(from), 256));
+  Stream stream;
+  executable.launch(from, to, workspace.data(), stream.get());
+  stream.synchronize();
+  for (OnDevice& output : back)
+    output.bringBack();
+}
+
+void runProgram(const Program& program, Where where, std::vector<Storage>& inputs,
+                std::vector<Storage>& outputs) {
+  for (Storage& output : outputs)
+    output.poison();
+  (where == Where::gpu ? runOnGpu : runOnHost)(program, inputs, outputs);
 }
 
 } // namespace
 
-std::string problemsOf(const Case& numericCase, double disturb) {
-  Program program = compiled(numericCase, Stage::cuda);
+std::string problemsOf(const Case& numericCase, Where where, double disturb) {
+  Program program = compiled(numericCase, where == Where::gpu ? Stage::cubin : Stage::cuda);
   std::mt19937_64 random(std::hash<std::string>()(numericCase.name));
   std::vector<Storage> inputs = storages(program.inputs(), numericCase);
   std::vector<Tensor64> values;
@@ -193,8 +254,8 @@ std::string problemsOf(const Case& numericCase, double disturb) {
     terms = std::max(terms, values[i].width() + values[i].rows());
   }
   std::vector<Storage> outputs = storages(program.outputs(), numericCase), again = outputs;
-  runProgram(program, inputs, outputs);
-  runProgram(program, inputs, again);
+  runProgram(program, where, inputs, outputs);
+  runProgram(program, where, inputs, again);
   std::vector<Tensor64> exact = reference(numericCase, values);
   std::vector<std::vector<Tensor64>> moved;
   Mover mover{random};

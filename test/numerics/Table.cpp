@@ -113,6 +113,7 @@ struct Table {
           true);
     add("Random", "random_sums_24", randomSumsText(24), {37});
     add("Random", "random_sums_5", randomSumsText(5), {3});
+    add("Dropout", "dropout_20001_bf16", dropoutText(20001, "bf16", 0.3, "[1]"), {2});
     add("Dropout", "dropout_none_bf16", dropoutText(32, "bf16", 0, ""), {5});
     add("Dropout", "dropout_none_f32", dropoutText(32, "f32", 0, ""), {5}, true);
     add("Dropout", "dropout_everything", dropoutText(32, "f32", 1, ""), {5});

@@ -5,6 +5,7 @@
 #include "test/numerics/Table.h"
 
 #include <random>
+#include <span>
 
 namespace kiln::test {
 
@@ -27,6 +28,8 @@ class Storage {
   ir::Tensor64 read() const;
   bool hasBitsOf(Storage& other);
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  /// All of the memory, with what is around the tensor.
+  std::span<std::byte> memory() { return bytes_; }
 
  private:
   std::int64_t place(std::int64_t element) const;

@@ -1,4 +1,4 @@
-// Runs the numerics table, one test a case, on the host target.
+// Runs the numerics table, one test a case, on the host target and, where there is one, on a GPU.
 #include "test/numerics/Runner.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,13 @@ template <class Body> void skipIfUnavailable(Body body) {
 }
 
 TEST_P(Numerics, AgreesWithFp64) {
-  skipIfUnavailable([] { EXPECT_EQ(problemsOf(GetParam()), "") << GetParam().text; });
+  skipIfUnavailable([] { EXPECT_EQ(problemsOf(GetParam(), Where::host), "") << GetParam().text; });
+}
+
+class NumericsOnGpu : public testing::TestWithParam<Case> {};
+
+TEST_P(NumericsOnGpu, AgreesWithFp64) {
+  skipIfUnavailable([] { EXPECT_EQ(problemsOf(GetParam(), Where::gpu), "") << GetParam().text; });
 }
 
 /// No spill, no broken promise, as the assembler for sm_90a says; an exception fails the test.
@@ -37,6 +43,7 @@ std::string nameOf(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Numerics, testing::ValuesIn(allCases()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Table, NumericsOnGpu, testing::ValuesIn(allCases()), nameOf);
 
 TEST(NumericsTable, EveryOpHasRows) {
   std::set<std::string> listed;
@@ -55,8 +62,8 @@ TEST(NumericsTable, EveryOpHasRows) {
 TEST(NumericsTable, DisturbedResultsFail) {
   Case plain = allCases().front();
   skipIfUnavailable([&] {
-    EXPECT_EQ(problemsOf(plain, 0), "");
-    EXPECT_NE(problemsOf(plain, 3), "");
+    EXPECT_EQ(problemsOf(plain, Where::host, 0), "");
+    EXPECT_NE(problemsOf(plain, Where::host, 3), "");
   });
 }
 

@@ -113,9 +113,9 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?xf32> {kiln.name
 // CHECK: mean_r[r] = mean_r[r] / 128.0f;
 // CHECK: += t * t;
 // CHECK: row_reduce<Sum>
-// CHECK: rstd_r[r] = rsqrtf({{.*}} + 9.99999975e-06f);
-// CHECK: load_columns<{{[0-9]}}>(at, c, gamma);
-// CHECK: load_columns<{{[0-9]}}>(at, c, beta);
+// CHECK: rstd_r[r] = inverse_sqrt({{.*}} + 9.99999975e-06f);
+// CHECK: {{load|staged}}_columns{{.*}}(at, c, gamma
+// CHECK: {{load|staged}}_columns{{.*}}(at, c, beta
 // CHECK: store<{{[0-9]}}>(at, r, c, y, [[MAP]], y_c);
 // CHECK: store_rows(at, shared_memory() + {{[0-9]+}}, RowStore{mean, [[ROWS:rows[0-9_]*]], mean_r},
 // CHECK-NEXT: RowStore{rstd, [[ROWS]], rstd_r});

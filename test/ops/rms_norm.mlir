@@ -72,8 +72,8 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}, %g: tensor<8xf32> {kiln.name
 // CHECK: float(x_tile_c[i])
 // CHECK-COUNT-1: row_reduce<Sum>
 // CHECK-NOT: row_reduce
-// CHECK: rsqrtf(
-// CHECK: float(gamma_c[i])
+// CHECK: inverse_sqrt(
+// CHECK: float(gamma{{(_s)?}}_c[i])
 // CHECK: store<{{[0-9]}}>(at, r, c, y,
 func.func @rms(%x: tensor<?x1280xbf16> {kiln.name = "x"}, %g: tensor<1280xbf16> {kiln.name = "gamma"}) -> (tensor<?x1280xbf16> {kiln.name = "y"}) {
   %y, %r = kiln.rms_norm %x, %g : (tensor<?x1280xbf16>, tensor<1280xbf16>) -> (tensor<?x1280xbf16>, tensor<?xf32>)

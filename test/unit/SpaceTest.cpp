@@ -53,12 +53,14 @@ TEST(Space, SmallSpaceEqualsBruteForce) {
       for (std::int64_t threads : {64, 128, 256, 320, 512, 640, 1024})
         for (std::int64_t rows : {1, 2, 4, 8})
           for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
-            for (auto keep : {rows::Keep::registers, rows::Keep::shared}) {
+            for (int choice = 0; choice < 4; ++choice) {
               bool power = (s.vector & (s.vector - 1)) == 0 && (s.lanes & (s.lanes - 1)) == 0;
               bool idle = s.lanes > 1 && (s.lanes / 2) * s.vector >= f.width;
               if (!power || f.width % s.vector != 0 || idle || threads % s.lanes != 0)
                 continue;
-              s.threads = threads, s.rows = rows, s.blocks = blocks, s.keep = keep;
+              s.threads = threads, s.rows = rows, s.blocks = blocks;
+              s.keep = choice % 2 ? rows::Keep::shared : rows::Keep::registers;
+              s.columns = choice / 2 ? rows::Columns::shared : rows::Columns::global;
               ++tuples;
               feasible += fits(s, f, target);
             }

@@ -1,0 +1,66 @@
+// Compiled programs on a real GPU at sizes that no host comparison reaches.
+#include "codegen/backend/Driver.h"
+#include "codegen/backend/Target.h"
+#include "kiln/kiln.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace kiln;
+
+namespace {
+
+class RowsOnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string why = whyNoGpu(); !why.empty())
+      GTEST_SKIP() << why;
+  }
+  static Program compiled(std::string_view text) {
+    const DeviceInfo& device = Driver::get().currentDevice();
+    CompileOptions options;
+    options.arch = targetOfCapability(device.major, device.minor).arch;
+    return Program::compile(Module::parse(text), options);
+  }
+};
+
+/// 2^31 rows, the most there may be: every byte is doubled, also those behind 4 GiB.
+TEST_F(RowsOnDevice, AsManyRowsAsAllowed) {
+  constexpr std::int64_t rows = std::int64_t{1} << 31;
+  constexpr std::size_t bytes = rows * 2 * 2;
+  if (Driver::get().currentDevice().memoryBytes < std::int64_t(3 * bytes))
+    GTEST_SKIP() << "needs a GPU with 24 GiB of memory";
+  Program program = compiled(R"(
+func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
+  %y = arith.addf %x, %x : tensor<?x2xbf16>
+  return %y : tensor<?x2xbf16>
+})");
+  DeviceBuffer x(bytes), y(bytes);
+  x.fill(0x3c); // 0x3c3c is 0.01147; twice that is 0x3cbc
+  y.fill(0xff);
+  Buffer from[] = {{x.data(), {rows, 2}, {}}}, to[] = {{y.data(), {rows, 2}, {}}};
+  Stream stream;
+  Executable(program).launch(from, to, nullptr, stream.get());
+  stream.synchronize();
+  std::vector<std::uint16_t> result(bytes / 2);
+  y.download(std::as_writable_bytes(std::span(result)));
+  std::size_t wrong = 0;
+  for (std::uint16_t value : result)
+    wrong += value != 0x3cbc;
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(RowsOnDevice, OneRowMoreIsRefused) {
+  Program program = compiled(R"(
+func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
+  %y = arith.addf %x, %x : tensor<?x2xbf16>
+  return %y : tensor<?x2xbf16>
+})");
+  DeviceBuffer x(256);
+  constexpr std::int64_t rows = (std::int64_t{1} << 31) + 1;
+  Buffer tensor[] = {{x.data(), {rows, 2}, {}}};
+  EXPECT_THROW(Executable(program).launch(tensor, tensor, nullptr, nullptr), Error);
+}
+
+} // namespace
