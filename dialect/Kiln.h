@@ -30,6 +30,8 @@ void registerDialects(mlir::DialectRegistry& registry);
 /// Names of the attributes on functions and modules.
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+/// On arith.mulf: the product is rounded by itself, never contracted with a sum.
+inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
 // Shared checks of verifiers. Each reports what is wrong with its numbers, and what is allowed.

@@ -35,11 +35,17 @@ Value MathBuilder::cast(Value value, Type type) {
   return cast(f32(value), type); // between bf16 and fp16
 }
 
+static Value repeated(MathBuilder& math, DenseElementsAttr number, Value like) {
+  Value value = math.builder.create<arith::ConstantOp>(math.location, number);
+  return tensorType(like).getRank() == 0 ? value : math.broadcast(value, {}, like);
+}
 Value MathBuilder::constant(double number, Value like) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value value = builder.create<arith::ConstantOp>(
-      location, DenseElementsAttr::get(scalar, static_cast<float>(number)));
-  return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
+  return repeated(*this, DenseElementsAttr::get(scalar, static_cast<float>(number)), like);
+}
+Value MathBuilder::integer(int32_t number, Value like) {
+  auto scalar = RankedTensorType::get({}, builder.getI32Type());
+  return repeated(*this, DenseElementsAttr::get(scalar, number), like);
 }
 
 Value MathBuilder::integer(int64_t number, Value like) {
@@ -66,6 +72,11 @@ Value MathBuilder::mul(Value a, Value b) {
 }
 Value MathBuilder::div(Value a, Value b) {
   return builder.create<arith::DivFOp>(location, f32(a), f32(b));
+}
+Value MathBuilder::roundedMul(Value a, Value b) {
+  Value product = mul(a, b);
+  product.getDefiningOp()->setAttr(kRoundedAttr, builder.getUnitAttr());
+  return product;
 }
 Value MathBuilder::fma(Value a, Value b, Value c) {
   return builder.create<math::FmaOp>(location, f32(a), f32(b), f32(c));

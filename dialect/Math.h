@@ -17,11 +17,15 @@ class MathBuilder {
   mlir::Value cast(mlir::Value value, mlir::Type type);
   /// The constant `number` in fp32, with the shape of `like`.
   mlir::Value constant(double number, mlir::Value like);
+  /// The same in i32.
+  mlir::Value integer(int32_t number, mlir::Value like);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
+  /// a * b, rounded by itself: never contracted with a sum, so that equal products cancel.
+  mlir::Value roundedMul(mlir::Value a, mlir::Value b);
   /// a * b + c, rounded once.
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
   /// a / row, where `row` has one finite number other than 0 a row: a reciprocal a row and one

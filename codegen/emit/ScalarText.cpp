@@ -25,6 +25,7 @@ static const ScalarText kTexts[] = {
     {"arith.select", "$0 ? $1 : $2", 3},
     {"arith.extf", "$t($0)", kPrimary},
     {"arith.truncf", "$t($0)", kPrimary},
+    {"arith.bitcast", "__builtin_bit_cast($t, $0)", kPrimary},
     {"arith.sitofp", "$t($0)", kPrimary},
     {"arith.uitofp", "$t($0)", kPrimary},
     {"arith.fptosi", "$t($0)", kPrimary},

@@ -133,6 +133,9 @@ inline float f16_to_float(u16 bits) {
   return bits_to_float(sign | float_to_bits(float(magnitude) * 0x1p-24f));
 }
 
+KILN_DEVICE float rounded_product(float a, float b) {
+  return a * b;
+}
 KILN_DEVICE float inverse_sqrt(float value) {
   return float(1.0 / __builtin_sqrt(double(value)));
 }

@@ -1,8 +1,9 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants, broadcasts and indices belong to nobody: each kernel gets its own
-// copy.
+// the merged group. Constants, broadcasts, indices and random numbers belong to nobody: each kernel
+// gets its own copy.
 #include "codegen/passes/FunctionPlan.h"
+#include "dialect/Scalar.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -22,9 +23,18 @@ namespace {
 /// What one launch costs, in bytes that could have been moved in the meantime (about 2 us).
 constexpr double kLaunchBytes = 8e6;
 
-/// Nothing to compute: copied to wherever it is used.
+/// Arithmetic on single integers, such as the offset of the second of two dropouts.
+bool isSingleInteger(Operation* op) {
+  if (op->getNumResults() != 1 || !ir::findScalarOp(op->getName().getStringRef()))
+    return false;
+  auto type = ir::tensorType(op->getResult(0));
+  return type.getRank() == 0 && type.getElementType().isInteger();
+}
+
+/// Cheaper to make than to load: copied to wherever it is used.
 bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp>(op);
+  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp, ir::RandomOp>(op) ||
+         isSingleInteger(op);
 }
 
 double bytesOf(Value value) {

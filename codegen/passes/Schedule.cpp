@@ -26,6 +26,14 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
+  int spilledRegisters(StringRef kernel) {
+    int registers = 0;
+    for (StringRef entry : spilled)
+      if (auto [name, count] = entry.rsplit('='); name == kernel)
+        count.getAsInteger(10, registers);
+    return registers;
+  }
+
   LogicalResult run(func::FuncOp function) {
     const Target& target = findTarget(arch);
     FailureOr<std::unique_ptr<FunctionPlan>> plan = planFunction(function);
@@ -44,8 +52,9 @@ struct Schedule : impl::ScheduleBase<Schedule> {
                  << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
                  << "launch = programmatic>";
       } else {
-        attribute =
-            scheduleAttr(&getContext(), rows::defaultSchedule(factsOf(kernel), target, rank));
+        rows::Facts facts = factsOf(kernel);
+        facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(facts, target));
       }
       kernel.op.setScheduleAttr(attribute);
     }

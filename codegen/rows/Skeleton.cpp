@@ -1,6 +1,7 @@
 // See Skeleton.h. The order of a generated kernel:
 //   wait; maps of the buffers; uniform values; running column sums;
-//   for each tile: loads; for each level: values of rows, pass over the elements, exchange;
+//   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
+//   exchange;
 //   release; partial column sums.
 #include "codegen/rows/Skeleton.h"
 
@@ -9,6 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
+
+#include <deque>
 
 using namespace mlir;
 
@@ -64,10 +67,25 @@ class Lowering {
     return map;
   }
 
+  /// Random numbers lie like a contiguous tensor of their own shape, which is nowhere stored.
+  const BufferInfo& numbersOf(const Node* random) {
+    BufferInfo& numbers = imagined.emplace_back();
+    numbers.tensor.name = nameOf(random, "u");
+    const Extent one{1, -1}, column{program.width(), -1};
+    for (int d : random->map) {
+      bool isColumn = d == static_cast<int>(program.rank());
+      numbers.tensor.shape.push_back(isColumn ? column : d < 0 ? one : context.space[d]);
+    }
+    makeContiguous(numbers.tensor);
+    return numbers;
+  }
+
   void collectAccesses() {
     for (auto& node : program.nodes)
       if (node->kind == Node::Kind::input)
         inputAccess[node.get()] = makeAccess(*bufferOf(node.get()), node->map, program.rank());
+      else if (node->kind == Node::Kind::random)
+        randomAccess[node.get()] = makeAccess(numbersOf(node.get()), node->map, program.rank());
     for (const Output& output : program.outputs)
       if (output.kind == Output::Kind::full || output.kind == Output::Kind::row)
         outputAccess[&output] =
@@ -76,6 +94,8 @@ class Lowering {
     for (auto& [node, access] : inputAccess)
       if (node->perRow)
         all.push_back(access);
+    for (auto& [node, access] : randomAccess)
+      all.push_back(access);
     for (auto& [output, access] : outputAccess)
       all.push_back(access);
     runs = mergeDimensions(context.space, all);
@@ -378,6 +398,8 @@ class Lowering {
             named(nameOf(node, "row") + "_r"),
             cu::RowsType::get(builder.getContext(), node->element()), tile,
             pointer(*access.buffer, node->element()), rowMap(access, false));
+    for (auto& [node, access] : randomAccess)
+      emitRandom(node, access);
     if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
       builder.create<cu::AwaitCopiesOp>(location);
     int staged = 0; // the level at which the last row output is complete
@@ -395,6 +417,19 @@ class Lowering {
     }
     sumRowOutputs();
     storeRowOutputs();
+  }
+
+  void emitRandom(Node* node, const Access& access) {
+    Value seed = uniforms[node->operands[0]], offset = uniforms[node->operands[1]];
+    std::string name = nameOf(node, "u");
+    if (isRowValue(node))
+      rowValues[node] = builder.create<cu::RandomRowsOp>(
+          named(name + "_r"), cu::RowsType::get(builder.getContext(), node->element()), tile,
+          rowMap(access, false), seed, offset);
+    else
+      randoms[node] = builder.create<cu::RandomOp>(
+          named(name + "_tile"), cu::FragmentType::get(builder.getContext(), node->element()), tile,
+          rowMap(access, true), seed, offset);
   }
 
   /// Values of rows that become computable at `level` and that elements or results need.
@@ -572,6 +607,8 @@ class Lowering {
         return input(node, lowering.rowValues[node], 1, 1);
       if (Value fragment = lowering.fragments.lookup(node); fragment && !computing.contains(node))
         return input(node, fragment, 1, 1);
+      if (Value random = lowering.randoms.lookup(node))
+        return input(node, random, 1, 1);
       if (node->kind == Node::Kind::input) {
         if (Value staged = lowering.columns.lookup(node))
           return input(node, staged, 1, 1);
@@ -707,7 +744,8 @@ class Lowering {
   Location location;
 
   std::vector<Pass> passes;
-  llvm::MapVector<Node*, Access> inputAccess;
+  llvm::MapVector<Node*, Access> inputAccess, randomAccess;
+  std::deque<BufferInfo> imagined;
   llvm::MapVector<const Output*, Access> outputAccess;
   SmallVector<std::pair<size_t, size_t>> runs;
   SmallVector<std::pair<const Output*, int64_t>> sums; // and the first column in the partials
@@ -720,7 +758,7 @@ class Lowering {
   std::vector<KernelArgument> arguments;
   std::vector<std::string> argumentNames;
   SmallVector<std::pair<cu::RowMapOp, Value>> maps;
-  llvm::DenseMap<Node*, Value> uniforms, rowValues, fragments, columns;
+  llvm::DenseMap<Node*, Value> uniforms, rowValues, fragments, randoms, columns;
   int columnsLevel = -1; // the pass before which a tile awaits the columns
   SmallVector<Value> rowOutputs;
   llvm::DenseMap<const Output*, Value> accumulators;
