@@ -25,6 +25,7 @@ constexpr double kArithmetic = 0.02;   // each scalar operation a byte
 constexpr double kNarrow = 0.024;      // each halving of a 16-byte access
 constexpr double kGaps = 0.062;        // each doubling of the gaps between lanes of one access
 constexpr double kPieces = 0.019;      // each doubling of the pieces that a thread has of a row
+constexpr double kAgain = 0.5;         // of the bytes that another pass reads from the L2 cache
 constexpr double kTail = 0.45;         // of the share of a round that idles at the end
 constexpr double kSteps = 0.005;       // each step of an exchange
 constexpr double kTeams = 0.008;       // an exchange between warps
@@ -97,6 +98,14 @@ double accessLoss(const rows::Schedule& s, const rows::Facts& facts) {
   return worst;
 }
 
+/// Bytes that a pass reads of a row.
+double rowBytes(const rows::Facts& facts) {
+  double bytes = 0.0;
+  for (const auto& stream : facts.inputs)
+    bytes += double(stream.bytes * facts.width);
+  return bytes;
+}
+
 /// The logarithm of all losses against a copy.
 double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
   const double bytesOfRow = std::max(1.0, facts.bytes(1.0));
@@ -155,7 +164,10 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   result.bytesInFlight = shape.inFlight;
   result.waves = shape.blocks / shape.slots;
 
-  double busy = facts.bytes(rows) / bandwidth * std::exp(loss(shape, s, facts));
+  double bytes = facts.bytes(rows);
+  if (s.keep == rows::Keep::global)
+    bytes += kAgain * rows * rowBytes(facts) * (facts.passes - 1);
+  double busy = bytes / bandwidth * std::exp(loss(shape, s, facts));
   double waiting = shape.rounds * round(shape, s, facts);
   double time = std::pow(std::pow(busy, kJoin) + std::pow(waiting, kJoin), 1.0 / kJoin);
   time += kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);

@@ -8,6 +8,9 @@
 namespace kiln::autotune {
 namespace {
 
+/// Elements of a row; what is not wider is held in registers or shared memory.
+constexpr std::int64_t kWide = 8192;
+
 /// Lane counts of use for a width: what a row's vectors can occupy.
 std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
   std::vector<std::int64_t> lanes;
@@ -36,13 +39,14 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
           continue;
         for (std::int64_t rows : {1, 2, 4, 8})
           for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
-            for (auto keep : {rows::Keep::registers, rows::Keep::shared})
+            for (auto keep : {rows::Keep::registers, rows::Keep::shared, rows::Keep::global})
               for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
                 s.rows = rows;
                 s.blocks = blocks;
                 s.keep = keep;
                 s.columns = columns;
-                visit(s);
+                if (keep != rows::Keep::global || facts.width > kWide)
+                  visit(s);
               }
       }
     }

@@ -19,10 +19,15 @@ def Kiln_ReduceKind : Kiln_Enum<"ReduceKind", "how values are combined", [
   I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]>;
 def Kiln_ReduceKindAttr : EnumAttr<Kiln_Dialect, Kiln_ReduceKind, "kind">;
 
+def Kiln_Approximate : Kiln_Enum<"Approximate", "which formula of GELU", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"tanh", 1>]>;
+def Kiln_ApproximateAttr : EnumAttr<Kiln_Dialect, Kiln_Approximate, "approximate">;
+
 def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
   I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
-  I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]>;
+  I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>,
+  I32EnumAttrCase<"global", 2>]>;
 def Kiln_KeepAttr : EnumAttr<Kiln_Dialect, Kiln_Keep, "keep">;
 def Kiln_Columns : Kiln_Enum<"Columns", "from where values that all rows share are read", [
   I32EnumAttrCase<"global", 0>, I32EnumAttrCase<"shared", 1>]>;
@@ -53,7 +58,8 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
     row width. `rows`: rows a thread works on at once. `threads`: threads in a block.
     `blocks`: blocks that must fit on a multiprocessor; limits the registers.
     `grid`: one block for each tile of rows, or as many blocks as are resident.
-    `keep`: where rows are kept between the passes over them.
+    `keep`: where rows are kept between the passes over them: in registers, in shared memory, or
+    nowhere (`global`): each pass reads them again. Only that has no limit to the width.
     `launch`: plain, or programmatic (the launch overlaps the end of the predecessor).
     `columns`: values that all rows share (gamma) are read from global memory each time, or from
     a copy in shared memory that is made while the first rows are on their way.

@@ -105,11 +105,22 @@ LogicalResult verifyShape(Operation* op, StringRef what, Value value, ArrayRef<i
                            << ", " << of << " asks for " << shapeText(shape);
 }
 
-LogicalResult verifyRow(Operation* op, Value input) {
-  auto type = tensorType(input);
-  if (type.getRank() == 0)
+static LogicalResult verifyRank(Operation* op, Value input) {
+  if (tensorType(input).getRank() == 0)
     return op->emitOpError("input has rank 0; it needs at least one dimension, the row");
-  int64_t width = type.getShape().back();
+  return success();
+}
+
+LogicalResult verifyElementwise(Operation* op, Value input, Value output) {
+  if (failed(verifyRank(op, input)))
+    return failure();
+  return verifyShape(op, "output", output, tensorType(input).getShape(), "the input");
+}
+
+LogicalResult verifyRow(Operation* op, Value input) {
+  if (failed(verifyRank(op, input)))
+    return failure();
+  int64_t width = tensorType(input).getShape().back();
   if (ShapedType::isDynamic(width))
     return op->emitOpError("the last dimension of the input is dynamic; it must be a constant "
                            "(kernels are specialised for the row width)");

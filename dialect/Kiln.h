@@ -39,6 +39,8 @@ mlir::LogicalResult verifyShape(mlir::Operation* op, llvm::StringRef what, mlir:
                                 llvm::ArrayRef<int64_t> shape, llvm::StringRef of);
 /// The input has rank >= 1 and a static, non-empty row.
 mlir::LogicalResult verifyRow(mlir::Operation* op, mlir::Value input);
+/// The input has rank >= 1 and the output its shape.
+mlir::LogicalResult verifyElementwise(mlir::Operation* op, mlir::Value input, mlir::Value output);
 /// `value` is fp32 with the leading shape of `input`: one number a row.
 mlir::LogicalResult verifyStatistic(mlir::Operation* op, llvm::StringRef what, mlir::Value value,
                                     mlir::Value input);

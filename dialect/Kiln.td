@@ -53,6 +53,7 @@ def Kiln_BoolTensor : RankedTensorOf<[I1]>;
 // One number that is known at run time.
 def Kiln_SeedTensor : TensorRankOf<[I64], [0]>,
     BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
+def Kiln_IndexTensor : RankedTensorOf<[I32, I64]>;
 def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 
 class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;

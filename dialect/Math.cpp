@@ -35,17 +35,24 @@ Value MathBuilder::cast(Value value, Type type) {
   return cast(f32(value), type); // between bf16 and fp16
 }
 
-static Value repeated(MathBuilder& math, DenseElementsAttr number, Value like) {
-  Value value = math.builder.create<arith::ConstantOp>(math.location, number);
-  return tensorType(like).getRank() == 0 ? value : math.broadcast(value, {}, like);
-}
 Value MathBuilder::constant(double number, Value like) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  return repeated(*this, DenseElementsAttr::get(scalar, static_cast<float>(number)), like);
+  Value value = builder.create<arith::ConstantOp>(
+      location, DenseElementsAttr::get(scalar, static_cast<float>(number)));
+  return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
 }
-Value MathBuilder::integer(int32_t number, Value like) {
-  auto scalar = RankedTensorType::get({}, builder.getI32Type());
-  return repeated(*this, DenseElementsAttr::get(scalar, number), like);
+
+Value MathBuilder::integer(int64_t number, Value like) {
+  Type type = tensorType(like).getElementType();
+  Value value = builder.create<arith::ConstantOp>(
+      location, DenseElementsAttr::get(RankedTensorType::get({}, type),
+                                       builder.getIntegerAttr(type, number).getValue()));
+  return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
+}
+
+Value MathBuilder::index(int64_t dim, Value like, Type type) {
+  auto result = tensorType(like).clone(type);
+  return builder.create<IndexOp>(location, result, dim, result.hasStaticShape() ? Value() : like);
 }
 
 Value MathBuilder::add(Value a, Value b) {
@@ -60,6 +67,15 @@ Value MathBuilder::mul(Value a, Value b) {
 Value MathBuilder::div(Value a, Value b) {
   return builder.create<arith::DivFOp>(location, f32(a), f32(b));
 }
+Value MathBuilder::fma(Value a, Value b, Value c) {
+  return builder.create<math::FmaOp>(location, f32(a), f32(b), f32(c));
+}
+Value MathBuilder::divideByRow(Value a, Value row) {
+  Value inverse = alongRow(div(constant(1.0, row), row), a);
+  Value quotient = mul(a, inverse);
+  Value rest = fma(neg(quotient), alongRow(row, a), a);
+  return fma(rest, inverse, quotient);
+}
 Value MathBuilder::mul(Value a, double factor) {
   return mul(a, constant(factor, a));
 }
@@ -72,6 +88,15 @@ Value MathBuilder::neg(Value a) {
 Value MathBuilder::exp(Value a) {
   return builder.create<math::ExpOp>(location, f32(a));
 }
+Value MathBuilder::log(Value a) {
+  return builder.create<math::LogOp>(location, f32(a));
+}
+Value MathBuilder::tanh(Value a) {
+  return builder.create<math::TanhOp>(location, f32(a));
+}
+Value MathBuilder::erf(Value a) {
+  return builder.create<math::ErfOp>(location, f32(a));
+}
 Value MathBuilder::rsqrt(Value a) {
   return builder.create<math::RsqrtOp>(location, f32(a));
 }
@@ -79,10 +104,15 @@ Value MathBuilder::select(Value condition, Value a, Value b) {
   return builder.create<arith::SelectOp>(location, condition, a, b);
 }
 Value MathBuilder::equal(Value a, Value b) {
+  if (tensorType(a).getElementType().isInteger())
+    return builder.create<arith::CmpIOp>(location, arith::CmpIPredicate::eq, a, b);
   return builder.create<arith::CmpFOp>(location, arith::CmpFPredicate::OEQ, f32(a), f32(b));
 }
 Value MathBuilder::greater(Value a, Value b) {
   return builder.create<arith::CmpFOp>(location, arith::CmpFPredicate::OGT, f32(a), f32(b));
+}
+Value MathBuilder::inRange(Value a, Value bound) { // below 0 is above every bound without a sign
+  return builder.create<arith::CmpIOp>(location, arith::CmpIPredicate::ult, a, bound);
 }
 
 Value MathBuilder::broadcast(Value value, ArrayRef<int64_t> dims, Value like) {

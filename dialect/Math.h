@@ -17,22 +17,35 @@ class MathBuilder {
   mlir::Value cast(mlir::Value value, mlir::Type type);
   /// The constant `number` in fp32, with the shape of `like`.
   mlir::Value constant(double number, mlir::Value like);
-  /// The same in i32.
-  mlir::Value integer(int32_t number, mlir::Value like);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
+  /// a * b + c, rounded once.
+  mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
+  /// a / row, where `row` has one finite number other than 0 a row: a reciprocal a row and one
+  /// step of refinement, which rounds as a division does but for rare ties.
+  mlir::Value divideByRow(mlir::Value a, mlir::Value row);
   mlir::Value mul(mlir::Value a, double factor);
   mlir::Value add(mlir::Value a, double term);
   mlir::Value neg(mlir::Value a);
   mlir::Value exp(mlir::Value a);
+  mlir::Value log(mlir::Value a);
+  mlir::Value tanh(mlir::Value a);
+  mlir::Value erf(mlir::Value a);
   mlir::Value rsqrt(mlir::Value a);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
-  /// a == b, ordered; a > b, ordered.
+  /// a == b, of floats ordered, or of integers of one type; a > b, ordered.
   mlir::Value equal(mlir::Value a, mlir::Value b);
   mlir::Value greater(mlir::Value a, mlir::Value b);
+
+  /// The integer `number`, with the shape and the type of `like`.
+  mlir::Value integer(int64_t number, mlir::Value like);
+  /// 0 <= a < bound, of integers of one type.
+  mlir::Value inRange(mlir::Value a, mlir::Value bound);
+  /// The index along `dim` of the shape of `like`, in integers of `type`.
+  mlir::Value index(int64_t dim, mlir::Value like, mlir::Type type);
 
   /// One number a row, repeated along the row of `like`.
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);

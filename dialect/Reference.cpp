@@ -31,8 +31,8 @@ static FailureOr<Tensor64> evaluateConstant(arith::ConstantOp op) {
     }
   else
     for (const APInt& value : elements.getValues<APInt>())
-      result.data[i++] = static_cast<double>(value.getBitWidth() == 1 ? value.getBoolValue()
-                                                                      : value.getSExtValue());
+      result.data[i++] = value.getBitWidth() == 1 ? static_cast<double>(value.getZExtValue())
+                                                  : static_cast<double>(value.getSExtValue());
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Between global memory and a thread's part of a tile. A value that is kept for a whole tile
-// lives in registers or in the thread's own slots of shared memory (no barrier is needed: a
-// thread reads only what it wrote). `access` elements are moved at once; it divides the vector.
+// lives in registers, in the thread's own slots of shared memory (no barrier is needed: a thread
+// reads only what it wrote), or only in global memory, where each pass reads it again. `access`
+// elements are moved at once; it divides the vector.
 #pragma once
 
 #include "tile.cuh"
@@ -35,6 +36,19 @@ template <class Tile, class T> struct Shared {
         v[p * (Tile::vector / parts) + i] = part[i];
     }
     return v;
+  }
+  /// Starts to copy a vector from global memory, `access` elements at a time.
+  template <int access> KILN_DEVICE void fetch(int r, int c, const T* from, i64 stride) {
+    constexpr int part = Tile::vector / parts;
+    constexpr int step = access < part ? access : part;
+#pragma unroll
+    for (int i = 0; i < Tile::vector; i += step) {
+      char* to = slot(r, c, i / part) + i % part * sizeof(T);
+      if constexpr (step * sizeof(T) >= 4)
+        copy_to_shared<step * sizeof(T)>(to, from + i * stride);
+      else
+        store_shared(to, load_global<Vec<T, step>>(from + i * stride));
+    }
   }
   KILN_DEVICE void set(int r, int c, const V& v) {
 #pragma unroll
@@ -127,6 +141,42 @@ KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* 
       v[i + j] = part[j];
   }
   return v;
+}
+
+/// The same into shared memory, without passing through registers: complete after
+/// wait_for_copies().
+template <int access, class Tile, class T, int rank>
+KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const RowMap<rank>& map) {
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    const T* row = from + map.offset(at.row_to_read(r));
+#pragma unroll
+    for (int c = 0; c < Tile::chunks; ++c)
+      if (at.has(c))
+        to.template fetch<access>(r, c, row + at.column(c) * map.column_stride, map.column_stride);
+      else
+        to.set(r, c, {});
+  }
+}
+
+/// A tile that is kept nowhere.
+template <int access, class Tile, class T, int rank> struct Reread {
+  const Tile& at;
+  const T* from;
+  RowMap<rank> map;
+  KILN_DEVICE Vec<T, Tile::vector> get(int r, int c) const {
+    Vec<T, Tile::vector> v = {};
+    if (at.has(c))
+      v = load_vector<Tile::vector, access>(from + map.offset(at.row_to_read(r)) +
+                                                at.column(c) * map.column_stride,
+                                            map.column_stride);
+    return v;
+  }
+};
+template <int access, class Tile, class T, int rank>
+KILN_DEVICE Reread<access, Tile, T, rank> reread(const Tile& at, const T* from,
+                                                 const RowMap<rank>& map) {
+  return {at, from, map};
 }
 
 /// One value a row, the same in all lanes of the row.

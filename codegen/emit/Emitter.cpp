@@ -183,8 +183,8 @@ void Emitter::open(const std::string& head) {
   line(head + " {");
   ++depth_;
 }
-void Emitter::unrolled(const std::string& head) {
-  out_ << "#pragma unroll\n";
+void Emitter::unrolled(const std::string& head, int times) {
+  out_ << "#pragma unroll" << (times ? " " + std::to_string(times) : "") << "\n";
   open(head);
 }
 void Emitter::close() {

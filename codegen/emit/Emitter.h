@@ -41,7 +41,7 @@ class Emitter {
   // Lines, indented by the open braces.
   void line(const std::string& text); // broken at commas and operators if too long
   void open(const std::string& head);
-  void unrolled(const std::string& head);
+  void unrolled(const std::string& head, int times = 0); // 0: all of it
   void close();
   /// A comment with the place in the source, unless the last one said the same.
   void location(mlir::Operation* op);

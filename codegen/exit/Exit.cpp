@@ -6,6 +6,7 @@ using namespace kiln;
 using namespace kiln::cu;
 
 static constexpr const char* kEachChunk = "for (int c = 0; c < Tile::chunks; ++c)";
+static constexpr int64_t kUnrolled = 16; // chunks; more are a loop where they can be
 static constexpr const char* kEachRow = "for (int r = 0; r < Tile::rows; ++r)";
 static constexpr const char* kEachElement = "for (int i = 0; i < Tile::vector; ++i)";
 
@@ -67,7 +68,7 @@ void StageColumnsOp::emit(Emitter& e) {
          std::to_string(getAccess()) + ">(" + sharedAt(getScratch()) + ", " + e.name(getFrom()) +
          stride + ");");
 }
-void AwaitColumnsOp::emit(Emitter& e) {
+void AwaitCopiesOp::emit(Emitter& e) {
   e.line("wait_for_copies();");
 }
 
@@ -109,9 +110,13 @@ static std::string keeper(Emitter& e, Value fragment, ir::Keep keep, int64_t scr
 }
 
 void LoadOp::emit(Emitter& e) {
+  std::string source = e.name(getFrom()) + ", " + e.name(getMap()) + ");";
+  if (getKeep() == ir::Keep::global)
+    return e.line("const auto " + e.declare(getFragment(), "tile") + " = reread<" +
+                  std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " + source);
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
   e.line("load<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
-         e.name(getFragment()) + ", " + e.name(getFrom()) + ", " + e.name(getMap()) + ");");
+         e.name(getFragment()) + ", " + source);
 }
 void KeepOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
@@ -170,8 +175,14 @@ void EachOp::emit(Emitter& e) {
   std::string tile = e.name(getTile());
   auto parent = (*this)->getParentOfType<KernelOp>();
   ir::ScheduleAttr schedule = *parent.getSchedule();
-  e.unrolled(kEachChunk);
-  if (parent.getColumns() % (schedule.getLanes() * schedule.getVector()) != 0)
+  // Registers are named by constants; what lies in memory is walked by a loop.
+  int64_t columns = parent.getColumns();
+  bool many = schedule.getKeep() != ir::Keep::registers &&
+              columns > kUnrolled * schedule.getLanes() * schedule.getVector();
+  for (auto sum : block.getOps<AccumulateOp>())
+    many &= !isa<SumsType>(sum.getInto().getType());
+  e.unrolled(kEachChunk, many ? 4 : 0);
+  if (columns % (schedule.getLanes() * schedule.getVector()) != 0)
     e.line("if (!" + tile + ".has(c)) continue;");
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     if (!isa<PointerType, ColumnsType>(input.getType()))
@@ -235,6 +246,14 @@ void EachRowOp::emit(Emitter& e) {
   e.close();
 }
 
+void ColumnOp::emit(Emitter& e) {
+  e.line("const " + e.scalarType(getColumn().getType()) + " " + e.declare(getColumn(), "column") +
+         " = " + e.name(getTile()) + ".column(c) + i;");
+}
+void RowOp::emit(Emitter& e) {
+  e.line("const " + e.scalarType(getRow().getType()) + " " + e.declare(getRow(), "row") + " = " +
+         e.name(getTile()) + ".row(r);");
+}
 void AccumulateOp::emit(Emitter& e) {
   std::string value = e.expression(getValue());
   if (isa<SumsType>(getInto().getType()))
@@ -246,6 +265,11 @@ void AccumulateOp::emit(Emitter& e) {
   if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
     return e.line(place + " += " + value + ";");
   e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+}
+void AccumulateRowOp::emit(Emitter& e) {
+  std::string tile = e.name(getTile());
+  e.line("if (" + tile + ".lane == 0 && " + tile + ".valid(r)) " + e.name(getInto()) +
+         " += " + e.expression(getValue()) + ";");
 }
 void SetOp::emit(Emitter& e) {
   e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");

@@ -85,7 +85,7 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns"> {
   let results = (outs Cu_Columns:$columns);
   let assemblyFormat = "$from attr-dict `:` type($from) `->` type($columns)";
 }
-def Cu_AwaitColumnsOp : Cu_Op<"await_columns"> {
+def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
   let summary = "Waits for the copies that this thread started; a barrier makes them everyone's";
   let assemblyFormat = "attr-dict";
 }
@@ -112,7 +112,7 @@ def Cu_TilesOp : Cu_RegionOp<"tiles"> {
 }
 
 def Cu_LoadOp : Cu_Op<"load"> {
-  let summary = "Loads a tile; it stays in registers or in shared memory";
+  let summary = "Loads a tile into registers or, behind await_copies, shared memory; or only names it";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, I64Attr:$access,
                        Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let results = (outs Cu_Fragment:$fragment);
@@ -191,10 +191,27 @@ def Cu_EachRowOp : Cu_RegionOp<"each_row"> {
 
 //===- Inside cu.each and cu.each_row -------------------------------------------------------===//
 
+def Cu_ColumnOp : Cu_Op<"column", [Pure]> {
+  let summary = "The column of the current element";
+  let arguments = (ins Cu_Tile:$tile);
+  let results = (outs AnyTypeOf<[I32, I64]>:$column);
+  let assemblyFormat = "$tile attr-dict `:` type($column)";
+}
+def Cu_RowOp : Cu_Op<"row", [Pure]> {
+  let summary = "The index of the current row";
+  let arguments = (ins Cu_Tile:$tile);
+  let results = (outs AnyTypeOf<[I32, I64]>:$row);
+  let assemblyFormat = "$tile attr-dict `:` type($row)";
+}
 def Cu_AccumulateOp : Cu_Op<"accumulate"> {
   let summary = "Adds the current element to running sums, of its row, its column, or all";
   let arguments = (ins AnyType:$value, AnyType:$into);
   let assemblyFormat = "$value `into` $into attr-dict `:` type($value) `,` type($into)";
+}
+def Cu_AccumulateRowOp : Cu_Op<"accumulate_row"> {
+  let summary = "Adds the value of the current row to a running sum, once a row";
+  let arguments = (ins AnyType:$value, Cu_Tile:$tile, Cu_Total:$into);
+  let assemblyFormat = "$value `,` $tile `into` $into attr-dict `:` type($value)";
 }
 def Cu_SetOp : Cu_Op<"set"> {
   let summary = "The current element of a kept tile";

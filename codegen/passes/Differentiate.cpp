@@ -36,7 +36,8 @@ double bytesOf(Value value) {
 
 class Splitter {
  public:
-  explicit Splitter(func::FuncOp function) : function(function), builder(function.getContext()) {}
+  Splitter(func::FuncOp function, bool together)
+      : function(function), together(together), builder(function.getContext()) {}
 
   LogicalResult run() {
     joint = func::FuncOp::create(function.getLoc(), "joint", function.getFunctionType());
@@ -50,8 +51,12 @@ class Splitter {
     if (failed(addGradients()))
       return failure();
     expandForward();
-    chooseSaved();
     builder.setInsertionPointAfter(function);
+    if (together) {
+      buildTogether();
+      return success();
+    }
+    chooseSaved();
     if (llvm::any_of(saved, [&](Value v) { return v.getDefiningOp() && !isResult(v); }))
       buildForward();
     buildBackward();
@@ -240,17 +245,44 @@ class Splitter {
       backward.setArgAttr(next, ir::kNameAttr, savedName(value));
       map.map(value, body->getArgument(next++));
     }
-    for (auto& [given, index] : cotangents) {
-      backward.setArgAttr(next, ir::kNameAttr,
-                          builder.getStringAttr("d" + resultName(index).getValue()));
-      map.map(given, body->getArgument(next++));
-    }
     SmallVector<Value> ends;
-    for (auto [i, gradient] : llvm::enumerate(gradients)) {
-      backward.setResultAttr(i, ir::kNameAttr,
-                             builder.getStringAttr("d" + argumentName(gradient.second).getValue()));
-      ends.push_back(gradient.first);
+    addGradientsTo(backward, next, map, ends);
+    finish(body, map, ends);
+  }
+
+  /// The arguments from `next` on are given gradients; the results after `ends` are gradients.
+  void addGradientsTo(func::FuncOp to, unsigned next, IRMapping& map, SmallVector<Value>& ends) {
+    for (auto& [given, index] : cotangents) {
+      to.setArgAttr(next, ir::kNameAttr, builder.getStringAttr("d" + resultName(index).getValue()));
+      map.map(given, to.getArgument(next++));
     }
+    for (auto& [gradient, index] : gradients) {
+      to.setResultAttr(ends.size(), ir::kNameAttr,
+                       builder.getStringAttr("d" + argumentName(index).getValue()));
+      ends.push_back(gradient);
+    }
+  }
+
+  /// Forward and backward as one function, for gradients that are known before the results are.
+  void buildTogether() {
+    SmallVector<Type> inputs(function.getArgumentTypes()), outputs(function.getResultTypes());
+    for (auto& [given, index] : cotangents)
+      inputs.push_back(given.getType());
+    for (auto& [gradient, index] : gradients)
+      outputs.push_back(gradient.getType());
+    auto both =
+        builder.create<func::FuncOp>(function.getLoc(), function.getName().str() + "_with_gradient",
+                                     builder.getFunctionType(inputs, outputs));
+    Block* body = both.addEntryBlock();
+    IRMapping map;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      both.setArgAttrs(i, function.getArgAttrDict(i));
+      map.map(block->getArgument(i), body->getArgument(i));
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      both.setResultAttrs(i, function.getResultAttrDict(i));
+    SmallVector<Value> ends(results);
+    addGradientsTo(both, function.getNumArguments(), map, ends);
     finish(body, map, ends);
   }
 
@@ -276,6 +308,7 @@ class Splitter {
   }
 
   func::FuncOp function;
+  bool together;
   OpBuilder builder;
   func::FuncOp joint;
   Block* block = nullptr;
@@ -289,7 +322,7 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   using DifferentiateBase::DifferentiateBase;
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findFunction(getOperation(), function);
-    if (failed(found) || failed(Splitter(*found).run()))
+    if (failed(found) || failed(Splitter(*found, together).run()))
       signalPassFailure();
   }
 };

@@ -1,7 +1,7 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants, broadcasts and random numbers belong to nobody: each kernel gets its
-// own copy.
+// the merged group. Constants, broadcasts, indices and random numbers belong to nobody: each kernel
+// gets its own copy.
 #include "codegen/passes/FunctionPlan.h"
 #include "dialect/Scalar.h"
 
@@ -33,7 +33,8 @@ bool isSingleInteger(Operation* op) {
 
 /// Cheaper to make than to load: copied to wherever it is used.
 bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp, ir::RandomOp>(op) || isSingleInteger(op);
+  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp, ir::RandomOp>(op) ||
+         isSingleInteger(op);
 }
 
 double bytesOf(Value value) {

@@ -23,9 +23,15 @@ def Differentiate : Kiln_Pass<"kiln-differentiate", "::mlir::ModuleOp"> {
     (only if there are any). What is saved and what is computed again is the cheapest cut by
     bytes; row reductions are never computed again. Arguments and results marked
     `kiln.gradient = false` have no gradient.
+
+    With `together` it adds one function instead, `@f_with_gradient`: it takes f's arguments and
+    the gradients of f's results, and returns f's results and the gradients of its arguments. A
+    loss, of whose result the gradient is known beforehand, becomes one kernel that way.
   }];
   let options = [Option<"function", "function", "std::string", "",
-                        "name of the function (default: the only one)">];
+                        "name of the function (default: the only one)">,
+                 Option<"together", "together", "bool", "false",
+                        "one function with forward and backward">];
 }
 def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createFuse()";

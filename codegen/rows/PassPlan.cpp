@@ -15,12 +15,14 @@ static int operationsOf(const Node* n) {
   if (n->kind == Node::Kind::random)
     return 16;
   StringRef name = n->op()->getName().getStringRef();
+  if (name == "math.exp" || name == "math.fma") // a few
+    return 1;
   return name == "arith.divf" || name.starts_with("math.") ? 8 : 1;
 }
 
 class Planner {
  public:
-  explicit Planner(std::vector<Pass>& passes) : passes(passes) {}
+  Planner(std::vector<Pass>& passes, bool keeps) : passes(passes), keeps(keeps) {}
 
   /// Walks what `targets` need. A value that an earlier pass computed is kept there if computing it
   /// again would cost much: itself, or something it is made of and that is not kept.
@@ -33,7 +35,7 @@ class Planner {
       if (!isComputed(node) || !seen.insert(node).second)
         continue;
       int first = computedIn.try_emplace(node, level).first->second;
-      if (first < level && isCostly(node)) {
+      if (keeps && first < level && isCostly(node)) {
         passes[first].kept.insert(node);
         continue;
       }
@@ -61,18 +63,19 @@ class Planner {
   }
 
   std::vector<Pass>& passes;
+  bool keeps;
   llvm::DenseMap<Node*, int> computedIn; // the first pass
 };
 
-std::vector<Pass> planPasses(const RowProgram& program) {
+std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
   std::vector<Pass> passes(program.levels);
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::rowReduce)
       passes[node->operands[0]->level].reduces.push_back(node.get());
   for (const Output& output : program.outputs)
-    if (output.kind != Output::Kind::row)
+    if (output.kind != Output::Kind::row && output.kind != Output::Kind::rowSum)
       passes[output.node->level].outputs.push_back(&output);
-  Planner planner(passes);
+  Planner planner(passes, keeps);
   for (int level = 0; level < program.levels; ++level) {
     SmallVector<Node*> targets;
     for (Node* reduce : passes[level].reduces)

@@ -16,6 +16,7 @@ struct Pass {
   int operations = 0;                       // scalar instructions an element, roughly
 };
 
-std::vector<Pass> planPasses(const RowProgram& program);
+/// `keeps`: whether values can be kept at all.
+std::vector<Pass> planPasses(const RowProgram& program, bool keeps = true);
 
 } // namespace kiln::rows

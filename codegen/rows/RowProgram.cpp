@@ -14,12 +14,18 @@ using namespace kiln::ir;
 namespace kiln::rows {
 namespace {
 
+std::string sizeText(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
 std::string shapeText(ArrayRef<int64_t> shape) {
   std::string text = "[";
   for (auto [i, size] : llvm::enumerate(shape))
-    text +=
-        (i ? ", " : "") + (ShapedType::isDynamic(size) ? std::string("?") : std::to_string(size));
+    text += (i ? ", " : "") + sizeText(size);
   return text + "]";
+}
+
+bool isOverEverything(ReduceOp reduce) {
+  return static_cast<int64_t>(reduce.getDims().size()) == tensorType(reduce.getInput()).getRank();
 }
 
 class Analysis {
@@ -59,26 +65,25 @@ class Analysis {
         program->space = SmallVector<int64_t>(shape);
         from = op;
       }
-    if (program->space.empty())
-      return refuse(from, "a kernel of the row family needs a tensor with at least one dimension");
     for (auto [value, op] : candidates)
       if (auto shape = tensorType(value).getShape();
           shape.size() == program->space.size() && shape != ArrayRef(program->space))
         return refuse(op, "two iteration spaces in one kernel: " + shapeText(program->space) +
                               " and " + shapeText(shape));
-    bool reduced = llvm::any_of(block.getOps<ReduceOp>(), [&](ReduceOp reduce) {
-      return tensorType(reduce.getInput()).getShape().size() == program->space.size();
+    bool hasRows = llvm::any_of(block.getOps<ReduceOp>(), [&](ReduceOp reduce) {
+      return tensorType(reduce.getInput()).getShape().size() == program->space.size() &&
+             !isOverEverything(reduce);
     });
-    bool wide = ShapedType::isDynamic(program->width()) || program->width() > kMaxWidth;
-    if (wide && !reduced)
-      program->space.push_back(1); // values of rows alone: as many rows, of one column
+    if (program->space.empty() ||
+        (!hasRows && (ShapedType::isDynamic(program->width()) || program->width() > kMaxWidth)))
+      program->space.push_back(1); // values of rows alone, or of one: rows of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
       return refuse(from, "the last dimension of " + shapeText(program->space) +
                               " is dynamic; kernels are specialised for the row width");
     if (width > kMaxWidth)
       return refuse(from, "rows of " + std::to_string(width) +
-                              " elements; the row family holds a row in one block, up to " +
+                              " elements; the row family reduces up to " +
                               std::to_string(kMaxWidth));
     return true;
   }
@@ -88,6 +93,20 @@ class Analysis {
     for (size_t d = 0; d < rank; ++d)
       map.push_back(d);
     return map;
+  }
+
+  /// What a reduction over the rows sums up; nothing for other reductions and for null.
+  std::optional<Output::Kind> sumOverRows(ReduceOp reduce) {
+    if (!reduce)
+      return std::nullopt;
+    ArrayRef<int64_t> shape = tensorType(reduce.getInput()).getShape(), space = program->space;
+    if (shape == space && reduce.isOverLeading())
+      return Output::Kind::columnSum;
+    if (shape == space && reduce.isOverAll())
+      return Output::Kind::totalSum;
+    if (shape == space.drop_back() && isOverEverything(reduce))
+      return Output::Kind::rowSum;
+    return std::nullopt;
   }
 
   bool addOutput(unsigned index, Value value) {
@@ -100,12 +119,12 @@ class Analysis {
         break;
     auto reduce = source.getDefiningOp<ReduceOp>();
     Output output{Output::Kind::full, nullptr, index, at->getLoc()};
-    if (reduce && (reduce.isOverLeading() || reduce.isOverAll()) &&
-        tensorType(reduce.getInput()).getShape() == ArrayRef(program->space)) {
+    if (auto kind = sumOverRows(reduce)) {
       if (reduce.getKind() != ReduceKind::sum)
         return refuse(reduce, "only sums are taken down the columns or over everything");
-      output.kind = reduce.isOverAll() ? Output::Kind::totalSum : Output::Kind::columnSum;
-      output.node = node(reduce.getInput(), identity(program->space.size()), reduce);
+      output.kind = *kind;
+      output.node =
+          node(reduce.getInput(), identity(tensorType(reduce.getInput()).getRank()), reduce);
     } else if (tensorType(value).getShape() == ArrayRef(program->space)) {
       output.node = node(value, identity(program->space.size()), at);
     } else if (tensorType(value).getShape() == ArrayRef(program->space).drop_back()) {
@@ -162,6 +181,8 @@ class Analysis {
       return (elements && elements.isSplat()) ||
              refuse(op, "a constant with different elements; pass it as an argument");
     }
+    if (auto index = dyn_cast<IndexOp>(op))
+      return fillIndex(n, index);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return fillReduce(n, reduce, user);
     if (auto random = dyn_cast<RandomOp>(op))
@@ -213,15 +234,31 @@ class Analysis {
     return inner;
   }
 
+  /// Rows are walked by one number; it is an index where there is one leading dimension.
+  bool fillIndex(Node& n, IndexOp op) {
+    n.kind = Node::Kind::index;
+    int dim = n.map[op.getDim()];
+    n.perColumn = dim == static_cast<int>(program->rank());
+    n.perRow = dim >= 0 && !n.perColumn;
+    return !n.perRow || program->rank() == 1 ||
+           refuse(op, "the index along dimension " + std::to_string(dim) + " of the space " +
+                          shapeText(program->space) +
+                          "; kernels know the column, and the row if there is one leading "
+                          "dimension");
+  }
+
   bool fillReduce(Node& n, ReduceOp op, Operation* user) {
     n.kind = Node::Kind::rowReduce;
-    if (!op.isOverLast())
+    int64_t size = tensorType(op.getInput()).getShape().back();
+    if (!op.isOverLast() || (size != program->width() && sumOverRows(op)))
       return refuse(user, "the sum over leading dimensions at this kernel's input is complete "
                           "only after the kernel that computes it");
-    if (tensorType(op.getInput()).getShape().back() != program->width())
-      return refuse(op, "a reduction over " +
-                            std::to_string(tensorType(op.getInput()).getShape().back()) +
-                            " elements in the space " + shapeText(program->space));
+    if (llvm::is_contained(n.map, static_cast<int>(program->rank())))
+      return refuse(user, "values of rows are repeated down the columns, which is possible only "
+                          "after the kernel that computes them");
+    if (size != program->width())
+      return refuse(op, "a reduction over " + sizeText(size) + " elements in the space " +
+                            shapeText(program->space));
     SmallVector<int> map = n.map;
     map.push_back(program->rank());
     Node* from = node(op.getInput(), map, op);

@@ -11,11 +11,11 @@
 
 namespace kiln::rows {
 
-/// Widths that one block can hold.
-inline constexpr int64_t kMaxWidth = 16384;
+/// The widest row that is reduced.
+inline constexpr int64_t kMaxWidth = 262144;
 
 struct Node {
-  enum class Kind { input, constant, random, scalar, rowReduce } kind;
+  enum class Kind { input, constant, index, random, scalar, rowReduce } kind;
   mlir::Value value;
   llvm::SmallVector<int> map; // dimension of the value -> of the space; -1 = size 1, repeated
   llvm::SmallVector<Node*> operands;
@@ -28,9 +28,9 @@ struct Node {
 };
 
 struct Output {
-  enum class Kind { full, row, columnSum, totalSum } kind;
-  Node* node;     // for sums: what is summed
-  unsigned index; // result of the kernel
+  enum class Kind { full, row, columnSum, totalSum, rowSum } kind; // rowSum: of values of rows
+  Node* node;                                                      // for sums: what is summed
+  unsigned index;                                                  // result of the kernel
   mlir::Location location;
 };
 
@@ -44,7 +44,8 @@ struct RowProgram {
   size_t rank() const { return space.size() - 1; } // leading dimensions
 };
 
-/// Analyses a block whose operations are elementary (scalar math, kiln.reduce, kiln.broadcast).
+/// Analyses a block whose operations are elementary (scalar math, kiln.reduce,
+/// kiln.broadcast, kiln.index).
 /// On failure `reason` says why, and `where` at which operation.
 struct Refusal {
   std::string reason;

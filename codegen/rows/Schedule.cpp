@@ -12,7 +12,9 @@ std::string toText(const Schedule& s) {
                      "blocks = {}, grid = {}, keep = {}, launch = {}{}>",
                      s.lanes, s.vector, s.rows, s.threads, s.blocks,
                      s.grid == Grid::oneShot ? "one_shot" : "resident",
-                     s.keep == Keep::registers ? "registers" : "shared",
+                     s.keep == Keep::registers ? "registers"
+                     : s.keep == Keep::shared  ? "shared"
+                                               : "global",
                      s.launch == Launch::plain ? "plain" : "programmatic",
                      s.columns == Columns::global ? "" : ", columns = shared");
 }
@@ -111,8 +113,9 @@ struct Checker {
     require(s.lanes <= useful, "lanes",
             "lanes = {} for rows of {} vectors leaves whole warps idle; at most {} are of use",
             s.lanes, facts.width / s.vector, useful);
-    require(s.chunks(facts.width) <= 64, "lanes",
-            "each thread would hold {} vectors of a row, 64 are allowed; take more lanes",
+    require(s.chunks(facts.width) <= 64 || s.keep == Keep::global, "lanes",
+            "each thread would hold {} vectors of a row, 64 are allowed; take more lanes, or "
+            "keep = global",
             s.chunks(facts.width));
   }
 

@@ -12,7 +12,7 @@
 namespace kiln::rows {
 
 enum class Grid { oneShot, resident };
-enum class Keep { registers, shared };
+enum class Keep { registers, shared, global };
 enum class Launch { plain, programmatic };
 enum class Columns { global, shared };
 

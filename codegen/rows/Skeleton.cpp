@@ -44,7 +44,7 @@ class Lowering {
   }
 
   void run() {
-    passes = planPasses(program);
+    passes = planPasses(program, schedule.getKeep() != ir::Keep::global);
     collectAccesses();
     startKernel();
     emitBody();
@@ -309,7 +309,7 @@ class Lowering {
           llvm::find_if(passes, [](Pass& pass) { return !pass.columns.empty(); }) - passes.begin();
   }
   void awaitColumns() {
-    builder.create<cu::AwaitColumnsOp>(location);
+    builder.create<cu::AwaitCopiesOp>(location);
     builder.create<cu::BarrierOp>(location);
   }
 
@@ -339,6 +339,8 @@ class Lowering {
             pointer(*bufferOf(node.get()), node->element()));
       else if (node->kind == Node::Kind::constant)
         uniforms[node.get()] = scalarConstant(node.get());
+      else if (node->kind == Node::Kind::index)
+        uniforms[node.get()] = index(node.get());
       else
         uniforms[node.get()] = scalarOp(node.get(), [&](Node* n) { return uniforms[n]; });
     }
@@ -356,6 +358,16 @@ class Lowering {
     Value constant = builder.create<arith::ConstantOp>(node->op()->getLoc(),
                                                        FloatAttr::get(builder.getF32Type(), wide));
     return builder.create<arith::TruncFOp>(node->op()->getLoc(), number.getType(), constant);
+  }
+
+  /// The current column or row; 0 along a dimension of size 1 that is repeated.
+  Value index(Node* node) {
+    Location at = node->op()->getLoc();
+    if (node->perColumn)
+      return builder.create<cu::ColumnOp>(at, node->element(), tile);
+    if (node->perRow)
+      return builder.create<cu::RowOp>(at, node->element(), tile);
+    return builder.create<arith::ConstantOp>(at, builder.getIntegerAttr(node->element(), 0));
   }
 
   /// The tensor operation on single elements.
@@ -388,6 +400,8 @@ class Lowering {
             pointer(*access.buffer, node->element()), rowMap(access, false));
     for (auto& [node, access] : randomAccess)
       emitRandom(node, access);
+    if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
+      builder.create<cu::AwaitCopiesOp>(location);
     int staged = 0; // the level at which the last row output is complete
     for (const Output& output : program.outputs)
       if (output.kind == Output::Kind::row)
@@ -401,6 +415,7 @@ class Lowering {
       if (level < program.levels)
         emitPass(level);
     }
+    sumRowOutputs();
     storeRowOutputs();
   }
 
@@ -421,8 +436,9 @@ class Lowering {
   void emitRowValues(int level) {
     SmallVector<Node*> targets;
     auto wanted = [&](Node* node) {
-      if (isRowValue(node) && node->kind == Node::Kind::scalar && node->level == level &&
-          !rowValues.contains(node) && !llvm::is_contained(targets, node))
+      bool computed = node->kind == Node::Kind::scalar || node->kind == Node::Kind::index;
+      if (isRowValue(node) && computed && node->level == level && !rowValues.contains(node) &&
+          !llvm::is_contained(targets, node))
         targets.push_back(node);
     };
     for (auto& node : program.nodes)
@@ -461,6 +477,23 @@ class Lowering {
       builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps, 0);
   }
 
+  void sumRowOutputs() {
+    for (const Output& output : program.outputs) {
+      if (output.kind != Output::Kind::rowSum)
+        continue;
+      auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
+      Block& body = each.getBody().emplaceBlock();
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(&body);
+      Value value = uniforms.lookup(output.node);
+      if (!value) {
+        each.getInputsMutable().append(rowValues[output.node]);
+        value = body.addArgument(output.node->element(), output.location);
+      }
+      builder.create<cu::AccumulateRowOp>(output.location, value, tile, accumulators[&output]);
+    }
+  }
+
   Value rowOutput(const Output& output) {
     Node* node = beforeRounding(output.node);
     if (!isUniform(node))
@@ -494,6 +527,8 @@ class Lowering {
         each.getInputsMutable().append(known);
         return local[node] = body.addArgument(node->element(), known.getLoc());
       }
+      if (node->kind == Node::Kind::index)
+        return local[node] = index(node);
       return local[node] = scalarOp(node, value);
     };
     for (auto [target, place] : llvm::zip(targets, places))
@@ -582,6 +617,8 @@ class Lowering {
         return input(node, lowering.pointer(*from.buffer, node->element()), width,
                      from.column.coefficient);
       }
+      if (node->kind == Node::Kind::index)
+        return lowering.index(node);
       return lowering.scalarOp(node, [&](Node* operand) { return value(operand); });
     }
   };

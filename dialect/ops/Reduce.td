@@ -3,7 +3,8 @@ def Kiln_ReduceOp : Kiln_ElementaryOp<"reduce"> {
   let description = [{
     `sum`, `mean`, `max` or `min` over `dims`, which disappear from the shape. Accumulates in
     fp32 and in a fixed order. `max` and `min` of a row with a NaN are NaN. The row family executes
-    any kind over the last dimension, and `sum` over all leading or over all dimensions.
+    any kind over the last dimension, and `sum` over all leading or over all dimensions, also of
+    values of rows.
 
     ```mlir
     %row = kiln.reduce mean %x dims [1] : tensor<?x128xf32> -> tensor<?xf32>

@@ -92,6 +92,6 @@ SmallVector<Value> SoftmaxOp::decompose(MathBuilder& math) {
     Value empty = math.equal(sum, math.constant(0.0, sum));
     sum = math.select(empty, math.constant(1.0, sum), sum);
   }
-  Value y = math.div(e, math.alongRow(sum, e));
+  Value y = math.divideByRow(e, sum);
   return {math.cast(y, tensorType(getOutput()).getElementType())};
 }

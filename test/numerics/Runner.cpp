@@ -249,7 +249,7 @@ std::string problemsOf(const Case& numericCase, Where where, double disturb) {
   std::int64_t terms = 1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].write(
-        randomValues(program.inputs()[i], inputs[i].sizes(), numericCase.fill, i == 0, random));
+        randomValues(program.inputs()[i], inputs[i].sizes(), numericCase, i == 0, random));
     values.push_back(inputs[i].read()); // as stored: repeated elements are one
     terms = std::max(terms, values[i].width() + values[i].rows());
   }

@@ -19,6 +19,10 @@ std::string schedule(int lanes, int vector, int rows, int threads, const char* g
                      lanes, vector, rows, threads, blocks, grid, keep);
 }
 
+std::string nameOf(Fill fill) {
+  return fill == Fill::infinities ? "infinities" : fill == Fill::nans ? "nans" : "minus_inf";
+}
+
 struct Table {
   std::vector<Case> cases;
 
@@ -120,6 +124,117 @@ struct Table {
     add("Dropout", "dropout_no_rows", dropoutText(32, "f32", 0.5, ""), {0});
   }
 
+  struct Activation {
+    const char *word, *op, *name;
+    bool gated;
+    const char* options;
+  };
+  static constexpr Activation kActivations[] = {
+      {"Sigmoid", "sigmoid", "sigmoid", false, ""},
+      {"Silu", "silu", "silu", false, ""},
+      {"Gelu", "gelu", "gelu_erf", false, ""},
+      {"Gelu", "gelu", "gelu_tanh", false, "approximate tanh"},
+      {"Swiglu", "swiglu", "swiglu", true, ""},
+      {"Geglu", "geglu", "geglu_erf", true, ""},
+      {"Geglu", "geglu", "geglu_tanh", true, "approximate tanh"}};
+
+  /// Every type in both directions, odd and 1-wide rows, other ranks, and inputs that overflow.
+  void activations() {
+    for (const Activation& a : kActivations) {
+      auto rows = [&](const std::string& what, Width n, const char* type, bool backward,
+                      Fill fill = Fill::normal, const char* lead = "?x") {
+        add(a.word, fmt::format("{}_{}_{}", a.name, what, type),
+            activationText(a.op, n, type, a.gated, a.options, lead), {12}, backward)
+            .fill = fill;
+      };
+      for (bool backward : {false, true}) {
+        for (const char* type : {"f32", "bf16", "f16"})
+          rows("129", 129, type, backward);
+        rows("1", 1, "bf16", backward);
+        rows("3d", 40, "f16", backward, Fill::normal, "?x5x");
+        rows("steep", 100, "f32", backward, Fill::steep);
+        rows("large", 64, "f32", backward, Fill::large);
+        rows("large", 64, "f16", backward, Fill::large);
+        rows("infinities", 64, "f32", backward, Fill::infinities);
+        rows("nans", 64, "bf16", backward, Fill::nans);
+      }
+      rows("1000", 1000, "bf16", false);
+      rows("offset", 64, "f32", false, Fill::offset);
+      rows("denormal", 64, "f32", true, Fill::denormal);
+    }
+  }
+
+  void logSoftmax() {
+    auto rows = [&](const std::string& what, Width n, const char* type, bool backward,
+                    Fill fill = Fill::normal, const char* to = "f32") {
+      add("LogSoftmax", fmt::format("log_softmax_{}_{}_{}", what, type, to),
+          logSoftmaxText(n, type, to), {12}, backward)
+          .fill = fill;
+    };
+    for (bool backward : {false, true}) {
+      for (const char* type : {"f32", "bf16", "f16"}) {
+        rows("129", 129, type, backward, Fill::normal, type);
+        rows("1000", 1000, type, backward);
+      }
+      for (Width n : {1, 3, 31, 4096})
+        rows(fmt::format("{}", n), n, "bf16", backward);
+      rows("offset", 128, "f32", backward, Fill::offset);
+      rows("large", 64, "f16", backward, Fill::large, "f16");
+      for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf})
+        rows(nameOf(fill), 64, "f32", backward, fill);
+    }
+    rows("10000", 10000, "bf16", false);
+    rows("denormal", 64, "f32", false, Fill::denormal);
+    rows("steep", 100, "bf16", false, Fill::steep);
+  }
+
+  void crossEntropy() {
+    auto rows = [&](const std::string& what, std::string text, Width n, bool backward,
+                    Fill fill = Fill::normal) {
+      Case& made = add("CrossEntropy", "cross_entropy_" + what, std::move(text), {26}, backward);
+      made.fill = fill;
+      made.classes = n;
+    };
+    for (bool backward : {false, true}) {
+      for (const char* type : {"f32", "bf16", "f16"})
+        for (Width n : {1, 3, 129, 1000})
+          rows(fmt::format("{}_{}", n, type), crossEntropyText(n, type, n == 3 ? "i32" : "i64"), n,
+               backward);
+      rows("smoothed", crossEntropyText(100, "f32", "i64", "{label_smoothing = 0.1 : f32}"), 100,
+           backward);
+      rows("z", crossEntropyText(77, "bf16", "i32", "{z_loss = 0.01 : f32}"), 77, backward);
+      rows("all",
+           crossEntropyText(64, "f16", "i32",
+                            "{ignore_index = 5 : i64, label_smoothing = 0.2 : f32, z_loss = 0.1 "
+                            ": f32}",
+                            "?x2x"),
+           64, backward);
+      for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf})
+        rows(nameOf(fill), crossEntropyText(64, "f32", "i64"), 64, backward, fill);
+    }
+    rows("10000", crossEntropyText(10000, "bf16", "i64"), 10000, false);
+    rows("offset", crossEntropyText(128, "f32", "i64"), 128, false, Fill::offset);
+    rows("denormal", crossEntropyText(64, "f32", "i64"), 64, false, Fill::denormal);
+    rows("large", crossEntropyText(64, "f16", "i64"), 64, false, Fill::large);
+    for (const char* type : {"f32", "bf16"})
+      rows(fmt::format("and_gradient_{}", type), lossAndGradientText(320, type), 320, false);
+    rows("and_gradient_offset", lossAndGradientText(100, "f32"), 100, false, Fill::offset);
+  }
+
+  void indices() {
+    for (const char* type : {"f32", "bf16"})
+      for (const char* index : {"i32", "i64"})
+        for (Width n : {1, 31, 129, 1000})
+          add("Index", fmt::format("index_{}_{}_{}", n, type, index), indexText(n, type, index),
+              {37});
+    for (std::int64_t rows : {1, 37, 1000})
+      add("Index", fmt::format("index_rows{}", rows), rowIndexText(), {rows});
+    add("Index", "index_resident", indexText(76, "f32", "i32"), {41}).schedule =
+        schedule(8, 4, 4, 128, "resident");
+    add("Index", "index_warps", indexText(400, "f32", "i64"), {41}).schedule =
+        schedule(64, 4, 2, 192);
+  }
+
   void layouts() {
     struct Layout {
       const char *name, *x, *z, *w;
@@ -161,9 +276,7 @@ struct Table {
     hard("Softmax", "softmax_large", softmaxText(64, "f16", false, true, 0.01), Fill::large);
     hard("Reduce", "reduce_large", reduceText(64, "f16", true), Fill::large);
     for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf}) {
-      std::string kind = fill == Fill::infinities ? "infinities"
-                         : fill == Fill::nans     ? "nans"
-                                                  : "minus_inf";
+      std::string kind = nameOf(fill);
       hard("LayerNorm", "layer_norm_" + kind, layerNormText(64, "f32"), fill);
       hard("Softmax", "softmax_" + kind, softmaxText(64, "f32", false, false), fill);
       hard("Softmax", "masked_softmax_" + kind, softmaxText(64, "bf16", false, true), fill);
@@ -234,6 +347,10 @@ std::vector<Case> allCases() {
   table.rowCounts();
   table.operations();
   table.randomNumbers();
+  table.activations();
+  table.logSoftmax();
+  table.crossEntropy();
+  table.indices();
   table.layouts();
   table.hardRows();
   table.schedules();

@@ -15,6 +15,7 @@ enum class Fill {
   normal,     // about N(0, 1); masks are true for 3 of 4 elements
   offset,     // 10000 + 0.1 N(0, 1): mean and deviation cancel
   denormal,   // of fp32
+  steep,      // 60 N(0, 1): exp overflows for some
   large,      // up to the largest of fp16
   infinities, // some elements are +inf or -inf
   nans,       // some elements are NaN
@@ -30,6 +31,8 @@ struct Case {
   bool backward = false;
   std::string schedule = {}; // empty: the default choice
   Fill fill = Fill::normal;
+  /// > 0: integers are indices of so many classes, but some -100 and some out of range.
+  std::int64_t classes = 0;
   /// Strides given at run time, by argument (where its layout says -1).
   std::map<std::string, std::vector<std::int64_t>> strides = {};
 };

@@ -96,6 +96,92 @@ std::string reduceText(Width n, const std::string& type, bool sums) {
               {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
 }
 
+std::string activationText(const std::string& op, Width n, const std::string& type, bool gated,
+                           const std::string& options, const std::string& lead) {
+  return fill(fmt::format("func.func @activation(%x: <X>{}) -> <X> {{\n"
+                          "  %y = kiln.{} %x{} {} : <X>{} -> <X>\n  return %y : <X>\n}}\n",
+                          gated ? ", %z: <X>" : "", op, gated ? ", %z" : "", options,
+                          gated ? ", <X>" : ""),
+              {{"X", tensor(lead, n, type)}});
+}
+
+std::string logSoftmaxText(Width n, const std::string& type, const std::string& to) {
+  return fill("func.func @log_softmax(%x: <X>) -> <Y> {\n"
+              "  %y = kiln.log_softmax %x : <X> -> <Y>\n  return %y : <Y>\n}\n",
+              {{"X", tensor("?x", n, type)}, {"Y", tensor("?x", n, to)}});
+}
+
+std::string indexText(Width n, const std::string& type, const std::string& index) {
+  return fill("func.func @index(%x: <X>) -> (<X>, <I>) {\n" + constant("zero", 0) +
+                  widen("x", "xf", type) +
+                  "  %column = kiln.index dim 1 like %x : <X> -> <I>\n"
+                  "  %row = kiln.index dim 0 like %x : <X> -> <I>\n"
+                  "  %open = arith.cmpi sle, %column, %row : <I>\n"
+                  "  %w = arith.sitofp %column : <I> to <F>\n"
+                  "  %v = arith.mulf %xf, %w : <F>\n"
+                  "  %q = arith.select %open, %v, %zero : <M>, <F>\n" +
+                  narrow("q", "y", type) +
+                  "  %sum = arith.addi %column, %row : <I>\n"
+                  "  return %y, %sum : <X>, <I>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"I", tensor("?x", n, index)},
+               {"M", tensor("?x", n, "i1")}});
+}
+
+std::string rowIndexText() {
+  return fill("func.func @row_index(%x: <R>) -> (<R>, tensor<f32>) {\n"
+              "  %row = kiln.index dim 0 like %x : <R> -> <I>\n"
+              "  %w = arith.sitofp %row : <I> to <R>\n  %y = arith.mulf %x, %w : <R>\n"
+              "  %sum = kiln.reduce sum %y dims [0] : <R> -> tensor<f32>\n"
+              "  %count = kiln.reduce sum %w dims [0] : <R> -> tensor<f32>\n"
+              "  %mean = arith.divf %sum, %count : tensor<f32>\n"
+              "  return %y, %mean : <R>, tensor<f32>\n}\n",
+              {{"R", "tensor<?xf32>"}, {"I", "tensor<?xi32>"}});
+}
+
+std::string crossEntropyText(Width n, const std::string& type, const std::string& index,
+                             const std::string& options, const std::string& lead) {
+  return fill(
+      "func.func @cross_entropy(%x: <X>, %t: <T>) -> (<R>, <R> {kiln.gradient = false}) {\n"
+      "  %loss, %lse = kiln.cross_entropy %x, %t " +
+          options +
+          " : (<X>, <T>) -> (<R>, <R>)\n"
+          "  return %loss, %lse : <R>, <R>\n}\n",
+      {{"X", tensor(lead, n, type)}, {"T", rowValues(lead, index)}, {"R", rowValues(lead, "f32")}});
+}
+
+std::string lossAndGradientText(Width n, const std::string& type) {
+  return fill("func.func @loss_and_gradient(%x: <X>, %t: <T>, %d: <R>) -> (<R>, <X>, tensor<f32>, "
+              "tensor<f32>) {\n" +
+                  constant("zero", 0) + constant("one", 1) + widen("x", "xf", type) +
+                  "  %loss, %lse = kiln.cross_entropy %x, %t : (<X>, <T>) -> (<R>, <R>)\n"
+                  "  %l = kiln.broadcast %lse dims [0] like %x : <R>, <X> -> <F>\n"
+                  "  %s = arith.subf %xf, %l : <F>\n  %p = math.exp %s : <F>\n"
+                  "  %column = kiln.index dim 1 like %x : <X> -> <I>\n"
+                  "  %tb = kiln.broadcast %t dims [0] like %x : <T>, <X> -> <I>\n"
+                  "  %hit = arith.cmpi eq, %column, %tb : <I>\n"
+                  "  %share = arith.select %hit, %one, %zero : <M>, <F>\n"
+                  "  %e = arith.subf %p, %share : <F>\n"
+                  "  %db = kiln.broadcast %d dims [0] like %x : <R>, <X> -> <F>\n"
+                  "  %q = arith.mulf %e, %db : <F>\n" +
+                  narrow("q", "dx", type) +
+                  "  %ignore = arith.constant dense<-100> : tensor<i64>\n"
+                  "  %ignored = kiln.broadcast %ignore dims [] like %t : tensor<i64>, <T> -> <T>\n"
+                  "  %counts = arith.cmpi ne, %t, %ignored : <T>\n"
+                  "  %weight = arith.uitofp %counts : <B> to <R>\n"
+                  "  %sum = kiln.reduce sum %loss dims [0] : <R> -> tensor<f32>\n"
+                  "  %count = kiln.reduce sum %weight dims [0] : <R> -> tensor<f32>\n"
+                  "  return %loss, %dx, %sum, %count : <R>, <X>, tensor<f32>, tensor<f32>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"I", tensor("?x", n, "i64")},
+               {"M", tensor("?x", n, "i1")},
+               {"T", "tensor<?xi64>"},
+               {"B", "tensor<?xi1>"},
+               {"R", "tensor<?xf32>"}});
+}
+
 std::string gateText(Width n, const std::string& type) {
   return fill(
       "func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +

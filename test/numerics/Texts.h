@@ -15,6 +15,22 @@ std::string rmsNormText(Width n, const std::string& type, bool gamma = true);
 std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale = 1);
 /// Every row reduction of x, and with `sums` the sums down the columns and over everything.
 std::string reduceText(Width n, const std::string& type, bool sums);
+/// kiln.`op` of %x, with another operand %z after it if `gated`; `options` follow the operands.
+std::string activationText(const std::string& op, Width n, const std::string& type,
+                           bool gated = false, const std::string& options = "",
+                           const std::string& lead = "?x");
+/// log_softmax from one type to another.
+std::string logSoftmaxText(Width n, const std::string& type, const std::string& to);
+/// x weighted by its column and masked by row and column; and the sum of the two.
+std::string indexText(Width n, const std::string& type, const std::string& index);
+/// Values of rows alone, weighted by their index, and their weighted mean.
+std::string rowIndexText();
+/// Loss and lse of logits and targets of type `index`.
+std::string crossEntropyText(Width n, const std::string& type, const std::string& index,
+                             const std::string& options = "", const std::string& lead = "?x");
+/// Loss, and the gradient of the logits for a given gradient of the loss of each row, as one
+/// function; the rows' losses are added up, and those that count are counted.
+std::string lossAndGradientText(Width n, const std::string& type);
 std::string gateText(Width n, const std::string& type);
 std::string geluText(Width n, const std::string& type);
 /// softmax(tanh(x) * row value + column) * x with row values from another reduction.

@@ -196,6 +196,8 @@ static double drawn(Fill fill, DType dtype, double normal, std::mt19937_64& rand
     return 1e4 + 0.1 * normal;
   case Fill::denormal:
     return 1e-40 * normal;
+  case Fill::steep:
+    return 60 * normal;
   case Fill::large:
     return std::min(0.4 * precisionOf(dtype).largest, 1e30) * std::tanh(normal);
   case Fill::infinities:
@@ -207,8 +209,27 @@ static double drawn(Fill fill, DType dtype, double normal, std::mt19937_64& rand
   }
 }
 
-ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t>& sizes, Fill fill,
-                          bool first, std::mt19937_64& random) {
+static bool isOfAllRows(Fill fill) {
+  return fill == Fill::offset || fill == Fill::denormal || fill == Fill::steep ||
+         fill == Fill::large;
+}
+
+static double drawnInteger(std::int64_t classes, std::mt19937_64& random) {
+  if (classes == 0)
+    return static_cast<double>(random() % 2001) - 1000;
+  switch (random() % 8) {
+  case 0:
+    return -100;
+  case 1:
+    return random() % 2 ? -1 : static_cast<double>(classes);
+  default:
+    return static_cast<double>(random() % classes);
+  }
+}
+
+ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+                          const Case& numericCase, bool first, std::mt19937_64& random) {
+  const Fill fill = numericCase.fill;
   std::normal_distribution<double> normal;
   ir::Tensor64 values = ir::makeTensor64(sizes);
   bool isFloat = precisionOf(info.dtype).relative > 0;
@@ -219,8 +240,8 @@ ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t
     if (info.dtype == DType::i1)
       value = fill == Fill::closed && row % 2 ? 0 : random() % 4 != 0;
     else if (!isFloat)
-      value = static_cast<double>(random() % 2001) - 1000;
-    else if (first && (fill == Fill::offset || fill == Fill::denormal || fill == Fill::large))
+      value = drawnInteger(numericCase.classes, random);
+    else if (first && isOfAllRows(fill))
       value = drawn(fill, info.dtype, value, random);
     else if (spoiled)
       value = fill == Fill::minusInf ? -kInfinity : drawn(fill, info.dtype, value, random);

@@ -41,8 +41,8 @@ class Storage {
   std::vector<std::byte> bytes_;
 };
 
-/// Values of one input, already rounded to its type.
-ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t>& sizes, Fill fill,
-                          bool first, std::mt19937_64& random);
+/// Values of one input of the case, already rounded to its type.
+ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+                          const Case& numericCase, bool first, std::mt19937_64& random);
 
 } // namespace kiln::test

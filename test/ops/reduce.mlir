@@ -6,6 +6,7 @@
 // RUN: kiln-opt %t/backward.mlir -split-input-file --kiln-differentiate | FileCheck %t/backward.mlir
 // RUN: kiln-opt %t/unknown.mlir --kiln-differentiate -verify-diagnostics
 // RUN: kiln-opt %t/kernel.mlir --kiln-emittable -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir
+// RUN: kiln-opt %t/rows.mlir --kiln-emittable -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/rows.mlir
 
 //--- text.mlir
 // CHECK-LABEL: func.func @kinds
@@ -134,4 +135,26 @@ func.func @sums(%x: tensor<?x64xf32> {kiln.name = "x"})
   %cols = kiln.reduce sum %x dims [0] : tensor<?x64xf32> -> tensor<64xf32>
   %all = kiln.reduce sum %x dims [0, 1] : tensor<?x64xf32> -> tensor<f32>
   return %low, %cols, %all : tensor<?xf32>, tensor<64xf32>, tensor<f32>
+}
+
+//--- rows.mlir
+// One value a row is added up once a row, by its first lane, in the kernel that computes it; a sum
+// of ones counts the rows.
+// CHECK-LABEL: total(const float* x, float* total_partials, i64 row_count)
+// CHECK: float all_sum = 0.0f;
+// CHECK: float count_sum = 0.0f;
+// CHECK: row_reduce<Max>
+// CHECK: if (at.lane == 0 && at.valid(r)) all_sum += max_r[r];
+// CHECK: if (at.lane == 0 && at.valid(r)) count_sum += 1.0f;
+// CHECK: store_partial_scalar(
+// CHECK-LABEL: total_columns(
+// CHECK: store_total(total, 0, 1, all);
+// CHECK: store_total(total, 1, 1, count);
+func.func @total(%x: tensor<?x64xf32> {kiln.name = "x"}) -> (tensor<f32> {kiln.name = "all"}, tensor<f32> {kiln.name = "count"}) {
+  %m = kiln.reduce max %x dims [1] : tensor<?x64xf32> -> tensor<?xf32>
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %ones = kiln.broadcast %one dims [] like %m : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %all = kiln.reduce sum %m dims [0] : tensor<?xf32> -> tensor<f32>
+  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>
+  return %all, %count : tensor<f32>, tensor<f32>
 }

@@ -125,6 +125,20 @@ func.func @row_values(%m: tensor<?xf32>) -> tensor<?xf32> {
   return %y : tensor<?xf32>
 }
 
+// -----
+// So are their sum and single values; what is summed first comes from an earlier kernel.
+// CHECK-LABEL: func.func @mean
+// CHECK: %[[SUMS:.*]]:2 = kiln.kernel "mean_0"(%{{.*}}) : (tensor<?xf32>) -> (tensor<f32>, tensor<f32>)
+// CHECK: kiln.kernel "mean_1"(%[[SUMS]]#{{[01]}}, %[[SUMS]]#{{[01]}}) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+func.func @mean(%m: tensor<?xf32>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %ones = kiln.broadcast %one dims [] like %m : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %sum = kiln.reduce sum %m dims [0] : tensor<?xf32> -> tensor<f32>
+  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>
+  %y = arith.divf %sum, %count : tensor<f32>
+  return %y : tensor<f32>
+}
+
 //--- backward.mlir
 // LayerNorm's backward, with dx and both column sums, is one kernel.
 // CHECK-LABEL: func.func @layer_norm_backward
@@ -150,6 +164,34 @@ func.func @column(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %y = arith.subf %x, %b : tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+// -----
+// So is the sum of values of rows.
+// CHECK-LABEL: func.func @total
+// CHECK: %[[S:.*]]:2 = kiln.kernel "total_0"
+// CHECK: kiln.kernel "total_1"(
+func.func @total(%x: tensor<?x8xf32>) -> tensor<?xf32> {
+  %m = kiln.reduce max %x dims [1] : tensor<?x8xf32> -> tensor<?xf32>
+  // expected-note @+1 {{with this operation}}
+  %s = kiln.reduce sum %m dims [0] : tensor<?xf32> -> tensor<f32>
+  %b = kiln.broadcast %s dims [] like %m : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  // expected-remark @+1 {{not fused: the sum over leading dimensions at this kernel's input is complete only after the kernel that computes it (would save}}
+  %y = arith.subf %m, %b : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+// -----
+// One value a row, repeated along the columns of a square: the kernel that takes the maximum of a
+// row does not have the others.
+// CHECK-LABEL: func.func @square
+// CHECK: %[[M:.*]] = kiln.kernel "square_0"
+// CHECK: kiln.kernel "square_1"(
+func.func @square(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-note @+1 {{with this operation}}
+  %m = kiln.reduce max %x dims [1] : tensor<8x8xf32> -> tensor<8xf32>
+  %b = kiln.broadcast %m dims [1] : tensor<8xf32> -> tensor<8x8xf32>
+  // expected-remark @+1 {{not fused: values of rows are repeated down the columns, which is possible only after the kernel that computes them (would save}}
+  %y = arith.subf %x, %b : tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
 
 //--- errors.mlir
 func.func @wide(%x: tensor<4x16385xf32>) -> tensor<4xf32> {
@@ -170,9 +212,9 @@ func.func @largest_column(%x: tensor<4x8xf32>) -> tensor<8xf32> {
   return %y : tensor<8xf32>
 }
 // -----
-func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error @+1 {{a kernel of the row family needs a tensor with at least one dimension}}
-  %y = math.exp %x : tensor<f32>
+func.func @largest_row_value(%x: tensor<?xf32>) -> tensor<f32> {
+  // expected-error @+1 {{only sums are taken down the columns or over everything}}
+  %y = kiln.reduce max %x dims [0] : tensor<?xf32> -> tensor<f32>
   return %y : tensor<f32>
 }
 // -----

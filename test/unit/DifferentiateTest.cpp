@@ -18,8 +18,10 @@ using Tensors = std::vector<Tensor64>;
 /// Evaluates @f, its forward with saved values, and its backward; arguments are found by name.
 class Derived {
  public:
-  explicit Derived(const std::string& text) : module(context.parse(text)) {
-    derived = context.run(*module, passes::createDifferentiate());
+  explicit Derived(const std::string& text, bool together = false) : module(context.parse(text)) {
+    passes::DifferentiateOptions options;
+    options.together = together;
+    derived = context.run(*module, passes::createDifferentiate(options));
   }
   bool derived = false;
 
@@ -79,8 +81,11 @@ class Derived {
 Tensor64 random(mlir::RankedTensorType type, std::mt19937_64& engine, double low, double high) {
   Tensor64 tensor = ir::makeTensor64(type.getShape());
   std::uniform_real_distribution<double> uniform(low, high);
+  mlir::Type element = type.getElementType();
   for (double& value : tensor.data)
-    value = type.getElementType().isInteger(1) ? engine() % 2 : uniform(engine);
+    value = element.isInteger(1)  ? engine() % 2
+            : element.isInteger() ? engine() % 4
+                                  : uniform(engine);
   return tensor;
 }
 
@@ -186,6 +191,76 @@ TEST(Differences, MaskFromRandomNumbers) {
                "%q = arith.mulf %x, %u : tensor<5x4xf32>\n"
                "%y = arith.select %k, %q, %x : tensor<5x4xi1>, tensor<5x4xf32>\n"
                "return %y : tensor<5x4xf32>"));
+}
+
+TEST(Differences, Activations) {
+  for (const char* op : {"sigmoid %x", "silu %x", "gelu %x", "gelu %x approximate tanh"})
+    for (double low : {-6.0, -1.5, 0.5, 4.5})
+      checkAgainstDifferences(
+          function("%x: tensor<3x5xf32>) -> tensor<3x5xf32>",
+                   fmt::format("%y = kiln.{} : tensor<3x5xf32> -> tensor<3x5xf32>\n"
+                               "return %y : tensor<3x5xf32>",
+                               op)),
+          low, low + 1.5);
+}
+
+TEST(Differences, GatedActivations) {
+  for (const char* op : {"swiglu %g, %x", "geglu %g, %x", "geglu %g, %x approximate tanh"})
+    for (double low : {-1.5, 0.5})
+      checkAgainstDifferences(
+          function("%g: tensor<7xf32>, %x: tensor<7xf32>) -> tensor<7xf32>",
+                   fmt::format("%y = kiln.{} : tensor<7xf32>, tensor<7xf32> -> tensor<7xf32>\n"
+                               "return %y : tensor<7xf32>",
+                               op)),
+          low, low + 1.5);
+}
+
+TEST(Differences, LogSoftmax) {
+  checkAgainstDifferences(function("%x: tensor<3x5xf32>) -> tensor<3x5xf32>",
+                                   "%y = kiln.log_softmax %x : tensor<3x5xf32> -> tensor<3x5xf32>\n"
+                                   "return %y : tensor<3x5xf32>"));
+}
+
+/// Targets are drawn from 0 to 3, so that all of them are classes.
+std::string crossEntropyOf(int classes, const std::string& options) {
+  return function(fmt::format("%x: tensor<6x{}xf32>, %t: tensor<6xi32>) -> (tensor<6xf32>, "
+                              "tensor<6xf32>)",
+                              classes),
+                  fmt::format("%l, %s = kiln.cross_entropy %x, %t {} : (tensor<6x{}xf32>, "
+                              "tensor<6xi32>) -> (tensor<6xf32>, tensor<6xf32>)\n"
+                              "return %l, %s : tensor<6xf32>, tensor<6xf32>",
+                              options, classes));
+}
+
+TEST(Differences, CrossEntropy) {
+  checkAgainstDifferences(crossEntropyOf(5, ""));
+  checkAgainstDifferences(crossEntropyOf(4, "{ignore_index = 2 : i64}"));
+  checkAgainstDifferences(crossEntropyOf(5, "{label_smoothing = 0.25 : f32}"));
+  checkAgainstDifferences(crossEntropyOf(
+      7, "{ignore_index = 1 : i64, label_smoothing = 0.125 : f32, z_loss = 0.5 : f32}"));
+}
+
+/// One function with forward and backward gives what the two give.
+TEST(Together, GivesResultsAndGradients) {
+  const std::string text = crossEntropyOf(5, "{z_loss = 0.5 : f32}");
+  Derived apart(text), both(text, true);
+  ASSERT_TRUE(apart.derived && both.derived);
+  EXPECT_FALSE(both.function("f_backward"));
+  auto together = both.function("f_with_gradient");
+  std::mt19937_64 engine(11);
+  Tensors inputs;
+  for (mlir::Type type : together.getArgumentTypes())
+    inputs.push_back(random(llvm::cast<mlir::RankedTensorType>(type), engine, -1, 1));
+  Tensors all = both.run(together, inputs);
+  Tensors results = apart.run(apart.function("f"), {inputs[0], inputs[1]});
+  auto gradients =
+      apart.gradients({inputs[0], inputs[1]}, {{"dout0", inputs[2]}, {"dout1", inputs[3]}});
+  ASSERT_EQ(all.size(), 3u);
+  for (int i = 0; i < 2; ++i)
+    for (std::int64_t k = 0; k < all[i].size(); ++k)
+      EXPECT_NEAR(all[i].data[k], results[i].data[k], 1e-6);
+  for (std::int64_t k = 0; k < all[2].size(); ++k)
+    EXPECT_NEAR(all[2].data[k], gradients.at("din0").data[k], 1e-6);
 }
 
 TEST(Differences, Reduce) {

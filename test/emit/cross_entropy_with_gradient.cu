@@ -1,0 +1,94 @@
+// printed by kiln-translate
+// cross_entropy_with_gradient: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"cross_entropy_with_gradient","inputs":[{"name":"x","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16},{"name":"target","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"dloss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"outputs":[{"name":"loss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"lse","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dx","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"cross_entropy_with_gradient","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"target"},{"kind":"buffer","name":"dloss"},{"kind":"buffer","name":"lse"},{"kind":"buffer","name":"loss"},{"kind":"buffer","name":"dx"},{"kind":"rows","product":["s0"]}]}]}
+#include "row.cuh"
+using namespace kiln;
+
+KILN_KERNEL(128, 4)
+cross_entropy_with_gradient(const bf16* x, const i64* target, const float* dloss, float* lse,
+                            float* loss, bf16* dx, i64 row_count) {
+  using Tile = RowTile<1000 /*columns*/, 32 /*lanes*/, 8 /*vector*/, 1 /*rows*/, 128 /*threads*/>;
+  const RowMap<1> rows_1000{{0}, {1000}};
+  const RowMap<1> rows_1{{0}, {1}};
+  wait_for_predecessor();
+  release_successor();
+  const Tile at(row_count, block_index());
+  Registers<Tile, bf16> x_tile;
+  load<8>(at, x_tile, x, rows_1000);
+  i64 target_r[Tile::rows];
+  load_rows(at, target_r, target, rows_1);
+  float dloss_r[Tile::rows];
+  load_rows(at, dloss_r, dloss, rows_1);
+  bool row_r[Tile::rows];
+  bool row_r_1[Tile::rows];
+  float row_r_2[Tile::rows];
+  // cross_entropy_with_gradient.mlir:7
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    const bool t = u64(target_r[r]) < u64(1000ll);
+    row_r[r] = t;
+    row_r_1[r] = target_r[r] == -100ll;
+    row_r_2[r] = t ? dloss_r[r] : bits_to_float(0x7fc00000u);
+  }
+  float max_r[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    max_r[r] = Max::identity();
+  }
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+    if (!at.has(c)) continue;
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c = x_tile.get(r, c);
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        max_r[r] = Max::combine(max_r[r], float(x_tile_c[i]));
+      }
+    }
+  }
+  row_reduce<Max>(at, shared_memory() + 0, max_r);
+  float sum_r[Tile::rows] = {};
+  float sum_r_1[Tile::rows] = {};
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+    if (!at.has(c)) continue;
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c_1 = x_tile.get(r, c);
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        const float t_1 = float(x_tile_c_1[i]) - max_r[r];
+        sum_r[r] += expf(t_1);
+        const i64 column = at.column(c) + i;
+        sum_r_1[r] += column == target_r[r] ? t_1 : 0.0f;
+      }
+    }
+  }
+  row_reduce<Sum>(at, shared_memory() + 0, sum_r, sum_r_1);
+  float lse_r[Tile::rows];
+  float loss_r[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    const float t_2 = logf(sum_r[r]);
+    lse_r[r] = max_r[r] + t_2;
+    loss_r[r] = row_r_1[r] ? 0.0f : (row_r[r] ? t_2 - sum_r_1[r] : bits_to_float(0x7fc00000u));
+  }
+#pragma unroll
+  for (int c = 0; c < Tile::chunks; ++c) {
+    if (!at.has(c)) continue;
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c_2 = x_tile.get(r, c);
+      Vec<float, Tile::vector> dx_c;
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        const i64 column_1 = at.column(c) + i;
+        dx_c[i] = row_r_1[r] ? 0.0f : expf(float(x_tile_c_2[i]) - lse_r[r]) * row_r_2[r] -
+            (column_1 == target_r[r] ? 1.0f : 0.0f) * row_r_2[r];
+      }
+      store<8>(at, r, c, dx, rows_1000, dx_c);
+    }
+  }
+  store_rows(at, shared_memory() + 0, RowStore{lse, rows_1, lse_r}, RowStore{loss, rows_1, loss_r});
+}

@@ -1,0 +1,67 @@
+// kiln.sigmoid: its text, what it refuses, its derived backward, its kernel.
+// RUN: split-file %s %t
+// RUN: kiln-opt %t/text.mlir | kiln-opt | FileCheck %t/text.mlir
+// RUN: kiln-opt %t/errors.mlir -split-input-file -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/backward.mlir --kiln-differentiate | FileCheck %t/backward.mlir
+// RUN: kiln-opt %t/kernel.mlir --kiln-emittable -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir
+
+//--- text.mlir
+// CHECK-LABEL: func.func @f
+func.func @f(%x: tensor<?x256xbf16>, %s: tensor<?xf32>, %v: tensor<7xf16>) {
+  // CHECK: %y = kiln.sigmoid %{{.*}} : tensor<?x256xbf16> -> tensor<?x256xbf16>
+  %0 = kiln.sigmoid %x : tensor<?x256xbf16> -> tensor<?x256xbf16>
+  // CHECK: kiln.sigmoid %{{.*}} : tensor<?xf32> -> tensor<?xbf16>
+  %1 = kiln.sigmoid %s : tensor<?xf32> -> tensor<?xbf16>
+  // CHECK: kiln.sigmoid %{{.*}} : tensor<7xf16> -> tensor<7xf32>
+  %2 = kiln.sigmoid %v : tensor<7xf16> -> tensor<7xf32>
+  return
+}
+
+//--- errors.mlir
+func.func @rank(%x: tensor<f32>) {
+  // expected-error @+1 {{input has rank 0; it needs at least one dimension, the row}}
+  %y = kiln.sigmoid %x : tensor<f32> -> tensor<f32>
+  return
+}
+// -----
+func.func @output(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{output has shape [8], the input asks for [4, 8]}}
+  %y = kiln.sigmoid %x : tensor<4x8xf32> -> tensor<8xf32>
+  return
+}
+// -----
+func.func @integers(%x: tensor<4x8xi32>) {
+  // expected-error @+1 {{operand #0 must be ranked tensor of 32-bit float or bfloat16 type or 16-bit float or 64-bit float values, but got 'tensor<4x8xi32>'}}
+  %y = kiln.sigmoid %x : tensor<4x8xi32> -> tensor<4x8xf32>
+  return
+}
+
+//--- backward.mlir
+// The result is computed again from x; its slope is s (1 - s), without cancellation.
+// CHECK-LABEL: func.func @f_backward
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK: %[[N:.*]] = arith.negf %[[X]]
+// CHECK: %[[E:.*]] = math.exp %[[N]]
+// CHECK: %[[D:.*]] = arith.addf %[[E]]
+// CHECK: %[[S:.*]] = arith.divf %{{.*}}, %[[D]]
+// CHECK: %[[POSITIVE:.*]] = arith.cmpf ogt, %[[X]]
+// CHECK: %[[SMALL:.*]] = arith.mulf %[[E]], %[[S]]
+// CHECK: %[[PLAIN:.*]] = arith.subf %{{.*}}, %[[S]]
+// CHECK: %[[REST:.*]] = arith.select %[[POSITIVE]], %[[SMALL]], %[[PLAIN]]
+// CHECK-NOT: math.exp
+// CHECK: %[[SLOPE:.*]] = arith.mulf %[[S]], %[[REST]]
+// CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %[[SLOPE]]
+// CHECK: return %[[DX]]
+func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?x8xf32> {kiln.name = "y"}) {
+  %y = kiln.sigmoid %x : tensor<?x8xf32> -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+//--- kernel.mlir
+// fp32 between load and store: exp may overflow, to a result of 0.
+// CHECK-LABEL: act(const bf16* x, bf16* y, i64
+// CHECK: y_c[i] = 1.0f / (expf(-float(x_tile_c[i])) + 1.0f);
+func.func @act(%x: tensor<?x256xbf16> {kiln.name = "x"}) -> (tensor<?x256xbf16> {kiln.name = "y"}) {
+  %y = kiln.sigmoid %x : tensor<?x256xbf16> -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}

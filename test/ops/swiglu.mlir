@@ -1,0 +1,67 @@
+// kiln.swiglu: its text, what it refuses, its derived backward, its kernel.
+// RUN: split-file %s %t
+// RUN: kiln-opt %t/text.mlir | kiln-opt | FileCheck %t/text.mlir
+// RUN: kiln-opt %t/errors.mlir -split-input-file -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/backward.mlir --kiln-differentiate | FileCheck %t/backward.mlir
+// RUN: kiln-opt %t/kernel.mlir --kiln-emittable -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir
+
+//--- text.mlir
+// CHECK-LABEL: func.func @f
+func.func @f(%g: tensor<?x256xbf16>, %x: tensor<?x256xf32>, %v: tensor<7xf16>) {
+  // CHECK: %y = kiln.swiglu %{{.*}}, %{{.*}} : tensor<?x256xbf16>, tensor<?x256xf32> -> tensor<?x256xbf16>
+  %0 = kiln.swiglu %g, %x : tensor<?x256xbf16>, tensor<?x256xf32> -> tensor<?x256xbf16>
+  // CHECK: kiln.swiglu %{{.*}}, %{{.*}} : tensor<7xf16>, tensor<7xf16> -> tensor<7xf32>
+  %1 = kiln.swiglu %v, %v : tensor<7xf16>, tensor<7xf16> -> tensor<7xf32>
+  return
+}
+
+//--- errors.mlir
+func.func @rank(%x: tensor<f32>) {
+  // expected-error @+1 {{input has rank 0; it needs at least one dimension, the row}}
+  %y = kiln.swiglu %x, %x : tensor<f32>, tensor<f32> -> tensor<f32>
+  return
+}
+// -----
+func.func @gate(%g: tensor<8xf32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{gate has shape [8], the input asks for [4, 8]}}
+  %y = kiln.swiglu %g, %x : tensor<8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+// -----
+func.func @output(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{output has shape [8], the input asks for [4, 8]}}
+  %y = kiln.swiglu %x, %x : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8xf32>
+  return
+}
+// -----
+func.func @integers(%g: tensor<4x8xi32>, %x: tensor<4x8xf32>) {
+  // expected-error @+1 {{operand #0 must be ranked tensor of 32-bit float or bfloat16 type or 16-bit float or 64-bit float values, but got 'tensor<4x8xi32>'}}
+  %y = kiln.swiglu %g, %x : tensor<4x8xi32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+//--- backward.mlir
+// Both gradients from the two inputs, which share the gate's transcendental.
+// CHECK-LABEL: func.func @f_backward
+// CHECK-SAME: (%[[G:.*]]: tensor<?x8xf32> {kiln.name = "g"}, %[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dg"}, tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK: math.exp
+// CHECK: %[[S:.*]] = arith.divf
+// CHECK-NOT: math.exp
+// CHECK: %[[SILU:.*]] = arith.mulf %[[G]], %[[S]]
+// CHECK: %[[DX:.*]] = arith.mulf %[[DY]], %[[SILU]]
+// CHECK: %[[DSILU:.*]] = arith.mulf %[[DY]], %[[X]]
+// CHECK: %[[DG:.*]] = arith.mulf %[[DSILU]]
+// CHECK: return %[[DG]], %[[DX]]
+func.func @f(%g: tensor<?x8xf32> {kiln.name = "g"}, %x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?x8xf32> {kiln.name = "y"}) {
+  %y = kiln.swiglu %g, %x : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+//--- kernel.mlir
+// The product is rounded once.
+// CHECK-LABEL: gated(const bf16* g, const bf16* x, bf16* y, i64
+// CHECK: y_c[i] = t / (expf(-t) + 1.0f) * float(x_tile_c[i]);
+func.func @gated(%g: tensor<?x256xbf16> {kiln.name = "g"}, %x: tensor<?x256xbf16> {kiln.name = "x"}) -> (tensor<?x256xbf16> {kiln.name = "y"}) {
+  %y = kiln.swiglu %g, %x : tensor<?x256xbf16>, tensor<?x256xbf16> -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
