@@ -35,17 +35,11 @@ Value MathBuilder::cast(Value value, Type type) {
   return cast(f32(value), type); // between bf16 and fp16
 }
 
-static Value repeated(MathBuilder& math, DenseElementsAttr number, Value like) {
-  Value value = math.builder.create<arith::ConstantOp>(math.location, number);
-  return tensorType(like).getRank() == 0 ? value : math.broadcast(value, {}, like);
-}
 Value MathBuilder::constant(double number, Value like) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  return repeated(*this, DenseElementsAttr::get(scalar, static_cast<float>(number)), like);
-}
-Value MathBuilder::integer(int32_t number, Value like) {
-  auto scalar = RankedTensorType::get({}, builder.getI32Type());
-  return repeated(*this, DenseElementsAttr::get(scalar, number), like);
+  Value value = builder.create<arith::ConstantOp>(
+      location, DenseElementsAttr::get(scalar, static_cast<float>(number)));
+  return tensorType(like).getRank() == 0 ? value : broadcast(value, {}, like);
 }
 
 Value MathBuilder::integer(int64_t number, Value like) {

@@ -17,8 +17,6 @@ class MathBuilder {
   mlir::Value cast(mlir::Value value, mlir::Type type);
   /// The constant `number` in fp32, with the shape of `like`.
   mlir::Value constant(double number, mlir::Value like);
-  /// The same in i32.
-  mlir::Value integer(int32_t number, mlir::Value like);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value sub(mlir::Value a, mlir::Value b);

@@ -69,7 +69,7 @@ static Value drop(DropoutOp op, MathBuilder& math, Value value) {
       op.getOffset(), isDynamic ? value : Value());
   if (!op.getShared().empty())
     u = math.broadcast(u, dimsFrom(0, shape.size()), value);
-  Value least = math.integer(static_cast<int32_t>(leastOf(op)), value);
+  Value least = math.integer(static_cast<int64_t>(leastOf(op)), u);
   Value keep =
       math.builder.create<arith::CmpIOp>(math.location, arith::CmpIPredicate::sge, u, least);
   return math.select(keep, math.mul(value, scaleOf(op)), math.constant(0.0, value));

@@ -50,9 +50,11 @@ SmallVector<Value> StochasticRoundOp::decompose(MathBuilder& math) {
   Value like = floats.hasStaticShape() ? Value() : x;
   Value bits = builder.create<arith::BitcastOp>(math.location, integers, x);
   Value random = builder.create<RandomOp>(math.location, integers, getSeed(), getOffset(), like);
-  Value added = builder.create<arith::AndIOp>(math.location, random, math.integer(kDropped, x));
+  Value added =
+      builder.create<arith::AndIOp>(math.location, random, math.integer(kDropped, random));
   Value sum = builder.create<arith::AddIOp>(math.location, bits, added);
-  Value kept = builder.create<arith::AndIOp>(math.location, sum, math.integer(~kDropped, x));
+  Value kept =
+      builder.create<arith::AndIOp>(math.location, sum, math.integer(~int64_t{kDropped}, sum));
   Value rounded = builder.create<arith::BitcastOp>(math.location, floats, kept);
   Value size = builder.create<math::AbsFOp>(math.location, x);
   Value finite = math.greater(math.constant(std::numeric_limits<double>::infinity(), x), size);
