@@ -46,8 +46,10 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
     schedule.schedule = state.options.schedule;
+    std::vector<std::string> spilled;
     for (const auto& [kernel, registers] : state.spilled)
-      schedule.spilled.push_back(fmt::format("{}={}", kernel, registers));
+      spilled.push_back(fmt::format("{}={}", kernel, registers));
+    schedule.spilled = spilled;
     list.push_back(passes::createSchedule(schedule));
   } else if (stage == Stage::emittable) {
     passes::VerifyScheduleOptions verify;

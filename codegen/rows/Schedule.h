@@ -51,7 +51,7 @@ struct Facts {
   int reductions = 0;     // values exchanged between lanes, all passes
   int widestExchange = 0; // values in one exchange
   int passes = 1;
-  int operations = 0; // scalar instructions an element, all passes, roughly
+  int operations = 0;       // scalar instructions an element, all passes, roughly
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
 
   bool hasSums() const { return columnSums + totalSums > 0; }
