@@ -34,6 +34,9 @@ inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
+/// "[?, 128]", for messages.
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
+
 // Shared checks of verifiers. Each reports what is wrong with its numbers, and what is allowed.
 
 /// `value`, if given, has `shape`; `what` and `of` name the two in the message.

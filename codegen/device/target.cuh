@@ -2,20 +2,12 @@
 // replaces this file by its twin (host/target.cuh); nothing else in device/ may use a builtin.
 #pragma once
 
+#include "scalar.cuh"
+
 #define KILN_DEVICE __device__ __forceinline__
 #define KILN_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 
 namespace kiln {
-
-using u8 = unsigned char;
-using u16 = unsigned short;
-using u32 = unsigned int;
-using i32 = int;
-using i64 = long long;
-using u64 = unsigned long long;
-
-template <class A, class B> inline constexpr bool same_type = false;
-template <class A> inline constexpr bool same_type<A, A> = true;
 
 KILN_DEVICE int thread_index() {
   return int(threadIdx.x);

@@ -26,6 +26,14 @@ DType dtypeOf(Type element) {
   return element.isInteger(1) ? DType::i1 : element.isInteger(32) ? DType::i32 : DType::i64;
 }
 
+double bytesOf(Value value) {
+  auto type = ir::tensorType(value);
+  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
+  return bytes;
+}
+
 rows::Schedule scheduleOf(ir::ScheduleAttr a) {
   return {a.getLanes(),
           a.getVector(),

@@ -37,14 +37,6 @@ bool isFree(Operation* op) {
          isSingleInteger(op);
 }
 
-double bytesOf(Value value) {
-  auto type = ir::tensorType(value);
-  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
-  for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
-  return bytes;
-}
-
 using Group = llvm::SetVector<Operation*>;
 
 /// A detached kernel that holds a group.

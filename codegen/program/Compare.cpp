@@ -161,12 +161,16 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
   check.dtype = info.dtype;
   check.shape.assign(exact.shape.begin(), exact.shape.end());
   check.passed = true;
-  double worst = -1.0;
+  double worst = -1.0, square = 0.0;
+  std::int64_t finite = 0;
   for (std::int64_t i = 0; i < exact.size(); ++i) {
     double error = std::abs(result.data[i] - exact.data[i]);
     bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
-    if (std::isfinite(error))
+    if (std::isfinite(error)) {
       check.maxError = std::max(check.maxError, error);
+      square += error * error;
+      ++finite;
+    }
     double share = good ? (std::isfinite(error) ? error / allowed.data[i] : 0.0)
                         : std::numeric_limits<double>::infinity();
     if (!(share > worst))
@@ -180,6 +184,8 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
     for (std::int64_t rest = i, d = exact.shape.size() - 1; d >= 0; rest /= exact.shape[d--])
       check.worst.insert(check.worst.begin(), rest % exact.shape[d]);
   }
+  if (finite > 0)
+    check.rmsError = std::sqrt(square / static_cast<double>(finite));
   return check;
 }
 

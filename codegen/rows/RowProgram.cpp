@@ -17,13 +17,6 @@ namespace {
 std::string sizeText(int64_t size) {
   return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
 }
-std::string shapeText(ArrayRef<int64_t> shape) {
-  std::string text = "[";
-  for (auto [i, size] : llvm::enumerate(shape))
-    text += (i ? ", " : "") + sizeText(size);
-  return text + "]";
-}
-
 bool isOverEverything(ReduceOp reduce) {
   return static_cast<int64_t>(reduce.getDims().size()) == tensorType(reduce.getInput()).getRank();
 }
