@@ -35,6 +35,8 @@ constexpr double kSmallBlock = 0.018, kLargeBlock = 0.032;  // below 128, above 
 constexpr double kFewRows = 0.1;                            // no row but one a block
 constexpr double kColumnsAgain = 0.023;                     // columns read by every block
 constexpr double kTilesShared = 0.025;                      // rows kept in shared memory
+constexpr double kWideShared = 0.06; // the same where a row needs several warps
+constexpr double kAtBarriers = 0.08; // of such rows, where one block alone waits
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640
@@ -45,7 +47,7 @@ constexpr double kElement = 0.026;    // an element that a thread holds
 constexpr double kAccess = 0.03;      // an access of a thread
 constexpr double kStep = 0.005;       // a step of an exchange between lanes
 constexpr double kBarrier = 0.06;     // an exchange between warps
-constexpr double kGather = 0.0027;    // a value that it gathers
+constexpr double kGather = 0.02;      // a value that it gathers
 constexpr double kColumnsLate = 0.15; // columns asked for only after the exchanges
 constexpr double kThreads = 0.25;     // 1024 threads in a block
 // us of sums down the columns.
@@ -119,7 +121,9 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   const double threads = double(s.threads);
   const bool staged = s.columns == rows::Columns::shared;
   if (s.keep == rows::Keep::shared)
-    sum += kTilesShared;
+    sum += shape.wide ? kWideShared : kTilesShared;
+  if (shape.wide)
+    sum += kAtBarriers / double(s.blocks);
   if (shape.once) {
     sum += kFewAccesses * halvings(accesses, 2.0) + kManyAccesses * halvings(4.0, accesses);
     sum += kSmallBlock * halvings(threads, 128.0) + kLargeBlock * halvings(256.0, threads);
@@ -143,8 +147,8 @@ double round(const Shape& shape, const rows::Schedule& s, const rows::Facts& fac
   double time = kElement * shape.held + kAccess * shape.loads;
   time += kStep * shape.steps * shape.exchanges + kThreads * double(s.threads) / 1024.0;
   if (shape.wide)
-    time += shape.exchanges * (kBarrier + kGather * double(s.rows * s.lanes) / 32.0 *
-                                              std::max(1, facts.widestExchange));
+    time +=
+        shape.exchanges * (kBarrier + kGather * double(s.rows * std::max(1, facts.widestExchange)));
   if (shape.once && facts.columnsPass > 0 && !facts.columns.empty() &&
       s.columns == rows::Columns::global)
     time += kColumnsLate;

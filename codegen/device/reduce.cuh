@@ -29,6 +29,21 @@ template <class Op, int first, int last> KILN_DEVICE float combine_lanes(float v
   return value;
 }
 
+/// Combines what the warps of a group left in `slots`: a few one after another, many by shuffles.
+template <class Op, int warps> KILN_DEVICE float combine_warps(const float* slots) {
+  if constexpr (warps > 4) {
+    const int lane = thread_index() % 32;
+    const float mine = lane < warps ? load_shared<float>(slots + lane) : Op::identity();
+    return combine_lanes<Op, 1, 32>(mine);
+  } else {
+    float total = load_shared<float>(slots);
+#pragma unroll
+    for (int w = 1; w < warps; ++w)
+      total = Op::combine(total, load_shared<float>(slots + w));
+    return total;
+  }
+}
+
 /// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
 template <class Tile> constexpr int row_reduce_bytes(int values) {
   return Tile::warps_per_group > 1 ? values * Tile::rows * (Tile::threads / 32) * 4 : 0;
@@ -62,15 +77,9 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
     index = 0;
     auto read = [&](float(&value)[Tile::rows]) {
 #pragma unroll
-      for (int r = 0; r < Tile::rows; ++r) {
-        const float* mine =
-            slots + (index * Tile::rows + r) * warps + at.group * Tile::warps_per_group;
-        float total = load_shared<float>(mine);
-#pragma unroll
-        for (int w = 1; w < Tile::warps_per_group; ++w)
-          total = Op::combine(total, load_shared<float>(mine + w));
-        value[r] = total;
-      }
+      for (int r = 0; r < Tile::rows; ++r)
+        value[r] = combine_warps<Op, Tile::warps_per_group>(
+            slots + (index * Tile::rows + r) * warps + at.group * Tile::warps_per_group);
       ++index;
     };
     (read(values), ...);
