@@ -30,6 +30,7 @@ void registerDialects(mlir::DialectRegistry& registry);
 /// Names of the attributes on functions and modules.
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
 // Shared checks of verifiers. Each reports what is wrong with its numbers, and what is allowed.
