@@ -79,11 +79,10 @@ Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
 
 } // namespace kiln::autotune
 
-kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target,
-                                                 int rank) {
+kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target) {
   autotune::Space space = autotune::enumerate(facts, target, false);
-  if (space.feasible.size() > static_cast<std::size_t>(rank))
-    return space.feasible[rank].schedule;
+  if (!space.feasible.empty())
+    return space.feasible.front().schedule;
   std::string reasons;
   for (const auto& [rule, refused] : autotune::enumerate(facts, target).refused)
     reasons += fmt::format("\n  {} by {}: {}", refused.count, rule, refused.worst);

@@ -97,24 +97,6 @@ std::vector<NpyArray> inputsOf(const Program& program, const Entry& entry, std::
   return inputs;
 }
 
-double largest(const NpyArray& array) {
-  double most = 0;
-  std::size_t size = sizeInBytes(array.dtype);
-  for (std::size_t at = 0; at < array.data.size(); at += size) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &array.data[at], size);
-    double value = 0;
-    if (array.dtype == DType::f32)
-      value = std::bit_cast<float>(bits);
-    else if (array.dtype == DType::bf16)
-      value = std::bit_cast<float>(bits << 16);
-    else
-      value = static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(bits)));
-    most = std::max(most, std::abs(value));
-  }
-  return most;
-}
-
 /// One line an output; false if verification failed, or nothing could be compiled.
 bool add(Json& list, const Entry& entry, const CompileOptions& options, Where where) try {
   Program program = compileEntry(entry, options);
@@ -126,15 +108,14 @@ bool add(Json& list, const Entry& entry, const CompileOptions& options, Where wh
   run.where = where;
   run.inputs = inputsOf(program, entry, rows);
   Verification verification = verify(program, run);
-  for (std::size_t i = 0; i < verification.outputs.size(); ++i) {
-    const OutputCheck& output = verification.outputs[i];
+  for (const OutputCheck& output : verification.outputs) {
     Json line = {{"source", "kiln"}};
     line.update(entry.key());
     line["rows"] = rows;
     line["output"] = output.name;
     line["output_dtype"] = name(output.dtype);
     line["max_abs"] = output.maxError;
-    line["relative"] = output.maxError / std::max(largest(verification.results[i]), 1e-30);
+    line["rms"] = output.rmsError;
     line["passed"] = output.passed;
     line["repeatable"] = verification.repeatable;
     list.push_back(line);

@@ -114,16 +114,19 @@ def errors_text(reports):
     sources.sort(key=lambda source: source != OWN)
     rows = []
     for (dtype, direction, what, shape, output), by in found.items():
-        cell = lambda s: f"{by[s]['max_abs']:.3g} ({by[s]['output_dtype']})" if s in by else "-"
-        peers = [line["max_abs"] for source, line in by.items() if source != OWN]
-        own = by.get(OWN, {}).get("max_abs")
+        number = lambda s, key: f"{by[s][key]:.3g}" if s in by else "-"
+        peers = [line["rms"] for source, line in by.items() if source != OWN]
+        own = by.get(OWN, {}).get("rms")
         verdict = "-"
         if own is not None and peers:
             verdict = "yes" if own <= min(peers) else f"{own / min(peers):.3f}×" if min(peers) \
                 else "no"
-        rows.append([f"{what} {shape} {dtype} {direction}: {output}", *map(cell, sources), verdict])
-    return ["", "## Largest error against fp64, same inputs", "",
-            *markdown_table(["output", *map(title_of, sources), "at most the peer's"], rows)]
+        rows.append([f"{what} {shape} {dtype} {direction}: {output}",
+                     *(number(s, key) for key in ("rms", "max_abs") for s in sources), verdict])
+    titles = [f"{key} {title_of(s)}" for key in ("rms", "largest") for s in sources]
+    return ["", "## Error against fp64, same inputs", "",
+            "The root mean square over all elements, and the largest, which is that of one element.",
+            "", *markdown_table(["output", *titles, "rms at most the peer's"], rows)]
 
 
 def origin_text(reports):

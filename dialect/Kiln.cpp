@@ -111,7 +111,7 @@ LogicalResult KilnDialect::verifyRegionArgAttribute(Operation* op, unsigned, uns
   return success();
 }
 
-static std::string shapeText(ArrayRef<int64_t> shape) {
+std::string shapeText(ArrayRef<int64_t> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {
     text += i ? ", " : "";

@@ -31,7 +31,12 @@ void registerDialects(mlir::DialectRegistry& registry);
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
+/// On arith.mulf: the product is rounded by itself, never contracted with a sum.
+inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
+
+/// "[?, 128]", for messages.
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 // Shared checks of verifiers. Each reports what is wrong with its numbers, and what is allowed.
 

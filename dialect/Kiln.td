@@ -19,7 +19,8 @@ def Kiln_Dialect : Dialect {
     in fp32.
 
     A function argument or result may carry `kiln.layout` to say how it lies in memory
-    (default: contiguous, 16-byte aligned) and `kiln.name` to name it in generated code.
+    (default: contiguous, 16-byte aligned; without dimensions, aligned to its element) and
+    `kiln.name` to name it in generated code.
 
     `kiln.list` on an argument or result of type `tensor<?xT>` makes it a list: as many tensors as
     are given at run time, each with a length of its own. All lists of a function have the same
@@ -56,6 +57,9 @@ def Kiln_Element : AnyTypeOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 def Kiln_FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
 def Kiln_BoolTensor : RankedTensorOf<[I1]>;
 def Kiln_IndexTensor : RankedTensorOf<[I32, I64]>;
+// One number that is known at run time.
+def Kiln_SeedTensor : TensorRankOf<[I64], [0]>,
+    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 
 class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;

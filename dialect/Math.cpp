@@ -67,6 +67,11 @@ Value MathBuilder::mul(Value a, Value b) {
 Value MathBuilder::div(Value a, Value b) {
   return builder.create<arith::DivFOp>(location, f32(a), f32(b));
 }
+Value MathBuilder::roundedMul(Value a, Value b) {
+  Value product = mul(a, b);
+  product.getDefiningOp()->setAttr(kRoundedAttr, builder.getUnitAttr());
+  return product;
+}
 Value MathBuilder::fma(Value a, Value b, Value c) {
   return builder.create<math::FmaOp>(location, f32(a), f32(b), f32(c));
 }

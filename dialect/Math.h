@@ -22,6 +22,8 @@ class MathBuilder {
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
+  /// a * b, rounded by itself: never contracted with a sum, so that equal products cancel.
+  mlir::Value roundedMul(mlir::Value a, mlir::Value b);
   /// a * b + c, rounded once.
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
   /// a / row, where `row` has one finite number other than 0 a row: a reciprocal a row and one

@@ -207,14 +207,34 @@ double compareIntegers(Operation* op, const double* v) {
   llvm_unreachable("all predicates are listed");
 }
 
+int64_t whole(double v) {
+  return static_cast<int64_t>(v);
+}
+/// The bits of a number, read as a number of another type of that width.
+double reinterpret(Operation* op, const double* v) {
+  Type from = tensorType(op->getOperand(0)).getElementType();
+  APInt bits;
+  bool lossy;
+  if (auto type = dyn_cast<FloatType>(from)) {
+    APFloat number(v[0]);
+    number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+    bits = number.bitcastToAPInt();
+  } else {
+    bits = APInt(from.getIntOrFloatBitWidth(), whole(v[0]), true);
+  }
+  auto type = dyn_cast<FloatType>(tensorType(op->getResult(0)).getElementType());
+  if (!type)
+    return static_cast<double>(bits.getSExtValue());
+  APFloat number(type.getFloatSemantics(), bits);
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+  return number.convertToDouble();
+}
+
 double maximum(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 double minimum(double a, double b) {
   return std::isnan(a) || a < b ? a : b;
-}
-int64_t whole(double v) {
-  return static_cast<int64_t>(v);
 }
 
 #define REFERENCE(expression) [](Operation*, const double* v) -> double { return expression; }
@@ -234,6 +254,7 @@ const ScalarOp kScalarOps[] = {
     {"arith.select", REFERENCE(v[0] != 0.0 ? v[1] : v[2]), selectGradient},
     {"arith.extf", REFERENCE(v[0]), gradientOf<passRule>},
     {"arith.truncf", REFERENCE(v[0]), gradientOf<passRule>},
+    {"arith.bitcast", reinterpret, noGradient},
     {"arith.sitofp", REFERENCE(v[0]), noGradient},
     {"arith.uitofp", REFERENCE(v[0]), noGradient},
     {"arith.fptosi", REFERENCE(std::trunc(v[0])), noGradient},

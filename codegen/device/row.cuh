@@ -2,6 +2,7 @@
 #pragma once
 
 #include "move.cuh"
+#include "random.cuh"
 #include "reduce.cuh"
 #include "tile.cuh"
 #include "types.cuh"

@@ -2,20 +2,12 @@
 // replaces this file by its twin (host/target.cuh); nothing else in device/ may use a builtin.
 #pragma once
 
+#include "scalar.cuh"
+
 #define KILN_DEVICE __device__ __forceinline__
 #define KILN_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 
 namespace kiln {
-
-using u8 = unsigned char;
-using u16 = unsigned short;
-using u32 = unsigned int;
-using i32 = int;
-using i64 = long long;
-using u64 = unsigned long long;
-
-template <class A, class B> inline constexpr bool same_type = false;
-template <class A> inline constexpr bool same_type<A, A> = true;
 
 KILN_DEVICE int thread_index() {
   return int(threadIdx.x);
@@ -89,6 +81,10 @@ KILN_DEVICE float f16_to_float(u16 bits) {
   return value;
 }
 
+/// a * b, rounded by itself: the compiler makes no fma of it.
+KILN_DEVICE float rounded_product(float a, float b) {
+  return __fmul_rn(a, b);
+}
 /// 1 / sqrt(value): the hardware's approximation and one step of Newton's method, so that the error
 /// is about that of one rounding. The step has no answer where the root is 0 or infinite.
 KILN_DEVICE float inverse_sqrt(float value) {

@@ -1,6 +1,8 @@
 // See ScalarText.h.
 #include "codegen/emit/ScalarText.h"
 
+#include "dialect/Kiln.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -25,6 +27,7 @@ static const ScalarText kTexts[] = {
     {"arith.select", "$0 ? $1 : $2", 3},
     {"arith.extf", "$t($0)", kPrimary},
     {"arith.truncf", "$t($0)", kPrimary},
+    {"arith.bitcast", "__builtin_bit_cast($t, $0)", kPrimary},
     {"arith.sitofp", "$t($0)", kPrimary},
     {"arith.uitofp", "$t($0)", kPrimary},
     {"arith.fptosi", "$t($0)", kPrimary},
@@ -136,10 +139,16 @@ static ScalarText integerComparison(arith::CmpIPredicate predicate) {
   llvm_unreachable("all predicates are listed");
 }
 
-ScalarText comparisonText(Operation* op) {
+ScalarText scalarText(Operation* op) {
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     return floatComparison(compare.getPredicate());
-  return integerComparison(cast<arith::CmpIOp>(op).getPredicate());
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return integerComparison(compare.getPredicate());
+  if (op->hasAttr(ir::kRoundedAttr))
+    return {"", "rounded_product($0, $1)", kPrimary};
+  const ScalarText* found = findScalarText(op->getName().getStringRef());
+  assert(found && "kiln-lower lets only known scalar operations pass");
+  return *found;
 }
 
 std::string literalText(Attribute value) {

@@ -18,8 +18,9 @@ inline constexpr int kPrimary = 16; // names, calls, literals
 
 llvm::ArrayRef<ScalarText> scalarTexts();
 const ScalarText* findScalarText(llvm::StringRef name);
-/// The operator of a comparison, as text with $0 and $1, and its precedence.
-ScalarText comparisonText(mlir::Operation* op);
+/// The text of one operation, which kiln-lower let pass: that of its name, but a comparison has
+/// the operator of its predicate, and a product may be one that is rounded by itself.
+ScalarText scalarText(mlir::Operation* op);
 /// A constant as a literal that reads back exactly.
 std::string literalText(mlir::Attribute value);
 

@@ -129,6 +129,20 @@ def Cu_LoadRowsOp : Cu_Op<"load_rows"> {
   let results = (outs Cu_Rows:$values);
   let assemblyFormat = "$tile `,` $from `,` $map attr-dict `:` type($from) `->` type($values)";
 }
+def Cu_RandomOp : Cu_Op<"random"> {
+  let summary = "A tile of random numbers, computed where it is read; the map tells their places";
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let results = (outs Cu_Fragment:$fragment);
+  let assemblyFormat = [{
+    $tile `,` $map `,` $seed `,` $offset attr-dict `->` type($fragment)
+  }];
+}
+def Cu_RandomRowsOp : Cu_Op<"random_rows"> {
+  let summary = "One random number a row";
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let results = (outs Cu_Rows:$values);
+  let assemblyFormat = "$tile `,` $map `,` $seed `,` $offset attr-dict `->` type($values)";
+}
 def Cu_LoadUniformOp : Cu_Op<"load_uniform"> {
   let summary = "Loads the one value of a tensor without dimensions";
   let arguments = (ins Cu_Pointer:$from);

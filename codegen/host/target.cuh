@@ -5,6 +5,7 @@
 #pragma once
 
 #include "host_runtime.h"
+#include "scalar.cuh"
 
 #define KILN_DEVICE inline __attribute__((always_inline))
 #define KILN_KERNEL(threads, blocks) extern "C" __attribute__((visibility("default"))) void
@@ -46,16 +47,6 @@ float tanhf(float) noexcept;
 float truncf(float) noexcept;
 }
 namespace kiln {
-
-using u8 = unsigned char;
-using u16 = unsigned short;
-using u32 = unsigned int;
-using i32 = int;
-using i64 = long long;
-using u64 = unsigned long long;
-
-template <class A, class B> inline constexpr bool same_type = false;
-template <class A> inline constexpr bool same_type<A, A> = true;
 
 // Static, so that reading a value is one load without a detour over the global offset table.
 static HostRuntime host_runtime;
@@ -133,6 +124,9 @@ inline float f16_to_float(u16 bits) {
   return bits_to_float(sign | float_to_bits(float(magnitude) * 0x1p-24f));
 }
 
+KILN_DEVICE float rounded_product(float a, float b) {
+  return a * b;
+}
 KILN_DEVICE float inverse_sqrt(float value) {
   return float(1.0 / __builtin_sqrt(double(value)));
 }

@@ -1,6 +1,7 @@
 // kiln-differentiate: reverse mode on the tensor graph, then a cut between forward and backward.
 // One function with forward and backward is built first, then split: what the backward reads of
 // the forward is saved or computed again, whichever moves fewer bytes.
+#include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/MinCut.h"
 #include "codegen/passes/Passes.h"
 #include "codegen/rows/RowProgram.h"
@@ -23,15 +24,6 @@ constexpr llvm::StringLiteral kGradientAttr = "kiln.gradient";
 
 bool isFloat(Value value) {
   return isa<FloatType>(ir::tensorType(value).getElementType());
-}
-
-/// Bytes of a tensor; run-time sizes count as a typical number of rows.
-double bytesOf(Value value) {
-  auto type = ir::tensorType(value);
-  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
-  for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
-  return bytes;
 }
 
 class Splitter {

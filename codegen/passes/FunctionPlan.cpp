@@ -27,6 +27,14 @@ DType dtypeOf(Type element) {
   return element.isInteger(1) ? DType::i1 : element.isInteger(32) ? DType::i32 : DType::i64;
 }
 
+double bytesOf(Value value) {
+  auto type = ir::tensorType(value);
+  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
+  return bytes;
+}
+
 rows::Schedule scheduleOf(ir::ScheduleAttr a) {
   return {a.getLanes(),
           a.getVector(),
@@ -94,6 +102,10 @@ class Planner {
       return error;
     }
     unifySizes(kernel);
+    for (auto [d, dimension] : llvm::enumerate(spaceOf[op]))
+      if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
+        return op.emitError("the size of dimension ")
+               << d << " is that of no tensor that the kernel reads or writes";
     plan->kernels.push_back(std::move(kernel));
     return success();
   }
@@ -120,10 +132,15 @@ class Planner {
       else
         at[to] = {value, dimension};
     };
-    for (auto& node : kernel.program->nodes)
-      if (node->kind == rows::Node::Kind::input)
-        for (auto [d, to] : llvm::enumerate(node->map))
-          meet(kernel.op.getInputs()[cast<BlockArgument>(node->value).getArgNumber()], d, to);
+    for (auto& node : kernel.program->nodes) {
+      Value shape = node->value; // of random numbers, the tensor whose sizes they have
+      if (auto random = shape.getDefiningOp<ir::RandomOp>())
+        shape = random.getLike();
+      auto argument = dyn_cast_if_present<BlockArgument>(shape);
+      for (auto [d, to] : llvm::enumerate(node->map))
+        if (argument && ir::tensorType(node->value).isDynamicDim(d))
+          meet(kernel.op.getInputs()[argument.getArgNumber()], d, to);
+    }
     for (const rows::Output& output : kernel.program->outputs)
       if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
         for (size_t d = 0; d < kernel.program->rank(); ++d)
@@ -168,16 +185,12 @@ class Planner {
     buffer.contiguous = !layout || layout.getStrides().empty();
     if (layout)
       buffer.tensor.alignment = layout.getAlign();
-    if (buffer.contiguous) {
-      buffer.tensor.strides.assign(type.getRank(), -1);
-      int64_t stride = 1;
-      for (int64_t d = type.getRank() - 1; d >= 0 && stride > 0; --d) {
-        buffer.tensor.strides[d] = stride;
-        stride = type.isDynamicDim(d) ? -1 : stride * type.getDimSize(d);
-      }
-    } else {
+    else if (type.getRank() == 0) // may lie anywhere, beside others
+      buffer.tensor.alignment = sizeInBytes(buffer.tensor.dtype);
+    if (buffer.contiguous)
+      rows::makeContiguous(buffer.tensor);
+    else
       buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
-    }
     return byValue[value] = &buffer;
   }
 
@@ -269,6 +282,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
       ++facts.reductions;
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
+    facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];

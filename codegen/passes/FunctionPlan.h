@@ -32,6 +32,8 @@ mlir::OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel);
 rows::Facts factsOf(const PlannedKernel& kernel);
 
 DType dtypeOf(mlir::Type element);
+/// Bytes of a tensor; run-time sizes count as a typical number of rows.
+double bytesOf(mlir::Value value);
 rows::Schedule scheduleOf(ir::ScheduleAttr attribute);
 ir::ScheduleAttr scheduleAttr(mlir::MLIRContext* context, const rows::Schedule& schedule);
 

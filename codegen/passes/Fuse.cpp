@@ -1,9 +1,10 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants, broadcasts and indices belong to nobody: each kernel gets its own
-// copy.
+// the merged group. Constants, broadcasts, indices and random numbers belong to nobody: each kernel
+// gets its own copy.
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/segments/Partition.h"
+#include "dialect/Scalar.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -23,17 +24,18 @@ namespace {
 /// What one launch costs, in bytes that could have been moved in the meantime (about 2 us).
 constexpr double kLaunchBytes = 8e6;
 
-/// Nothing to compute: copied to wherever it is used.
-bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp>(op);
+/// Arithmetic on single integers, such as the offset of the second of two dropouts.
+bool isSingleInteger(Operation* op) {
+  if (op->getNumResults() != 1 || !ir::findScalarOp(op->getName().getStringRef()))
+    return false;
+  auto type = ir::tensorType(op->getResult(0));
+  return type.getRank() == 0 && type.getElementType().isInteger();
 }
 
-double bytesOf(Value value) {
-  auto type = ir::tensorType(value);
-  double bytes = std::max(1u, type.getElementTypeBitWidth() / 8);
-  for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
-  return bytes;
+/// Cheaper to make than to load: copied to wherever it is used.
+bool isFree(Operation* op) {
+  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp, ir::RandomOp>(op) ||
+         isSingleInteger(op);
 }
 
 using Group = llvm::SetVector<Operation*>;

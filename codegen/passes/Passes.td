@@ -54,8 +54,8 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"schedule", "schedule", "std::string", "",
                         "text of a #kiln.schedule for every kernel">,
-                 Option<"rank", "rank", "int", "0",
-                        "take the rank-th best by the cost model instead of the best">,
+                 ListOption<"spilled", "spilled", "std::string",
+                            "kernel=registers: so many a thread were too few for that kernel">,
                  Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">];
 }
 def VerifySchedule : Kiln_Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {

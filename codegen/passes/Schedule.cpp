@@ -28,14 +28,25 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
+  int spilledRegisters(StringRef kernel) {
+    int registers = 0;
+    for (StringRef entry : spilled)
+      if (auto [name, count] = entry.rsplit('='); name == kernel)
+        count.getAsInteger(10, registers);
+    return registers;
+  }
+
   LogicalResult run(func::FuncOp function) {
     const Target& target = findTarget(arch);
     if (segments::isOverLists(function))
       return give(planLists(function), [&](ListKernel& kernel) {
-        return segments::defaultSchedule(kernel.facts, target, rank);
+        kernel.facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+        return segments::defaultSchedule(kernel.facts, target);
       });
     return give(planFunction(function), [&](PlannedKernel& kernel) {
-      return rows::defaultSchedule(factsOf(kernel), target, rank);
+      rows::Facts facts = factsOf(kernel);
+      facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+      return rows::defaultSchedule(facts, target);
     });
   }
 

@@ -5,6 +5,7 @@
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/rows/RowProgram.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -63,23 +64,43 @@ struct Noise {
   }
 };
 
-/// The largest difference within a row of the tensor, for all of the row.
+/// Root mean squares over the finite elements [start, start + width).
+struct RowError {
+  double difference = 0.0, value = 0.0;
+};
+RowError errorOfRow(const ir::Tensor64& exact, const ir::Tensor64& noisy, std::int64_t start,
+                    std::int64_t width) {
+  RowError row;
+  std::int64_t finite = 0;
+  for (std::int64_t i = start; i < start + width; ++i) {
+    double difference = noisy.data[i] - exact.data[i];
+    if (!std::isfinite(difference))
+      continue;
+    row.difference += difference * difference;
+    row.value += exact.data[i] * exact.data[i];
+    ++finite;
+  }
+  double count = static_cast<double>(std::max<std::int64_t>(finite, 1));
+  return {std::sqrt(row.difference / count), std::sqrt(row.value / count)};
+}
+
+/// For all elements of a row, what is typical of that row. Noise may cancel in one of many rows:
+/// each is allowed what is typical of all of them against the size of its values.
 ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
                            const ir::Tensor64& noisy) {
   ir::Tensor64 allowed = ir::makeTensor64(exact.shape);
   bool rows = exact.shape.size() > 1;
   std::int64_t width = rows ? exact.width() : exact.size();
-  for (std::int64_t start = 0; width > 0 && start < exact.size(); start += width) {
-    double square = 0.0;
-    std::int64_t finite = 0;
-    for (std::int64_t i = start; i < start + width; ++i) {
-      double difference = noisy.data[i] - exact.data[i];
-      if (!std::isfinite(difference))
-        continue;
-      square += difference * difference;
-      ++finite;
-    }
-    double typical = finite ? std::sqrt(square / static_cast<double>(finite)) : 0.0;
+  if (width == 0)
+    return allowed;
+  double sum = 0.0, count = 0.0;
+  for (std::int64_t start = 0; start < exact.size(); start += width)
+    if (RowError row = errorOfRow(exact, noisy, start, width); row.value > 0.0)
+      sum += row.difference / row.value, count += 1.0;
+  double usual = count > 0.0 ? sum / count : 0.0;
+  for (std::int64_t start = 0; start < exact.size(); start += width) {
+    RowError row = errorOfRow(exact, noisy, start, width);
+    double typical = std::max(row.difference, usual * row.value);
     for (std::int64_t i = start; i < start + width; ++i)
       allowed.data[i] = kSafety * typical + smallest(info.dtype) +
                         (halfUlp(info.dtype) + 0x1p-21) * std::abs(exact.data[i]);
@@ -140,12 +161,16 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
   check.dtype = info.dtype;
   check.shape.assign(exact.shape.begin(), exact.shape.end());
   check.passed = true;
-  double worst = -1.0;
+  double worst = -1.0, square = 0.0;
+  std::int64_t finite = 0;
   for (std::int64_t i = 0; i < exact.size(); ++i) {
     double error = std::abs(result.data[i] - exact.data[i]);
     bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
-    if (std::isfinite(error))
+    if (std::isfinite(error)) {
       check.maxError = std::max(check.maxError, error);
+      square += error * error;
+      ++finite;
+    }
     double share = good ? (std::isfinite(error) ? error / allowed.data[i] : 0.0)
                         : std::numeric_limits<double>::infinity();
     if (!(share > worst))
@@ -159,6 +184,8 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
     for (std::int64_t rest = i, d = exact.shape.size() - 1; d >= 0; rest /= exact.shape[d--])
       check.worst.insert(check.worst.begin(), rest % exact.shape[d]);
   }
+  if (finite > 0)
+    check.rmsError = std::sqrt(square / static_cast<double>(finite));
   return check;
 }
 

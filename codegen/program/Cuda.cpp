@@ -31,8 +31,12 @@ std::string emitCuda(ModuleOp module, std::string_view title) {
 /// the cost model and the tuner believe of it would be wrong.
 static void checkPromises(const Program::State& state) {
   std::string broken;
+  std::map<std::string, int> registers;
   for (const KernelInfo& kernel : state.kernels) {
     const Usage& usage = kernel.usage;
+    if (usage.spillStoreBytes || usage.spillLoadBytes ||
+        kernel.residentBlocks < kernel.promisedBlocks)
+      registers[kernel.name] = usage.registers;
     if (usage.spillStoreBytes || usage.spillLoadBytes)
       broken += fmt::format("\nkernel '{}' spills {} bytes of registers to memory and loads {} "
                             "back ({} registers a thread, {} blocks of {} threads asked); take "
@@ -46,7 +50,7 @@ static void checkPromises(const Program::State& state) {
                             usage.registers, usage.sharedBytes);
   }
   if (!broken.empty())
-    throw BrokenPromise("schedule refused:" + broken);
+    throw BrokenPromise("schedule refused:" + broken, std::move(registers));
 }
 
 static CudaJob jobOf(const Program::State& state) {

@@ -46,7 +46,10 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
     schedule.schedule = state.options.schedule;
-    schedule.rank = state.scheduleRank;
+    std::vector<std::string> spilled;
+    for (const auto& [kernel, registers] : state.spilled)
+      spilled.push_back(fmt::format("{}={}", kernel, registers));
+    schedule.spilled = spilled;
     list.push_back(passes::createSchedule(schedule));
   } else if (stage == Stage::emittable) {
     passes::VerifyScheduleOptions verify;
@@ -150,12 +153,13 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
 
 } // namespace
 
-/// One attempt, with the rank-th schedule of the cost model.
+/// One attempt; `spilled` is what those before have learned.
 static std::shared_ptr<Program::State> compileOnce(const Module& module,
-                                                   const CompileOptions& options, int rank) {
+                                                   const CompileOptions& options,
+                                                   const std::map<std::string, int>& spilled) {
   auto state = std::make_shared<Program::State>();
   state->options = options;
-  state->scheduleRank = rank;
+  state->spilled = spilled;
   Session session;
   auto parsed = session.parse(module.text(), module.state().name);
   select(*parsed, session, *state);
@@ -164,23 +168,25 @@ static std::shared_ptr<Program::State> compileOnce(const Module& module,
   return state;
 }
 
-/// Schedules that Kiln chooses may turn out to spill: then the next best is taken, and a remark
-/// says so. A schedule that the user gave is refused instead.
+/// Schedules that Kiln chooses may turn out to spill: then the best with more registers is taken,
+/// and a remark says so. A schedule that the user gave is refused instead.
 Program Program::compile(const Module& module, const CompileOptions& options) {
   constexpr int attempts = 12;
   std::vector<std::string> refusals;
+  std::map<std::string, int> spilled;
   Program result;
-  // Neighbours in the order are much alike and often spill alike: steps grow.
-  for (int attempt = 1, rank = 0;; ++attempt, rank += 1 + rank / 2) {
+  for (int attempt = 1;; ++attempt) {
     try {
-      auto state = compileOnce(module, options, rank);
+      auto state = compileOnce(module, options, spilled);
       state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
       result.state_ = state;
       return result;
     } catch (const program::BrokenPromise& broken) {
       if (!options.schedule.empty() || attempt == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
-      refusals.push_back(fmt::format("choice {} of the cost model: {}", rank + 1, broken.what()));
+      for (const auto& [kernel, registers] : broken.registers)
+        spilled[kernel] = registers;
+      refusals.push_back(fmt::format("choice {} of the cost model: {}", attempt, broken.what()));
     }
   }
 }

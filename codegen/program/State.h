@@ -9,6 +9,8 @@
 
 #include <mutex>
 
+#include <map>
+
 namespace kiln {
 
 struct Module::State {
@@ -22,8 +24,8 @@ struct Program::State {
   std::string function; // the one compiled
   std::string texts[5]; // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
-  std::string log;      // of the assembler
-  int scheduleRank = 0; // which of the cost model's choices
+  std::string log;                    // of the assembler
+  std::map<std::string, int> spilled; // kernel: registers a thread that were too few
   std::vector<std::string> remarks;
   LaunchPlan plan;
   std::vector<KernelInfo> kernels;
@@ -59,9 +61,12 @@ std::string compiledName(const std::string& function, bool backward);
 /// The CUDA text of a module of exit operations.
 std::string emitCuda(mlir::ModuleOp module, std::string_view title);
 
-/// The assembler used more than a schedule promised: it spills, or fewer blocks fit.
+/// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
+/// has what each such kernel got a thread.
 struct BrokenPromise : Error {
-  explicit BrokenPromise(const std::string& text) : Error(ErrorKind::infeasible, text) {}
+  BrokenPromise(const std::string& text, std::map<std::string, int> registers)
+      : Error(ErrorKind::infeasible, text), registers(std::move(registers)) {}
+  std::map<std::string, int> registers;
 };
 
 /// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.

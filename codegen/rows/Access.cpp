@@ -5,6 +5,15 @@
 
 namespace kiln::rows {
 
+void makeContiguous(TensorInfo& tensor) {
+  tensor.strides.assign(tensor.shape.size(), -1);
+  std::int64_t stride = 1;
+  for (size_t d = tensor.shape.size(); d-- > 0 && stride > 0;) {
+    tensor.strides[d] = stride;
+    stride = tensor.shape[d].isStatic() ? stride * tensor.shape[d].size : -1;
+  }
+}
+
 static Stride strideOf(const BufferInfo& buffer, size_t dimension) {
   const TensorInfo& tensor = buffer.tensor;
   if (tensor.strides[dimension] >= 0)

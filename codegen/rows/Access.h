@@ -24,6 +24,9 @@ struct Stride {
   bool isConstant() const { return symbols.empty() && runTimeDimension < 0; }
 };
 
+/// Row-major strides for the shape of `tensor`, -1 where they depend on run-time sizes.
+void makeContiguous(TensorInfo& tensor);
+
 /// One buffer seen from the iteration space.
 struct Access {
   const BufferInfo* buffer = nullptr;

@@ -5,37 +5,69 @@ using namespace mlir;
 
 namespace kiln::rows {
 
-/// Worth keeping rather than computing again in the next pass.
-static bool isCostly(const Node* n) {
-  if (n->kind != Node::Kind::scalar || !n->perColumn)
-    return false;
-  StringRef name = n->op()->getName().getStringRef();
-  if (name == "math.exp" || name == "math.fma") // a few instructions
-    return false;
-  return name == "arith.divf" || name.starts_with("math.");
+/// Computed for each element, in every pass that needs it and does not find it kept.
+static bool isComputed(const Node* n) {
+  return n->perColumn && (n->kind == Node::Kind::scalar || n->kind == Node::Kind::random);
 }
 
-/// Walks what `targets` need; a costly value that an earlier pass computed is kept there.
-static void visit(SmallVector<Node*> targets, int level, std::vector<Pass>& passes,
-                  llvm::DenseMap<Node*, int>& computedIn, bool keeps) {
-  llvm::DenseSet<Node*> seen;
-  while (!targets.empty()) {
-    Node* node = targets.pop_back_val();
-    if (node->kind == Node::Kind::input && node->perColumn && !node->perRow)
-      passes[level].columns.insert(node);
-    if (!node->perColumn || node->kind != Node::Kind::scalar || !seen.insert(node).second)
-      continue;
-    if (keeps && isCostly(node)) {
-      auto [found, first] = computedIn.try_emplace(node, level);
-      if (!first && found->second < level) {
-        passes[found->second].kept.insert(node);
+/// Instructions an element, roughly.
+static int operationsOf(const Node* n) {
+  if (n->kind == Node::Kind::random)
+    return 16;
+  StringRef name = n->op()->getName().getStringRef();
+  if (name == "math.exp")
+    return 4;
+  return name == "arith.divf" || (name.starts_with("math.") && name != "math.fma") ? 8 : 1;
+}
+/// As many are worth keeping a value for, rather than computing it again.
+static constexpr int kCostly = 8;
+
+class Planner {
+ public:
+  Planner(std::vector<Pass>& passes, bool keeps) : passes(passes), keeps(keeps) {}
+
+  /// Walks what `targets` need. A value that an earlier pass computed is kept there if computing it
+  /// again would cost much: itself, or something it is made of and that is not kept.
+  void visit(SmallVector<Node*> targets, int level) {
+    llvm::DenseSet<Node*> seen;
+    while (!targets.empty()) {
+      Node* node = targets.pop_back_val();
+      if (node->kind == Node::Kind::input && node->perColumn && !node->perRow)
+        passes[level].columns.insert(node);
+      if (!isComputed(node) || !seen.insert(node).second)
+        continue;
+      int first = computedIn.try_emplace(node, level).first->second;
+      if (keeps && first < level && isCostly(node)) {
+        passes[first].kept.insert(node);
         continue;
       }
+      passes[level].operations += operationsOf(node);
+      llvm::append_range(targets, node->operands);
     }
-    passes[level].operations += isCostly(node) ? 8 : 1;
-    llvm::append_range(targets, node->operands);
   }
-}
+
+ private:
+  bool isKept(Node* node) const {
+    return llvm::any_of(passes, [&](const Pass& pass) { return pass.kept.contains(node); });
+  }
+  bool isCostly(Node* node) const {
+    SmallVector<Node*> work{node};
+    llvm::DenseSet<Node*> seen;
+    while (!work.empty()) {
+      Node* part = work.pop_back_val();
+      if (!isComputed(part) || !seen.insert(part).second || (part != node && isKept(part)))
+        continue;
+      if (operationsOf(part) >= kCostly)
+        return true;
+      llvm::append_range(work, part->operands);
+    }
+    return false;
+  }
+
+  std::vector<Pass>& passes;
+  bool keeps;
+  llvm::DenseMap<Node*, int> computedIn; // the first pass
+};
 
 std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
   std::vector<Pass> passes(program.levels);
@@ -45,7 +77,7 @@ std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
   for (const Output& output : program.outputs)
     if (output.kind != Output::Kind::row && output.kind != Output::Kind::rowSum)
       passes[output.node->level].outputs.push_back(&output);
-  llvm::DenseMap<Node*, int> computedIn;
+  Planner planner(passes, keeps);
   for (int level = 0; level < program.levels; ++level) {
     SmallVector<Node*> targets;
     for (Node* reduce : passes[level].reduces)
@@ -53,7 +85,7 @@ std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
     for (const Output* output : passes[level].outputs)
       targets.push_back(output->node);
     passes[level].operations += targets.size();
-    visit(std::move(targets), level, passes, computedIn, keeps);
+    planner.visit(std::move(targets), level);
   }
   return passes;
 }

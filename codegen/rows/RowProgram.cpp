@@ -17,13 +17,6 @@ namespace {
 std::string sizeText(int64_t size) {
   return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
 }
-std::string shapeText(ArrayRef<int64_t> shape) {
-  std::string text = "[";
-  for (auto [i, size] : llvm::enumerate(shape))
-    text += (i ? ", " : "") + sizeText(size);
-  return text + "]";
-}
-
 bool isOverEverything(ReduceOp reduce) {
   return static_cast<int64_t>(reduce.getDims().size()) == tensorType(reduce.getInput()).getRank();
 }
@@ -143,6 +136,8 @@ class Analysis {
   Node* node(Value value, SmallVector<int> map, Operation* user) {
     if (auto broadcast = value.getDefiningOp<BroadcastOp>())
       return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast);
+    if (auto random = value.getDefiningOp<RandomOp>())
+      value = firstLike(random);
     auto key = std::make_pair(value.getAsOpaquePointer(), map);
     if (auto found = known.find(key); found != known.end())
       return found->second;
@@ -154,16 +149,23 @@ class Analysis {
     return known[key] = program->nodes.emplace_back(std::move(made)).get();
   }
 
+  /// The first operation that gives the same numbers: `like` has no part in them. A forward that is
+  /// computed again shares them with its backward.
+  Value firstLike(RandomOp op) {
+    for (RandomOp other : block.getOps<RandomOp>())
+      if (other.getSeed() == op.getSeed() && other.getOffset() == op.getOffset() &&
+          other.getType() == op.getType())
+        return other;
+    return op;
+  }
+
   bool fill(Node& n, Operation* user) {
     Operation* op = n.op();
     if (n.element().isF64())
       return refuse(op ? op : user, "fp64 exists in references only; kernels compute in fp32");
     if (!op) {
       n.kind = Node::Kind::input;
-      for (int d : n.map) {
-        n.perColumn |= d == static_cast<int>(program->rank());
-        n.perRow |= d >= 0 && d < static_cast<int>(program->rank());
-      }
+      dependOnMap(n);
       return true;
     }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -176,6 +178,8 @@ class Analysis {
       return fillIndex(n, index);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return fillReduce(n, reduce, user);
+    if (auto random = dyn_cast<RandomOp>(op))
+      return fillRandom(n, random);
     n.kind = Node::Kind::scalar;
     if (!findScalarOp(op->getName().getStringRef()))
       return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
@@ -187,6 +191,27 @@ class Analysis {
       n.perColumn |= from->perColumn;
       n.perRow |= from->perRow;
       n.level = std::max(n.level, from->level);
+    }
+    return true;
+  }
+
+  void dependOnMap(Node& n) {
+    for (int d : n.map) {
+      n.perColumn |= d == static_cast<int>(program->rank());
+      n.perRow |= d >= 0 && d < static_cast<int>(program->rank());
+    }
+  }
+
+  /// Reached like an input, through its map; one number for all is taken once a row.
+  bool fillRandom(Node& n, RandomOp op) {
+    n.kind = Node::Kind::random;
+    dependOnMap(n);
+    n.perRow |= !n.perColumn;
+    for (Value operand : {op.getSeed(), op.getOffset()}) {
+      Node* from = node(operand, {}, op);
+      if (!from)
+        return false;
+      n.operands.push_back(from);
     }
     return true;
   }
@@ -268,7 +293,7 @@ static void widen(Operation& op) {
     Type type = tensorType(value).getElementType();
     return type.isBF16() || type.isF16();
   };
-  if (isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::ConstantOp>(op))
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::ConstantOp, arith::BitcastOp>(op))
     return;
   bool scalar = findScalarOp(op.getName().getStringRef());
   if (!scalar && !isa<ReduceOp>(op))

@@ -71,8 +71,12 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     registers += elements * facts.kept;
   }
   registers += facts.columnSums * s.chunks(facts.width) * s.vector;
+  // Of each tile of random numbers the words of a vector; a key, two products, a place.
+  registers += facts.randoms * (std::max<std::int64_t>(s.vector, 4) + 8);
   registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
-  return registers;
+  if (facts.passes == 1) // all inputs of a vector are at work at once
+    registers += s.vector * static_cast<std::int64_t>(facts.inputs.size());
+  return std::max<std::int64_t>(registers, facts.spilledRegisters + 1);
 }
 
 namespace {

@@ -45,12 +45,14 @@ struct Facts {
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
   int kept = 0;                      // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;                   // tiles of random numbers
   int columnSums = 0, totalSums = 0;
   int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes
   int widestExchange = 0; // values in one exchange
   int passes = 1;
-  int operations = 0; // scalar instructions an element, all passes, roughly
+  int operations = 0;       // scalar instructions an element, all passes, roughly
+  int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
 
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
@@ -66,10 +68,10 @@ std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const
 /// Whether nothing is broken; fast, for enumerating.
 bool fits(const Schedule& schedule, const Facts& facts, const Target& target);
 
-/// The schedule to run without tuning: the one predicted to be fastest, or the `rank`-th of them,
-/// where the assembler refused those before. Throws Error(infeasible) with the reasons if there is
-/// none. Defined in autotune/, which knows what schedules cost; declared here, where it is asked.
-Schedule defaultSchedule(const Facts& facts, const Target& target, int rank = 0);
+/// The schedule to run without tuning: the one predicted to be fastest. Throws Error(infeasible)
+/// with the reasons if there is none. Defined in autotune/, which knows what schedules cost;
+/// declared here, where it is asked.
+Schedule defaultSchedule(const Facts& facts, const Target& target);
 
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);

@@ -55,7 +55,7 @@ LogicalResult checkOperation(Operation& op) {
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.getKind() != ReduceKind::sum)
     return op.emitError("only sums are taken over lists");
   bool known = isa<arith::ConstantOp, BroadcastOp, ReduceOp>(op) ||
-               (isa<KilnOpInterface>(op) && !isa<KernelOp, IndexOp>(op)) ||
+               (isa<KilnOpInterface>(op) && !isa<KernelOp, IndexOp, RandomOp>(op)) ||
                findScalarOp(op.getName().getStringRef());
   return known ? success()
                : op.emitError("'")

@@ -33,24 +33,23 @@ std::vector<Violation> check(const Schedule& s, const Target& target) {
   return broken;
 }
 
-Schedule defaultSchedule(const Facts& facts, const Target& target, int rank) {
+Schedule defaultSchedule(const Facts& facts, const Target& target) {
+  if (facts.spilledRegisters >= target.registersPerThread)
+    fail(ErrorKind::infeasible,
+         "no schedule of the kernel over {} lists fits {}: it spills with {} registers a thread; "
+         "divide the function",
+         facts.inputs + facts.outputs, target.arch, facts.spilledRegisters);
   Schedule s;
   s.vector = 16 / std::clamp(facts.widestBytes, 1, 16);
-  s.threads = facts.outputs > 0 ? 128 : 256;
-  s.threads = std::min(s.threads, chunkElements / s.vector);
+  s.threads = std::min(facts.outputs > 0 ? 128 : 256, int(chunkElements / s.vector));
   s.lanes = s.threads;
   s.rows = facts.outputs > 0 ? 1 : 8;
-  // The vectors that a thread holds, and addresses and numbers that all elements share.
-  std::int64_t registers = 20 + 4 * (facts.inputs + facts.outputs);
-  std::int64_t blocks =
-      std::min<std::int64_t>({target.registersPerSM / (s.threads * registers),
-                              target.threadsPerSM / s.threads, target.blocksPerSM});
-  s.blocks = std::max<std::int64_t>(blocks, 1) - rank;
-  if (s.blocks < 1)
-    fail(ErrorKind::infeasible,
-         "no schedule of the kernel over {} lists fits {}: it spills even with one block a "
-         "multiprocessor; divide the function",
-         facts.inputs + facts.outputs, target.arch);
+  // The vectors that a thread holds, and addresses and numbers that all elements share; the
+  // assembler hands out registers in steps of 8.
+  int registers = std::max(20 + 4 * (facts.inputs + facts.outputs), facts.spilledRegisters + 8);
+  s.blocks = std::min({target.registersPerSM / (int(s.threads) * registers),
+                       target.threadsPerSM / int(s.threads), target.blocksPerSM});
+  s.blocks = std::max<std::int64_t>(s.blocks, 1);
   s.launch = target.maxCluster > 1 ? rows::Launch::programmatic : rows::Launch::plain;
   return s;
 }

@@ -17,14 +17,14 @@ inline constexpr std::int64_t chunkElements = 1024;
 struct Facts {
   int inputs = 0, outputs = 0; // lists read and written
   int widestBytes = 4;         // of an element of any of them
+  int spilledRegisters = 0;    // a thread: with so few the assembler spilled; 0: not known
 };
 
 std::vector<Violation> check(const Schedule& schedule, const Target& target);
 
 /// One 16-byte vector a thread of the widest list, and as many resident threads as registers
 /// allow. A kernel that only sums takes several chunks a block, so that partial sums stay few.
-/// `rank` counts choices that the assembler refused: each leaves more registers to a thread.
-/// Throws Error(infeasible) where there is none left.
-Schedule defaultSchedule(const Facts& facts, const Target& target, int rank = 0);
+/// Throws Error(infeasible) where the assembler spilled with all registers that there are.
+Schedule defaultSchedule(const Facts& facts, const Target& target);
 
 } // namespace kiln::segments

@@ -61,7 +61,7 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   Value normal = math.mul(centred, rstd);
   if (Value dy = gradient.of(getOutput())) {
     if (gradient.wants(getInput())) {
-      Value g = getGamma() ? math.mul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
+      Value g = getGamma() ? math.roundedMul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
       Value level = math.alongRow(math.meanOfRow(g), x);
       Value slope = math.meanOfRow(math.mul(g, normal));
       slope = math.mul(slope, math.mul(getRstd(), getRstd()));

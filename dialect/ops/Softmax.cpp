@@ -92,6 +92,9 @@ SmallVector<Value> SoftmaxOp::decompose(MathBuilder& math) {
     Value empty = math.equal(sum, math.constant(0.0, sum));
     sum = math.select(empty, math.constant(1.0, sum), sum);
   }
-  Value y = math.divideByRow(e, sum);
-  return {math.cast(y, tensorType(getOutput()).getElementType())};
+  // A narrower result hides the second rounding of a product with the reciprocal.
+  Type type = tensorType(getOutput()).getElementType();
+  Value y = type.isF32() ? math.divideByRow(e, sum)
+                         : math.mul(e, math.alongRow(math.div(math.constant(1.0, sum), sum), e));
+  return {math.cast(y, type)};
 }

@@ -74,6 +74,7 @@ cross_entropy_with_gradient(const bf16* x, const i64* target, const float* dloss
     lse_r[r] = max_r[r] + t_2;
     loss_r[r] = row_r_1[r] ? 0.0f : (row_r[r] ? t_2 - sum_r_1[r] : bits_to_float(0x7fc00000u));
   }
+  stage_rows(at, shared_memory() + 0, lse_r, loss_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     if (!at.has(c)) continue;

@@ -42,7 +42,7 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
           const float t = float(dy_tile_c[i]);
-          const float t_1 = t * gamma_c[i];
+          const float t_1 = rounded_product(t, gamma_c[i]);
           mean_r_1[r] += t_1;
           const float t_2 = (float(x_tile_c[i]) - mean_r[r]) * rstd_r[r];
           mean_r_2[r] += t_1 * t_2;
@@ -72,8 +72,8 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
         Vec<float, Tile::vector> dx_c;
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
-          dx_c[i] = (float(dy_tile_c_1[i]) * gamma_c_1[i] - mean_r_1[r]) * rstd_r[r] -
-              (float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r];
+          dx_c[i] = (rounded_product(float(dy_tile_c_1[i]), gamma_c_1[i]) - mean_r_1[r]) *
+              rstd_r[r] - (float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r];
         }
         store<4>(at, r, c, dx, rows_128, dx_c);
       }

@@ -41,39 +41,36 @@ masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
     row_r[r] = max_r[r] == bits_to_float(0xff800000u) ? 0.0f : max_r[r];
   }
   float sum_r[Tile::rows] = {};
-  Registers<Tile, float> kept_tile;
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
       const auto mask_tile_c_1 = mask_tile.get(r, c);
       const auto s_tile_c_1 = s_tile.get(r, c);
-      Vec<float, Tile::vector> kept_tile_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        const float t = expf((mask_tile_c_1[i] ? float(s_tile_c_1[i]) * 0.125f :
+        sum_r[r] += expf((mask_tile_c_1[i] ? float(s_tile_c_1[i]) * 0.125f :
             bits_to_float(0xff800000u)) - row_r[r]);
-        kept_tile_c[i] = t;
-        sum_r[r] += t;
       }
-      kept_tile.set(r, c, kept_tile_c);
     }
   }
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
   float row_r_1[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    row_r_1[r] = sum_r[r] == 0.0f ? 1.0f : sum_r[r];
+    row_r_1[r] = 1.0f / (sum_r[r] == 0.0f ? 1.0f : sum_r[r]);
   }
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto kept_tile_c_1 = kept_tile.get(r, c);
+      const auto mask_tile_c_2 = mask_tile.get(r, c);
+      const auto s_tile_c_2 = s_tile.get(r, c);
       Vec<float, Tile::vector> p_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        p_c[i] = kept_tile_c_1[i] / row_r_1[r];
+        p_c[i] = expf((mask_tile_c_2[i] ? float(s_tile_c_2[i]) * 0.125f :
+            bits_to_float(0xff800000u)) - row_r[r]) * row_r_1[r];
       }
       store<8>(at, r, c, p, rows_256, p_c);
     }

@@ -215,6 +215,35 @@ struct Table {
         schedule(64, 4, 2, 192);
   }
 
+  /// Random numbers: widths of every alignment, numbers shared along each dimension and along all.
+  void randomNumbers() {
+    for (Width n : {1, 3, 7, 64, 98, 128, 1000}) {
+      std::string type = n % 2 ? "f32" : n % 4 ? "f16" : "bf16";
+      std::string suffix = fmt::format("_{}_{}", n, type);
+      add("Random", "random" + suffix, randomText(n, type), {9});
+      for (auto [name, shared] : {std::pair{"", ""},
+                                  {"_rows", "[0]"},
+                                  {"_columns", "[1]"},
+                                  {"_channels", "[2]"},
+                                  {"_all", "[0, 1, 2]"}})
+        add("Dropout", std::string("dropout") + name + suffix, dropoutText(n, type, 0.3, shared),
+            {7}, n == 64);
+      add("Dropout", "dropout_norm" + suffix, dropoutNormText(n, type), {21});
+      add("StochasticRound", fmt::format("stochastic_round_{}", n), stochasticRoundText(n), {21},
+          n == 64);
+    }
+    for (const char* type : {"f32", "bf16", "f16"})
+      add("Dropout", fmt::format("dropout_norm_96_{}", type), dropoutNormText(96, type), {21},
+          true);
+    add("Random", "random_sums_24", randomSumsText(24), {37});
+    add("Random", "random_sums_5", randomSumsText(5), {3});
+    add("Dropout", "dropout_20001_bf16", dropoutText(20001, "bf16", 0.3, "[1]"), {2});
+    add("Dropout", "dropout_none_bf16", dropoutText(32, "bf16", 0, ""), {5});
+    add("Dropout", "dropout_none_f32", dropoutText(32, "f32", 0, ""), {5}, true);
+    add("Dropout", "dropout_everything", dropoutText(32, "f32", 1, ""), {5});
+    add("Dropout", "dropout_no_rows", dropoutText(32, "f32", 0.5, ""), {0});
+  }
+
   void layouts() {
     struct Layout {
       const char *name, *x, *z, *w;
@@ -263,6 +292,12 @@ struct Table {
       hard("Reduce", "reduce_" + kind, reduceText(64, "f32", true), fill);
       hard("RmsNorm", "rms_norm_" + kind, rmsNormText(64, "bf16"), fill);
     }
+    for (Fill fill : {Fill::infinities, Fill::nans}) { // dropped ones are zero, not NaN
+      std::string kind = fill == Fill::nans ? "nans" : "infinities";
+      hard("Dropout", "dropout_" + kind, dropoutText(64, "f32", 0.5, ""), fill);
+      hard("StochasticRound", "stochastic_round_" + kind, stochasticRoundText(64), fill);
+    }
+    hard("StochasticRound", "stochastic_round_denormal", stochasticRoundText(64), Fill::denormal);
     hard("Softmax", "closed_softmax", softmaxText(64, "f32", true, true), Fill::closed);
     hard("Softmax", "closed_softmax", softmaxText(64, "f32", true, true), Fill::closed, true);
   }
@@ -325,6 +360,7 @@ std::vector<Case> allCases() {
   table.logSoftmax();
   table.crossEntropy();
   table.indices();
+  table.randomNumbers();
   table.layouts();
   table.hardRows();
   table.schedules();

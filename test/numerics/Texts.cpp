@@ -276,6 +276,82 @@ std::string stridedText(Width n, const std::string& type, const std::string& x,
               {{"X", tensor("?x4x", n, type)}, {"F", tensor("?x4x", n, "f32")}});
 }
 
+std::string randomText(Width n, const std::string& type) {
+  std::string text =
+      "func.func @random(%x: <X>, %seed: tensor<i64>, %offset: tensor<i64>) -> (<X>, "
+      "<I>) {\n" +
+      constant("zero", 0) + widen("x", "xf", type);
+  std::string sum = "%xf";
+  for (auto [name, shape] : {std::pair{"a", "<F>"}, {"b", "<C>"}, {"c", "<R>"}, {"d", "<O>"}}) {
+    text += fmt::format("  %u{0} = kiln.random %seed, %offset like %x : <X> -> {1}\n"
+                        "  %v{0} = kiln.broadcast %u{0} dims [0, 1, 2] like %x : {1}, <X> -> <F>\n"
+                        "  %s{0} = arith.addf {2}, %v{0} : <F>\n",
+                        name, shape, sum);
+    sum = fmt::format("%s{}", name);
+  }
+  return fill(text + "  %w = kiln.random %offset, %seed like %x : <X> -> <I>\n" +
+                  narrow(sum.substr(1), "y", type) + "  return %y, %w : <X>, <I>\n}\n",
+              {{"X", tensor("?x3x", n, type)},
+               {"F", tensor("?x3x", n, "f32")},
+               {"I", tensor("?x3x", n, "i32")},
+               {"C", tensor("1x3x", n, "f32")},
+               {"R", "tensor<?x1x1xf32>"},
+               {"O", "tensor<1x1x1xf32>"}});
+}
+
+std::string randomSumsText(Width n) {
+  return fill("func.func @random_sums(%x: <F>, %m: <R>, %seed: tensor<i64>, %offset: tensor<i64>) "
+              "-> (<R>, <C>, tensor<f32>, <R>) {\n"
+              "  %one = arith.constant dense<1> : tensor<i64>\n"
+              "  %next = arith.addi %offset, %one : tensor<i64>\n"
+              "  %u = kiln.random %seed, %offset like %x : <F> -> <F>\n"
+              "  %r = kiln.reduce sum %u dims [1] : <F> -> <R>\n"
+              "  %c = kiln.reduce sum %u dims [0] : <F> -> <C>\n"
+              "  %t = kiln.reduce sum %u dims [0, 1] : <F> -> tensor<f32>\n"
+              "  %v = kiln.random %seed, %next like %m : <R> -> <R>\n"
+              "  %w = arith.mulf %r, %v : <R>\n"
+              "  return %r, %c, %t, %w : <R>, <C>, tensor<f32>, <R>\n}\n",
+              {{"F", tensor("?x", n, "f32")}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
+}
+
+std::string dropoutText(Width n, const std::string& type, double p, const std::string& shared) {
+  return fill(
+      fmt::format("func.func @dropout(%x: <X>, %seed: tensor<i64>, %offset: tensor<i64>) -> "
+                  "<X> {{\n"
+                  "  %y = kiln.dropout %x, %seed, %offset p {:e}{} : <X> -> <X>\n"
+                  "  return %y : <X>\n}}\n",
+                  p, shared.empty() ? "" : " shared " + shared),
+      {{"X", tensor("?x3x", n, type)}});
+}
+
+std::string dropoutNormText(Width n, const std::string& type) {
+  return fill(
+      "func.func @dropout_norm(%x: <X>, %bias: <C>, %residual: <X>, %gamma: <C>, %beta: <C>,"
+      " %seed: tensor<i64>, %offset: tensor<i64>) -> (<X>, <X>, <R> {kiln.gradient = false}, "
+      "<R> {kiln.gradient = false}) {\n" +
+          constant("zero", 0) + widen("x", "xf", type) + widen("residual", "rf", type) +
+          "  %b = kiln.broadcast %bias dims [1] like %x : <C>, <X> -> <F>\n"
+          "  %t = arith.addf %xf, %b : <F>\n"
+          "  %d = kiln.dropout %t, %seed, %offset p 0.3 : <F> -> <F>\n"
+          "  %s = arith.addf %d, %rf : <F>\n" +
+          narrow("s", "z", type) +
+          "  %y, %mean, %rstd = kiln.layer_norm %s, %gamma, %beta : (<F>, <C>, <C>) -> (<X>, "
+          "<R>, <R>)\n"
+          "  return %z, %y, %mean, %rstd : <X>, <X>, <R>, <R>\n}\n",
+      {{"X", tensor("?x", n, type)},
+       {"F", tensor("?x", n, "f32")},
+       {"C", tensor("", n, "f32")},
+       {"R", "tensor<?xf32>"}});
+}
+
+std::string stochasticRoundText(Width n) {
+  return fill(
+      "func.func @stochastic_round(%x: <F>, %seed: tensor<i64>, %offset: tensor<i64>) -> <X> {\n"
+      "  %y = kiln.stochastic_round %x, %seed, %offset : <F> -> <X>\n"
+      "  return %y : <X>\n}\n",
+      {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
+}
+
 std::string kernelText(Width n, const std::string& type) {
   return fill("func.func @kernel(%x: <X>) -> (<X>, <R>) {\n"
               "  %a = kiln.kernel \"first\"(%x) : (<X>) -> <X> {\n  ^bb0(%i: <X>):\n"

@@ -42,6 +42,16 @@ std::string broadcastText(Width n, const std::string& type);
 /// x * z + w, with layouts for the three: attributes of #kiln.layout, or empty.
 std::string stridedText(Width n, const std::string& type, const std::string& x,
                         const std::string& z, const std::string& w);
+/// Numbers of every kind that broadcasts to x: of elements, of columns, of rows, one for all.
+std::string randomText(Width n, const std::string& type);
+/// Sums of numbers along rows, down columns and over everything, and numbers of rows with an offset
+/// of their own. x gives nothing but sizes.
+std::string randomSumsText(Width n);
+/// `shared`: dimensions, as text, of x: tensor<?x3xn>.
+std::string dropoutText(Width n, const std::string& type, double p, const std::string& shared);
+/// Bias, dropout, residual, LayerNorm; the sum and the normalised are results.
+std::string dropoutNormText(Width n, const std::string& type);
+std::string stochasticRoundText(Width n);
 /// Two kernels written by hand, one after the other.
 std::string kernelText(Width n, const std::string& type);
 /// Comparisons, selections, integers and every rounding function.

@@ -1,4 +1,5 @@
 // Runs the numerics table, one test a case, on the host target and, where there is one, on a GPU.
+#include "codegen/backend/Driver.h"
 #include "test/numerics/Runner.h"
 
 #include <gtest/gtest.h>
@@ -30,6 +31,8 @@ TEST_P(Numerics, AgreesWithFp64) {
 class NumericsOnGpu : public testing::TestWithParam<Case> {};
 
 TEST_P(NumericsOnGpu, AgreesWithFp64) {
+  if (std::string why = whyNoGpu(); !why.empty())
+    GTEST_SKIP() << why;
   skipIfUnavailable([] { EXPECT_EQ(problemsOf(GetParam(), Where::gpu), "") << GetParam().text; });
 }
 

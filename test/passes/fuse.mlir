@@ -111,10 +111,10 @@ func.func @convex(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 // -----
 // Without a reduction nothing must hold a row: any width is a kernel.
 // CHECK-LABEL: func.func @wide_map
-// CHECK: kiln.kernel "wide_map"(%{{.*}}) : (tensor<4x16385xf32>) -> tensor<4x16385xf32>
-func.func @wide_map(%x: tensor<4x16385xf32>) -> tensor<4x16385xf32> {
-  %y = math.exp %x : tensor<4x16385xf32>
-  return %y : tensor<4x16385xf32>
+// CHECK: kiln.kernel "wide_map"(%{{.*}}) : (tensor<4x262145xf32>) -> tensor<4x262145xf32>
+func.func @wide_map(%x: tensor<4x262145xf32>) -> tensor<4x262145xf32> {
+  %y = math.exp %x : tensor<4x262145xf32>
+  return %y : tensor<4x262145xf32>
 }
 // -----
 // Values of rows alone are a kernel too.
@@ -194,9 +194,9 @@ func.func @square(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 }
 
 //--- errors.mlir
-func.func @wide(%x: tensor<4x16385xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{rows of 16385 elements; the row family holds a row in one block, up to 16384}}
-  %y = kiln.reduce sum %x dims [1] : tensor<4x16385xf32> -> tensor<4xf32>
+func.func @wide(%x: tensor<4x262145xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{rows of 262145 elements; the row family reduces up to 262144}}
+  %y = kiln.reduce sum %x dims [1] : tensor<4x262145xf32> -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
 // -----

@@ -26,7 +26,7 @@ func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
 //--- two.mlir
 // Two exchanges have scratch of their own and protect each other: no barrier. The rows kept in
 // shared memory come first: 4 columns of 4 bytes for each
-// of 128 threads, and the exponentials behind them; then 4 warps' values for each exchange.
+// of 128 threads, and the values of erf behind them; then 4 warps' values for each exchange.
 // CHECK: cu.kernel "k" {{.*}}shared_bytes = 4128 : i64
 // CHECK: cu.load {{.*}}keep = #kiln<keep shared>}
 // CHECK: cu.row_reduce {{.*}}kind = #kiln<kind max>, scratch = 4096 : i64
@@ -36,7 +36,13 @@ func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
 func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
   %r = kiln.kernel "k"(%x) schedule(#kiln.schedule<lanes = 64, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = shared, launch = plain>) : (tensor<?x256xf32>) -> tensor<?x256xf32> {
   ^bb0(%i: tensor<?x256xf32>):
-    %y = kiln.softmax %i : tensor<?x256xf32> -> tensor<?x256xf32>
+    %m = kiln.reduce max %i dims [1] : tensor<?x256xf32> -> tensor<?xf32>
+    %b = kiln.broadcast %m dims [0] like %i : tensor<?xf32>, tensor<?x256xf32> -> tensor<?x256xf32>
+    %d = arith.subf %i, %b : tensor<?x256xf32>
+    %e = math.erf %d : tensor<?x256xf32>
+    %s = kiln.reduce sum %e dims [1] : tensor<?x256xf32> -> tensor<?xf32>
+    %t = kiln.broadcast %s dims [0] like %i : tensor<?xf32>, tensor<?x256xf32> -> tensor<?x256xf32>
+    %y = arith.divf %e, %t : tensor<?x256xf32>
     kiln.yield %y : tensor<?x256xf32>
   }
   return %r : tensor<?x256xf32>

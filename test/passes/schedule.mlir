@@ -63,22 +63,23 @@ func.func @argument(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 }
 
 //--- none.mlir
-// Seven inputs of wide rows fit no block of this target: how many schedules fell, and why.
+// Running sums of seven wide rows fit no block of this target: how many schedules fell, and why.
 // CHECK: error: no schedule of {{[0-9]+}} fits sm_86:
 // CHECK-DAG: {{[0-9]+}} by registers: about {{[0-9]+}} registers a thread needed, {{[0-9]+}} blocks of {{[0-9]+}} threads leave {{[0-9]+}} on sm_86
 // CHECK-DAG: {{[0-9]+}} by shared memory: {{[0-9]+}} bytes of shared memory asked, sm_86 allows 101376 a block
 module {
-  func.func @f(%a: tensor<4x16384xf32>, %b: tensor<4x16384xf32>, %c: tensor<4x16384xf32>, %d: tensor<4x16384xf32>, %e: tensor<4x16384xf32>, %f: tensor<4x16384xf32>, %g: tensor<4x16384xf32>) -> tensor<4x16384xf32> {
-    %r = kiln.kernel "wide"(%a, %b, %c, %d, %e, %f, %g) : (tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>) -> tensor<4x16384xf32> {
+  func.func @f(%a: tensor<4x16384xf32>, %b: tensor<4x16384xf32>, %c: tensor<4x16384xf32>, %d: tensor<4x16384xf32>, %e: tensor<4x16384xf32>, %f: tensor<4x16384xf32>, %g: tensor<4x16384xf32>) -> (tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>) {
+    %r:7 = kiln.kernel "wide"(%a, %b, %c, %d, %e, %f, %g) : (tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>, tensor<4x16384xf32>) -> (tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>) {
     ^bb0(%ia: tensor<4x16384xf32>, %ib: tensor<4x16384xf32>, %ic: tensor<4x16384xf32>, %id: tensor<4x16384xf32>, %ie: tensor<4x16384xf32>, %if: tensor<4x16384xf32>, %ig: tensor<4x16384xf32>):
-      %0 = arith.mulf %ia, %ib : tensor<4x16384xf32>
-      %1 = arith.mulf %ic, %id : tensor<4x16384xf32>
-      %2 = arith.mulf %ie, %if : tensor<4x16384xf32>
-      %3 = arith.mulf %0, %1 : tensor<4x16384xf32>
-      %4 = arith.mulf %2, %ig : tensor<4x16384xf32>
-      %5 = arith.mulf %3, %4 : tensor<4x16384xf32>
-      kiln.yield %5 : tensor<4x16384xf32>
+      %sa = kiln.reduce sum %ia dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %sb = kiln.reduce sum %ib dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %sc = kiln.reduce sum %ic dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %sd = kiln.reduce sum %id dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %se = kiln.reduce sum %ie dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %sf = kiln.reduce sum %if dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      %sg = kiln.reduce sum %ig dims [0] : tensor<4x16384xf32> -> tensor<16384xf32>
+      kiln.yield %sa, %sb, %sc, %sd, %se, %sf, %sg : tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>
     }
-    return %r : tensor<4x16384xf32>
+    return %r#0, %r#1, %r#2, %r#3, %r#4, %r#5, %r#6 : tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>, tensor<16384xf32>
   }
 }

@@ -37,6 +37,12 @@ TEST(Access, StridesAreConstantsProductsOrGivenAtRunTime) {
   EXPECT_EQ(row.leading[0].coefficient, 0); // the same row for all
 }
 
+TEST(Access, ContiguousStridesEndAtRunTimeSizes) {
+  TensorInfo tensor{"x", DType::f32, {runTime(0), fixed(3), runTime(1), fixed(8)}, {}, 16};
+  makeContiguous(tensor);
+  EXPECT_EQ(tensor.strides, (std::vector<std::int64_t>{-1, -1, 8, 1}));
+}
+
 TEST(Access, DimensionsMergeWhereAllBuffersWalkThemAlike) {
   std::vector<Extent> space{runTime(0), fixed(4), fixed(3)};
   using Runs = llvm::SmallVector<std::pair<size_t, size_t>>;

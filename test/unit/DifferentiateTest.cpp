@@ -245,6 +245,24 @@ TEST(Together, GivesResultsAndGradients) {
     EXPECT_NEAR(all[2].data[k], gradients.at("din0").data[k], 1e-6);
 }
 
+TEST(Differences, Dropout) {
+  for (const char* how : {"p 0.4", "p 0.4 shared [0]", "p 0.4 shared [1]", "p 0.0", "p 1.0"})
+    checkAgainstDifferences(function(
+        "%x: tensor<5x4xf32>, %s: tensor<i64>, %o: tensor<i64>) -> tensor<5x4xf32>",
+        std::string("%q = arith.mulf %x, %x : tensor<5x4xf32>\n%y = kiln.dropout %q, %s, %o ") +
+            how + " : tensor<5x4xf32> -> tensor<5x4xf32>\nreturn %y : tensor<5x4xf32>"));
+}
+
+TEST(Differences, MaskFromRandomNumbers) {
+  checkAgainstDifferences(
+      function("%x: tensor<5x4xf32>, %s: tensor<i64>, %o: tensor<i64>) -> tensor<5x4xf32>",
+               "%u = kiln.random %s, %o like %x : tensor<5x4xf32> -> tensor<5x4xf32>\n"
+               "%k = arith.cmpf olt, %u, %x : tensor<5x4xf32>\n"
+               "%q = arith.mulf %x, %u : tensor<5x4xf32>\n"
+               "%y = arith.select %k, %q, %x : tensor<5x4xi1>, tensor<5x4xf32>\n"
+               "return %y : tensor<5x4xf32>"));
+}
+
 TEST(Differences, Reduce) {
   struct Way {
     const char *dims, *type;
@@ -328,9 +346,9 @@ TEST_P(ScalarGradient, AgreesWithDifferences) {
 /// Operations on integers and comparisons have no float to differentiate.
 std::vector<ir::ScalarOp> floatOperations() {
   static const std::set<std::string> discrete{
-      "arith.cmpf",  "arith.cmpi",  "arith.sitofp", "arith.uitofp", "arith.fptosi",
-      "arith.extsi", "arith.extui", "arith.addi",   "arith.subi",   "arith.muli",
-      "arith.andi",  "arith.ori",   "arith.xori",   "math.floor",   "math.ceil"};
+      "arith.cmpf",  "arith.cmpi",  "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.bitcast",
+      "arith.extsi", "arith.extui", "arith.addi",   "arith.subi",   "arith.muli",   "arith.andi",
+      "arith.ori",   "arith.xori",  "math.floor",   "math.ceil"};
   std::vector<ir::ScalarOp> operations;
   for (const ir::ScalarOp& op : ir::scalarOps())
     if (!discrete.contains(op.name.str()))

@@ -43,13 +43,37 @@ TEST(PassPlan, LayerNormTakesThreePassesAndKeepsNothing) {
     EXPECT_TRUE(pass.kept.empty());
 }
 
-TEST(PassPlan, SoftmaxKeepsItsExponentials) {
+TEST(PassPlan, SoftmaxComputesItsExponentialsAgain) {
   Planned plan("%a = kiln.softmax %x : tensor<?x8xf32> -> tensor<?x8xf32>\n"
                "return %a : tensor<?x8xf32>");
   ASSERT_EQ(plan.passes.size(), 3u); // maximum, sum, result
-  EXPECT_TRUE(plan.passes[0].kept.empty());
-  ASSERT_EQ(plan.passes[1].kept.size(), 1u);
-  EXPECT_EQ(plan.passes[1].kept[0]->op()->getName().getStringRef(), "math.exp");
+  for (const rows::Pass& pass : plan.passes)
+    EXPECT_TRUE(pass.kept.empty());
+}
+
+TEST(PassPlan, CostlyValuesAreKept) {
+  Planned plan("%e = math.erf %x : tensor<?x8xf32>\n"
+               "%s = kiln.reduce sum %e dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
+               "%b = kiln.broadcast %s dims [0] like %x : tensor<?xf32>, tensor<?x8xf32> -> "
+               "tensor<?x8xf32>\n%a = arith.addf %e, %b : tensor<?x8xf32>\n"
+               "return %a : tensor<?x8xf32>");
+  ASSERT_EQ(plan.passes.size(), 2u);
+  ASSERT_EQ(plan.passes[0].kept.size(), 1u);
+  EXPECT_EQ(plan.passes[0].kept[0]->op()->getName().getStringRef(), "math.erf");
+}
+
+/// The sum is kept, not the random numbers that it is made of.
+TEST(PassPlan, KeepsWhatIsMadeOfSomethingCostly) {
+  Planned plan("%s = arith.constant dense<7> : tensor<i64>\n"
+               "%d = kiln.dropout %x, %s, %s p 0.1 : tensor<?x8xf32> -> tensor<?x8xf32>\n"
+               "%z = arith.addf %d, %y : tensor<?x8xf32>\n"
+               "%a, %m, %r = kiln.layer_norm %z : (tensor<?x8xf32>) -> (tensor<?x8xf32>, "
+               "tensor<?xf32>, tensor<?xf32>)\nreturn %a : tensor<?x8xf32>");
+  ASSERT_EQ(plan.passes.size(), 3u);
+  ASSERT_EQ(plan.passes[0].kept.size(), 1u);
+  EXPECT_EQ(plan.passes[0].kept[0]->op()->getName().getStringRef(), "arith.addf");
+  EXPECT_TRUE(plan.passes[1].kept.empty());
+  EXPECT_LT(plan.passes[1].operations, plan.passes[0].operations);
 }
 
 TEST(PassPlan, IndependentReductionsShareAPass) {
@@ -79,6 +103,22 @@ TEST(RowProgram, ValuesAreFunctionsOfRowAndColumn) {
       EXPECT_EQ(node->level, 1);
     }
   EXPECT_EQ(reductions, 1); // the broadcast makes no node
+}
+
+TEST(RowProgram, EqualRandomNumbersAreOneNode) {
+  auto count = [](const std::string& offset) {
+    Planned plan("%s = arith.constant dense<7> : tensor<i64>\n"
+                 "%o = arith.constant dense<8> : tensor<i64>\n"
+                 "%u = kiln.random %s, %s like %x : tensor<?x8xf32> -> tensor<?x8xf32>\n"
+                 "%v = kiln.random %s, " +
+                 offset +
+                 " like %y : tensor<?x8xf32> -> tensor<?x8xf32>\n"
+                 "%a = arith.addf %u, %v : tensor<?x8xf32>\nreturn %a : tensor<?x8xf32>");
+    return llvm::count_if(plan.program->nodes,
+                          [](auto& node) { return node->kind == rows::Node::Kind::random; });
+  };
+  EXPECT_EQ(count("%s"), 1); // whatever gives them their sizes
+  EXPECT_EQ(count("%o"), 2);
 }
 
 } // namespace

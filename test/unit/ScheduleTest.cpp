@@ -47,7 +47,7 @@ TEST(ScheduleRules, RulesOfTheShape) {
                               "at most 32 are of use\n");
   s = schedule(), f.width = 4096, s.lanes = 1;
   EXPECT_HAS(violations(s, f), "lanes: each thread would hold 1024 vectors of a row, 64 are "
-                               "allowed; take more lanes\n");
+                               "allowed; take more lanes, or keep = global\n");
 }
 
 TEST(ScheduleRules, LimitsOfTheTarget) {

@@ -30,6 +30,22 @@ Stage stageFor(const std::string& emit) {
   return found == stages.end() ? Stage::cubin : found->second;
 }
 
+/// A text shows the schedule that the assembler accepts where one of Kiln's choice spills; without
+/// NVRTC it shows the first choice.
+Program programOf(Job job, const std::string& emit) {
+  Stage enough = stageFor(emit);
+  if (enough != Stage::cubin && job.options.schedule.empty() && !job.from)
+    try {
+      job.options.until = Stage::cubin;
+      return job.program();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unavailable)
+        throw;
+    }
+  job.options.until = enough;
+  return job.program();
+}
+
 std::string artefact(const Program& program, const std::string& emit) {
   if (emit == "mlir")
     return program.text(Stage::scheduled);
@@ -135,13 +151,10 @@ int compile(const CompileRequest& request) {
   bool several = !request.workload.empty();
   checkOutput(request, several);
   JobList list = jobsOf(request);
-  for (Job& job : list.jobs)
-    job.options.until = stageFor(request.emit);
-
   std::vector<Compiled> compiled(list.jobs.size());
   auto failures = runJobs(list.jobs, request.jobs, request.json, [&](std::size_t i) {
     auto start = std::chrono::steady_clock::now();
-    compiled[i].program = list.jobs[i].program();
+    compiled[i].program = programOf(list.jobs[i], request.emit);
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     compiled[i].milliseconds = elapsed.count();
     writeOutput(request, list.jobs[i], several, *compiled[i].program);

@@ -30,6 +30,7 @@ struct OutputCheck {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
   double maxError = 0; // largest |result - reference| over all elements
+  double rmsError = 0; // its root mean square over the finite ones
   std::vector<std::int64_t> worst;
   double result = 0;
   double reference = 0;

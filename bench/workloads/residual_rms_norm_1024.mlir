@@ -1,0 +1,8 @@
+// A block's residual and the norm of the next: both are needed, the sum for the next residual.
+func.func @residual_rms_norm(%x: tensor<?x1024xbf16>, %r: tensor<?x1024xbf16>, %gamma: tensor<1024xbf16>)
+    -> (tensor<?x1024xbf16>, tensor<?x1024xbf16>, tensor<?xf32>) {
+  %z = arith.addf %x, %r : tensor<?x1024xbf16>
+  %y, %rstd = kiln.rms_norm %z, %gamma
+      : (tensor<?x1024xbf16>, tensor<1024xbf16>) -> (tensor<?x1024xbf16>, tensor<?xf32>)
+  return %z, %y, %rstd : tensor<?x1024xbf16>, tensor<?x1024xbf16>, tensor<?xf32>
+}

@@ -1,0 +1,16 @@
+// Names of the machine's integers, the same on the device and on the host target.
+#pragma once
+
+namespace kiln {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using i32 = int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+template <class A, class B> inline constexpr bool same_type = false;
+template <class A> inline constexpr bool same_type<A, A> = true;
+
+} // namespace kiln

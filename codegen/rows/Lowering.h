@@ -1,0 +1,121 @@
+// How one kernel of the row family is lowered; shared by the files that do it. The order of a
+// generated kernel:
+//   wait; maps of the buffers; uniform values; running column sums;
+//   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
+//   exchange;
+//   release; partial column sums.
+#pragma once
+
+#include "codegen/exit/Exit.h"
+#include "codegen/rows/PassPlan.h"
+#include "codegen/rows/Skeleton.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <deque>
+
+namespace kiln::rows {
+
+inline bool isFull(const Node* n) {
+  return n->perColumn && n->perRow;
+}
+inline bool isRowValue(const Node* n) {
+  return n->perRow && !n->perColumn;
+}
+inline bool isUniform(const Node* n) {
+  return !n->perRow && !n->perColumn;
+}
+/// Rounding to the type stored happens in the store.
+inline Node* beforeRounding(Node* n) {
+  bool rounds = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::TruncFOp>(n->op());
+  return rounds ? n->operands[0] : n;
+}
+
+class Lowering {
+ public:
+  Lowering(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan)
+      : context(context), program(*context.program), schedule(context.schedule), plan(plan),
+        builder(module.getContext()), location(module.getLoc()) {
+    builder.setInsertionPointToEnd(module.getBody());
+  }
+  void run();
+
+ private:
+  struct ElementBody; // builds the scalar operations of one pass
+
+  // Arguments.cpp
+  const BufferInfo* bufferOf(const Node* input) const;
+  mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
+  mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
+  mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
+                      const std::string& name);
+  mlir::Value strideArgument(const Access& access, const Stride& stride);
+  mlir::Value rowMap(const Access& access, bool withColumn);
+  mlir::Location named(const std::string& name);
+  mlir::Location named(const std::string& name, mlir::Location at);
+  std::string nameOf(const Node* node, llvm::StringRef fallback);
+  mlir::Type resultElement(const Output& output);
+
+  // Skeleton.cpp: the kernel around its tiles
+  llvm::SmallVector<int> mapOf(const Output& output) const;
+  const BufferInfo& numbersOf(const Node* random);
+  void collectAccesses();
+  void startKernel();
+  void emitBody();
+  void stageColumns();
+  void awaitColumns();
+  std::string sumName(const Output& output);
+  void emitPartial(const Output& output, int64_t first);
+  void emitUniforms();
+  mlir::Value scalarConstant(Node* node);
+  void finishKernel();
+  void emitFinishKernel();
+
+  // Tile.cpp
+  mlir::Value index(Node* node);
+  mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
+  void emitTile();
+  void emitRandom(Node* node, const Access& access);
+  void emitRowValues(int level);
+  void stageRowOutputs();
+  void storeRowOutputs();
+  void sumRowOutputs();
+  mlir::Value rowOutput(const Output& output);
+  void emitEachRow(llvm::ArrayRef<Node*> targets);
+
+  // Elements.cpp
+  void emitPass(int level);
+  void emitEach(Pass& pass);
+  void emitResult(const Output& output, ElementBody& body);
+  void emitExchange(Pass& pass);
+
+  const KernelContext& context;
+  const RowProgram& program;
+  ir::ScheduleAttr schedule;
+  LaunchPlan& plan;
+  mlir::OpBuilder builder;
+  mlir::Location location;
+
+  std::vector<Pass> passes;
+  llvm::MapVector<Node*, Access> inputAccess, randomAccess;
+  std::deque<BufferInfo> imagined;
+  llvm::MapVector<const Output*, Access> outputAccess;
+  llvm::SmallVector<std::pair<size_t, size_t>> runs;
+  llvm::SmallVector<std::pair<const Output*, int64_t>> sums; // and the first column in the partials
+  int64_t partialWidth = 0, partialStride = 0;
+
+  cu::KernelOp kernel;
+  mlir::Block* block = nullptr;
+  mlir::Operation* mapsEnd = nullptr;
+  mlir::Value rows, tile;
+  std::vector<KernelArgument> arguments;
+  std::vector<std::string> argumentNames;
+  llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
+  llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
+  int columnsLevel = -1; // the pass before which a tile awaits the columns
+  llvm::SmallVector<mlir::Value> rowOutputs;
+  llvm::DenseMap<const Output*, mlir::Value> accumulators;
+};
+
+} // namespace kiln::rows

@@ -1,0 +1,183 @@
+// One tile: loads, random numbers, values of rows, results of rows. See Lowering.h.
+#include "codegen/rows/Lowering.h"
+
+using namespace mlir;
+
+namespace kiln::rows {
+
+/// The current column or row; 0 along a dimension of size 1 that is repeated.
+Value Lowering::index(Node* node) {
+  Location at = node->op()->getLoc();
+  if (node->perColumn)
+    return builder.create<cu::ColumnOp>(at, node->element(), tile);
+  if (node->perRow)
+    return builder.create<cu::RowOp>(at, node->element(), tile);
+  return builder.create<arith::ConstantOp>(at, builder.getIntegerAttr(node->element(), 0));
+}
+
+/// The tensor operation on single elements.
+Value Lowering::scalarOp(Node* node, llvm::function_ref<Value(Node*)> operand) {
+  SmallVector<Value> operands;
+  for (Node* from : node->operands)
+    operands.push_back(operand(from));
+  Operation* clone = node->op()->cloneWithoutRegions();
+  clone->setOperands(operands);
+  clone->getResult(0).setType(node->element());
+  builder.insert(clone);
+  return clone->getResult(0);
+}
+
+void Lowering::emitTile() {
+  for (auto& [node, access] : inputAccess)
+    if (isFull(node))
+      fragments[node] = builder.create<cu::LoadOp>(
+          named(nameOf(node, "x") + "_tile"),
+          cu::FragmentType::get(builder.getContext(), node->element()), tile,
+          pointer(*access.buffer, node->element()), rowMap(access, true),
+          widestAccess(access, schedule.getVector()), schedule.getKeep(), 0);
+  for (auto& [node, access] : inputAccess)
+    if (isRowValue(node))
+      rowValues[node] = builder.create<cu::LoadRowsOp>(
+          named(nameOf(node, "row") + "_r"),
+          cu::RowsType::get(builder.getContext(), node->element()), tile,
+          pointer(*access.buffer, node->element()), rowMap(access, false));
+  for (auto& [node, access] : randomAccess)
+    emitRandom(node, access);
+  if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
+    builder.create<cu::AwaitCopiesOp>(location);
+  int staged = 0; // the level at which the last row output is complete
+  for (const Output& output : program.outputs)
+    if (output.kind == Output::Kind::row)
+      staged = std::max(staged, output.node->level);
+  for (int level = 0; level <= program.levels; ++level) {
+    emitRowValues(level);
+    if (level == staged)
+      stageRowOutputs();
+    if (level == columnsLevel)
+      awaitColumns();
+    if (level < program.levels)
+      emitPass(level);
+  }
+  sumRowOutputs();
+  storeRowOutputs();
+}
+
+void Lowering::emitRandom(Node* node, const Access& access) {
+  Value seed = uniforms[node->operands[0]], offset = uniforms[node->operands[1]];
+  std::string name = nameOf(node, "u");
+  if (isRowValue(node))
+    rowValues[node] = builder.create<cu::RandomRowsOp>(
+        named(name + "_r"), cu::RowsType::get(builder.getContext(), node->element()), tile,
+        rowMap(access, false), seed, offset);
+  else
+    randoms[node] = builder.create<cu::RandomOp>(
+        named(name + "_tile"), cu::FragmentType::get(builder.getContext(), node->element()), tile,
+        rowMap(access, true), seed, offset);
+}
+
+/// Values of rows that become computable at `level` and that elements or results need.
+void Lowering::emitRowValues(int level) {
+  SmallVector<Node*> targets;
+  auto wanted = [&](Node* node) {
+    bool computed = node->kind == Node::Kind::scalar || node->kind == Node::Kind::index;
+    if (isRowValue(node) && computed && node->level == level && !rowValues.contains(node) &&
+        !llvm::is_contained(targets, node))
+      targets.push_back(node);
+  };
+  for (auto& node : program.nodes)
+    for (Node* operand : node->operands)
+      if (node->perColumn || node->level > operand->level)
+        wanted(operand);
+  for (const Output& output : program.outputs)
+    if (output.kind == Output::Kind::row)
+      wanted(beforeRounding(output.node));
+    else
+      wanted(output.node);
+  if (!targets.empty())
+    emitEachRow(targets);
+}
+
+/// Values of rows are staged together before the first pass that leaves them as they are, and
+/// stored at the end of the tile.
+void Lowering::stageRowOutputs() {
+  for (const Output& output : program.outputs)
+    if (output.kind == Output::Kind::row)
+      rowOutputs.push_back(rowOutput(output));
+  if (!rowOutputs.empty())
+    builder.create<cu::StageRowsOp>(location, tile, rowOutputs, 0);
+}
+
+void Lowering::storeRowOutputs() {
+  SmallVector<Value> pointers, maps;
+  for (const Output& output : program.outputs) {
+    if (output.kind != Output::Kind::row)
+      continue;
+    const Access& access = outputAccess[&output];
+    pointers.push_back(pointer(*access.buffer, resultElement(output)));
+    maps.push_back(rowMap(access, false));
+  }
+  if (!rowOutputs.empty())
+    builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps, 0);
+}
+
+void Lowering::sumRowOutputs() {
+  for (const Output& output : program.outputs) {
+    if (output.kind != Output::Kind::rowSum)
+      continue;
+    auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
+    Block& body = each.getBody().emplaceBlock();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&body);
+    Value value = uniforms.lookup(output.node);
+    if (!value) {
+      each.getInputsMutable().append(rowValues[output.node]);
+      value = body.addArgument(output.node->element(), output.location);
+    }
+    builder.create<cu::AccumulateRowOp>(output.location, value, tile, accumulators[&output]);
+  }
+}
+
+Value Lowering::rowOutput(const Output& output) {
+  Node* node = beforeRounding(output.node);
+  if (!isUniform(node))
+    return rowValues[node];
+  auto place = builder.create<cu::RowsOp>( // the same for every row
+      output.location, cu::RowsType::get(builder.getContext(), node->element()));
+  auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
+  builder.create<cu::SetRowOp>(output.location, uniforms[node], place);
+  return place;
+}
+
+void Lowering::emitEachRow(ArrayRef<Node*> targets) {
+  SmallVector<cu::RowsOp> places;
+  for (Node* target : targets)
+    places.push_back(
+        builder.create<cu::RowsOp>(named(nameOf(target, "row") + "_r", target->value.getLoc()),
+                                   cu::RowsType::get(builder.getContext(), target->element())));
+  auto each = builder.create<cu::EachRowOp>(targets.front()->op()->getLoc(), ValueRange());
+  Block& body = each.getBody().emplaceBlock();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&body);
+  llvm::DenseMap<Node*, Value> local;
+  std::function<Value(Node*)> value = [&](Node* node) -> Value {
+    if (isUniform(node))
+      return uniforms[node];
+    if (Value known = local.lookup(node))
+      return known;
+    if (Value known = rowValues.lookup(node)) {
+      each.getInputsMutable().append(known);
+      return local[node] = body.addArgument(node->element(), known.getLoc());
+    }
+    if (node->kind == Node::Kind::index)
+      return local[node] = index(node);
+    return local[node] = scalarOp(node, value);
+  };
+  for (auto [target, place] : llvm::zip(targets, places))
+    builder.create<cu::SetRowOp>(target->value.getLoc(), value(target), place);
+  for (auto [target, place] : llvm::zip(targets, places))
+    rowValues[target] = place;
+}
+
+} // namespace kiln::rows
