@@ -64,6 +64,9 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
     `columns`: values that all rows share (gamma) are read from global memory each time, or from
     a copy in shared memory that is made while the first rows are on their way.
 
+    In a kernel over lists of tensors a row is a chunk of 1024 elements, which all threads of a
+    block share (`lanes` = `threads`), and `rows` is how many chunks a block works through.
+
     Example: `#kiln.schedule<lanes = 16, vector = 8, rows = 4, threads = 128, blocks = 8,
     grid = one_shot, keep = registers, launch = programmatic>`.
   }];

@@ -67,16 +67,39 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   return success();
 }
 
+/// `what` and `index` name the argument or result, of type `type`, that is said to be a list.
+static LogicalResult verifyList(Operation* op, Attribute value, StringRef what, unsigned index,
+                                Type type) {
+  if (!isa<UnitAttr>(value))
+    return op->emitOpError("attribute '") << kListAttr << "' takes no value";
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && tensor.getRank() == 1 && tensor.isDynamicDim(0))
+    return success();
+  return op->emitOpError() << what << " " << index << " is a list of tensors and has type " << type
+                           << "; a list has one dimension of run-time length, as tensor<?xf32>";
+}
+
+LogicalResult KilnDialect::verifyRegionResultAttribute(Operation* op, unsigned, unsigned result,
+                                                       NamedAttribute attribute) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (attribute.getName() != kListAttr || !function)
+    return success();
+  return verifyList(op, attribute.getValue(), "result", result, function.getResultTypes()[result]);
+}
+
 LogicalResult KilnDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned argument,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr && !isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("attribute '") << kNameAttr << "' must be a string";
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (attribute.getName() == kListAttr && function)
+    return verifyList(op, attribute.getValue(), "argument", argument,
+                      function.getArgumentTypes()[argument]);
   if (attribute.getName() != kLayoutAttr)
     return success();
   auto layout = dyn_cast<LayoutAttr>(attribute.getValue());
   if (!layout)
     return op->emitOpError("attribute '") << kLayoutAttr << "' must be a #kiln.layout";
-  auto function = dyn_cast<func::FuncOp>(op);
   if (!function)
     return success();
   auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);

@@ -30,6 +30,7 @@ void registerDialects(mlir::DialectRegistry& registry);
 /// Names of the attributes on functions and modules.
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";

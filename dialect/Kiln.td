@@ -21,11 +21,17 @@ def Kiln_Dialect : Dialect {
     A function argument or result may carry `kiln.layout` to say how it lies in memory
     (default: contiguous, 16-byte aligned; without dimensions, aligned to its element) and
     `kiln.name` to name it in generated code.
+
+    `kiln.list` on an argument or result of type `tensor<?xT>` makes it a list: as many tensors as
+    are given at run time, each with a length of its own. All lists of a function have the same
+    lengths, entry by entry; what is no list has no dimensions and is shared by all entries.
+    `kiln.reduce sum` of a list is the sum over all elements of all its tensors.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{ void registerAttributes(); }];
 }
 

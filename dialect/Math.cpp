@@ -105,6 +105,12 @@ Value MathBuilder::erf(Value a) {
 Value MathBuilder::rsqrt(Value a) {
   return builder.create<math::RsqrtOp>(location, f32(a));
 }
+Value MathBuilder::sqrt(Value a) {
+  return builder.create<math::SqrtOp>(location, f32(a));
+}
+Value MathBuilder::expm1(Value a) {
+  return builder.create<math::ExpM1Op>(location, f32(a));
+}
 Value MathBuilder::select(Value condition, Value a, Value b) {
   return builder.create<arith::SelectOp>(location, condition, a, b);
 }

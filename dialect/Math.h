@@ -37,6 +37,9 @@ class MathBuilder {
   mlir::Value tanh(mlir::Value a);
   mlir::Value erf(mlir::Value a);
   mlir::Value rsqrt(mlir::Value a);
+  mlir::Value sqrt(mlir::Value a);
+  /// exp(a) - 1, exact also where a is small.
+  mlir::Value expm1(mlir::Value a);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
   /// a == b, of floats ordered, or of integers of one type; a > b, ordered.
   mlir::Value equal(mlir::Value a, mlir::Value b);

@@ -77,6 +77,9 @@ void extremumRule(Rule& o) {
 void expRule(Rule& o) {
   o.gradient.add(o.x, o.math.mul(o.d, o.r));
 }
+void expm1Rule(Rule& o) {
+  o.gradient.add(o.x, o.math.mul(o.d, o.math.add(o.r, 1.0)));
+}
 void exp2Rule(Rule& o) {
   o.gradient.add(o.x, o.math.mul(o.math.mul(o.d, o.r), std::numbers::ln2));
 }
@@ -265,6 +268,7 @@ const ScalarOp kScalarOps[] = {
     {"arith.xori", REFERENCE(whole(v[0]) ^ whole(v[1])), noGradient},
     {"math.exp", REFERENCE(std::exp(v[0])), gradientOf<expRule>},
     {"math.exp2", REFERENCE(std::exp2(v[0])), gradientOf<exp2Rule>},
+    {"math.expm1", REFERENCE(std::expm1(v[0])), gradientOf<expm1Rule>},
     {"math.log", REFERENCE(std::log(v[0])), gradientOf<logRule>},
     {"math.log2", REFERENCE(std::log2(v[0])), gradientOf<log2Rule>},
     {"math.rsqrt", REFERENCE(1.0 / std::sqrt(v[0])), gradientOf<rsqrtRule>},

@@ -343,7 +343,18 @@ void checkArgument(const LaunchPlan& plan, const KernelArgument& argument,
          argument.dimension, argument.name, found->second);
 }
 
+ListsInfo readLists(const Json& json) {
+  Reader reader(json, "plan.lists", {"chunk", "inputs", "outputs"});
+  return {reader.integer("chunk", 1, maxInt32), readAll<TensorInfo>(reader, "inputs", readTensor),
+          readAll<TensorInfo>(reader, "outputs", readTensor)};
+}
+
 void checkPlan(const LaunchPlan& plan) {
+  if (plan.lists.chunk > 0 && plan.inputs.size() < 2)
+    fail(ErrorKind::input,
+         "launch plan: plan.inputs has {} tensors; the last two of a program over lists are the "
+         "parts of the table",
+         plan.inputs.size());
   auto buffers = buffersOf(plan);
   std::sort(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -373,6 +384,10 @@ std::string toJson(const LaunchPlan& plan) {
                {"outputs", writeAll(plan.outputs)},
                {"workspaces", writeAll(plan.workspaces)},
                {"kernels", writeAll(plan.kernels)}};
+  if (plan.lists.chunk > 0)
+    json["lists"] = {{"chunk", plan.lists.chunk},
+                     {"inputs", writeAll(plan.lists.inputs)},
+                     {"outputs", writeAll(plan.lists.outputs)}};
   // Names that are not UTF-8 must not stop the compiler; they come back with a marker.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -384,13 +399,15 @@ LaunchPlan parseLaunchPlan(std::string_view text) {
   } catch (const Json::exception& error) {
     fail(ErrorKind::input, "launch plan: not valid JSON: {}", error.what());
   }
-  Reader reader(json, "plan", {"function", "inputs", "outputs", "workspaces", "kernels"});
+  Reader reader(json, "plan", {"function", "inputs", "outputs", "workspaces", "kernels", "lists"});
   LaunchPlan plan;
   plan.function = reader.text("function");
   plan.inputs = readAll<TensorInfo>(reader, "inputs", readTensor);
   plan.outputs = readAll<TensorInfo>(reader, "outputs", readTensor);
   plan.workspaces = readAll<WorkspaceInfo>(reader, "workspaces", readWorkspace);
   plan.kernels = readAll<KernelLaunch>(reader, "kernels", readKernel);
+  if (const Json* lists = reader.find("lists"))
+    plan.lists = readLists(*lists);
   checkPlan(plan);
   return plan;
 }

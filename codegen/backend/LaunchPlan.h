@@ -55,6 +55,8 @@ struct LaunchPlan {
   std::string function;
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+  /// Of a program over lists: the last two inputs are the parts of the table (TensorLists).
+  ListsInfo lists;
   std::vector<WorkspaceInfo> workspaces;
   std::vector<KernelLaunch> kernels; // launched in this order on one stream
 };

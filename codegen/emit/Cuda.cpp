@@ -3,6 +3,8 @@
 
 #include "codegen/exit/Exit.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace kiln {
@@ -12,8 +14,12 @@ void printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
   for (auto kernel : module.getOps<cu::KernelOp>())
     if (kernel.getSchedule())
       out << "// " << kernel.getName() << ": " << *kernel.getSchedule() << "\n";
-  out << "// kiln.launch " << module->getAttrOfType<StringAttr>(cu::kLaunchAttr).getValue()
-      << "\n#include \"row.cuh\"\nusing namespace kiln;\n";
+  out << "// kiln.launch " << module->getAttrOfType<StringAttr>(cu::kLaunchAttr).getValue() << "\n";
+  llvm::SetVector<StringRef> headers;
+  for (auto kernel : module.getOps<cu::KernelOp>())
+    if (headers.insert(kernel.getHeader()))
+      out << "#include \"" << kernel.getHeader() << "\"\n";
+  out << "using namespace kiln;\n";
   for (auto kernel : module.getOps<cu::KernelOp>()) {
     out << "\n";
     Emitter emitter(out);

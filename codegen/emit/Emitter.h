@@ -42,7 +42,7 @@ class Emitter {
   void line(const std::string& text); // broken at commas and operators if too long
   void open(const std::string& head);
   void unrolled(const std::string& head, int times = 0); // 0: all of it
-  void close();
+  void close(const std::string& after = "");             // text behind the brace
   /// A comment with the place in the source, unless the last one said the same.
   void location(mlir::Operation* op);
 

@@ -41,6 +41,7 @@ static const ScalarText kTexts[] = {
     {"arith.xori", "$0 ^ $1", 6},
     {"math.exp", "expf($0)", kPrimary},
     {"math.exp2", "exp2f($0)", kPrimary},
+    {"math.expm1", "expm1f($0)", kPrimary},
     {"math.log", "logf($0)", kPrimary},
     {"math.log2", "log2f($0)", kPrimary},
     {"math.rsqrt", "inverse_sqrt($0)", kPrimary},

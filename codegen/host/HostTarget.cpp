@@ -49,6 +49,23 @@ void addTensors(const std::vector<TensorInfo>& tensors, std::span<const Buffer> 
     regions.push_back({tensors[i].name, buffers[i].data, bytesOf(tensors[i], buffers[i]), role});
 }
 
+/// The tensors of lists, found as a kernel finds them: through the table.
+void addLists(const LaunchPlan& plan, const Buffer& segments, std::vector<MemoryRegion>& regions) {
+  const auto* word = static_cast<const std::uint64_t*>(segments.data);
+  auto add = [&](const std::vector<TensorInfo>& lists, Role role, std::size_t entry,
+                 std::size_t length) {
+    for (const TensorInfo& list : lists)
+      regions.push_back({fmt::format("{}[{}]", list.name, entry), reinterpret_cast<void*>(*word++),
+                         length * sizeInBytes(list.dtype), role});
+  };
+  const std::uint64_t* end = word + segments.sizes[0];
+  for (std::size_t entry = 0; word < end; ++entry) {
+    std::size_t length = *word++ >> 1;
+    add(plan.lists.inputs, Role::input, entry, length);
+    add(plan.lists.outputs, Role::output, entry, length);
+  }
+}
+
 /// Value of a run-time size: that of any dimension bound to it; resolve() saw that they agree.
 std::int64_t valueOf(const Extent& extent, const LaunchPlan& plan, std::span<const Buffer> inputs) {
   if (extent.isStatic())
@@ -127,6 +144,8 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   std::vector<MemoryRegion> regions;
   addTensors(plan.inputs, inputs, Role::input, regions);
   addTensors(plan.outputs, outputs, Role::output, regions);
+  if (plan.lists.chunk > 0)
+    addLists(plan, inputs.back(), regions);
   addWorkspaces(plan, resolved, inputs, regions);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (resolved.kernels[k].blocks > 0)

@@ -32,6 +32,10 @@ class Splitter {
       : function(function), together(together), builder(function.getContext()) {}
 
   LogicalResult run() {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, ir::kListAttr))
+        return function.emitError("argument ")
+               << i << " is a list of tensors; functions over lists have no backward";
     joint = func::FuncOp::create(function.getLoc(), "joint", function.getFunctionType());
     OwningOpRef<func::FuncOp> owner(joint);
     function.getBody().cloneInto(&joint.getBody(), mapping);

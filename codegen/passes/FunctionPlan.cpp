@@ -2,6 +2,7 @@
 #include "codegen/passes/FunctionPlan.h"
 
 #include "codegen/rows/PassPlan.h"
+#include "codegen/segments/Partition.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -70,6 +71,10 @@ class Planner {
 
   FailureOr<std::unique_ptr<FunctionPlan>> run() {
     plan = std::make_unique<FunctionPlan>();
+    if (segments::isOverLists(function))
+      return function.emitError("is over lists of tensors, not over rows: it has one default "
+                                "schedule and no search space"),
+             failure();
     if (function.isExternal() || !function.getBody().hasOneBlock())
       return function.emitError("a function to compile has a body of one block"), failure();
     for (Operation& op : function.getBody().front().without_terminator()) {

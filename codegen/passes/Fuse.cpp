@@ -3,6 +3,7 @@
 // the merged group. Constants, broadcasts, indices and random numbers belong to nobody: each kernel
 // gets its own copy.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/segments/Partition.h"
 #include "dialect/Scalar.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -345,9 +346,13 @@ class Fuser {
 
 struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(Fuser(function).run()))
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      if (failed(segments::isOverLists(function) ? segments::partition(function)
+                                                 : Fuser(function).run()))
         return signalPassFailure();
+    }
   }
 };
 

@@ -1,6 +1,8 @@
 // kiln-lower: the kernels of one function as exit operations, and the plan of their launches.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/ListPlan.h"
 #include "codegen/rows/Skeleton.h"
+#include "codegen/segments/Partition.h"
 
 using namespace mlir;
 
@@ -29,26 +31,61 @@ struct Lower : impl::LowerBase<Lower> {
     FailureOr<func::FuncOp> found = findFunction(module, function);
     if (failed(found))
       return signalPassFailure();
-    FailureOr<std::unique_ptr<FunctionPlan>> planned = planFunction(*found);
-    if (failed(planned))
+    FailureOr<LaunchPlan> launch =
+        segments::isOverLists(*found) ? lowerLists(*found) : lowerRows(*found);
+    if (failed(launch))
       return signalPassFailure();
+    module->setAttr(kLaunchAttr, StringAttr::get(&getContext(), toJson(*launch)));
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      function.erase();
+  }
+
+  static LogicalResult hasSchedule(ir::KernelOp kernel) {
+    return kernel.getSchedule() ? success()
+                                : kernel.emitError("has no schedule; run kiln-schedule first");
+  }
+
+  FailureOr<LaunchPlan> lowerRows(func::FuncOp function) {
+    FailureOr<std::unique_ptr<FunctionPlan>> planned = planFunction(function);
+    if (failed(planned))
+      return failure();
     FunctionPlan& plan = **planned;
     for (PlannedKernel& kernel : plan.kernels) {
-      if (!kernel.op.getSchedule()) {
-        kernel.op.emitError("has no schedule; run kiln-schedule first");
-        return signalPassFailure();
-      }
+      if (failed(hasSchedule(kernel.op)))
+        return failure();
       rows::KernelContext context{entryName(kernel.op.getName()),
                                   std::move(kernel.program),
                                   *kernel.op.getSchedule(),
                                   kernel.inputs,
                                   kernel.outputs,
                                   kernel.space};
-      rows::lowerKernel(context, module, plan.launch);
+      rows::lowerKernel(context, getOperation(), plan.launch);
     }
-    module->setAttr(kLaunchAttr, StringAttr::get(&getContext(), toJson(plan.launch)));
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      function.erase();
+    return plan.launch;
+  }
+
+  FailureOr<LaunchPlan> lowerLists(func::FuncOp function) {
+    FailureOr<std::unique_ptr<ListPlan>> planned = planLists(function);
+    if (failed(planned))
+      return failure();
+    LaunchPlan& launch = (*planned)->launch;
+    const TensorInfo& chunks = *(launch.inputs.end() - 2);
+    for (ListKernel& kernel : (*planned)->kernels) {
+      if (failed(hasSchedule(kernel.op)))
+        return failure();
+      segments::KernelContext context{
+          entryName(kernel.op.getName()),
+          &kernel.body->getBody().front(),
+          *kernel.op.getSchedule(),
+          kernel.inputs,
+          kernel.outputs,
+          static_cast<int>(launch.lists.inputs.size() + launch.lists.outputs.size()),
+          chunks.name,
+          launch.inputs.back().name,
+          chunks.shape[0]};
+      segments::lowerKernel(context, getOperation(), launch);
+    }
+    return launch;
   }
 };
 

@@ -40,6 +40,9 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     Merges neighbours, those first that save most bytes, as long as the family can still
     execute the group. Every merge that would save bytes and is refused leaves a remark at both
     operations. A `kiln.kernel` that the text already has stays as it is.
+
+    A function over lists of tensors becomes one kernel, and one more for each sum over lists that
+    others of its operations depend on.
   }];
 }
 def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {

@@ -64,6 +64,14 @@ struct Place : impl::PlaceBase<Place> {
       op.setScratch(0);
       most = std::max<int64_t>(most, op.getThreads() * 16);
     });
+    kernel.walk([&](cu::StoreSumOp op) {
+      op.setScratch(0);
+      most = std::max<int64_t>(most, 128);
+    });
+    kernel.walk([&](cu::SumOfPartialsOp op) {
+      op.setScratch(0);
+      most = std::max<int64_t>(most, 128);
+    });
     kernel.setSharedBytes(most);
   }
 

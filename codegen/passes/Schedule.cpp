@@ -1,5 +1,7 @@
 // kiln-schedule and what it shares with kiln-verify-schedule: schedules as attributes.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/ListPlan.h"
+#include "codegen/segments/Partition.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 
@@ -36,10 +38,23 @@ struct Schedule : impl::ScheduleBase<Schedule> {
 
   LogicalResult run(func::FuncOp function) {
     const Target& target = findTarget(arch);
-    FailureOr<std::unique_ptr<FunctionPlan>> plan = planFunction(function);
+    if (segments::isOverLists(function))
+      return give(planLists(function), [&](ListKernel& kernel) {
+        kernel.facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+        return segments::defaultSchedule(kernel.facts, target);
+      });
+    return give(planFunction(function), [&](PlannedKernel& kernel) {
+      rows::Facts facts = factsOf(kernel);
+      facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+      return rows::defaultSchedule(facts, target);
+    });
+  }
+
+  /// Gives every kernel of a plan without a schedule the user's or the default.
+  template <class Plan, class Default> LogicalResult give(const Plan& plan, Default choose) {
     if (failed(plan))
       return failure();
-    for (PlannedKernel& kernel : (*plan)->kernels) {
+    for (auto& kernel : (*plan)->kernels) {
       if (kernel.op.getSchedule())
         continue;
       ir::ScheduleAttr attribute;
@@ -52,9 +67,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
                  << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
                  << "launch = programmatic>";
       } else {
-        rows::Facts facts = factsOf(kernel);
-        facts.spilledRegisters = spilledRegisters(kernel.op.getName());
-        attribute = scheduleAttr(&getContext(), rows::defaultSchedule(facts, target));
+        attribute = scheduleAttr(&getContext(), choose(kernel));
       }
       kernel.op.setScheduleAttr(attribute);
     }

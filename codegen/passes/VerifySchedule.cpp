@@ -1,5 +1,7 @@
 // kiln-verify-schedule: every schedule against the limits of the target, with the numbers.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/ListPlan.h"
+#include "codegen/segments/Partition.h"
 
 using namespace mlir;
 
@@ -39,18 +41,27 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
   }
 
   LogicalResult run(func::FuncOp function, const Target& target) {
-    FailureOr<std::unique_ptr<FunctionPlan>> plan = planFunction(function);
+    if (segments::isOverLists(function))
+      return verify(planLists(function), [&](const rows::Schedule& schedule, ListKernel&) {
+        return segments::check(schedule, target);
+      });
+    return verify(planFunction(function),
+                  [&](const rows::Schedule& schedule, PlannedKernel& kernel) {
+                    return rows::check(schedule, factsOf(kernel), target);
+                  });
+  }
+
+  template <class Plan, class Check> LogicalResult verify(const Plan& plan, Check check) {
     if (failed(plan))
       return failure();
     bool valid = true;
-    for (PlannedKernel& kernel : (*plan)->kernels) {
+    for (auto& kernel : (*plan)->kernels) {
       if (!kernel.op.getSchedule()) {
         kernel.op.emitError("has no schedule; run kiln-schedule first");
         valid = false;
         continue;
       }
-      for (const rows::Violation& violation :
-           rows::check(scheduleOf(*kernel.op.getSchedule()), factsOf(kernel), target)) {
+      for (const rows::Violation& violation : check(scheduleOf(*kernel.op.getSchedule()), kernel)) {
         kernel.op.emitError("schedule refused: ") << violation.message;
         valid = false;
       }

@@ -244,5 +244,8 @@ const std::vector<TensorInfo>& Program::inputs() const {
 const std::vector<TensorInfo>& Program::outputs() const {
   return state_->plan.outputs;
 }
+const ListsInfo& Program::lists() const {
+  return state_->plan.lists;
+}
 
 } // namespace kiln

@@ -40,6 +40,15 @@ ir::Tensor64 valuesOf(const NpyArray& array) {
   return values;
 }
 
+/// The tensors of lists have many lengths, which options cannot name.
+void refuseLists(const Program& program) {
+  if (program.lists().chunk > 0)
+    fail(ErrorKind::input,
+         "'{}' is over lists of tensors, which are given from C++ (kiln/lists.h); compile, run and "
+         "measure it there",
+         program.state().function);
+}
+
 /// The run-time sizes, from the options or the shapes of the arrays given.
 std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& options) {
   std::vector<std::int64_t> symbols = options.sizes;
@@ -135,6 +144,7 @@ Module referenceOf(const Program& program, const RunOptions& options) {
 } // namespace
 
 Verification verify(const Program& program, const RunOptions& options) {
+  refuseLists(program);
   Module reference = referenceOf(program, options);
   Tensors tensors(program, options);
   std::vector<ir::Tensor64> inputs;
@@ -187,6 +197,7 @@ Verification verify(const Program& program, const RunOptions& options) {
 }
 
 Measurement measure(const Program& program, const RunOptions& options) {
+  refuseLists(program);
   LoadedProgram loaded(program.state().plan, program.cubin());
   const DeviceInfo& device = Driver::get().currentDevice();
   Tensors tensors(program, options);

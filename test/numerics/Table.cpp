@@ -95,6 +95,15 @@ struct Table {
     add("Broadcast", "scalar_operations", scalarText(56), {15});
   }
 
+  /// Every type of the gradient, with and without the average of parameters.
+  void adamw() {
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (bool ema : {false, true})
+        add("Adamw", fmt::format("adamw_{}{}", type, ema ? "_ema" : ""), adamwText(96, type, ema),
+            {21});
+    add("Adamw", "adamw_1", adamwText(1, "f32", true), {7});
+  }
+
   struct Activation {
     const char *word, *op, *name;
     bool gated;
@@ -346,6 +355,7 @@ std::vector<Case> allCases() {
   table.widths();
   table.rowCounts();
   table.operations();
+  table.adamw();
   table.activations();
   table.logSoftmax();
   table.crossEntropy();

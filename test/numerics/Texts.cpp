@@ -105,6 +105,28 @@ std::string activationText(const std::string& op, Width n, const std::string& ty
               {{"X", tensor(lead, n, type)}});
 }
 
+/// Squares and a first step of 1 or more: what the state of an optimizer holds.
+std::string adamwText(Width n, const std::string& type, bool ema) {
+  return fill("func.func @adamw(%p: <F>, %g: <G>, %m: <F>, %w: <F>, %e: <F>, %lr: tensor<f32>,\n"
+              "    %s: tensor<f32>, %scale: tensor<f32>) -> (<F>, <F>, <F>, <H>" +
+                  std::string(ema ? ", <F>" : "") +
+                  ") {\n"
+                  "  %v = arith.mulf %w, %w : <F>\n"
+                  "  %above = math.absf %s : tensor<f32>\n"
+                  "  %one = arith.constant dense<1.0> : tensor<f32>\n"
+                  "  %step = arith.addf %above, %one : tensor<f32>\n"
+                  "  %p1, %m1, %v1, %half" +
+                  (ema ? ", %e1" : "") + " = kiln.adamw %p, %g, %m, %v, %lr, %step, %scale" +
+                  (ema ? ", %e {beta2 = 0.99, ema_decay = 0.9}" : " {weight_decay = 0.3}") +
+                  "\n      : (<F>, <G>, <F>, <F>, tensor<f32>, tensor<f32>, tensor<f32>" +
+                  (ema ? ", <F>" : "") + ") -> (<F>, <F>, <F>, <H>" + (ema ? ", <F>" : "") +
+                  ")\n  return %p1, %m1, %v1, %half" + (ema ? ", %e1" : "") +
+                  " : <F>, <F>, <F>, <H>" + (ema ? ", <F>" : "") + "\n}\n",
+              {{"F", tensor("?x", n, "f32")},
+               {"G", tensor("?x", n, type)},
+               {"H", tensor("?x", n, type == "f16" ? "f16" : "bf16")}});
+}
+
 std::string logSoftmaxText(Width n, const std::string& type, const std::string& to) {
   return fill("func.func @log_softmax(%x: <X>) -> <Y> {\n"
               "  %y = kiln.log_softmax %x : <X> -> <Y>\n  return %y : <Y>\n}\n",

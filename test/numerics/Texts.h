@@ -19,6 +19,8 @@ std::string reduceText(Width n, const std::string& type, bool sums);
 std::string activationText(const std::string& op, Width n, const std::string& type,
                            bool gated = false, const std::string& options = "",
                            const std::string& lead = "?x");
+/// A step of AdamW on rows (lists of tensors have tests of their own); `ema`: with the average.
+std::string adamwText(Width n, const std::string& type, bool ema);
 /// log_softmax from one type to another.
 std::string logSoftmaxText(Width n, const std::string& type, const std::string& to);
 /// x weighted by its column and masked by row and column; and the sum of the two.

@@ -86,6 +86,15 @@ struct TensorInfo {
   std::int64_t alignment = 16;       // bytes that every pointer must be a multiple of
 };
 
+/// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.
+/// They are reached through a table; `Program::inputs()` and `outputs()` do not count them. Each
+/// has a name and a dtype, but no shape.
+struct ListsInfo {
+  std::int64_t chunk = 0; // elements of a tensor that a block works on; 0: a program without lists
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+};
+
 /// What the compiled kernel uses, read from the cubin and the assembler's log.
 struct Usage {
   int registers = 0;            // per thread
@@ -140,6 +149,7 @@ class KILN_API Program {
   const std::vector<KernelInfo>& kernels() const;
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
+  const ListsInfo& lists() const;
 
   /// Runs the kernels on the host: the generated source through the system's C++ compiler.
   /// Reports accesses outside the buffers, unset shared memory and divergent barriers.

@@ -1,0 +1,57 @@
+// Programs over lists of tensors: an optimizer's step or a norm over all parameters of a model, in
+// one launch however many tensors there are. Plain C++20.
+//
+// In the text the arguments and results are lists, marked `kiln.list`, or numbers that all entries
+// share:
+//   func.func @decay(%p: tensor<?xf32> {kiln.list}, %f: tensor<f32>)
+//       -> (tensor<?xf32> {kiln.list}) { ... }
+// Where the tensors lie is written once into a table, which the kernels read. With p, m, v and g as
+// vectors of a kiln::Buffer each:
+//   kiln::TensorLists lists(program.lists(), {{p, g, m, v}}, {{p, m, v}});  // in place
+//   lists.upload(table, stream);                   // lists.tableBytes() of device memory
+//   auto inputs = lists.inputs(table, {{lr, step, scale}});
+//   executable.launch(inputs, {}, workspace, stream);               // again and again
+// A launch neither allocates nor waits, so it may be captured into a graph.
+#pragma once
+
+#include "kiln/kiln.h"
+
+namespace kiln {
+
+/// The tensors of one list argument or result, one an entry: contiguous, of any shape.
+using TensorList = std::vector<Buffer>;
+
+/// The table of one set of tensors. Immutable; the tensors themselves are neither read nor owned.
+class KILN_API TensorLists {
+ public:
+  /// `inputs` and `outputs` are the lists that `info` names, in its order; pointers are those that
+  /// the kernels will use. The i-th tensors of all lists have one length in elements, which may be
+  /// 0 (then pointers may be null). A result may be the same memory as an argument of its entry
+  /// and element size; otherwise no two tensors overlap. Throws Error(input) for lists or tensors
+  /// that are missing, of different lengths, strided or null, and for 2^31 chunks or more.
+  TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
+              std::span<const TensorList> outputs);
+
+  std::size_t entries() const { return entryCount; }
+  std::int64_t elements() const { return elementCount; } // of one list
+  std::int64_t chunks() const { return chunkCount; } // elements of different entries never share
+
+  /// The table as it shall lie in device memory, at an address that is a multiple of 16.
+  std::span<const std::byte> table() const { return std::as_bytes(std::span(words)); }
+  std::size_t tableBytes() const { return table().size(); }
+  /// Copies the table to `device` on `stream` of the current context. From pageable memory: not
+  /// while the stream is being captured; the object may die as soon as the call returns. Whoever
+  /// has pinned memory copies table() there and from there to the device.
+  void upload(void* device, void* stream) const;
+
+  /// What a launch takes as inputs: the arguments that are no lists, then the table, which lies at
+  /// `device`. On the host (Program::runOnHost) that is table().data().
+  std::vector<Buffer> inputs(const void* device, std::span<const Buffer> shared) const;
+
+ private:
+  std::vector<std::uint64_t> words; // chunks, padded to 16 bytes; then segments
+  std::size_t entryCount = 0, segmentsBegin = 0;
+  std::int64_t elementCount = 0, chunkCount = 0, segmentWords = 0;
+};
+
+} // namespace kiln

@@ -1,0 +1,140 @@
+// The table of a list of tensors, word by word, and every refusal; the plan that names the lists.
+#include "kiln/lists.h"
+
+#include "codegen/backend/LaunchPlan.h"
+#include "test/backend/Helpers.h"
+#include "test/backend/Plans.h"
+
+#include <cstring>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+ListsInfo twoAndOne() {
+  return {1024,
+          {{"p", DType::f32, {}, {}, 4}, {"g", DType::bf16, {}, {}, 2}},
+          {{"q", DType::f32, {}, {}, 4}}};
+}
+
+Buffer tensor(std::uintptr_t address, std::vector<std::int64_t> sizes,
+              std::vector<std::int64_t> strides = {}) {
+  return {reinterpret_cast<void*>(address), std::move(sizes), std::move(strides)};
+}
+
+struct Call {
+  std::vector<TensorList> inputs{
+      {tensor(0x1000, {30, 100}), tensor(0, {0}), tensor(0x8004, {5})},
+      {tensor(0x20000, {3000}), tensor(0, {7, 0}), tensor(0x30000, {5})}};
+  std::vector<TensorList> outputs{{tensor(0x1000, {3000}), tensor(0, {0}), tensor(0x8004, {5})}};
+
+  TensorLists lists(const ListsInfo& info = twoAndOne()) const { return {info, inputs, outputs}; }
+  std::string error() const {
+    return errorOf(ErrorKind::input, [&] { lists(); });
+  }
+};
+
+std::vector<std::uint64_t> wordsOf(const TensorLists& lists) {
+  std::vector<std::uint64_t> words(lists.tableBytes() / 8);
+  std::memcpy(words.data(), lists.table().data(), lists.tableBytes());
+  return words;
+}
+
+TEST(TensorLists, TableWordByWord) {
+  TensorLists lists = Call().lists();
+  EXPECT_EQ(lists.entries(), 3u);
+  EXPECT_EQ(lists.elements(), 3005);
+  EXPECT_EQ(lists.chunks(), 4);
+  constexpr std::uint64_t one = std::uint64_t(1) << 32;
+  std::vector<std::uint64_t> expected = {0,
+                                         one,
+                                         2 * one,
+                                         2, // three chunks of tensor 0, one of tensor 2
+                                         2 * 3000 + 1,
+                                         0x1000,
+                                         0x20000,
+                                         0x1000, // all multiples of 16
+                                         1,
+                                         0,
+                                         0,
+                                         0, // empty
+                                         2 * 5,
+                                         0x8004,
+                                         0x30000,
+                                         0x8004}; // two are not
+  EXPECT_EQ(wordsOf(lists), expected);
+}
+
+TEST(TensorLists, InputsNameTheTwoParts) {
+  Call call;
+  call.inputs[0][2] = tensor(0x8004, {0});
+  call.inputs[1][2] = tensor(0x30000, {0});
+  call.outputs[0][2] = tensor(0x8004, {0});
+  TensorLists lists = call.lists(); // three chunks: a word of padding
+  Buffer lr = tensor(0x40, {});
+  auto inputs = lists.inputs(reinterpret_cast<void*>(0x7000), {&lr, 1});
+  ASSERT_EQ(inputs.size(), 3u);
+  EXPECT_EQ(inputs[0].data, lr.data);
+  EXPECT_EQ(inputs[1].data, reinterpret_cast<void*>(0x7000));
+  EXPECT_EQ(inputs[1].sizes, std::vector<std::int64_t>{3});
+  EXPECT_EQ(inputs[2].data, reinterpret_cast<void*>(0x7000 + 4 * 8));
+  EXPECT_EQ(inputs[2].sizes, std::vector<std::int64_t>{12});
+}
+
+TEST(TensorLists, StridesOfContiguousTensorsAreTaken) {
+  Call call;
+  call.inputs[0][0].strides = {100, 1};
+  EXPECT_EQ(call.lists().chunks(), 4);
+  call.inputs[0][0].strides = {1, 30};
+  EXPECT_HAS(call.error(), "'p[0]': is not contiguous; lists are made of contiguous tensors");
+}
+
+TEST(TensorLists, Refusals) {
+  Call call;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { call.lists({}); }), "is not over lists of tensors");
+  call.inputs.pop_back();
+  EXPECT_HAS(call.error(), "1 input lists given, the program has 2");
+  call = {};
+  call.outputs[0].pop_back();
+  EXPECT_HAS(call.error(), "output list 'q' has 2 tensors, the first list has 3");
+  call = {};
+  call.inputs[1][0] = tensor(0x20000, {2999});
+  EXPECT_HAS(call.error(), "'g[0]': 2999 elements, the first list's tensor 0 has 3000");
+  call = {};
+  call.outputs[0][2].data = nullptr;
+  EXPECT_HAS(call.error(), "'q[2]': the pointer is null and the tensor has 5 elements");
+  call = {};
+  call.inputs[1][0].data = reinterpret_cast<void*>(0x20001);
+  EXPECT_HAS(call.error(), "'g[0]': the pointer is not a multiple of the element's 2 bytes");
+  call = {};
+  call.inputs[0][0] = tensor(0x1000, {-1});
+  EXPECT_HAS(call.error(), "'p[0]': dimension 0 is -1");
+  call = {};
+  call.inputs[0][0] = tensor(0x1000, {std::int64_t(1) << 40, std::int64_t(1) << 40});
+  EXPECT_HAS(call.error(), "does not fit in 64 bits");
+}
+
+TEST(TensorLists, AsManyChunksAsAGridHasBlocks) {
+  Call call;
+  for (TensorList* list : {&call.inputs[0], &call.inputs[1], &call.outputs[0]})
+    (*list)[2] = tensor(0x30000, {(std::int64_t(1) << 31) * 1024});
+  EXPECT_HAS(call.error(), "up to tensor 2 need more than 2147483647 chunks of 1024");
+}
+
+TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
+  LaunchPlan plan = rowPlan();
+  EXPECT_EQ(toJson(plan).find("lists"), std::string::npos);
+  plan.lists = twoAndOne();
+  LaunchPlan back = parseLaunchPlan(toJson(plan));
+  EXPECT_EQ(back.lists.chunk, 1024);
+  ASSERT_EQ(back.lists.inputs.size(), 2u);
+  EXPECT_EQ(back.lists.inputs[1].name, "g");
+  EXPECT_EQ(back.lists.inputs[1].dtype, DType::bf16);
+  EXPECT_EQ(back.lists.outputs[0].name, "q");
+  plan.inputs.resize(1);
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "plan.inputs has 1 tensors; the last two of a program over lists");
+}
+
+} // namespace

@@ -1,0 +1,88 @@
+// printed by kiln-translate
+// adamw_0: #kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>
+// adamw_1: #kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"adamw","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"step","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"max_norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"adamw_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"adamw_0","schedule":"#kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":128,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"adamw_0_partials"}]},{"name":"adamw_0_finish","schedule":"","threads":1024,"sharedBytes":128,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":1,"rows":[],"arguments":[{"kind":"buffer","name":"adamw_0_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"max_norm"},{"kind":"buffer","name":"between0"}]},{"name":"adamw_1","schedule":"#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":9,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"step"},{"kind":"buffer","name":"between0"}]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"v","dtype":"f32","shape":[],"strides":[],"alignment":4}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_v","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"copy","dtype":"bf16","shape":[],"strides":[],"alignment":2}]}}
+#include "segment.cuh"
+using namespace kiln;
+
+KILN_KERNEL(128, 16)
+adamw_0(const i64* chunks, const i64* segments, i64 chunk_count, float* adamw_0_partials) {
+  wait_for_predecessor();
+  release_successor();
+  float sum = 0.0f;
+  using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
+      8 /*lists*/>;
+  for (i64 chunk = Tile::begin(); chunk < Tile::end(chunk_count); ++chunk) {
+    const Segment<Tile> at(chunks, segments, chunk);
+    const bf16* g = at.list<const bf16>(1);
+    // adamw.mlir:10
+    at.each([&](auto piece) {
+      const auto g_c = piece.load(g);
+#pragma unroll
+      for (int i = 0; i < piece.vector; ++i) {
+        const float t = float(g_c[i]);
+        sum += t * t;
+      }
+    });
+  }
+  store_partial_scalar(Tile(), shared_memory() + 0, adamw_0_partials + block_index(), sum);
+}
+
+KILN_KERNEL(1024, 1)
+adamw_0_finish(const float* adamw_0_partials, i64 lines, float* norm, const float* max_norm,
+               float* between0) {
+  wait_for_predecessor();
+  release_successor();
+  const float sum = sum_of_partials<1024>(adamw_0_partials, lines, shared_memory() + 0);
+  const float t = sqrtf(sum);
+  store_scalar(norm, t);
+  const float max_norm_0 = load_vector<1, 1>(max_norm)[0];
+  store_scalar(between0, minimum(max_norm_0 / (t + 9.99999997e-07f), 1.0f));
+}
+
+KILN_KERNEL(128, 9)
+adamw_1(const i64* chunks, const i64* segments, i64 chunk_count, const float* lr, const float* step,
+        const float* between0) {
+  wait_for_predecessor();
+  release_successor();
+  const float lr_0 = load_vector<1, 1>(lr)[0];
+  const float step_0 = load_vector<1, 1>(step)[0];
+  const float shared = -(lr_0 / -expm1f(step_0 * -0.105360515f));
+  const float between0_0 = load_vector<1, 1>(between0)[0];
+  const float shared_1 = inverse_sqrt(-expm1f(step_0 * -0.00100050028f));
+  const float shared_2 = lr_0 * -0.100000001f + 1.0f;
+  using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 1 /*chunks*/,
+      8 /*lists*/>;
+  const Segment<Tile> at(chunks, segments, block_index());
+  const float* p = at.list<const float>(0);
+  const bf16* g = at.list<const bf16>(1);
+  const float* m = at.list<const float>(2);
+  const float* v = at.list<const float>(3);
+  // adamw.mlir:17
+  at.each([&](auto piece) {
+    const auto p_c = piece.load(p);
+    const auto g_c = piece.load(g);
+    const auto m_c = piece.load(m);
+    const auto v_c = piece.load(v);
+    Vec<float, piece.vector> new_p_c;
+    Vec<float, piece.vector> new_m_c;
+    Vec<float, piece.vector> new_v_c;
+    Vec<float, piece.vector> copy_c;
+#pragma unroll
+    for (int i = 0; i < piece.vector; ++i) {
+      const float t = float(g_c[i]) * between0_0;
+      const float new_exp_avg = fmaf(t - m_c[i], 0.100000001f, m_c[i]);
+      const float new_exp_avg_sq = fmaf(t * 0.00100000005f, t, v_c[i] * 0.999000013f);
+      const float new_param = fmaf(shared,
+          new_exp_avg / fmaf(sqrtf(new_exp_avg_sq), shared_1, 9.99999994e-09f), p_c[i] * shared_2);
+      new_p_c[i] = new_param;
+      new_m_c[i] = new_exp_avg;
+      new_v_c[i] = new_exp_avg_sq;
+      copy_c[i] = new_param;
+    }
+    piece.store(at.list<float>(4), new_p_c);
+    piece.store(at.list<float>(5), new_m_c);
+    piece.store(at.list<float>(6), new_v_c);
+    piece.store(at.list<bf16>(7), copy_c);
+  });
+}

@@ -1,0 +1,171 @@
+// Functions over lists of tensors: the attribute, their division into kernels, schedules, lowering.
+// RUN: split-file %s %t
+// RUN: kiln-opt %t/attribute.mlir -split-input-file -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/fuse.mlir --kiln-canonicalize --kiln-fuse | FileCheck %t/fuse.mlir
+// RUN: kiln-opt %t/refused.mlir -split-input-file --kiln-fuse -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/sum.mlir --kiln-fuse --kiln-schedule --kiln-verify-schedule | FileCheck %t/sum.mlir --check-prefix=SCHEDULE
+// RUN: kiln-opt %t/sum.mlir --kiln-fuse --kiln-schedule=arch=sm_80 --kiln-verify-schedule=arch=sm_80 | FileCheck %t/sum.mlir --check-prefix=AMPERE
+// RUN: kiln-opt %t/sum.mlir --kiln-emittable | FileCheck %t/sum.mlir
+// RUN: kiln-opt %t/schedule.mlir -split-input-file --kiln-verify-schedule -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/lower.mlir -split-input-file --kiln-lower -verify-diagnostics -o /dev/null
+
+//--- attribute.mlir
+// expected-error @+1 {{argument 0 is a list of tensors and has type 'tensor<?x8xf32>'; a list has one dimension of run-time length, as tensor<?xf32>}}
+func.func @rank(%x: tensor<?x8xf32> {kiln.list}) {
+  return
+}
+// -----
+// expected-error @+1 {{result 0 is a list of tensors and has type 'tensor<4xf32>'}}
+func.func private @length() -> (tensor<4xf32> {kiln.list})
+// -----
+// expected-error @+1 {{attribute 'kiln.list' takes no value}}
+func.func @value(%x: tensor<?xf32> {kiln.list = 3}) {
+  return
+}
+
+//--- fuse.mlir
+// Two sums, one of which needs the other: three kernels. Each computes again what it needs of the
+// lists, numbers are handed on, and only the last stores lists.
+// CHECK-LABEL: func.func @f
+// CHECK-SAME: (%[[X:.*]]: tensor<?xf32> {kiln.list}, %[[N:.*]]: tensor<f32>)
+// CHECK: %[[A:.*]] = kiln.kernel "f_0"(%[[X]], %[[N]]) : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+// CHECK: math.exp
+// CHECK: kiln.reduce sum
+// CHECK: arith.divf
+// CHECK: %[[B:.*]]:2 = kiln.kernel "f_1"(%[[X]], %[[A]]) : (tensor<?xf32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+// CHECK: math.exp
+// CHECK: kiln.broadcast
+// CHECK: arith.subf
+// CHECK: kiln.reduce sum
+// CHECK: math.sqrt
+// CHECK: %[[C:.*]] = kiln.kernel "f_2"(%[[X]], %[[A]], %[[B]]#1) : (tensor<?xf32>, tensor<f32>, tensor<f32>) -> tensor<?xf32>
+// CHECK: math.exp
+// CHECK: arith.subf
+// CHECK: arith.divf
+// CHECK: return %[[C]], %[[B]]#0
+func.func @f(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32>) -> (tensor<?xf32> {kiln.list}, tensor<f32>) {
+  %e = math.exp %x : tensor<?xf32>
+  %sum = kiln.reduce sum %e dims [0] : tensor<?xf32> -> tensor<f32>
+  %mean = arith.divf %sum, %n : tensor<f32>
+  %means = kiln.broadcast %mean dims [] like %x : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %off = arith.subf %e, %means : tensor<?xf32>
+  %square = arith.mulf %off, %off : tensor<?xf32>
+  %squares = kiln.reduce sum %square dims [0] : tensor<?xf32> -> tensor<f32>
+  %dev = math.sqrt %squares : tensor<f32>
+  %devs = kiln.broadcast %dev dims [] like %x : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %y = arith.divf %off, %devs : tensor<?xf32>
+  return %y, %dev : tensor<?xf32>, tensor<f32>
+}
+
+//--- refused.mlir
+// expected-error @+1 {{argument 1 of type 'tensor<8xf32>' is neither a list ('kiln.list') nor without dimensions; the function is over lists}}
+func.func @mixed(%x: tensor<?xf32> {kiln.list}, %b: tensor<8xf32>) -> (tensor<?xf32> {kiln.list}) {
+  return %x : tensor<?xf32>
+}
+// -----
+// expected-error @+1 {{result 0 of type 'tensor<?xf32>' is neither a list ('kiln.list') nor without dimensions}}
+func.func @unmarked(%x: tensor<?xf32> {kiln.list}) -> tensor<?xf32> {
+  %y = math.exp %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+// -----
+func.func @largest(%x: tensor<?xf32> {kiln.list}) -> tensor<f32> {
+  // expected-error @+1 {{only sums are taken over lists}}
+  %y = kiln.reduce max %x dims [0] : tensor<?xf32> -> tensor<f32>
+  return %y : tensor<f32>
+}
+// -----
+func.func @position(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xi64> {kiln.list}) {
+  // expected-error @+1 {{'kiln.index' has no form over lists of tensors}}
+  %y = kiln.index dim 0 like %x : tensor<?xf32> -> tensor<?xi64>
+  return %y : tensor<?xi64>
+}
+// -----
+func.func @shape(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32>) -> tensor<f32> {
+  // expected-error @+1 {{a value of type 'tensor<4xf32>' in a function over lists; it is a list or has no dimensions}}
+  %y = kiln.broadcast %n dims [] : tensor<f32> -> tensor<4xf32>
+  return %n : tensor<f32>
+}
+// -----
+func.func @byHand(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
+  // expected-error @+1 {{a kernel in a function over lists before kiln-fuse, which forms them}}
+  %y = kiln.kernel "k"(%x) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    kiln.yield %i : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
+
+//--- sum.mlir
+// A kernel that stores no list takes eight chunks a block, 16 bytes a thread and pass.
+// SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>)
+// AMPERE: launch = plain>
+// The plan knows the table by its two parts, and the lists apart from the other inputs.
+// CHECK: \22inputs\22:[{\22name\22:\22limit\22,{{.*}}},{\22name\22:\22chunks\22,{{.*}}},{\22name\22:\22segments\22,
+// CHECK-SAME: \22outputs\22:[{\22name\22:\22factor\22,
+// CHECK-SAME: \22workspaces\22:[{\22name\22:\22norm_partials\22,\22dtype\22:\22f32\22,\22elements\22:1,\22blocksOf\22:0
+// CHECK-SAME: \22name\22:\22norm\22,{{.*}}\22grid\22:\22oneShot\22,\22rowsPerBlock\22:8
+// CHECK-SAME: \22name\22:\22norm_finish\22,{{.*}}\22sharedBytes\22:128,{{.*}}\22grid\22:\22fixed\22,{{.*}}\22blocks\22:1
+// CHECK-SAME: \22lists\22:{\22chunk\22:1024,\22inputs\22:[{\22name\22:\22g\22,\22dtype\22:\22bf16\22,
+// CHECK: cu.kernel "norm" attributes {arguments = ["chunks", "segments", "chunk_count", "norm_partials"], blocks = 16 : i64, header = "segment.cuh"
+// CHECK: cu.wait
+// CHECK: cu.release
+// CHECK: %[[TOTAL:.*]] = cu.total
+// CHECK: cu.chunks %{{.*}} attributes {lists = 1 : i64, per_block = 8 : i64, size = 1024 : i64, threads = 128 : i64, vector = 8 : i64} {
+// CHECK: ^bb0(%[[AT:.*]]: !cu.segment):
+// CHECK: %[[G:.*]] = cu.list %[[AT]] {index = 0 : i64} : <bf16>
+// CHECK: cu.each_piece %[[AT]], (%[[G]] : !cu.ptr<bf16>) {
+// CHECK: cu.accumulate %{{.*}} into %[[TOTAL]]
+// CHECK: cu.store_sum %[[TOTAL]], %{{.*}} {index = 0 : i64}
+// CHECK: cu.kernel "norm_finish" attributes {arguments = ["norm_partials", "lines", "limit", "factor"], blocks = 1 : i64, header = "segment.cuh"
+// CHECK: cu.wait
+// CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}}, %{{.*}} {index = 0 : i64, threads = 1024 : i64}
+// CHECK: %[[NORM:.*]] = math.sqrt %[[SUM]] : f32
+// CHECK: arith.divf %{{.*}}, %[[NORM]]
+// CHECK: cu.store_scalar
+func.func @norm(%g: tensor<?xbf16> {kiln.list, kiln.name = "g"}, %limit: tensor<f32> {kiln.name = "limit"}) -> (tensor<f32> {kiln.name = "factor"}) {
+  %square = arith.mulf %g, %g : tensor<?xbf16>
+  %wide = arith.extf %square : tensor<?xbf16> to tensor<?xf32>
+  %sum = kiln.reduce sum %wide dims [0] : tensor<?xf32> -> tensor<f32>
+  %norm = math.sqrt %sum : tensor<f32>
+  %factor = arith.divf %limit, %norm : tensor<f32>
+  return %factor : tensor<f32>
+}
+
+//--- schedule.mlir
+func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
+  // expected-error @+3 {{schedule refused: lanes = 32 and threads = 512; all threads of a block share a chunk of a list, so they are equal}}
+  // expected-error @+2 {{schedule refused: 512 threads of 4 elements pass over a chunk of 1024}}
+  // expected-error @+1 {{schedule refused: kernels over lists have grid = one_shot, keep = registers and no columns}}
+  %y = kiln.kernel "k"(%x) schedule(#kiln.schedule<lanes = 32, vector = 4, rows = 1, threads = 512, blocks = 2, grid = resident, keep = registers, launch = plain>) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    kiln.yield %i : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
+
+//--- lower.mlir
+func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
+  %y = kiln.kernel "k"(%x) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    %s = kiln.reduce sum %i dims [0] : tensor<?xf32> -> tensor<f32>
+    // expected-error @+1 {{depends on a sum over lists, which is known only after the kernel}}
+    %b = kiln.broadcast %s dims [] like %i : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+    %d = arith.divf %i, %b : tensor<?xf32>
+    kiln.yield %d : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
+// -----
+func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
+  // expected-error @+1 {{a list that is no result of the function; kernels hand only numbers on}}
+  %a = kiln.kernel "a"(%x) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    kiln.yield %i : tensor<?xf32>
+  }
+  %y = kiln.kernel "k"(%a) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    kiln.yield %i : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
