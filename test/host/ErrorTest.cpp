@@ -111,16 +111,24 @@ struct Mistake {
 
 class Errors : public testing::TestWithParam<Mistake> {};
 
-/// The kernels get x (256 floats), y (256 floats) and 256 bytes of shared memory.
+/// The kernels get x (256 floats), y (256 floats) and 256 bytes of shared memory. Between the two
+/// lies enough that what is beside one is not beside the other.
 void run(const Mistake& mistake) {
-  std::vector<float> x(256), y(256);
+  std::vector<float> memory(4 * 256);
+  auto part = [&](const char* name, int index, bool written) {
+    MemoryRegion region = written ? output(name, memory) : input(name, memory);
+    region.data = memory.data() + index * std::ptrdiff_t{256};
+    region.bytes = 256 * sizeof(float);
+    return region;
+  };
+  auto address = [&](int index) { return pointer(memory) + index * 256 * sizeof(float); };
   runKernel(*HostLibrary::compile(text),
             {.name = mistake.kernel,
              .blocks = mistake.blocks,
              .threads = mistake.threads,
              .sharedBytes = 256,
-             .arguments = {pointer(x), pointer(y), static_cast<std::uint64_t>(mistake.shift)},
-             .regions = {input("x", x), output("y", y)}});
+             .arguments = {address(1), address(3), static_cast<std::uint64_t>(mistake.shift)},
+             .regions = {part("x", 1, false), part("y", 3, true)}});
 }
 
 TEST_P(Errors, AreReported) {
