@@ -16,4 +16,7 @@ namespace kiln::cu {
 /// Attribute of a module of exit operations: the plan of its launches, as JSON.
 inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
 
+/// The text of a place in the dynamic shared memory.
+std::string sharedAt(int64_t offset);
+
 } // namespace kiln::cu

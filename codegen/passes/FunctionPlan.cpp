@@ -9,7 +9,6 @@
 #include "mlir/Transforms/CSE.h"
 
 #include <map>
-#include <set>
 
 using namespace mlir;
 
@@ -33,6 +32,17 @@ double bytesOf(Value value) {
   for (int64_t size : type.getShape())
     bytes *= ShapedType::isDynamic(size) ? 65536.0 : static_cast<double>(size);
   return bytes;
+}
+
+std::string BufferNames::unique(StringRef wanted) {
+  std::string name = wanted.str();
+  for (int n = 1; !given.insert(name).second; ++n)
+    name = wanted.str() + "_" + std::to_string(n);
+  return name;
+}
+StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
+  auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
+  return name ? name.getValue() : fallback;
 }
 
 rows::Schedule scheduleOf(ir::ScheduleAttr a) {
@@ -168,17 +178,10 @@ class Planner {
     return success();
   }
 
-  std::string uniqueName(StringRef wanted) {
-    std::string name = wanted.str();
-    for (int n = 1; !names.insert(name).second; ++n)
-      name = wanted.str() + "_" + std::to_string(n);
-    return name;
-  }
-
   const rows::BufferInfo* addBuffer(Value value, StringRef name, ir::LayoutAttr layout) {
     rows::BufferInfo& buffer = plan->buffers.emplace_back();
     auto type = ir::tensorType(value);
-    buffer.tensor.name = uniqueName(name);
+    buffer.tensor.name = names.unique(name);
     buffer.tensor.dtype = dtypeOf(type.getElementType());
     for (int64_t d = 0; d < type.getRank(); ++d)
       buffer.tensor.shape.push_back(extent(value, d));
@@ -192,11 +195,6 @@ class Planner {
     else
       buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
     return byValue[value] = &buffer;
-  }
-
-  static StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
-    auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
-    return name ? name.getValue() : fallback;
   }
 
   void addBuffers() {
@@ -248,7 +246,7 @@ class Planner {
   llvm::DenseMap<Operation*, llvm::SmallVector<std::optional<Dimension>>> spaceOf;
   llvm::DenseMap<Value, unsigned> resultIndex;
   llvm::DenseMap<Value, const rows::BufferInfo*> byValue;
-  std::set<std::string> names;
+  BufferNames names;
 
   static bool less(const Dimension& a, const Dimension& b) {
     return std::make_pair(a.first.getAsOpaquePointer(), a.second) <

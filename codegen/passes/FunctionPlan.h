@@ -6,6 +6,7 @@
 #include "codegen/rows/Access.h"
 
 #include <deque>
+#include <set>
 
 namespace kiln::passes {
 
@@ -22,6 +23,17 @@ struct FunctionPlan {
   std::vector<PlannedKernel> kernels;
   LaunchPlan launch; // function, inputs, outputs, intermediate workspaces; no kernels yet
 };
+
+/// Names of buffers: each is given once, with a number behind it if it was wanted before.
+class BufferNames {
+ public:
+  std::string unique(llvm::StringRef wanted);
+
+ private:
+  std::set<std::string> given;
+};
+/// The name that the attributes of an argument or result give it.
+llvm::StringRef nameAttr(mlir::DictionaryAttr attributes, llvm::StringRef fallback);
 
 /// Fails with an error at the offending operation.
 llvm::FailureOr<std::unique_ptr<FunctionPlan>> planFunction(mlir::func::FuncOp function);

@@ -4,8 +4,6 @@
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/segments/Partition.h"
 
-#include <set>
-
 using namespace mlir;
 
 namespace kiln::passes {
@@ -36,20 +34,9 @@ class Planner {
   }
 
  private:
-  std::string uniqueName(StringRef wanted) {
-    std::string name = wanted.str();
-    for (int n = 1; !names.insert(name).second; ++n)
-      name = wanted.str() + "_" + std::to_string(n);
-    return name;
-  }
-  static StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
-    auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
-    return name ? name.getValue() : fallback;
-  }
-
   TensorInfo infoOf(Value value, StringRef name) {
     TensorInfo info;
-    info.name = uniqueName(name);
+    info.name = names.unique(name);
     info.dtype = dtypeOf(ir::tensorType(value).getElementType());
     info.alignment = static_cast<int64_t>(sizeInBytes(info.dtype));
     return info;
@@ -76,7 +63,7 @@ class Planner {
     }
     for (int symbol : {0, 1})
       launch.inputs.push_back(
-          {uniqueName(symbol ? "segments" : "chunks"), DType::i64, {Extent{0, symbol}}, {1}, 16});
+          {names.unique(symbol ? "segments" : "chunks"), DType::i64, {Extent{0, symbol}}, {1}, 16});
   }
 
   /// Lists are stored by the kernel that returns them; numbers are results or handed on.
@@ -148,7 +135,7 @@ class Planner {
   func::FuncOp function;
   std::unique_ptr<ListPlan> plan = std::make_unique<ListPlan>();
   llvm::DenseMap<Value, segments::Place> places;
-  std::set<std::string> names;
+  BufferNames names;
 };
 
 } // namespace

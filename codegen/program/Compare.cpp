@@ -93,13 +93,16 @@ ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
   std::int64_t width = rows ? exact.width() : exact.size();
   if (width == 0)
     return allowed;
+  std::vector<RowError> errors;
   double sum = 0.0, count = 0.0;
-  for (std::int64_t start = 0; start < exact.size(); start += width)
-    if (RowError row = errorOfRow(exact, noisy, start, width); row.value > 0.0)
+  for (std::int64_t start = 0; start < exact.size(); start += width) {
+    const RowError& row = errors.emplace_back(errorOfRow(exact, noisy, start, width));
+    if (row.value > 0.0)
       sum += row.difference / row.value, count += 1.0;
+  }
   double usual = count > 0.0 ? sum / count : 0.0;
   for (std::int64_t start = 0; start < exact.size(); start += width) {
-    RowError row = errorOfRow(exact, noisy, start, width);
+    const RowError& row = errors[start / width];
     double typical = std::max(row.difference, usual * row.value);
     for (std::int64_t i = start; i < start + width; ++i)
       allowed.data[i] = kSafety * typical + smallest(info.dtype) +

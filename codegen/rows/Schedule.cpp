@@ -158,9 +158,8 @@ struct Checker {
   void combinations() {
     require(!facts.hasSums() || s.grid == Grid::resident, "grid",
             "column sums need grid = resident: each block writes one line of partial sums");
-    require(s.columns == Columns::global || (!facts.columns.empty() && facts.columnsPass > 0) ||
-                (!facts.columns.empty() && facts.hasSums()),
-            "columns",
+    bool stageable = !facts.columns.empty() && (facts.columnsPass > 0 || facts.hasSums());
+    require(s.columns == Columns::global || stageable, "columns",
             "columns = shared needs values that all rows share, and time to copy them: a row "
             "reduction before their first use, or a loop over tiles");
     require(s.launch == Launch::plain || target.maxCluster > 1, "launch",

@@ -11,6 +11,12 @@ using namespace kiln;
 
 namespace {
 
+constexpr std::string_view twice = R"(
+func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
+  %y = arith.addf %x, %x : tensor<?x2xbf16>
+  return %y : tensor<?x2xbf16>
+})";
+
 class RowsOnDevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,11 +37,7 @@ TEST_F(RowsOnDevice, AsManyRowsAsAllowed) {
   constexpr std::size_t bytes = rows * 2 * 2;
   if (Driver::get().currentDevice().memoryBytes < std::int64_t(3 * bytes))
     GTEST_SKIP() << "needs a GPU with 24 GiB of memory";
-  Program program = compiled(R"(
-func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
-  %y = arith.addf %x, %x : tensor<?x2xbf16>
-  return %y : tensor<?x2xbf16>
-})");
+  Program program = compiled(twice);
   DeviceBuffer x(bytes), y(bytes);
   x.fill(0x3c); // 0x3c3c is 0.01147; twice that is 0x3cbc
   y.fill(0xff);
@@ -52,11 +54,7 @@ func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
 }
 
 TEST_F(RowsOnDevice, OneRowMoreIsRefused) {
-  Program program = compiled(R"(
-func.func @twice(%x: tensor<?x2xbf16>) -> tensor<?x2xbf16> {
-  %y = arith.addf %x, %x : tensor<?x2xbf16>
-  return %y : tensor<?x2xbf16>
-})");
+  Program program = compiled(twice);
   DeviceBuffer x(256);
   constexpr std::int64_t rows = (std::int64_t{1} << 31) + 1;
   Buffer tensor[] = {{x.data(), {rows, 2}, {}}};

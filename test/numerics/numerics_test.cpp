@@ -1,6 +1,7 @@
 // Runs the numerics table, one test a case, on the host target and, where there is one, on a GPU.
 #include "codegen/backend/Driver.h"
 #include "test/numerics/Runner.h"
+#include "test/numerics/Skip.h"
 
 #include <gtest/gtest.h>
 
@@ -12,17 +13,6 @@ using namespace kiln::test;
 namespace {
 
 class Numerics : public testing::TestWithParam<Case> {};
-
-/// Runs it; without a C++ compiler or NVRTC the test is skipped by name.
-template <class Body> void skipIfUnavailable(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unavailable)
-      throw;
-    GTEST_SKIP() << error.what();
-  }
-}
 
 TEST_P(Numerics, AgreesWithFp64) {
   skipIfUnavailable([] { EXPECT_EQ(problemsOf(GetParam(), Where::host), "") << GetParam().text; });

@@ -2,6 +2,7 @@
 // what dropout keeps, forward and backward; that stochastic rounding is right on average.
 #include "dialect/Random.h"
 #include "kiln/kiln.h"
+#include "test/numerics/Skip.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 using namespace kiln;
+using kiln::test::skipIfUnavailable;
 
 namespace {
 
@@ -54,17 +56,6 @@ std::string dropoutText(double p, const std::string& shared = "") {
       "tensor<?x8x24xf32> {{\n  %y = kiln.dropout %x, %seed, %offset p {:e}{} : "
       "tensor<?x8x24xf32> -> tensor<?x8x24xf32>\n  return %y : tensor<?x8x24xf32>\n}}",
       kSeeds, p, shared);
-}
-
-/// Runs it; without a C++ compiler the test is skipped by name.
-template <class Body> void skipIfUnavailable(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unavailable)
-      throw;
-    GTEST_SKIP() << error.what();
-  }
 }
 
 /// `count` draws of probability `p` are within five standard deviations.

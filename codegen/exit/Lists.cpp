@@ -1,0 +1,81 @@
+// How the operations over lists of tensors print themselves.
+#include "codegen/exit/Exit.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cu;
+
+void ChunksOp::emit(Emitter& e) {
+  Block& block = getBody().front();
+  std::string segment = e.declare(block.getArgument(0), "at");
+  std::string table = e.name(getChunks()) + ", " + e.name(getSegments());
+  e.line("using Tile = ChunkTile<" + std::to_string(getSize()) + " /*elements*/, " +
+         std::to_string(getVector()) + " /*vector*/, " + std::to_string(getThreads()) +
+         " /*threads*/, " + std::to_string(getPerBlock()) + " /*chunks*/, " +
+         std::to_string(getLists()) + " /*lists*/>;");
+  if (getPerBlock() == 1) {
+    e.line("const Segment<Tile> " + segment + "(" + table + ", block_index());");
+    e.block(block);
+    return;
+  }
+  e.open("for (i64 chunk = Tile::begin(); chunk < Tile::end(" + e.name(getCount()) + "); ++chunk)");
+  e.line("const Segment<Tile> " + segment + "(" + table + ", chunk);");
+  e.block(block);
+  e.close();
+}
+void ListOp::emit(Emitter& e) {
+  std::string type = "const " + e.memoryType(getPointer().getType().getElement());
+  e.line(type + "* " + e.declare(getPointer(), "list") + " = " + e.name(getSegment()) + ".list<" +
+         type + ">(" + std::to_string(getIndex()) + ");");
+}
+
+void NumberOp::emit(Emitter& e) {
+  std::string value = e.expression(getValue());
+  e.line("const " + e.scalarType(getNumber().getType()) + " " + e.declare(getNumber(), "shared") +
+         " = " + value + ";");
+}
+
+void EachPieceOp::emit(Emitter& e) {
+  e.location(*this);
+  Block& block = getBody().front();
+  e.open(e.name(getSegment()) + ".each([&](auto piece)");
+  for (auto [input, argument] : llvm::zip(getInputs(), block.getArguments())) {
+    std::string vector = e.fresh(e.name(input) + "_c");
+    e.line("const auto " + vector + " = piece.load(" + e.name(input) + ");");
+    e.alias(argument, vector + "[i]");
+  }
+  std::vector<std::string> after; // what is stored once a vector is complete
+  for (auto put : block.getOps<PutPieceOp>()) {
+    std::string vector = e.fresh(put.getName().str() + "_c");
+    e.line("Vec<" + e.memoryType(put.getValue().getType()) + ", piece.vector> " + vector + ";");
+    e.aliasTarget(put, vector);
+    after.push_back("piece.store(" + e.name(put.getSegment()) + ".list<" +
+                    e.memoryType(put.getElement()) + ">(" + std::to_string(put.getIndex()) + "), " +
+                    vector + ");");
+  }
+  e.unrolled("for (int i = 0; i < piece.vector; ++i)");
+  e.block(block);
+  e.close();
+  for (const std::string& line : after)
+    e.line(line);
+  e.close(");");
+}
+void PutPieceOp::emit(Emitter& e) {
+  e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");
+}
+
+void StoreSumOp::emit(Emitter& e) {
+  std::string skip = getIndex() ? std::to_string(getIndex()) + " * block_count() + " : "";
+  e.line("store_partial_scalar(Tile(), " + sharedAt(getScratch()) + ", " + e.name(getPartials()) +
+         " + " + skip + "block_index(), " + e.name(getSum()) + ");");
+}
+void SumOfPartialsOp::emit(Emitter& e) {
+  std::string lines = e.name(getLines());
+  std::string skip = getIndex() ? " + " + std::to_string(getIndex()) + " * " + lines : "";
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_of_partials<" +
+         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + skip + ", " + lines + ", " +
+         sharedAt(getScratch()) + ");");
+}
+void StoreScalarOp::emit(Emitter& e) {
+  e.line("store_scalar(" + e.name(getTo()) + ", " + e.expression(getValue()) + ");");
+}
