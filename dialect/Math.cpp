@@ -93,6 +93,10 @@ Value MathBuilder::neg(Value a) {
 Value MathBuilder::exp(Value a) {
   return builder.create<math::ExpOp>(location, f32(a));
 }
+Value MathBuilder::expFor(Type stored, Value a) {
+  auto flags = stored.isF32() ? arith::FastMathFlags::none : arith::FastMathFlags::afn;
+  return builder.create<math::ExpOp>(location, f32(a), flags);
+}
 Value MathBuilder::log(Value a) {
   return builder.create<math::LogOp>(location, f32(a));
 }

@@ -33,6 +33,9 @@ class MathBuilder {
   mlir::Value add(mlir::Value a, double term);
   mlir::Value neg(mlir::Value a);
   mlir::Value exp(mlir::Value a);
+  /// exp(a) for sums and for results that are rounded to `stored`: if that is narrower than fp32,
+  /// as a power of two with one rounding of the exponent (error |a| 2^-24 and 2^-22).
+  mlir::Value expFor(mlir::Type stored, mlir::Value a);
   mlir::Value log(mlir::Value a);
   mlir::Value tanh(mlir::Value a);
   mlir::Value erf(mlir::Value a);

@@ -191,6 +191,29 @@ KILN_DEVICE void load_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
     to[r] = To(load_global<Vec<T, 1>>(from + map.offset(at.row_to_read(r)))[0]);
 }
 
+/// What a row has where it has no such element.
+template <class T> KILN_DEVICE T missing() {
+  if constexpr (is_half<T>)
+    return T(bits_to_float(0x7fc00000u));
+  else if constexpr (same_type<T, float>)
+    return bits_to_float(0x7fc00000u);
+  else
+    return T(0);
+}
+
+/// One element a row, chosen by its index.
+template <class Tile, class T, class To, class Index, int rank>
+KILN_DEVICE void pick_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
+                           const RowMap<rank>& map, const Index (&index)[Tile::rows]) {
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    const T* row = from + map.offset(at.row_to_read(r));
+    to[r] = missing<To>();
+    if (u64(index[r]) < u64(Tile::columns))
+      to[r] = To(load_global<Vec<T, 1>>(row + index[r] * map.column_stride)[0]);
+  }
+}
+
 /// Writes chunk c of row r, rounding to the type stored.
 template <int access, class Tile, class T, class From, int rank>
 KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& map,

@@ -85,6 +85,12 @@ KILN_DEVICE float f16_to_float(u16 bits) {
 KILN_DEVICE float rounded_product(float a, float b) {
   return __fmul_rn(a, b);
 }
+/// exp(value) as a power of two; results below 2^-126 are 0.
+KILN_DEVICE float fast_exp(float value) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value * 1.44269504f));
+  return result;
+}
 /// 1 / sqrt(value): the hardware's approximation and one step of Newton's method, so that the error
 /// is about that of one rounding. The step has no answer where the root is 0 or infinite.
 KILN_DEVICE float inverse_sqrt(float value) {

@@ -172,6 +172,12 @@ void LoadRowsOp::emit(Emitter& e) {
   e.line("load_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " + e.name(getFrom()) +
          ", " + e.name(getMap()) + ");");
 }
+void PickRowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "picked") +
+         "[Tile::rows];");
+  e.line("pick_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " + e.name(getFrom()) +
+         ", " + e.name(getMap()) + ", " + e.name(getIndex()) + ");");
+}
 void LoadUniformOp::emit(Emitter& e) {
   e.line("const " + e.scalarType(getValue().getType()) + " " + e.declare(getValue(), "value") +
          " = load_vector<1, 1>(" + e.name(getFrom()) + ")[0];");

@@ -171,6 +171,15 @@ def Cu_LoadRowsOp : Cu_Op<"load_rows"> {
   let results = (outs Cu_Rows:$values);
   let assemblyFormat = "$tile `,` $from `,` $map attr-dict `:` type($from) `->` type($values)";
 }
+def Cu_PickRowsOp : Cu_Op<"pick_rows"> {
+  let summary = "Loads one element a row, chosen by its index";
+  let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, Cu_Rows:$index);
+  let results = (outs Cu_Rows:$values);
+  let assemblyFormat = [{
+    $tile `,` $from `,` $map `,` $index attr-dict `:` type($from) `,` type($index) `->`
+    type($values)
+  }];
+}
 def Cu_RandomOp : Cu_Op<"random"> {
   let summary = "A tile of random numbers, computed where it is read; the map tells their places";
   let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);

@@ -127,6 +127,9 @@ inline float f16_to_float(u16 bits) {
 KILN_DEVICE float rounded_product(float a, float b) {
   return a * b;
 }
+KILN_DEVICE float fast_exp(float value) {
+  return exp2f(value * 1.44269504f);
+}
 KILN_DEVICE float inverse_sqrt(float value) {
   return float(1.0 / __builtin_sqrt(double(value)));
 }

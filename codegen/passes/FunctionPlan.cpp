@@ -308,6 +308,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
       ++facts.reductions;
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
+    facts.rowInputs += node->kind == rows::Node::Kind::pick;
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind != rows::Node::Kind::input)
       continue;

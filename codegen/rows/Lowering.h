@@ -81,6 +81,7 @@ class Lowering {
   void emitTile();
   void emitInput(Node* node, const Access& access);
   void emitInputs();
+  void emitPick(Node* node);
   void emitRandom(Node* node, const Access& access);
   void emitRowValues(int level);
   void stageRowOutputs();

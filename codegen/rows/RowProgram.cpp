@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -52,6 +53,8 @@ class Analysis {
       candidates.push_back({value, value.getDefiningOp() ? value.getDefiningOp() : end});
     for (ReduceOp reduce : block.getOps<ReduceOp>())
       candidates.push_back({reduce.getInput(), reduce});
+    for (PickOp pick : block.getOps<PickOp>())
+      candidates.push_back({pick.getInput(), pick});
     Operation* from = end;
     for (auto [value, op] : candidates)
       if (auto shape = tensorType(value).getShape(); shape.size() > program->space.size()) {
@@ -180,6 +183,8 @@ class Analysis {
       return fillReduce(n, reduce, user);
     if (auto random = dyn_cast<RandomOp>(op))
       return fillRandom(n, random);
+    if (auto pick = dyn_cast<PickOp>(op))
+      return fillPick(n, pick);
     n.kind = Node::Kind::scalar;
     if (!findScalarOp(op->getName().getStringRef()))
       return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
@@ -214,6 +219,25 @@ class Analysis {
       n.operands.push_back(from);
     }
     return true;
+  }
+
+  /// Of rows that are read, by an index that is read; decomposeNamedOps replaced all others.
+  bool fillPick(Node& n, PickOp op) {
+    n.kind = Node::Kind::pick;
+    n.perRow = true;
+    SmallVector<int> map = n.map;
+    map.push_back(program->rank());
+    if (tensorType(op.getInput()).getShape().back() != program->width() ||
+        llvm::is_contained(n.map, static_cast<int>(program->rank())))
+      return refuse(op, "elements are picked from rows of the kernel's width, " +
+                            std::to_string(program->width()));
+    for (auto [operand, through] : {std::pair{op.getInput(), map}, {op.getIndex(), n.map}}) {
+      Node* from = node(operand, through, op);
+      if (!from)
+        return false;
+      n.operands.push_back(from);
+    }
+    return n.operands[1]->perRow || refuse(op, "elements of all rows are picked by one index");
   }
 
   /// A broadcast is only another map of its input.
@@ -313,6 +337,26 @@ static void widen(Operation& op) {
   result.replaceAllUsesExcept(rounded, rounded);
 }
 
+/// Elements that a kernel computes cannot be loaded: the sum of a row that is zero but at the
+/// index.
+static void compareColumns(PickOp pick) {
+  if (isa<BlockArgument>(pick.getInput()) && isa<BlockArgument>(pick.getIndex()))
+    return;
+  OpBuilder builder(pick);
+  MathBuilder math(builder, pick.getLoc());
+  Value x = pick.getInput(), index = pick.getIndex();
+  auto type = tensorType(index).getElementType();
+  Value wide = isa<FloatType>(tensorType(x).getElementType()) ? math.f32(x) : x;
+  Value chosen =
+      math.equal(math.index(tensorType(x).getRank() - 1, wide, type), math.alongRow(index, wide));
+  Value sum = math.sumOfRow(math.select(chosen, wide, math.constant(0.0, wide)));
+  Value width = math.integer(tensorType(x).getShape().back(), index);
+  Value missing = math.constant(std::numeric_limits<double>::quiet_NaN(), sum);
+  Value value = math.select(math.inRange(index, width), sum, missing);
+  pick.replaceAllUsesWith(math.cast(value, tensorType(pick.getOutput()).getElementType()));
+  pick.erase();
+}
+
 void decomposeNamedOps(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(block)) {
     auto named = dyn_cast<KilnOpInterface>(op);
@@ -327,6 +371,8 @@ void decomposeNamedOps(Block& block) {
     op.replaceAllUsesWith(values);
     op.erase();
   }
+  for (PickOp pick : llvm::make_early_inc_range(block.getOps<PickOp>()))
+    compareColumns(pick);
   for (Operation& op : llvm::make_early_inc_range(block))
     widen(op);
 }

@@ -64,6 +64,17 @@ void Lowering::emitInputs() {
   emit([&](Node* node) { return !loadsAhead() || !isOlder(node); });
   if (hasRing())
     builder.create<cu::ReleaseRingOp>(location, ring);
+  for (auto& node : program.nodes)
+    if (node->kind == Node::Kind::pick)
+      emitPick(node.get());
+}
+
+void Lowering::emitPick(Node* node) {
+  const Access& access = inputAccess[node->operands[0]];
+  rowValues[node] = builder.create<cu::PickRowsOp>(
+      named(nameOf(node, "picked") + "_r"),
+      cu::RowsType::get(builder.getContext(), node->element()), tile,
+      pointer(*access.buffer, node->element()), rowMap(access, true), rowValues[node->operands[1]]);
 }
 
 void Lowering::emitTile() {
