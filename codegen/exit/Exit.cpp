@@ -88,6 +88,14 @@ void RowMapOp::emit(Emitter& e) {
          listText(e, getStrides(), getRunTimeStrides()) + column + "};");
 }
 
+void PairedOp::emit(Emitter& e) {
+  bool halves = getPairs().getKind() == ir::Pairing::half_split;
+  std::string element = e.memoryType(getFrom().getType().getElement());
+  e.line("const Paired<" + std::string(halves ? "Halves" : "Neighbours") + "<" +
+         std::to_string(getPairs().getWidth()) + ">, " + element + "> " +
+         e.declare(getPaired(), e.name(getFrom()) + "_pairs") + "{" + e.name(getFrom()) + "};");
+}
+
 void TilesOp::emit(Emitter& e) {
   Block& block = getBody().front();
   std::string tile = e.declare(block.getArgument(0), "at");

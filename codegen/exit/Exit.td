@@ -108,6 +108,13 @@ def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
   }];
 }
 
+def Cu_PairedOp : Cu_Op<"paired", [Pure]> {
+  let summary = "Memory of which each column reads its partner";
+  let arguments = (ins Cu_Pointer:$from, Kiln_PairsAttr:$pairs);
+  let results = (outs Cu_Pointer:$paired);
+  let assemblyFormat = "$from $pairs attr-dict `:` type($from) `->` type($paired)";
+}
+
 def Cu_TilesOp : Cu_RegionOp<"tiles"> {
   let summary = "Works through tiles of rows: one a block, or as many as there are";
   let arguments = (ins I64:$rows, BoolAttr:$once);

@@ -255,9 +255,9 @@ class Planner {
 };
 
 /// Elements one access may move, up to 16.
-rows::Facts::Stream streamOf(const rows::BufferInfo& buffer, ArrayRef<int> map, size_t rank) {
-  rows::Access access = rows::makeAccess(buffer, map, rank);
-  return {static_cast<int>(sizeInBytes(buffer.tensor.dtype)), rows::widestAccess(access, 16)};
+rows::Facts::Stream streamOf(const rows::Access& access) {
+  return {static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
+          rows::widestAccess(access, 16)};
 }
 
 } // namespace
@@ -284,7 +284,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    auto stream = streamOf(buffer, node->map, program.rank());
+    auto stream = streamOf(rows::makeAccess(buffer, node->map, program.rank(), node->pairs));
+    stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
+                     return other->value == node->value && other->map == node->map && !other->pairs;
+                   });
     if (node->perColumn && node->perRow)
       facts.inputs.push_back(stream);
     else if (node->perColumn)
@@ -304,7 +307,8 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     for (size_t d = 0; d <= program.rank(); ++d)
       map.push_back(d);
     if (output.kind == rows::Output::Kind::full)
-      facts.outputs.push_back(streamOf(*kernel.outputs[output.index], map, program.rank()));
+      facts.outputs.push_back(
+          streamOf(rows::makeAccess(*kernel.outputs[output.index], map, program.rank())));
     else if (output.kind == rows::Output::Kind::row)
       ++facts.rowOutputs;
     else

@@ -25,6 +25,20 @@ Value Lowering::pointer(const BufferInfo& buffer, Type element) {
   return argument(what, cu::PointerType::get(builder.getContext(), element), what.name);
 }
 
+/// From where an input is read.
+Value Lowering::source(const Access& access, Type element) {
+  Value from = pointer(*access.buffer, element);
+  if (!access.pairs)
+    return from;
+  for (Operation* user : from.getUsers())
+    if (auto known = dyn_cast<cu::PairedOp>(user); known && known.getPairs() == access.pairs)
+      return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(mapsEnd);
+  return builder.create<cu::PairedOp>(named(access.buffer->tensor.name + "_pairs"), from.getType(),
+                                      from, access.pairs);
+}
+
 Value Lowering::product(KernelArgument::Kind kind, ArrayRef<Extent> factors,
                         const std::string& name) {
   KernelArgument what;

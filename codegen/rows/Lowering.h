@@ -48,6 +48,7 @@ class Lowering {
   const BufferInfo* bufferOf(const Node* input) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
+  mlir::Value source(const Access& access, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
                       const std::string& name);
   mlir::Value strideArgument(const Access& access, const Stride& stride);

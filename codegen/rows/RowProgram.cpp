@@ -132,21 +132,38 @@ class Analysis {
     return output.node != nullptr;
   }
 
-  /// The node of `value` seen through `map`; null after a refusal. `user` is for the message.
-  Node* node(Value value, SmallVector<int> map, Operation* user) {
+  /// The node of `value` seen through `map`, at the columns' partners if there are `pairs`; null
+  /// after a refusal. `user` is for the message.
+  Node* node(Value value, SmallVector<int> map, Operation* user, PairsAttr pairs = {}) {
+    if (!llvm::is_contained(map, static_cast<int>(program->rank())))
+      pairs = {}; // the same for all columns
     if (auto broadcast = value.getDefiningOp<BroadcastOp>())
-      return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast);
+      return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast, pairs);
+    if (auto partner = value.getDefiningOp<PartnerOp>())
+      return throughPartner(partner, map, pairs);
     if (auto random = value.getDefiningOp<RandomOp>())
       value = firstLike(random);
-    auto key = std::make_pair(value.getAsOpaquePointer(), map);
+    auto key = std::make_tuple(value.getAsOpaquePointer(), map, pairs.getAsOpaquePointer());
     if (auto found = known.find(key); found != known.end())
       return found->second;
     auto made = std::make_unique<Node>();
     made->value = value;
     made->map = map;
+    made->pairs = pairs;
     if (!fill(*made, user))
       return nullptr;
     return known[key] = program->nodes.emplace_back(std::move(made)).get();
+  }
+
+  /// What is computed of partners is computed at the partner of each column.
+  Node* throughPartner(PartnerOp op, ArrayRef<int> map, PairsAttr pairs) {
+    bool isColumn = map.back() == static_cast<int>(program->rank());
+    if (isColumn && (!pairs || pairs == op.getPairs()))
+      return node(op.getInput(), SmallVector<int>(map), op, pairs ? PairsAttr() : op.getPairs());
+    refuse(op, isColumn ? "columns are paired in two ways, one after the other"
+                        : "the columns that are paired are no columns of the space " +
+                              shapeText(program->space));
+    return nullptr;
   }
 
   /// The first operation that gives the same numbers: `like` has no part in them. A forward that is
@@ -174,6 +191,8 @@ class Analysis {
       return (elements && elements.isSplat()) ||
              refuse(op, "a constant with different elements; pass it as an argument");
     }
+    if (n.pairs && isa<IndexOp, RandomOp>(op))
+      return refuse(op, "'" + op->getName().getStringRef().str() + "' at the partners of columns");
     if (auto index = dyn_cast<IndexOp>(op))
       return fillIndex(n, index);
     if (auto reduce = dyn_cast<ReduceOp>(op))
@@ -184,7 +203,7 @@ class Analysis {
     if (!findScalarOp(op->getName().getStringRef()))
       return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
     for (Value operand : op->getOperands()) {
-      Node* from = node(operand, n.map, op);
+      Node* from = node(operand, n.map, op, n.pairs);
       if (!from)
         return false;
       n.operands.push_back(from);
@@ -266,7 +285,7 @@ class Analysis {
   Block& block;
   Refusal& refusal;
   std::unique_ptr<RowProgram> program;
-  std::map<std::pair<const void*, SmallVector<int>>, Node*> known;
+  std::map<std::tuple<const void*, SmallVector<int>, const void*>, Node*> known;
 };
 
 } // namespace

@@ -37,6 +37,7 @@ struct Facts {
   struct Stream {
     int bytes = 4;           // of an element as stored
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
+    bool again = false;      // reads what another stream has just read
   };
   std::int64_t width = 1;
   std::int64_t rows = -1;     // -1: known at run time only

@@ -32,7 +32,7 @@ const BufferInfo& Lowering::numbersOf(const Node* random) {
 void Lowering::collectAccesses() {
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::input)
-      inputAccess[node.get()] = makeAccess(*bufferOf(node.get()), node->map, program.rank());
+      inputAccess[node.get()] = makeAccess(*bufferOf(node.get()), node->map, program.rank(), node->pairs);
     else if (node->kind == Node::Kind::random)
       randomAccess[node.get()] = makeAccess(numbersOf(node.get()), node->map, program.rank());
   for (const Output& output : program.outputs)
@@ -120,7 +120,7 @@ void Lowering::stageColumns() {
   if (schedule.getColumns() == ir::Columns::global)
     return;
   for (auto& [node, access] : inputAccess) {
-    if (!node->perColumn || node->perRow)
+    if (!node->perColumn || node->perRow || node->pairs)
       continue;
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(

@@ -33,7 +33,7 @@ void Lowering::emitTile() {
       fragments[node] = builder.create<cu::LoadOp>(
           named(nameOf(node, "x") + "_tile"),
           cu::FragmentType::get(builder.getContext(), node->element()), tile,
-          pointer(*access.buffer, node->element()), rowMap(access, true),
+          source(access, node->element()), rowMap(access, true),
           widestAccess(access, schedule.getVector()), schedule.getKeep(), 0);
   for (auto& [node, access] : inputAccess)
     if (isRowValue(node))
