@@ -31,15 +31,15 @@ KILN_OUTLINE Angle reduce_far_angle(float angle) {
   const u64 p2 = mantissa * words[1] + (p1 >> 32);
   const u64 p3 = mantissa * words[0] + (p2 >> 32);
   const u64 turns = (p3 << 32 | u32(p2)) << shift | u64(u32(p1)) << shift >> 32;
-  const float rest = float(double(i64(turns << 2)) * 0x1.921fb54442d18p-64); // of the nearest quarter
+  const float rest =
+      float(double(i64(turns << 2)) * 0x1.921fb54442d18p-64); // of the nearest quarter
   const int quarters = int((turns >> 61) + 1 >> 1);
   return bits >> 31 ? Angle{-rest, -quarters} : Angle{rest, quarters};
 }
 
-/// pi / 2 in three parts, of which the first has so few bits that nothing of its multiples is lost.
-KILN_DEVICE Angle reduce_angle(float angle) {
-  if (!(fabsf(angle) <= 0x1p20f))
-    return reduce_far_angle(angle);
+/// Up to 2^20: pi / 2 in three parts (Cody, Waite, Software Manual for the Elementary Functions,
+/// 1980), of which the first has so few bits that nothing of its multiples is lost.
+KILN_DEVICE Angle reduce_near_angle(float angle) {
   const float shifted = fmaf(angle, 0x1.45f306p-1f, 0x1.8p23f); // the sum rounds to an integer
   const float quarters = shifted - 0x1.8p23f;
   float rest = fmaf(quarters, -0x1.921fb4p+0f, angle);
@@ -62,13 +62,25 @@ KILN_DEVICE float sine(const Angle& angle) {
   const float wave = angle.quarters & 1 ? even : odd;
   return angle.quarters & 2 ? -wave : wave;
 }
+KILN_DEVICE float cosine(Angle angle) {
+  ++angle.quarters;
+  return sine(angle);
+}
+
+KILN_DEVICE Angle reduce_angle(float angle) {
+  return fabsf(angle) <= 0x1p20f ? reduce_near_angle(angle) : reduce_far_angle(angle);
+}
 KILN_DEVICE float sine(float angle) {
   return sine(reduce_angle(angle));
 }
 KILN_DEVICE float cosine(float angle) {
-  Angle reduced = reduce_angle(angle);
-  ++reduced.quarters;
-  return sine(reduced);
+  return cosine(reduce_angle(angle));
+}
+KILN_DEVICE float near_sine(float angle) {
+  return sine(reduce_near_angle(angle));
+}
+KILN_DEVICE float near_cosine(float angle) {
+  return cosine(reduce_near_angle(angle));
 }
 
 } // namespace kiln

@@ -4,6 +4,7 @@
 #include "dialect/Kiln.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cmath>
@@ -144,6 +145,9 @@ ScalarText scalarText(Operation* op) {
     return floatComparison(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     return integerComparison(compare.getPredicate());
+  if (op->hasAttr(ir::kNearAttr))
+    return isa<math::SinOp>(op) ? ScalarText{"", "near_sine($0)", kPrimary}
+                                : ScalarText{"", "near_cosine($0)", kPrimary};
   if (op->hasAttr(ir::kRoundedAttr))
     return {"", "rounded_product($0, $1)", kPrimary};
   const ScalarText* found = findScalarText(op->getName().getStringRef());

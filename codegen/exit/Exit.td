@@ -97,7 +97,9 @@ def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
 
 def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
   let summary = "Sizes and strides of the leading dimensions";
-  let description = "-1 in `sizes` and `strides` stands for the next run-time operand.";
+  let description = [{
+    -1 in `sizes`, `strides` and `column_stride` stands for the next run-time operand.
+  }];
   let arguments = (ins DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides,
                        I64Attr:$column_stride, Variadic<I64>:$run_time_sizes,
                        Variadic<I64>:$run_time_strides);

@@ -153,8 +153,10 @@ class Planner {
     }
     for (const rows::Output& output : kernel.program->outputs)
       if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
-        for (size_t d = 0; d < kernel.program->rank(); ++d)
-          meet(kernel.op.getResult(output.index), d, d);
+        for (auto [d, to] : llvm::enumerate(output.map))
+          if (Value result = kernel.op.getResult(output.index);
+              ir::tensorType(result).isDynamicDim(d))
+            meet(result, d, to);
     spaceOf[kernel.op] = std::move(at);
   }
   Extent extent(Value value, int dimension) {
@@ -303,12 +305,9 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.operations += pass.operations;
   }
   for (const rows::Output& output : program.outputs) {
-    SmallVector<int> map;
-    for (size_t d = 0; d <= program.rank(); ++d)
-      map.push_back(d);
     if (output.kind == rows::Output::Kind::full)
       facts.outputs.push_back(
-          streamOf(rows::makeAccess(*kernel.outputs[output.index], map, program.rank())));
+          streamOf(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank())));
     else if (output.kind == rows::Output::Kind::row)
       ++facts.rowOutputs;
     else

@@ -94,6 +94,10 @@ Value Lowering::rowMap(const Access& access, bool withColumn) {
     strides.push_back(0);
   }
   int64_t column = withColumn ? access.column.coefficient : 1;
+  if (withColumn && !access.column.isConstant()) {
+    column = -1;
+    runTimeStrides.push_back(strideArgument(access, access.column));
+  }
   for (auto& [key, value] : maps)
     if (key.getSizes() == ArrayRef(sizes) && key.getStrides() == ArrayRef(strides) &&
         static_cast<int64_t>(key.getColumnStride()) == column &&

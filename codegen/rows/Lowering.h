@@ -59,7 +59,6 @@ class Lowering {
   mlir::Type resultElement(const Output& output);
 
   // Skeleton.cpp: the kernel around its tiles
-  llvm::SmallVector<int> mapOf(const Output& output) const;
   const BufferInfo& numbersOf(const Node* random);
   void collectAccesses();
   void startKernel();

@@ -32,7 +32,8 @@ struct Node {
 struct Output {
   enum class Kind { full, row, columnSum, totalSum, rowSum } kind; // rowSum: of values of rows
   Node* node;                                                      // for sums: what is summed
-  unsigned index;                                                  // result of the kernel
+  llvm::SmallVector<int> map; // of a full or a row output: dimension of it -> of the space
+  unsigned index;             // result of the kernel
   mlir::Location location;
 };
 

@@ -2,10 +2,9 @@ def Kiln_PartnerOp : Kiln_ElementaryOp<"partner"> {
   let summary = "The other element of each pair of columns";
   let description = [{
     `y[..., j] = x[..., partner(j)]` for the pairs of columns that `#kiln.pairs` describes; columns
-    that belong to no pair are copied. Its own inverse, and its own gradient. A kernel reads the
-    columns of its inputs in that order; what it computes from them it computes in both orders, and
-    values of rows only once. Only a permutation of columns of columns' indices, or of random
-    numbers, is not executed.
+    that belong to no pair are copied. Its own inverse, and its own gradient. A kernel reads its
+    inputs in that order as well; what it computes of them it computes for both columns of a pair,
+    values of rows once. The partners of random numbers and of indices of columns are not executed.
 
     ```mlir
     %other = kiln.partner %x pairs <half_split, 64> 

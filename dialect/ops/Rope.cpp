@@ -88,8 +88,7 @@ LogicalResult RopeOp::gradient(Gradient& gradient) {
   MathBuilder& math = gradient.math;
   gradient.add(getInput(), math.builder.create<RopeOp>(math.location, dy.getType(), dy,
                                                        getPositions(), getDims(), getPairing(),
-                                                       getBase(), getWidthAttr(),
-                                                       !getInverse()));
+                                                       getBase(), getWidthAttr(), !getInverse()));
   return success();
 }
 
@@ -197,10 +196,11 @@ SmallVector<Value> RopeOp::decompose(MathBuilder& math) {
     twice = math.mul(math.f32(math.select(isFirst, column, right)), 2.0);
   }
   Value position = math.broadcast(math.f32(getPositions()), getDims(), x);
-  Value angle =
-      angleOf(math, position, frequency(math, twice, getBase().convertToDouble(), width));
+  Value angle = angleOf(math, position, frequency(math, twice, getBase().convertToDouble(), width));
   Value cosine = builder.create<math::CosOp>(math.location, angle);
   Value sine = builder.create<math::SinOp>(math.location, angle);
+  for (Value wave : {cosine, sine}) // of an angle within half a turn
+    wave.getDefiningOp()->setAttr(kNearAttr, builder.getUnitAttr());
   Value minus = math.neg(sine);
   sine = getInverse() ? math.select(isFirst, sine, minus) : math.select(isFirst, minus, sine);
   Value y = math.add(math.mul(x, cosine), math.mul(other, sine));

@@ -215,6 +215,42 @@ struct Table {
         schedule(64, 4, 2, 192);
   }
 
+  /// Pairs of columns: whole vectors, vectors in parts, a part of the row; every keep and grid.
+  void pairs() {
+    for (const char* kind : {"half_split", "interleaved"}) {
+      for (auto [n, width] : {std::pair{2, 2}, {6, 6}, {31, 10}, {64, 64}, {128, 96}, {100, 84}})
+        for (const char* type : {"f32", "bf16"})
+          add("Partner", fmt::format("partner_{}_{}of{}_{}", kind, width, n, type),
+              partnerText(n, type, fmt::format("{}, {}", kind, width)), {17}, n > 30);
+      int i = 0;
+      for (const char* keep : {"registers", "shared", "global"})
+        for (const char* grid : {"one_shot", "resident"})
+          add("Partner", fmt::format("partner_{}_{}_{}", kind, keep, grid),
+              partnerText(128, "bf16", fmt::format("{}, {}", kind, ++i % 2 ? 128 : 48)), {41})
+              .schedule = schedule(8, 8, 2, 64, grid, keep);
+    }
+  }
+
+  /// Positions from -1000 to 1000 that belong to sequences or to batches.
+  void rope() {
+    for (const char* kind : {"half_split", "interleaved"})
+      for (bool backward : {false, true}) {
+        for (auto [n, type] : {std::pair{2, "f16"}, {10, "f32"}, {64, "bf16"}, {128, "f32"}})
+          add("Rope", fmt::format("rope_{}_{}_{}", kind, n, type),
+              ropeText(n, type, n == 64 ? "i64" : "i32", kind), {3, 7}, backward);
+        add("Rope", fmt::format("rope_{}_part", kind),
+            ropeText(80, "bf16", "i32", fmt::format("{} base 5.0e5 width 32 inverse", kind), true),
+            {3, 5}, backward);
+        for (const char* type : {"f32", "bf16"})
+          add("Rope", fmt::format("norm_rope_{}_{}", kind, type), normRopeText(64, type, kind), {9},
+              backward);
+      }
+    add("Rope", "rope_wide_base", ropeText(256, "f32", "i32", "half_split base 1.0e30"), {2, 33});
+    add("Rope", "rope_base_1", ropeText(32, "f32", "i32", "half_split base 1.0"), {2, 33});
+    add("Rope", "rope_wide", ropeText(4096, "bf16", "i32", "half_split"), {1, 2});
+    add("Rope", "rope_none", ropeText(64, "bf16", "i32", "half_split"), {2, 0});
+  }
+
   /// Random numbers: widths of every alignment, numbers shared along each dimension and along all.
   void randomNumbers() {
     for (Width n : {1, 3, 7, 64, 98, 128, 1000}) {
@@ -360,6 +396,8 @@ std::vector<Case> allCases() {
   table.logSoftmax();
   table.crossEntropy();
   table.indices();
+  table.pairs();
+  table.rope();
   table.randomNumbers();
   table.layouts();
   table.hardRows();

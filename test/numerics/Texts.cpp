@@ -204,6 +204,42 @@ std::string lossAndGradientText(Width n, const std::string& type) {
                {"R", "tensor<?xf32>"}});
 }
 
+std::string ropeText(Width n, const std::string& type, const std::string& index,
+                     const std::string& options, bool ofBatch) {
+  return fill("func.func @rope(%x: <X>, %p: <P>) -> <X> {\n  %y = kiln.rope %x, %p dims [" +
+                  std::string(ofBatch ? "0" : "1") + "] " + options +
+                  " : <X>, <P> -> <X>\n  return %y : <X>\n}\n",
+              {{"X", tensor("?x?x3x", n, type)}, {"P", rowValues("?x", index)}});
+}
+
+std::string normRopeText(Width n, const std::string& type, const std::string& options) {
+  return fill("func.func @norm_rope(%x: <X>, %gamma: <G>, %p: <P>) -> <X> {\n"
+              "  %n, %r = kiln.rms_norm %x, %gamma : (<X>, <G>) -> (<F>, <R>)\n"
+              "  %y = kiln.rope %n, %p dims [0] " +
+                  options + " : <F>, <P> -> <X>\n  return %y : <X>\n}\n",
+              {{"X", tensor("?x3x", n, type)},
+               {"F", tensor("?x3x", n, "f32")},
+               {"R", "tensor<?x3xf32>"},
+               {"G", tensor("", n, "f32")},
+               {"P", "tensor<?xi32>"}});
+}
+
+std::string partnerText(Width n, const std::string& type, const std::string& pairs) {
+  return fill("func.func @partner(%x: <X>, %c: <C>) -> (<X>, <X>, <R>) {\n" + constant("zero", 0) +
+                  widen("x", "xf", type) +
+                  "  %cb = kiln.broadcast %c dims [1] like %x : <C>, <X> -> <F>\n"
+                  "  %w = arith.mulf %xf, %cb : <F>\n"
+                  "  %o = kiln.partner %w pairs <" +
+                  pairs + "> : <F> -> <F>\n  %q = arith.mulf %o, %xf : <F>\n" +
+                  narrow("q", "y", type) + "  %z = kiln.partner %x pairs <" + pairs +
+                  "> : <X> -> <X>\n  %s = kiln.reduce sum %q dims [1] : <F> -> <R>\n"
+                  "  return %y, %z, %s : <X>, <X>, <R>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"R", "tensor<?xf32>"},
+               {"C", tensor("", n, "f32")}});
+}
+
 std::string gateText(Width n, const std::string& type) {
   return fill(
       "func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +

@@ -33,6 +33,13 @@ std::string crossEntropyText(Width n, const std::string& type, const std::string
 /// Loss, and the gradient of the logits for a given gradient of the loss of each row, as one
 /// function; the rows' losses are added up, and those that count are counted.
 std::string lossAndGradientText(Width n, const std::string& type);
+/// `options`: pairing, base and width; the positions [b] or [s] of x: tensor<bxsx3xn>.
+std::string ropeText(Width n, const std::string& type, const std::string& index,
+                     const std::string& options, bool ofBatch = false);
+/// RMSNorm of each head, then rope.
+std::string normRopeText(Width n, const std::string& type, const std::string& options);
+/// x weighted by another value of its pair; `pairs` as in the attribute.
+std::string partnerText(Width n, const std::string& type, const std::string& pairs);
 std::string gateText(Width n, const std::string& type);
 std::string geluText(Width n, const std::string& type);
 /// softmax(tanh(x) * row value + column) * x with row values from another reduction.
