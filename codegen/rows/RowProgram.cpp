@@ -138,9 +138,9 @@ class Analysis {
 
   bool addOutput(unsigned index, Value value) {
     Operation* at = value.getDefiningOp() ? value.getDefiningOp() : block.getTerminator();
-    Value source = value; // a sum over columns may be rounded on its way out
+    Value source = value; // a sum over columns may be rounded, or copied, on its way out
     while (auto* op = source.getDefiningOp())
-      if (isa<arith::TruncFOp, arith::ExtFOp>(op))
+      if (isa<arith::TruncFOp, arith::ExtFOp, TransposeOp>(op))
         source = op->getOperand(0);
       else
         break;

@@ -215,6 +215,27 @@ struct Table {
         schedule(64, 4, 2, 192);
   }
 
+  /// What shall be one kernel in one direction and the other, and transposes of rows.
+  void fusions() {
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (bool backward : {false, true}) {
+        std::string suffix = fmt::format("_{}", type);
+        add("LayerNorm", "several_norms" + suffix, severalNormsText(96, type), {19}, backward);
+        add("LayerNorm", "sum_norm" + suffix, sumNormText(72, type), {19}, backward);
+        add("RmsNorm", "residual_norm" + suffix, residualNormText(80, type), {19}, backward);
+        add("Dropout", "dropout_rows_residual" + suffix, dropoutResidualText(40, type, "[0]"), {9},
+            backward);
+        add("Dropout", "dropout_columns_residual" + suffix, dropoutResidualText(40, type, "[1]"),
+            {9}, backward);
+        add("Transpose", "norm_transpose" + suffix, normTransposeText(64, type), {7, 12}, backward);
+        add("Transpose", "transpose_outer" + suffix,
+            transposeText(24, type, "1, 0, 2, 3", "3x?x5x"), {11}, backward);
+        add("Transpose", "transpose_cycle" + suffix,
+            transposeText(31, type, "1, 2, 0, 3", "3x5x?x"), {11}, backward);
+      }
+    add("Transpose", "transpose_none", transposeText(8, "f32", "1, 0, 2, 3", "3x?x5x"), {0});
+  }
+
   /// Pairs of columns: whole vectors, vectors in parts, a part of the row; every keep and grid.
   void pairs() {
     for (const char* kind : {"half_split", "interleaved"}) {
@@ -396,6 +417,7 @@ std::vector<Case> allCases() {
   table.logSoftmax();
   table.crossEntropy();
   table.indices();
+  table.fusions();
   table.pairs();
   table.rope();
   table.randomNumbers();

@@ -95,8 +95,8 @@ func.func @channel_first(%x: tensor<?x4x8xf32>) -> tensor<8x?x4xf32> {
 // -----
 // The two sizes need not agree, but in one kernel they would have to.
 func.func @two_orders(%x: tensor<?x?x8xf32>) -> (tensor<?x?x8xf32>, tensor<?x?x8xf32>) {
-  // expected-note @+1 {{with this operation}}
   %t = kiln.transpose %x [1, 0, 2] : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
+  // expected-note @+1 {{with this operation}}
   %e = math.exp %t : tensor<?x?x8xf32>
   // expected-remark @+1 {{not fused: a tensor with run-time sizes is walked in two orders}}
   %f = math.exp %x : tensor<?x?x8xf32>
@@ -119,7 +119,7 @@ func.func @stored(%x: tensor<?x12x64xbf16> {kiln.name = "x"}) -> (tensor<12x?x64
 }
 // A transposed input is loaded from elsewhere.
 // LOADED-LABEL: loaded(const bf16* x, const bf16* z, bf16* y
-// LOADED-DAG: load<8>(at, x_tile, x, rows_64_x);
+// LOADED-DAG: load<8>(at, x_tile, x, rows_64_768);
 // LOADED-DAG: load<8>(at, z_tile, z, rows_z_64);
 // LOADED: store<8>(at, r, c, y, rows_z_64, y_c);
 func.func @loaded(%x: tensor<?x12x64xbf16> {kiln.name = "x"}, %z: tensor<12x?x64xbf16> {kiln.name = "z"}) -> (tensor<12x?x64xbf16> {kiln.name = "y"}) {

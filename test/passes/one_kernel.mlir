@@ -1,5 +1,6 @@
 // What training code hopes to be one kernel is one: gates, gated activations, a loss, norms and
-// dropout with what stands around them, and their backwards. A gradient summed down the columns has a second kernel that adds its parts.
+// dropout with what stands around them, and their backwards. A gradient summed down the columns has
+// a second kernel that adds its parts.
 // RUN: split-file %s %t
 // RUN: kiln-opt %t/gate.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/gate.mlir
 // RUN: kiln-opt %t/gate.mlir --kiln-differentiate --kiln-emittable=function=gate_backward | FileCheck %t/gate.mlir --check-prefix=LAUNCHED
@@ -112,8 +113,9 @@ func.func @several_norms(%x: tensor<?x128xbf16>, %g: tensor<128xf32>, %b: tensor
 // CHECK-NEXT: %[[K:.*]]:2 = kiln.kernel "sum_norm"(
 // CHECK-NOT: kiln.kernel
 // CHECK: return %[[K]]#{{[01]}}, %[[K]]#{{[01]}}
+// All four get the same gradient, each in memory of its own.
 // CHECK-LABEL: func.func @sum_norm_backward(
-// CHECK: kiln.kernel "sum_norm_backward"(
+// CHECK-NEXT: kiln.kernel "sum_norm_backward"(
 // CHECK-NOT: kiln.kernel
 func.func @sum_norm(%w: tensor<?x128xbf16>, %x: tensor<?x128xbf16>, %y: tensor<?x128xbf16>, %z: tensor<?x128xbf16>, %g: tensor<128xf32>, %b: tensor<128xf32>)
     -> (tensor<?x128xbf16>, tensor<?x128xbf16>) {

@@ -264,6 +264,14 @@ TEST(Differences, Rope) {
             "return %y : tensor<3x2x6xf32>"));
 }
 
+TEST(Differences, Transpose) {
+  checkAgainstDifferences(
+      function("%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32>",
+               "%q = arith.mulf %x, %x : tensor<2x3x4xf32>\n"
+               "%y = kiln.transpose %q [2, 0, 1] : tensor<2x3x4xf32> -> tensor<4x2x3xf32>\n"
+               "return %y : tensor<4x2x3xf32>"));
+}
+
 TEST(Differences, Partner) {
   for (const char* pairs : {"half_split, 6", "interleaved, 4"})
     checkAgainstDifferences(
