@@ -9,6 +9,11 @@ const BufferInfo* Lowering::bufferOf(const Node* input) const {
   return context.inputs[cast<BlockArgument>(input->value).getArgNumber()];
 }
 
+bool Lowering::isOlder(const Node* input) const {
+  return schedule.getLaunch() == ir::LaunchMode::older_first &&
+         context.older[cast<BlockArgument>(input->value).getArgNumber()];
+}
+
 Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
   for (auto [i, known] : llvm::enumerate(arguments))
     if (argumentNames[i] == name)
