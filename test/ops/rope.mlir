@@ -64,7 +64,7 @@ func.func @output(%x: tensor<2x8xf32>, %p: tensor<2xi32>) {
 //--- backward.mlir
 // The backward turns dy back in one kernel; it reads the positions, not x.
 // CHECK-NOT: @f_forward
-// CHECK-LABEL: func.func @f_backward(%{{.*}}: tensor<?xi32> {kiln.name = "p"}, %{{.*}}: tensor<?x?x4x8xbf16> {kiln.name = "dy"}) -> (tensor<?x?x4x8xbf16> {kiln.name = "dx"})
+// CHECK-LABEL: func.func @f_backward(%{{.*}}: tensor<?xi32> {kiln.name = "p", kiln.older}, %{{.*}}: tensor<?x?x4x8xbf16> {kiln.name = "dy"}) -> (tensor<?x?x4x8xbf16> {kiln.name = "dx"})
 // CHECK-NEXT: kiln.kernel "f_backward"
 // CHECK: kiln.partner
 // CHECK-NOT: kiln.kernel
