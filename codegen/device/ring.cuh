@@ -17,12 +17,13 @@ struct RingStage {
   i64 row;
   int rows;
 
-  /// Starts to copy `elements` elements a row to a place in the stage. The end of a tile of single
-  /// values may be no whole 16 bytes: the mover copies it itself.
+  /// Starts to copy `elements` elements a row to a place in the stage. Of single values a few may
+  /// make no 16 bytes, or begin between their multiples: these the mover copies itself.
   template <int elements, class T> KILN_DEVICE void copy(const T* from, int place) const {
     constexpr int row_bytes = elements * sizeof(T);
     const char* source = reinterpret_cast<const char*>(from + row * elements);
-    const int bytes = rows * row_bytes, whole = bytes / 16 * 16;
+    const bool aligned = row_bytes % 16 == 0 || reinterpret_cast<u64>(source) % 16 == 0;
+    const int bytes = rows * row_bytes, whole = aligned ? bytes / 16 * 16 : 0;
     if (whole > 0) {
       mbarrier_expect(full, whole);
       bulk_copy_to_shared(memory + place, source, whole, full);
