@@ -9,7 +9,7 @@ def Kiln_RopeOp : Kiln_NamedOp<"rope"> {
 
     and by `-a` with `inverse`. The columns behind are copied. Dimension k of the positions is
     dimension `dims[k]` of the input, with its size or 1; positions are exact up to 2^24.
-    The frequency is known to about 2^-31 of itself and the angle is reduced to one turn before it is
+    The frequency is known to 2^-29 of itself and the angle is reduced to one turn before it is
     rounded to fp32, so that late positions are turned as exactly as early ones. The gradient turns
     back: it needs the positions and nothing else.
     Source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding (2021).

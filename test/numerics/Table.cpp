@@ -319,6 +319,9 @@ struct Table {
         add("Broadcast", "strided_run_time",
             stridedText(32, "f32", "strides = [-1, 32, 1]", "", "strides = [-1, -1, 1]"), {6});
     given.strides = {{"x", {500, 32, 1}}, {"w", {7, 39, 1}}};
+    Case& columns = add("Broadcast", "strided_run_time_columns",
+                        stridedText(32, "bf16", "strides = [-1, -1, -1], align = 2", "", ""), {6});
+    columns.strides = {{"x", {402, 100, 3}}};
     add("LayerNorm", "layer_norm_view",
         layerNormText(64, "bf16", "f32", "?x", "strides = [192, 1]"), {29}, true);
     Case& view = add("LayerNorm", "layer_norm_run_time_view",
