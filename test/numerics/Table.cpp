@@ -93,6 +93,11 @@ struct Table {
     add("Reduce", "reduce_backward_f32", reduceText(32, "f32", true), {13}, true);
     add("Reduce", "reduce_backward_bf16", reduceText(32, "bf16", true), {13}, true);
     add("Broadcast", "scalar_operations", scalarText(56), {15});
+    for (auto [name, fill] : {std::pair{"near", Fill::steep},
+                              {"far", Fill::large},
+                              {"offset", Fill::offset},
+                              {"infinities", Fill::infinities}})
+      add("Rope", fmt::format("angles_{}", name), anglesText(64), {33}).fill = fill;
   }
 
   /// Every type of the gradient, with and without the average of parameters.

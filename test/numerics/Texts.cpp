@@ -224,6 +224,13 @@ std::string normRopeText(Width n, const std::string& type, const std::string& op
                {"P", "tensor<?xi32>"}});
 }
 
+std::string anglesText(Width n) {
+  return fill("func.func @angles(%x: <X>) -> (<F>, <F>) {\n"
+              "  %a = arith.extf %x : <X> to <F>\n  %s = math.sin %a : <F>\n"
+              "  %c = math.cos %a : <F>\n  return %s, %c : <F>, <F>\n}\n",
+              {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
+}
+
 std::string partnerText(Width n, const std::string& type, const std::string& pairs) {
   return fill("func.func @partner(%x: <X>, %c: <C>) -> (<X>, <X>, <R>) {\n" + constant("zero", 0) +
                   widen("x", "xf", type) +

@@ -38,6 +38,8 @@ std::string ropeText(Width n, const std::string& type, const std::string& index,
                      const std::string& options, bool ofBatch = false);
 /// RMSNorm of each head, then rope.
 std::string normRopeText(Width n, const std::string& type, const std::string& options);
+/// Sine and cosine in fp32 of bf16 angles.
+std::string anglesText(Width n);
 /// x weighted by another value of its pair; `pairs` as in the attribute.
 std::string partnerText(Width n, const std::string& type, const std::string& pairs);
 /// Three LayerNorms of x, two of them with weights.
