@@ -34,6 +34,22 @@ LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   return success();
 }
 
+LogicalResult PairsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, Pairing,
+                                int64_t width) {
+  if (width < 2 || width % 2 != 0)
+    return emitError() << "width " << width
+                       << " of pairs of columns; an even number from 2 on is allowed";
+  return success();
+}
+
+int64_t PairsAttr::partnerOf(int64_t column) const {
+  if (column >= getWidth())
+    return column;
+  if (getKind() == Pairing::interleaved)
+    return column ^ 1;
+  return (column + getWidth() / 2) % getWidth();
+}
+
 LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                    int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
                                    int64_t blocks, Grid, Keep keep, LaunchMode, Columns,

@@ -23,6 +23,10 @@ def Kiln_Approximate : Kiln_Enum<"Approximate", "which formula of GELU", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"tanh", 1>]>;
 def Kiln_ApproximateAttr : EnumAttr<Kiln_Dialect, Kiln_Approximate, "approximate">;
 
+def Kiln_Pairing : Kiln_Enum<"Pairing", "which columns form a pair", [
+  I32EnumAttrCase<"interleaved", 0>, I32EnumAttrCase<"half_split", 1>]>;
+def Kiln_PairingAttr : EnumAttr<Kiln_Dialect, Kiln_Pairing, "pairing">;
+
 def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
   I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
@@ -49,6 +53,23 @@ def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
                         DefaultValuedParameter<"int64_t", "16">:$align);
   let assemblyFormat = "`<` (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`";
   let genVerifyDecl = 1;
+}
+
+def Kiln_PairsAttr : Kiln_Attr<"Pairs", "pairs"> {
+  let summary = "Pairs of columns";
+  let description = [{
+    The first `width` columns of a row, an even number, form pairs: neighbours (`interleaved`: 0 and
+    1, 2 and 3, ...), or columns of the two halves (`half_split`: 0 and width / 2, ...). Columns
+    behind them are their own partners. Example: `#kiln.pairs<half_split, 64>`.
+  }];
+  let parameters = (ins EnumParameter<Kiln_Pairing>:$kind, "int64_t":$width);
+  let assemblyFormat = "`<` $kind `,` $width `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t partnerOf(int64_t column) const;
+    /// Of the two columns of a pair, the left one.
+    bool isFirst(int64_t column) const { return column < partnerOf(column); }
+  }];
 }
 
 def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {

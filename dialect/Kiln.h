@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral kOlderAttr = "kiln.older";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
+/// On math.sin and math.cos: no angle is larger than 2^20, so the general case is left out.
+inline constexpr llvm::StringLiteral kNearAttr = "kiln.near";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
 /// "[?, 128]", for messages.

@@ -143,6 +143,10 @@ Value MathBuilder::alongColumns(Value row, Value like) {
   return rank == 1 ? row : broadcast(row, {rank - 1}, like);
 }
 
+Value MathBuilder::partner(Value value, PairsAttr pairs) {
+  return builder.create<PartnerOp>(location, value.getType(), value, pairs);
+}
+
 static Value reduce(MathBuilder& math, ReduceKind kind, Value value, ArrayRef<int64_t> dims) {
   value = math.f32(value);
   SmallVector<int64_t> shape;

@@ -7,6 +7,8 @@
 
 namespace kiln::ir {
 
+class PairsAttr;
+
 class MathBuilder {
  public:
   MathBuilder(mlir::OpBuilder& builder, mlir::Location location)
@@ -59,6 +61,8 @@ class MathBuilder {
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);
   /// One row, repeated over the leading dimensions of `like`.
   mlir::Value alongColumns(mlir::Value row, mlir::Value like);
+  /// The other element of each pair of columns.
+  mlir::Value partner(mlir::Value value, PairsAttr pairs);
   mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> dims, mlir::Value like);
 
   mlir::Value sumOfRow(mlir::Value value);

@@ -8,6 +8,7 @@
 // tensors takes 1.007 times a copy with 1024 elements a block, 1.05 times with 16384.
 #pragma once
 
+#include "angle.cuh"
 #include "reduce.cuh"
 
 namespace kiln {

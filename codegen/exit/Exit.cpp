@@ -113,10 +113,21 @@ static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRang
 }
 
 void RowMapOp::emit(Emitter& e) {
-  std::string column = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  int64_t stride = getColumnStride();
+  std::string column = stride == 1    ? ""
+                       : stride == -1 ? ", " + e.name(getRunTimeStrides().back())
+                                      : ", " + std::to_string(stride);
   e.line("const RowMap<" + std::to_string(getStrides().size()) + "> " +
          e.declare(getMap(), "rows") + "{" + listText(e, getSizes(), getRunTimeSizes()) + ", " +
          listText(e, getStrides(), getRunTimeStrides()) + column + "};");
+}
+
+void PairedOp::emit(Emitter& e) {
+  bool halves = getPairs().getKind() == ir::Pairing::half_split;
+  std::string element = e.memoryType(getFrom().getType().getElement());
+  e.line("const Paired<" + std::string(halves ? "Halves" : "Neighbours") + "<" +
+         std::to_string(getPairs().getWidth()) + ">, " + element + "> " +
+         e.declare(getPaired(), e.name(getFrom()) + "_pairs") + "{" + e.name(getFrom()) + "};");
 }
 
 void TilesOp::emit(Emitter& e) {

@@ -154,8 +154,10 @@ class Planner {
     }
     for (const rows::Output& output : kernel.program->outputs)
       if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
-        for (size_t d = 0; d < kernel.program->rank(); ++d)
-          meet(kernel.op.getResult(output.index), d, d);
+        for (auto [d, to] : llvm::enumerate(output.map))
+          if (Value result = kernel.op.getResult(output.index);
+              ir::tensorType(result).isDynamicDim(d))
+            meet(result, d, to);
     spaceOf[kernel.op] = std::move(at);
   }
   Extent extent(Value value, int dimension) {
@@ -271,9 +273,9 @@ class Planner {
 };
 
 /// Elements one access may move, up to 16.
-rows::Facts::Stream streamOf(const rows::BufferInfo& buffer, ArrayRef<int> map, size_t rank) {
-  rows::Access access = rows::makeAccess(buffer, map, rank);
-  return {static_cast<int>(sizeInBytes(buffer.tensor.dtype)), rows::widestAccess(access, 16)};
+rows::Facts::Stream streamOf(const rows::Access& access) {
+  return {static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
+          rows::widestAccess(access, 16)};
 }
 
 /// Whether bulk copies can move every input that differs by row.
@@ -283,7 +285,7 @@ bool hasDenseRows(const PlannedKernel& kernel) {
     if (node->kind != rows::Node::Kind::input || !node->perRow)
       return true;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    rows::Access access = rows::makeAccess(buffer, node->map, program.rank());
+    rows::Access access = rows::makeAccess(buffer, node->map, program.rank(), node->pairs);
     return rows::hasDenseRows(access, kernel.space, node->perColumn ? program.width() : 1);
   });
 }
@@ -313,7 +315,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    auto stream = streamOf(buffer, node->map, program.rank());
+    auto stream = streamOf(rows::makeAccess(buffer, node->map, program.rank(), node->pairs));
+    stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
+                     return other->value == node->value && other->map == node->map && !other->pairs;
+                   });
     stream.older = kernel.older[cast<BlockArgument>(node->value).getArgNumber()];
     if (node->perColumn && node->perRow)
       facts.inputs.push_back(stream);
@@ -331,11 +336,9 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.operations += pass.operations;
   }
   for (const rows::Output& output : program.outputs) {
-    SmallVector<int> map;
-    for (size_t d = 0; d <= program.rank(); ++d)
-      map.push_back(d);
     if (output.kind == rows::Output::Kind::full)
-      facts.outputs.push_back(streamOf(*kernel.outputs[output.index], map, program.rank()));
+      facts.outputs.push_back(
+          streamOf(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank())));
     else if (output.kind == rows::Output::Kind::row)
       ++facts.rowOutputs;
     else

@@ -41,8 +41,7 @@ struct Lowering::ElementBody {
         return input(node, staged, 1, 1);
       const Access& from = lowering.inputAccess[node];
       int64_t width = widestAccess(from, lowering.schedule.getVector());
-      return input(node, lowering.pointer(*from.buffer, node->element()), width,
-                   from.column.coefficient);
+      return input(node, lowering.source(from, node->element()), width, from.column.coefficient);
     }
     if (node->kind == Node::Kind::index)
       return lowering.index(node);

@@ -49,6 +49,7 @@ class Lowering {
   bool isOlder(const Node* input) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
+  mlir::Value source(const Access& access, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
                       const std::string& name);
   mlir::Value strideArgument(const Access& access, const Stride& stride);
@@ -59,7 +60,6 @@ class Lowering {
   mlir::Type resultElement(const Output& output);
 
   // Skeleton.cpp: the kernel around its tiles
-  llvm::SmallVector<int> mapOf(const Output& output) const;
   const BufferInfo& numbersOf(const Node* random);
   void collectAccesses();
   void startKernel();

@@ -30,7 +30,7 @@ bool Facts::hasOlder() const {
 double Facts::bytes(double rowCount) const {
   double perRow = 4.0 * (rowInputs + rowOutputs);
   for (const Stream& stream : inputs)
-    perRow += static_cast<double>(stream.bytes * width);
+    perRow += stream.again ? 0.0 : static_cast<double>(stream.bytes * width);
   for (const Stream& stream : outputs)
     perRow += static_cast<double>(stream.bytes * width);
   return perRow * rowCount;

@@ -40,6 +40,7 @@ struct Facts {
   struct Stream {
     int bytes = 4;           // of an element as stored
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
+    bool again = false;      // reads what another stream has just read
     bool older = false;      // than the predecessor of the launch
   };
   std::int64_t width = 1;

@@ -9,14 +9,6 @@ using namespace mlir;
 
 namespace kiln::rows {
 
-SmallVector<int> Lowering::mapOf(const Output& output) const {
-  SmallVector<int> map;
-  size_t rank = program.rank() + (output.kind == Output::Kind::full);
-  for (size_t d = 0; d < rank; ++d)
-    map.push_back(d);
-  return map;
-}
-
 /// Random numbers lie like a contiguous tensor of their own shape, which is nowhere stored.
 const BufferInfo& Lowering::numbersOf(const Node* random) {
   BufferInfo& numbers = imagined.emplace_back();
@@ -33,13 +25,14 @@ const BufferInfo& Lowering::numbersOf(const Node* random) {
 void Lowering::collectAccesses() {
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::input)
-      inputAccess[node.get()] = makeAccess(*bufferOf(node.get()), node->map, program.rank());
+      inputAccess[node.get()] =
+          makeAccess(*bufferOf(node.get()), node->map, program.rank(), node->pairs);
     else if (node->kind == Node::Kind::random)
       randomAccess[node.get()] = makeAccess(numbersOf(node.get()), node->map, program.rank());
   for (const Output& output : program.outputs)
     if (output.kind == Output::Kind::full || output.kind == Output::Kind::row)
       outputAccess[&output] =
-          makeAccess(*context.outputs[output.index], mapOf(output), program.rank());
+          makeAccess(*context.outputs[output.index], output.map, program.rank());
   SmallVector<Access> all;
   for (auto& [node, access] : inputAccess)
     if (node->perRow)
@@ -154,7 +147,7 @@ void Lowering::stageColumns() {
   if (schedule.getColumns() == ir::Columns::global)
     return;
   for (auto& [node, access] : inputAccess) {
-    if (!node->perColumn || node->perRow)
+    if (!node->perColumn || node->perRow || node->pairs)
       continue;
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(

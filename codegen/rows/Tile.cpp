@@ -31,7 +31,7 @@ void Lowering::emitInput(Node* node, const Access& access) {
   MLIRContext* c = builder.getContext();
   auto fragment = cu::FragmentType::get(c, node->element());
   auto values = cu::RowsType::get(c, node->element());
-  Value from = pointer(*access.buffer, node->element());
+  Value from = source(access, node->element());
   if (hasRing() && isFull(node))
     fragments[node] = builder.create<cu::ReadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
                                                  ring, places[node]);
