@@ -30,6 +30,8 @@ void KernelOp::emit(Emitter& e) {
   for (auto [i, argument] : llvm::enumerate(block.getArguments())) {
     auto name = e.declare(argument, cast<StringAttr>(getArguments()[i]).getValue());
     bool written = llvm::any_of(argument.getUsers(), [&](Operation* user) {
+      if (auto sum = dyn_cast<SumRowsOp>(user))
+        return sum.getTo() == argument;
       return isa<PutOp, StoreRowsOp, StoreColumnsOp, StoreTotalOp, FinishColumnsOp, StoreSumOp,
                  StoreScalarOp>(user);
     });

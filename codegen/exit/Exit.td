@@ -350,4 +350,6 @@ def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
   let assemblyFormat = "$value `,` $to attr-dict `:` type($value) `,` type($to)";
 }
 
+include "Sums.td"
+
 #endif

@@ -102,22 +102,30 @@ class Planner {
 
  private:
   LogicalResult addKernel(ir::KernelOp op) {
-    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}};
+    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}, {}};
+    Block& body = kernel.body->getBody().front();
     rows::Refusal refusal;
-    kernel.program = rows::analyze(kernel.body->getBody().front(), refusal);
+    kernel.program = rows::analyze(body, refusal);
     if (!kernel.program) {
-      Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
-      auto error = emitError(where, refusal.reason);
-      error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
-      return error;
+      std::string reason;
+      kernel.sum = sums::analyze(body, reason);
+      if (!kernel.sum)
+        return refuse(op, refusal);
+      if (op.getSchedule())
+        return op.emitError("a sum of rows takes no schedule; leave it out"), failure();
+      unifySums(kernel);
+    } else if (failed(unifySizes(kernel))) {
+      return failure();
     }
-    unifySizes(kernel);
-    for (auto [d, dimension] : llvm::enumerate(spaceOf[op]))
-      if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
-        return op.emitError("the size of dimension ")
-               << d << " is that of no tensor that the kernel reads or writes";
     plan->kernels.push_back(std::move(kernel));
     return success();
+  }
+
+  static LogicalResult refuse(ir::KernelOp op, const rows::Refusal& refusal) {
+    Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
+    auto error = emitError(where, refusal.reason);
+    error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
+    return error;
   }
 
   // Dimensions that meet in one iteration space have one size.
@@ -132,7 +140,7 @@ class Planner {
     if (a != b)
       parent[a] = b;
   }
-  void unifySizes(PlannedKernel& kernel) {
+  LogicalResult unifySizes(PlannedKernel& kernel) {
     llvm::SmallVector<std::optional<Dimension>> at(kernel.program->rank());
     auto meet = [&](Value value, int dimension, int to) {
       if (to < 0 || to >= static_cast<int>(at.size()))
@@ -155,7 +163,20 @@ class Planner {
       if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
         for (size_t d = 0; d < kernel.program->rank(); ++d)
           meet(kernel.op.getResult(output.index), d, d);
+    for (auto [d, dimension] : llvm::enumerate(at))
+      if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
+        return kernel.op.emitError("the size of dimension ")
+               << d << " is that of no tensor that the kernel reads or writes";
     spaceOf[kernel.op] = std::move(at);
+    return success();
+  }
+  /// What is kept of a sum of rows has the sizes that it had.
+  void unifySums(PlannedKernel& kernel) {
+    Value rows = kernel.op.getInputs()[kernel.sum->rows.getArgNumber()];
+    int to = 0;
+    for (auto [d, summed] : llvm::enumerate(kernel.sum->summed))
+      if (!summed)
+        unite({rows, static_cast<int>(d)}, {kernel.op.getResult(0), to++});
   }
   Extent extent(Value value, int dimension) {
     int64_t size = ir::tensorType(value).getDimSize(dimension);

@@ -64,6 +64,7 @@ struct Place : impl::PlaceBase<Place> {
       op.setScratch(0);
       most = std::max<int64_t>(most, op.getThreads() * 16);
     });
+    kernel.walk([&](cu::SumRowsOp op) { most = std::max(most, placeSum(op)); });
     kernel.walk([&](cu::StoreSumOp op) {
       op.setScratch(0);
       most = std::max<int64_t>(most, 128);
@@ -73,6 +74,12 @@ struct Place : impl::PlaceBase<Place> {
       most = std::max<int64_t>(most, 128);
     });
     kernel.setSharedBytes(most);
+  }
+
+  /// Threads that have a unit of their own exchange nothing.
+  static int64_t placeSum(cu::SumRowsOp op) {
+    op.setScratch(0);
+    return op.getBlockUnits() > 1 ? 0 : op.getThreads() * op.getVector() * 4;
   }
 
   /// The first byte behind everything that tiles need.

@@ -95,6 +95,50 @@ struct Table {
     add("Broadcast", "scalar_operations", scalarText(56), {15});
   }
 
+  /// Sums over each choice of leading dimensions: many terms and few, many results and few, sizes
+  /// known and not, layouts; and gradients of what is shared along a dimension.
+  void leadingSums() {
+    const std::vector<std::vector<int>> each = {{0},    {1},    {2},    {0, 1},   {0, 2},
+                                                {1, 2}, {0, 3}, {1, 3}, {0, 2, 3}};
+    const std::vector<std::vector<int>> kept = {{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 3}};
+    auto sums = [&](const std::string& name, std::string text, Sizes sizes) {
+      add("Reduce", "leading_sums_" + name, std::move(text), std::move(sizes));
+    };
+    for (Width n : {1, 7, 64, 129})
+      for (const char* type : {"f32", "bf16", "f16"})
+        sums(fmt::format("{}_{}", n, type), leadingSumsText(n, type, {"?", "6", "5"}, each), {9});
+    sums("sizes_given_f32", leadingSumsText(24, "f32", {"?", "?", "?"}, kept), {3, 40, 2});
+    sums("sizes_given_bf16", leadingSumsText(32, "bf16", {"?", "?", "?"}, kept, "bf16"),
+         {33, 2, 5});
+    sums("rows_given", leadingSumsText(40, "f16", {"3", "?"}, {{0}, {1}}, "f16"), {70});
+    sums("long", leadingSumsText(20, "f32", {"3", "3000"}, {{1}}), {});
+    sums("long_bf16", leadingSumsText(520, "bf16", {"2", "700"}, {{1}}, "bf16"), {});
+    sums("long_1", leadingSumsText(1, "f32", {"3", "3000"}, {{1}}), {});
+    sums("long_many", leadingSumsText(8, "bf16", {"?", "1500"}, {{1}}), {5});
+    sums("wide", leadingSumsText(129, "bf16", {"40", "300"}, {{0}, {1}}), {});
+    sums("no_rows", leadingSumsText(8, "f32", {"?", "4"}, {{0}, {1}}), {0});
+    sums("no_terms", leadingSumsText(8, "f32", {"4", "?"}, {{0}, {1}}), {0});
+    sums("padded",
+         leadingSumsText(8, "f32", {"4", "6"}, {{0}, {1}}, "f32", "strides = [96, 16, 1]"), {});
+    sums("transposed",
+         leadingSumsText(8, "bf16", {"?", "6"}, {{0}, {1}}, "f32", "strides = [48, 1, 6]"), {5});
+    sums("repeated",
+         leadingSumsText(8, "f32", {"?", "6"}, {{0}, {1}}, "f32", "strides = [8, 0, 1]"), {5});
+    Case& given = add("Reduce", "leading_sums_run_time_strides",
+                      leadingSumsText(8, "f32", {"4", "6"}, {{0}, {1}}, "f32",
+                                      "strides = [-1, -1, 1], align = 4"),
+                      {});
+    given.strides = {{"in0", {70, 11, 1}}};
+    for (Fill fill : {Fill::infinities, Fill::nans, Fill::offset})
+      add("Reduce", "leading_sums_" + (fill == Fill::offset ? "offset" : nameOf(fill)),
+          leadingSumsText(16, "f32", {"12", "50"}, {{0}, {1}}), {})
+          .fill = fill;
+    for (Width n : {5, 64, 200})
+      for (const char* type : {"bf16", "f16"})
+        add("Broadcast", fmt::format("shared_bias_{}_{}", n, type),
+            sharedBiasText(n, type, n == 5 ? "f16" : "bf16"), {19}, true);
+  }
+
   /// Every type of the gradient, with and without the average of parameters.
   void adamw() {
     for (const char* type : {"f32", "bf16", "f16"})
@@ -355,6 +399,7 @@ std::vector<Case> allCases() {
   table.widths();
   table.rowCounts();
   table.operations();
+  table.leadingSums();
   table.adamw();
   table.activations();
   table.logSoftmax();
