@@ -72,6 +72,27 @@ template <int kept_rank, int summed_rank> struct StridedTerms {
 template <int kept_rank, int summed_rank>
 StridedTerms(RowMap<kept_rank>, RowMap<summed_rank>, i64) -> StridedTerms<kept_rank, summed_rank>;
 
+/// The rows of each segment, as list_rows lists them (lists.cuh).
+template <int rank> struct ListedTerms {
+  static constexpr bool varies = true;
+  const i32* spans; // (segments, 2): where its rows begin and end in `list`
+  const i32* list;
+  RowMap<rank> map;
+
+  struct Row {
+    const i32* list;
+    const RowMap<rank>& map;
+    u32 count;
+    KILN_DEVICE i64 offset(u32 term) const { return map.offset(load_global<u32>(list + term)); }
+  };
+  KILN_DEVICE i64 column_stride() const { return map.column_stride; }
+  KILN_DEVICE Row of(u32 output) const {
+    const auto span = load_global<Vec<u32, 2>>(spans + 2 * i64(output));
+    return {list + span[0], map, span[1] - span[0]};
+  }
+};
+template <int rank> ListedTerms(const i32*, const i32*, RowMap<rank>) -> ListedTerms<rank>;
+
 /// Adds the terms first, first + step, ... before `last`: several loads are on their way at once,
 /// and are added in pairs.
 template <int vector, class T, class Row>

@@ -23,13 +23,14 @@ static bool isWord(StringRef text) {
 /// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
 /// device/*.cuh that a kernel does not call may be shadowed.
 static constexpr StringLiteral kReserved =
-    "ChunkTile ListedTerms Max Min Registers Reread RowMap RowStore RowTile Segment Shared "
+    "ChunkTile ListTile ListedTerms Max Min Registers Reread RowMap RowStore RowTile Segment "
+    "Shared "
     "StridedTerms Sum SumTile Tile Vec "
     "alignas alignof and asm auto bf16 bitand bitor bits_to_float block_barrier block_count "
     "block_index bool break c case catch ceilf char chunk class compl concept const consteval "
     "constexpr constinit continue copy_to_shared cosf decltype default delete do double else "
     "enum erff exp2f expf explicit expm1f export extern f16 fabsf false float floorf fmaf fmaxf "
-    "fminf for friend gather gathered goto i i32 i64 if inline int kiln list_rows load "
+    "fminf for friend gathered goto i i32 i64 if inline int kiln list_rows load "
     "load_columns load_rows load_vector "
     "log2f logf long main maximum minimum mutable namespace new noexcept not nullptr operator or "
     "piece powf private protected public r random_rows random_tile register release_successor "

@@ -9,6 +9,19 @@ void StridedTermsOp::emit(Emitter& e) {
   e.line("const StridedTerms " + e.declare(getTerms(), "terms") + "{" + e.name(getKept()) + ", " +
          e.name(getSummed()) + ", " + e.expression(getCount()) + "};");
 }
+void ListRowsOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("using Tile = ListTile<" + std::to_string(getThreads()) + " /*threads*/, " +
+         std::to_string(getBlockSegments()) + " /*segments*/>;");
+  e.line("list_rows(Tile(), " + sharedAt(getScratch()) + ", " + e.name(getIndex()) + ", " +
+         e.name(getMap()) + ", " + e.expression(getRows()) + ", " + e.expression(getSegments()) +
+         ", " + std::to_string(getPadding()) + ", " + e.name(getSpans()) + ", " +
+         e.name(getList()) + ");");
+}
+void ListedTermsOp::emit(Emitter& e) {
+  e.line("const ListedTerms " + e.declare(getTerms(), "terms") + "{" + e.name(getSpans()) + ", " +
+         e.name(getList()) + ", " + e.name(getMap()) + "};");
+}
 void SumRowsOp::emit(Emitter& e) {
   e.location(*this);
   e.line("using Tile = SumTile<" + std::to_string(getColumns()) + " /*columns*/, " +

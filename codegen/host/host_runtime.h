@@ -16,6 +16,7 @@ struct HostRuntime {
   /// Id 0 with no threads is the barrier of the whole block.
   void (*barrier)(void* context, int id, int threads);
   float (*shuffleXor)(void* context, float value, int mask);
+  unsigned (*lanesWith)(void* context, unsigned value);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
 };

@@ -170,10 +170,19 @@ class Planner {
     spaceOf[kernel.op] = std::move(at);
     return success();
   }
-  /// What is kept of a sum of rows has the sizes that it had.
+  /// What is kept of a sum of rows has the sizes that it had; segments are as many as their pattern
+  /// has, and indices as many as rows.
   void unifySums(PlannedKernel& kernel) {
-    Value rows = kernel.op.getInputs()[kernel.sum->rows.getArgNumber()];
+    const sums::RowSum& sum = *kernel.sum;
+    Value rows = kernel.op.getInputs()[sum.rows.getArgNumber()];
     int to = 0;
+    if (sum.like)
+      unite({kernel.op.getInputs()[sum.like.getArgNumber()], 0}, {kernel.op.getResult(0), 0});
+    for (size_t d = 0; sum.index && d + 1 < sum.summed.size(); ++d)
+      unite({rows, static_cast<int>(d)},
+            {kernel.op.getInputs()[sum.index.getArgNumber()], static_cast<int>(d)});
+    if (sum.index)
+      return;
     for (auto [d, summed] : llvm::enumerate(kernel.sum->summed))
       if (!summed)
         unite({rows, static_cast<int>(d)}, {kernel.op.getResult(0), to++});
@@ -302,6 +311,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
+    if (node->kind == rows::Node::Kind::gather) {
+      auto table = cast<BlockArgument>(cast<ir::GatherOp>(node->op()).getTable());
+      facts.inputs.push_back(streamOf(*kernel.inputs[table.getArgNumber()], {0, 1}, 1));
+    }
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];

@@ -144,8 +144,13 @@ class Fuser {
       if (auto round = result.hasOneUse() ? dyn_cast<arith::TruncFOp>(*result.user_begin())
                                           : arith::TruncFOp())
         group.insert(round);
-      if (Operation* from = source->get().getDefiningOp(); from && isFree(from))
-        copyInto(*source, "_summed" + std::to_string(i));
+      auto store = [&](OpOperand& read, const char* suffix) {
+        if (Operation* from = read.get().getDefiningOp(); from && isFree(from))
+          copyInto(read, suffix + std::to_string(i));
+      };
+      store(*source, "_summed");
+      if (op->getNumOperands() > 1)
+        store(op->getOpOperand(1), "_index");
     }
   }
   /// A sum over the last and some other dimensions: over the last first.

@@ -74,6 +74,8 @@ struct Lower : impl::LowerBase<Lower> {
     sums::KernelContext context{entryName(kernel.op.getName()),
                                 *kernel.sum,
                                 kernel.inputs[kernel.sum->rows.getArgNumber()],
+                                kernel.sum->index ? kernel.inputs[kernel.sum->index.getArgNumber()]
+                                                  : nullptr,
                                 kernel.outputs.front(),
                                 ir::tensorType(kernel.op.getResult(0)).getElementType(),
                                 target && target.getMaxCluster() > 1};

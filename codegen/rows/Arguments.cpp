@@ -9,6 +9,11 @@ const BufferInfo* Lowering::bufferOf(const Node* input) const {
   return context.inputs[cast<BlockArgument>(input->value).getArgNumber()];
 }
 
+const BufferInfo* Lowering::tableOf(const Node* gather) const {
+  auto op = cast<ir::GatherOp>(gather->op());
+  return context.inputs[cast<BlockArgument>(op.getTable()).getArgNumber()];
+}
+
 Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
   for (auto [i, known] : llvm::enumerate(arguments))
     if (argumentNames[i] == name)

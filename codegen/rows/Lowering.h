@@ -46,6 +46,7 @@ class Lowering {
 
   // Arguments.cpp
   const BufferInfo* bufferOf(const Node* input) const;
+  const BufferInfo* tableOf(const Node* gather) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
@@ -77,11 +78,12 @@ class Lowering {
   mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
   void emitTile();
   void emitRandom(Node* node, const Access& access);
+  void emitGathers();
   void emitRowValues(int level);
   void stageRowOutputs();
   void storeRowOutputs();
   void sumRowOutputs();
-  mlir::Value rowOutput(const Output& output);
+  mlir::Value valuesOfRows(Node* node, mlir::Location at);
   void emitEachRow(llvm::ArrayRef<Node*> targets);
 
   // Elements.cpp

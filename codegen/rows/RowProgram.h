@@ -15,7 +15,7 @@ namespace kiln::rows {
 inline constexpr int64_t kMaxWidth = 262144;
 
 struct Node {
-  enum class Kind { input, constant, index, random, scalar, rowReduce } kind;
+  enum class Kind { input, constant, index, random, gather, scalar, rowReduce } kind;
   mlir::Value value;
   llvm::SmallVector<int> map; // dimension of the value -> of the space; -1 = size 1, repeated
   llvm::SmallVector<Node*> operands;
@@ -45,7 +45,7 @@ struct RowProgram {
 };
 
 /// Analyses a block whose operations are elementary (scalar math, kiln.reduce,
-/// kiln.broadcast, kiln.index).
+/// kiln.broadcast, kiln.index, kiln.random, kiln.gather).
 /// On failure `reason` says why, and `where` at which operation.
 struct Refusal {
   std::string reason;

@@ -12,6 +12,8 @@ using namespace kiln::ir;
 namespace kiln::sums {
 
 bool standsAlone(Operation* op) {
+  if (isa<SegmentSumOp>(op))
+    return true;
   auto reduce = dyn_cast<ReduceOp>(op);
   if (!reduce || reduce.getKind() != ReduceKind::sum)
     return false;
@@ -21,8 +23,8 @@ bool standsAlone(Operation* op) {
 }
 
 std::optional<RowSum> analyze(Block& block, std::string& reason) {
-  reason = "a sum over some of the leading dimensions reads its rows from memory, in a kernel of "
-           "its own";
+  reason = "a sum of segments or over some of the leading dimensions reads its rows from memory, "
+           "in a kernel of its own";
   RowSum sum;
   for (Operation& op : block.without_terminator())
     if (standsAlone(&op) && !sum.op)
@@ -32,11 +34,13 @@ std::optional<RowSum> analyze(Block& block, std::string& reason) {
   Operation* end = block.getTerminator();
   if (!sum.op || end->getNumOperands() != 1)
     return std::nullopt;
-  Value result = end->getOperand(0), rows = sum.op->getOperand(0);
+  auto beforeWidening = [](Value value) {
+    auto widen = value ? value.getDefiningOp<arith::ExtFOp>() : arith::ExtFOp();
+    return widen ? widen.getIn() : value;
+  };
+  Value result = end->getOperand(0), rows = beforeWidening(sum.op->getOperand(0));
   if (auto round = result.getDefiningOp<arith::TruncFOp>())
     result = round.getIn();
-  if (auto widen = rows.getDefiningOp<arith::ExtFOp>())
-    rows = widen.getIn();
   sum.rows = dyn_cast<BlockArgument>(rows);
   if (result != sum.op->getResult(0) || !sum.rows)
     return std::nullopt;
@@ -45,9 +49,23 @@ std::optional<RowSum> analyze(Block& block, std::string& reason) {
     return std::nullopt;
   }
   sum.summed.resize(tensorType(rows).getRank());
+  if (auto segments = dyn_cast<SegmentSumOp>(sum.op)) {
+    sum.index = dyn_cast<BlockArgument>(segments.getIndex());
+    sum.like = dyn_cast_if_present<BlockArgument>(beforeWidening(segments.getLike()));
+    sum.padding = segments.getPaddingIndex().value_or(-1);
+    std::fill(sum.summed.begin(), sum.summed.end() - 1, true);
+    if (!sum.index || (segments.getLike() && !sum.like))
+      return std::nullopt;
+    return sum;
+  }
   for (int64_t d : cast<ReduceOp>(sum.op).getDims())
     sum.summed[d] = true;
   return sum;
+}
+
+std::int64_t listBytes() { // device/lists.cuh: a count a segment and warp, a total, what is below
+  constexpr int64_t warps = kListThreads / 32;
+  return 4 * (warps * kListSegments + kListSegments + warps);
 }
 
 /// Few terms a row of the result, or threads of which each has a row of its own side by side: a
@@ -59,14 +77,18 @@ Tiling tilingOf(const Sizes& sizes) {
   tiling.vector = sizes.vector;
   const auto vectors = static_cast<uint64_t>(sizes.columns / sizes.vector);
   tiling.lanes = std::min<int64_t>(32, std::bit_ceil(vectors));
+  if (sizes.listed) // the block looks through the units of all its groups for long lists
+    tiling.lanes = std::max<int64_t>(tiling.lanes, 8);
   const int64_t width = tiling.lanes * tiling.vector;
   const int64_t chunks = (sizes.columns + width - 1) / width;
-  if ((sizes.terms >= 0 && sizes.terms <= few) || sizes.columns == 1) {
+  const bool known = sizes.outputs >= 0;
+  const int64_t blocks = std::max<int64_t>(1, known ? sizes.outputs * chunks : chunks);
+  const bool manyLists = sizes.listed && (!known || blocks >= enoughBlocks);
+  const bool fewTerms = sizes.terms >= 0 && sizes.terms <= few;
+  if (fewTerms || manyLists || (sizes.columns == 1 && !sizes.listed)) {
     tiling.units = kThreads / tiling.lanes;
     return tiling;
   }
-  const bool known = sizes.outputs >= 0;
-  const int64_t blocks = std::max<int64_t>(1, known ? sizes.outputs * chunks : chunks);
   tiling.parts = (enoughBlocks + blocks - 1) / blocks;
   if (sizes.terms >= 0)
     tiling.parts = std::min(tiling.parts, sizes.terms / termsOfPart);

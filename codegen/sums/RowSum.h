@@ -1,6 +1,7 @@
-// The family of kernels that only add up rows: a sum over some of the leading dimensions. Its rows
-// lie anywhere in memory, so no kernel of the row family can make it while it walks over them; it
-// reads what it sums from memory. How it is cut into work (device/sums.cuh) follows from the sizes
+// The family of kernels that only add up rows: a sum over some of the leading dimensions, and the
+// sums of segments, whose rows are listed by a kernel of their own before. The rows lie anywhere in
+// memory, so no kernel of the row family can add them up while it walks over them; these kernels
+// read what they sum from memory. How it is cut into work (device/sums.cuh) follows from the sizes
 // by one small rule; it takes no schedule.
 #pragma once
 
@@ -16,6 +17,9 @@ struct RowSum {
   mlir::Operation* op = nullptr;
   mlir::BlockArgument rows;       // as they lie in memory
   llvm::SmallVector<bool> summed; // by dimension of `rows`
+  // Of segments; else null:
+  mlir::BlockArgument index, like; // `like`: null if their number is a constant
+  int64_t padding = -1;            // an index that names no segment
 };
 
 /// Whether only this family can execute the operation.
@@ -23,6 +27,10 @@ bool standsAlone(mlir::Operation* op);
 
 /// The sum that the operations of a block are; none, and a reason, if something else is there.
 std::optional<RowSum> analyze(mlir::Block& block, std::string& reason);
+
+/// Threads of a block that lists rows, the segments that it lists, and its bytes of shared memory.
+inline constexpr int kListThreads = 512, kListSegments = 256;
+std::int64_t listBytes();
 
 /// Threads of a block, and blocks that fit on a multiprocessor at least.
 inline constexpr int kThreads = 256, kBlocks = 4;
@@ -36,6 +44,7 @@ struct Sizes {
   std::int64_t columns = 1; // of a row
   std::int64_t vector = 1;  // columns that one access moves
   std::int64_t outputs = -1, terms = -1;
+  bool listed = false; // terms vary in number
 };
 Tiling tilingOf(const Sizes& sizes);
 

@@ -35,7 +35,10 @@ class Lowering {
 
   void run() {
     divideDimensions();
-    tiling = tilingOf({columns, vector, kept.count(), summed.count()});
+    const bool listed = context.index != nullptr;
+    tiling = tilingOf({columns, vector, kept.count(), listed ? -1 : summed.count(), listed});
+    if (listed)
+      emitLists();
     if (tiling.parts > 1)
       plan.workspaces.push_back({partialsName(),
                                  DType::f32,
@@ -74,6 +77,11 @@ class Lowering {
       kept.space.push_back(sizes[d]);
       from.leading.push_back(in.leading[d]);
       to.leading.push_back(out.leading[o++]);
+    }
+    if (context.index) { // rows of the result are the segments
+      kept.space.push_back(context.output->tensor.shape.front());
+      from.leading.push_back({});
+      to.leading.push_back(out.leading.front());
     }
     kept.runs = rows::mergeDimensions(kept.space, {from, to});
     summed.runs = rows::mergeDimensions(summed.space, terms);
@@ -116,7 +124,7 @@ class Lowering {
         entry.pointer(context.rows->tensor.name, ir::tensorType(context.sum.rows).getElementType());
     Value output = parts ? entry.pointer(partialsName(), f32())
                          : entry.pointer(context.output->tensor.name, context.outputElement);
-    Value terms = stridedTerms(entry);
+    Value terms = context.index ? listedTerms(entry) : stridedTerms(entry);
     Value map = parts ? denseRows() : rowMap(entry, kept, to, "results");
     int64_t toAccess = parts ? vector : rows::widestAccess(to, vector);
     finish(entry, input, terms, output, map, tiling, kept.space, toAccess);
@@ -128,6 +136,43 @@ class Lowering {
     Value count = entry.size(KernelArgument::Kind::size, summed.space, "term_count");
     return builder.create<cu::StridedTermsOp>(named("terms"), termsType(), toRow, toTerm, count);
   }
+  // --- lists of the rows of each segment ------------------------------------------------------
+
+  std::string spansName() const { return context.name + "_spans"; }
+  std::string rowsName() const { return context.name + "_rows"; }
+
+  void emitLists() {
+    SmallVector<Extent> segments{context.output->tensor.shape.front()};
+    plan.workspaces.push_back({spansName(), DType::i32, 2, -1, {{segments[0]}}});
+    plan.workspaces.push_back(
+        {rowsName(), DType::i32, 1, -1, {{summed.space.begin(), summed.space.end()}}});
+    cu::Entry entry(builder, location, context.name + "_lists", kListThreads, 1, ir::ScheduleAttr(),
+                    "lists.cuh");
+    Value index = entry.pointer(context.index->tensor.name,
+                                ir::tensorType(context.sum.index).getElementType());
+    Value spans = entry.pointer(spansName(), builder.getI32Type());
+    Value list = entry.pointer(rowsName(), builder.getI32Type());
+    const Access access = accessOf(*context.index);
+    const Walk walk{summed.space, rows::mergeDimensions(summed.space, access)};
+    Value map = rowMap(entry, walk, access, "index");
+    Value rows = entry.size(KernelArgument::Kind::size, summed.space, "row_count");
+    Value count = entry.size(KernelArgument::Kind::rows, segments, "segment_count");
+    entry.waitThenRelease(context.programmatic);
+    builder.create<cu::ListRowsOp>(location, index, map, rows, count, spans, list,
+                                   context.sum.padding, kListThreads, kListSegments, 0);
+    entry.launch.grid = KernelLaunch::Grid::oneShot;
+    entry.launch.rowsPerBlock = kListSegments;
+    entry.launch.rows.factors.assign(segments.begin(), segments.end());
+    entry.finish(plan);
+  }
+
+  Value listedTerms(cu::Entry& entry) {
+    Value spans = entry.pointer(spansName(), builder.getI32Type());
+    Value list = entry.pointer(rowsName(), builder.getI32Type());
+    Value map = rowMap(entry, summed, this->terms, "rows");
+    return builder.create<cu::ListedTermsOp>(named("terms"), termsType(), spans, list, map);
+  }
+
   Type termsType() { return cu::TermsType::get(builder.getContext()); }
 
   /// Parts of a row lie one after another.

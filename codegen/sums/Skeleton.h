@@ -1,5 +1,5 @@
-// Lowers one sum of rows to exit operations: a kernel, and where terms are divided into parts, a
-// second one that adds the parts.
+// Lowers one sum of rows to exit operations: a kernel, before it one that lists the rows of
+// segments, and, where terms are divided into parts, a last one that adds the parts.
 #pragma once
 
 #include "codegen/rows/Access.h"
@@ -12,7 +12,7 @@ namespace kiln::sums {
 struct KernelContext {
   std::string name;
   RowSum sum;
-  const rows::BufferInfo *rows = nullptr, *output = nullptr;
+  const rows::BufferInfo *rows = nullptr, *index = nullptr, *output = nullptr;
   mlir::Type outputElement;
   bool programmatic = false;
 };

@@ -139,6 +139,64 @@ struct Table {
             sharedBiasText(n, type, n == 5 ? "f16" : "bf16"), {19}, true);
   }
 
+  /// Tables of every type and width, indices in and out of them, padding in and out of them; their
+  /// gradients. Many segments with few rows, few with many, numbers of them that are given.
+  void gathers() {
+    auto gather = [&](const std::string& name, std::string text, Sizes sizes, std::int64_t rows,
+                      bool backward = false) -> Case& {
+      Case& made = add("Gather", "gather_" + name, std::move(text), std::move(sizes), backward);
+      made.classes = rows;
+      return made;
+    };
+    for (bool backward : {false, true}) {
+      for (const char* type : {"f32", "bf16", "f16"})
+        for (Width n : {1, 7, 64, 129, 1280})
+          gather(fmt::format("{}_{}", n, type),
+                 gatherText(n, type, "50", "?", n % 2 ? "i32" : "i64", n > 50), {n > 1000 ? 9 : 41},
+                 50, backward);
+      gather("3d", gatherText(24, "bf16", "30", "?x5", "i32", false), {6}, 30, backward);
+      gather("table_given", gatherText(24, "f32", "?", "?", "i32", true), {20, 33}, 20, backward);
+      gather("padding",
+             gatherText(40, "bf16", "30", "?", "i64", false, "{padding_index = 3 : i64}"), {90}, 30,
+             backward);
+      gather("padding_outside",
+             gatherText(40, "f32", "30", "?", "i32", true, "{padding_index = -100 : i64}"), {90},
+             30, backward);
+      gather("no_rows", gatherText(8, "f32", "30", "?", "i32", false), {0}, 30, backward);
+    }
+    gather("row", gatherText(64, "bf16", "30", "1", "i32", true), {}, 30);
+    for (const char* keep : {"shared", "global"})
+      gather(std::string("kept_") + keep, gatherText(72, "bf16", "30", "?", "i32", true), {40}, 30)
+          .schedule = schedule(8, 4, 2, 64, "resident", keep);
+  }
+  void segmentSums() {
+    auto sums = [&](const std::string& name, std::string text, Sizes sizes, std::int64_t segments) {
+      add("SegmentSum", "segment_sum_" + name, std::move(text), std::move(sizes)).classes =
+          segments;
+    };
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (Width n : {1, 7, 64, 129})
+        sums(fmt::format("{}_{}", n, type),
+             segmentSumText(n, type, "20", "?", n % 2 ? "i64" : "i32", n == 64 ? type : "f32"),
+             {200}, 20);
+    sums("many", segmentSumText(96, "bf16", "700", "?", "i32", "bf16"), {300}, 700);
+    sums("many_of_one", segmentSumText(40, "f32", "1000", "?", "i32", "f32"), {300}, 1);
+    sums("few", segmentSumText(32, "f32", "3", "2000", "i32", "f32"), {}, 3);
+    sums("given", segmentSumText(64, "bf16", "?", "?", "i64", "bf16"), {400, 30}, 30);
+    sums("given_few", segmentSumText(24, "f32", "?", "?", "i32", "f32"), {500, 2}, 2);
+    sums("3d", segmentSumText(20, "f16", "40", "?x7", "i32", "f16"), {30}, 40);
+    sums("padding", segmentSumText(20, "f32", "40", "?", "i32", "f32", "{padding_index = 1 : i64}"),
+         {99}, 40);
+    sums("no_rows", segmentSumText(20, "f32", "40", "?", "i32", "f32"), {0}, 40);
+    add("SegmentSum", "segment_sum_f32", segmentSumText(20, "f32", "40", "?", "i32", "f32"), {50},
+        true)
+        .classes = 40;
+    add("SegmentSum", "segment_sum_padding",
+        segmentSumText(20, "bf16", "40", "?", "i32", "f32", "{padding_index = 1 : i64}"), {50},
+        true)
+        .classes = 40;
+  }
+
   /// Every type of the gradient, with and without the average of parameters.
   void adamw() {
     for (const char* type : {"f32", "bf16", "f16"})
@@ -400,6 +458,8 @@ std::vector<Case> allCases() {
   table.rowCounts();
   table.operations();
   table.leadingSums();
+  table.gathers();
+  table.segmentSums();
   table.adamw();
   table.activations();
   table.logSoftmax();

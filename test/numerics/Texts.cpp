@@ -139,6 +139,37 @@ std::string sharedBiasText(Width n, const std::string& type, const std::string& 
                {"T", type}});
 }
 
+std::string gatherText(Width n, const std::string& type, const std::string& table,
+                       const std::string& lead, const std::string& index, bool norm,
+                       const std::string& options) {
+  std::string text = "func.func @embed(%t: <T>, %i: <I>{1}) -> <X> {{\n"
+                     "  %e = kiln.gather %t, %i {0} : <T>, <I> -> <X>\n";
+  text +=
+      norm ? "  %y, %r = kiln.rms_norm %e, %g : (<X>, <G>) -> (<X>, <R>)\n  return %y : <X>\n}}\n"
+           : "  return %e : <X>\n}}\n";
+  return fill(fmt::format(fmt::runtime(text), options, norm ? ", %g: <G>" : ""),
+              {{"T", tensor(table + "x", n, type)},
+               {"X", tensor(lead + "x", n, type)},
+               {"I", fmt::format("tensor<{}x{}>", lead, index)},
+               {"R", fmt::format("tensor<{}xf32>", lead)},
+               {"G", tensor("", n, "f32")}});
+}
+
+std::string segmentSumText(Width n, const std::string& type, const std::string& segments,
+                           const std::string& lead, const std::string& index, const std::string& to,
+                           const std::string& options) {
+  bool like = segments == "?";
+  return fill(fmt::format("func.func @segments(%x: <X>, %i: <I>{0}) -> <Y> {{\n"
+                          "  %s = kiln.segment_sum %x, %i {1} {2} : <X>, <I>{3} -> <Y>\n"
+                          "  return %s : <Y>\n}}\n",
+                          like ? ", %l: <L>" : "", like ? "like %l" : "", options,
+                          like ? ", <L>" : ""),
+              {{"X", tensor(lead + "x", n, type)},
+               {"I", fmt::format("tensor<{}x{}>", lead, index)},
+               {"Y", tensor(segments + "x", n, to)},
+               {"L", tensor(segments + "x", n, "f16")}});
+}
+
 std::string activationText(const std::string& op, Width n, const std::string& type, bool gated,
                            const std::string& options, const std::string& lead) {
   return fill(fmt::format("func.func @activation(%x: <X>{}) -> <X> {{\n"

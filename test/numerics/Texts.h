@@ -23,6 +23,14 @@ std::string leadingSumsText(Width n, const std::string& type, const std::vector<
 /// (x + b) * g with b: tensor<6xn> and g: tensor<?x1xn>, whose gradients are sums over some
 /// leading dimensions; x: tensor<?x6xn>.
 std::string sharedBiasText(Width n, const std::string& type, const std::string& bias);
+/// Rows of %t: tensor<`table` x n> by %i: tensor<`lead`>, and what RMSNorm makes of them if `norm`.
+std::string gatherText(Width n, const std::string& type, const std::string& table,
+                       const std::string& lead, const std::string& index, bool norm,
+                       const std::string& options = "");
+/// Sums of the rows of %x by segment, rounded to `to`.
+std::string segmentSumText(Width n, const std::string& type, const std::string& segments,
+                           const std::string& lead, const std::string& index, const std::string& to,
+                           const std::string& options = "");
 /// kiln.`op` of %x, with another operand %z after it if `gated`; `options` follow the operands.
 std::string activationText(const std::string& op, Width n, const std::string& type,
                            bool gated = false, const std::string& options = "",

@@ -7,6 +7,8 @@
 // RUN: kiln-opt %t/geglu.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/geglu.mlir
 // RUN: kiln-opt %t/loss.mlir --kiln-differentiate=together --kiln-fuse | FileCheck %t/loss.mlir
 // RUN: kiln-opt %t/loss.mlir --kiln-differentiate=together --kiln-emittable=function=loss_with_gradient | FileCheck %t/loss.mlir --check-prefix=LAUNCHED
+// RUN: kiln-opt %t/embedding.mlir --kiln-fuse | FileCheck %t/embedding.mlir
+// RUN: kiln-opt %t/embedding.mlir --kiln-emittable=function=embed_norm | FileCheck %t/embedding.mlir --check-prefix=LAUNCHED
 
 //--- gate.mlir
 // CHECK-LABEL: func.func @gate(
@@ -79,4 +81,25 @@ func.func @loss(%x: tensor<?x1000xbf16>, %t: tensor<?xi64>)
   %loss, %lse = kiln.cross_entropy %x, %t : (tensor<?x1000xbf16>, tensor<?xi64>) -> (tensor<?xf32>, tensor<?xf32>)
   %sum = kiln.reduce sum %loss dims [0] : tensor<?xf32> -> tensor<f32>
   return %loss, %sum : tensor<?xf32>, tensor<f32>
+}
+
+//--- embedding.mlir
+// An embedding is read where it is used: by a norm, by dropout.
+// CHECK-LABEL: func.func @embed_norm(
+// CHECK-NEXT: kiln.kernel "embed_norm"(%{{[a-z0-9]*}}, %{{[a-z0-9]*}}, %{{[a-z0-9]*}}) :
+// CHECK-NOT: kiln.kernel
+// LAUNCHED-COUNT-1: cu.kernel
+// LAUNCHED-NOT: cu.kernel
+func.func @embed_norm(%t: tensor<50304x1280xbf16>, %i: tensor<?xi32>, %g: tensor<1280xf32>) -> tensor<?x1280xbf16> {
+  %e = kiln.gather %t, %i : tensor<50304x1280xbf16>, tensor<?xi32> -> tensor<?x1280xbf16>
+  %y, %r = kiln.rms_norm %e, %g : (tensor<?x1280xbf16>, tensor<1280xf32>) -> (tensor<?x1280xbf16>, tensor<?xf32>)
+  return %y : tensor<?x1280xbf16>
+}
+// CHECK-LABEL: func.func @embed_dropout(
+// CHECK-NEXT: kiln.kernel "embed_dropout"(
+// CHECK-NOT: kiln.kernel
+func.func @embed_dropout(%t: tensor<50304x1280xbf16>, %i: tensor<?xi32>, %seed: tensor<i64>, %offset: tensor<i64>) -> tensor<?x1280xbf16> {
+  %e = kiln.gather %t, %i {padding_index = 0 : i64} : tensor<50304x1280xbf16>, tensor<?xi32> -> tensor<?x1280xbf16>
+  %y = kiln.dropout %e, %seed, %offset p 0.1 : tensor<?x1280xbf16> -> tensor<?x1280xbf16>
+  return %y : tensor<?x1280xbf16>
 }
