@@ -30,6 +30,9 @@ void registerDialects(mlir::DialectRegistry& registry);
 /// Names of the attributes on functions and modules.
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+/// On an argument: it was complete before the launch that precedes the function's first kernel
+/// began (a saved activation, say), so that the kernel may load it before that launch has ended.
+inline constexpr llvm::StringLiteral kOlderAttr = "kiln.older";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";

@@ -76,6 +76,18 @@ KILN_DEVICE Vec<T, count> load_vector(const T* from, i64 stride = 1) {
   }
   return v;
 }
+template <int count, class T> KILN_DEVICE Vec<T, count> load_shared_vector(const T* from) {
+  constexpr int step = count * sizeof(T) > 16 ? 16 / sizeof(T) : count;
+  Vec<T, count> v;
+#pragma unroll
+  for (int i = 0; i < count; i += step) {
+    const auto part = load_shared<Vec<T, step>>(from + i);
+#pragma unroll
+    for (int j = 0; j < step; ++j)
+      v[i + j] = part[j];
+  }
+  return v;
+}
 template <int access, class T, int count>
 KILN_DEVICE void store_vector(T* to, const Vec<T, count>& v, i64 stride = 1) {
   constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
@@ -131,16 +143,7 @@ KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_strid
 /// Chunk c of what stage_columns copied.
 template <class Tile, class T>
 KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
-  constexpr int step = Tile::vector * sizeof(T) > 16 ? 16 / sizeof(T) : Tile::vector;
-  Vec<T, Tile::vector> v;
-#pragma unroll
-  for (int i = 0; i < Tile::vector; i += step) {
-    const auto part = load_shared<Vec<T, step>>(from + at.column(c) + i);
-#pragma unroll
-    for (int j = 0; j < step; ++j)
-      v[i + j] = part[j];
-  }
-  return v;
+  return load_shared_vector<Tile::vector>(from + at.column(c));
 }
 
 /// The same into shared memory, without passing through registers: complete after

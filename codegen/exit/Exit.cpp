@@ -50,7 +50,8 @@ void KernelOp::emit(Emitter& e) {
            std::to_string(schedule->getLanes()) + " /*lanes*/, " +
            std::to_string(schedule->getVector()) + " /*vector*/, " +
            std::to_string(schedule->getRows()) + " /*rows*/, " +
-           std::to_string(schedule->getThreads()) + " /*threads*/>;");
+           std::to_string(schedule->getThreads()) + " /*threads*/" +
+           (schedule->getKeep() == ir::Keep::ring ? ", 1 /*movers*/>;" : ">;"));
   e.block(block);
   e.close();
 }
@@ -62,7 +63,9 @@ void ReleaseOp::emit(Emitter& e) {
   e.line("release_successor();");
 }
 void BarrierOp::emit(Emitter& e) {
-  e.line("block_barrier();");
+  auto schedule = (*this)->getParentOfType<KernelOp>().getSchedule();
+  bool movers = schedule && schedule->getKeep() == ir::Keep::ring;
+  e.line(movers ? "Tile::barrier();" : "block_barrier();");
 }
 
 void StageColumnsOp::emit(Emitter& e) {
@@ -75,6 +78,34 @@ void StageColumnsOp::emit(Emitter& e) {
 }
 void AwaitCopiesOp::emit(Emitter& e) {
   e.line("wait_for_copies();");
+}
+
+void RingOp::emit(Emitter& e) {
+  std::string name = e.declare(getRing(), "ring");
+  e.line("Ring<Tile, " + std::to_string(getStages()) + " /*stages*/, " +
+         std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(getScratch()) +
+         ");");
+}
+void MoveOp::emit(Emitter& e) {
+  auto copies = [&](StringRef name, bool older) {
+    e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
+    for (auto [i, input] : llvm::enumerate(getInputs()))
+      if (getOlder()[i] == older)
+        e.line("stage.copy<" + std::to_string(getElements()[i]) + ">(" + e.name(input) + ", " +
+               std::to_string(getPlaces()[i]) + ");");
+    e.close(";");
+  };
+  e.open("if (" + e.name(getRing()) + ".moves())");
+  copies("older", true);
+  copies("rest", false);
+  e.line("return " + e.name(getRing()) + ".move(" + e.name(getRows()) + ", older, rest);");
+  e.close();
+}
+void AwaitRingOp::emit(Emitter& e) {
+  e.line(e.name(getRing()) + ".await();");
+}
+void ReleaseRingOp::emit(Emitter& e) {
+  e.line(e.name(getRing()) + ".release();");
 }
 
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
@@ -137,6 +168,18 @@ void KeepOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
 }
 
+void ReadOp::emit(Emitter& e) {
+  e.line(keeper(e, getFragment(), ir::Keep::registers, 0));
+  e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
+         std::to_string(getPlace()) + ");");
+}
+void ReadRowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
+         "[Tile::rows];");
+  e.line(e.name(getRing()) + ".read_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " +
+         e.name(getFrom()) + ", " + std::to_string(getPlace()) + ");");
+}
+
 void LoadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
          "[Tile::rows];");
@@ -191,8 +234,9 @@ void EachOp::emit(Emitter& e) {
   ir::ScheduleAttr schedule = *parent.getSchedule();
   // Registers are named by constants; what lies in memory is walked by a loop.
   int64_t columns = parent.getColumns();
-  bool many = schedule.getKeep() != ir::Keep::registers &&
-              columns > kUnrolled * schedule.getLanes() * schedule.getVector();
+  bool inRegisters =
+      schedule.getKeep() == ir::Keep::registers || schedule.getKeep() == ir::Keep::ring;
+  bool many = !inRegisters && columns > kUnrolled * schedule.getLanes() * schedule.getVector();
   for (auto sum : block.getOps<AccumulateOp>())
     many &= !isa<SumsType>(sum.getInto().getType());
   e.unrolled(kEachChunk, many ? 4 : 0);

@@ -6,6 +6,7 @@
 namespace kiln {
 
 enum HostAccess { readGlobal, writeGlobal, readShared, writeShared };
+enum HostBarrier { initializeBarrier, expectBytes, completeBytes, arriveAtBarrier, waitForPhase };
 
 struct HostRuntime {
   void* context;   // handed back to the functions below
@@ -17,6 +18,8 @@ struct HostRuntime {
   void (*barrier)(void* context, int id, int threads);
   float (*shuffleXor)(void* context, float value, int mask);
   unsigned (*lanesWith)(void* context, unsigned value);
+  /// A barrier in shared memory; `number` of threads, of bytes, or the parity of the phase.
+  void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
 };

@@ -195,4 +195,27 @@ template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from)
 }
 KILN_DEVICE void wait_for_copies() {}
 
+// Bulk copies are done at once; what may be read when is checked all the same.
+KILN_DEVICE void mbarrier_initialize(u64* barrier, int threads) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, initializeBarrier, threads);
+}
+KILN_DEVICE void mbarrier_fence() {}
+KILN_DEVICE void mbarrier_expect(u64* barrier, int bytes) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, expectBytes, bytes);
+}
+KILN_DEVICE void mbarrier_arrive(u64* barrier) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, arriveAtBarrier, 1);
+}
+KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, waitForPhase, parity);
+}
+KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
+  for (int at = 0; at < bytes; at += 16)
+    copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
+  host_runtime.memoryBarrier(host_runtime.context, barrier, completeBytes, bytes);
+}
+KILN_DEVICE void warp_barrier() {
+  host_runtime.shuffleXor(host_runtime.context, 0.0f, 0);
+}
+
 } // namespace kiln

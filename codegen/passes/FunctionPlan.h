@@ -17,6 +17,7 @@ struct PlannedKernel {
   std::unique_ptr<rows::RowProgram> program; // of the copy; null: a sum of rows
   std::optional<sums::RowSum> sum;           // of the copy, then
   llvm::SmallVector<const rows::BufferInfo*> inputs, outputs;
+  llvm::SmallVector<bool> older;   // inputs that are older than the kernel's predecessor
   llvm::SmallVector<Extent> space; // leading dimensions; none of a sum of rows
 
   bool takesSchedule() const { return program != nullptr; }

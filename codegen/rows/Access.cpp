@@ -72,6 +72,18 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
   return runs;
 }
 
+bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
+  const TensorInfo& tensor = access.buffer->tensor;
+  std::int64_t size = sizeInBytes(tensor.dtype);
+  bool whole = elements == 1 ? size >= 4 : elements * size % 16 == 0;
+  if (space.empty() || tensor.alignment % 16 != 0 || !whole)
+    return false;
+  if (elements > 1 && access.column != Stride{1, {}, -1})
+    return false;
+  return mergeDimensions(space, access).size() == 1 &&
+         access.leading.back() == Stride{elements, {}, -1};
+}
+
 std::int64_t widestAccess(const Access& access, std::int64_t vector) {
   if (access.column.coefficient != 1 || !access.column.isConstant())
     return 1;

@@ -40,6 +40,10 @@ Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t lead
 llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Extent> space,
                                                              llvm::ArrayRef<Access> accesses);
 
+/// Whether rows of `elements` lie one after another, each and the first at a multiple of 16 bytes
+/// (a row value: of its size).
+bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
+
 /// The largest power of two of elements, at most `vector`, that can be moved at once.
 std::int64_t widestAccess(const Access& access, std::int64_t vector);
 

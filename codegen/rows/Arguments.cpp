@@ -14,6 +14,11 @@ const BufferInfo* Lowering::tableOf(const Node* gather) const {
   return context.inputs[cast<BlockArgument>(op.getTable()).getArgNumber()];
 }
 
+bool Lowering::isOlder(const Node* input) const {
+  return schedule.getLaunch() == ir::LaunchMode::older_first &&
+         context.older[cast<BlockArgument>(input->value).getArgNumber()];
+}
+
 Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
   for (auto [i, known] : llvm::enumerate(arguments))
     if (argumentNames[i] == name)

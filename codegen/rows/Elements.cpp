@@ -61,9 +61,10 @@ void Lowering::emitPass(int level) {
         cu::RowsType::get(builder.getContext(), builder.getF32Type()), kind);
   }
   for (Node* node : pass.kept)
-    fragments[node] = builder.create<cu::KeepOp>(
-        named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
-        cu::FragmentType::get(builder.getContext(), node->element()), schedule.getKeep(), 0);
+    fragments[node] =
+        builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
+                                   cu::FragmentType::get(builder.getContext(), node->element()),
+                                   hasRing() ? ir::Keep::registers : schedule.getKeep(), 0);
   emitEach(pass);
   emitExchange(pass);
 }

@@ -1,6 +1,6 @@
 // How one kernel of the row family is lowered; shared by the files that do it. The order of a
 // generated kernel:
-//   wait; maps of the buffers; uniform values; running column sums;
+//   maps of the buffers; the ring and what fills it; wait; uniform values; running column sums;
 //   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
 //   exchange;
 //   release; partial column sums.
@@ -47,6 +47,7 @@ class Lowering {
   // Arguments.cpp
   const BufferInfo* bufferOf(const Node* input) const;
   const BufferInfo* tableOf(const Node* gather) const;
+  bool isOlder(const Node* input) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
@@ -64,6 +65,8 @@ class Lowering {
   void collectAccesses();
   void startKernel();
   void emitBody();
+  void startRing();
+  void awaitPredecessor();
   void stageColumns();
   void awaitColumns();
   std::string sumName(const Output& output);
@@ -77,6 +80,8 @@ class Lowering {
   mlir::Value index(Node* node);
   mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
   void emitTile();
+  void emitInput(Node* node, const Access& access);
+  void emitInputs();
   void emitRandom(Node* node, const Access& access);
   void emitGathers();
   void emitRowValues(int level);
@@ -91,6 +96,13 @@ class Lowering {
   void emitEach(Pass& pass);
   void emitResult(const Output& output, ElementBody& body);
   void emitExchange(Pass& pass);
+
+  bool isProgrammatic() const { return schedule.getLaunch() != ir::LaunchMode::plain; }
+  bool hasRing() const { return schedule.getKeep() == ir::Keep::ring; }
+  /// Whether a tile loads what is older before it waits for the predecessor.
+  bool loadsAhead() const {
+    return schedule.getLaunch() == ir::LaunchMode::older_first && !hasRing();
+  }
 
   const KernelContext& context;
   const RowProgram& program;
@@ -110,7 +122,8 @@ class Lowering {
   cu::KernelOp kernel;
   mlir::Block* block = nullptr;
   mlir::Operation* mapsEnd = nullptr;
-  mlir::Value rows, tile;
+  mlir::Value rows, tile, ring;
+  llvm::DenseMap<Node*, int64_t> places; // of an input in a stage of the ring
   std::vector<KernelArgument> arguments;
   std::vector<std::string> argumentNames;
   llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
