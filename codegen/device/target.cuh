@@ -223,9 +223,6 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
                : "memory");
 #endif
 }
-KILN_DEVICE void warp_barrier() {
-  __syncwarp();
-}
 
 /// Waits until all copies that this thread started are done.
 KILN_DEVICE void wait_for_copies() {

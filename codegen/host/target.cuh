@@ -214,8 +214,5 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
     copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
   host_runtime.memoryBarrier(host_runtime.context, barrier, completeBytes, bytes);
 }
-KILN_DEVICE void warp_barrier() {
-  host_runtime.shuffleXor(host_runtime.context, 0.0f, 0);
-}
 
 } // namespace kiln
