@@ -111,8 +111,10 @@ KILN_DEVICE Vec<float, vector> sum_terms(const T* from, const Row& row, i64 colu
     for (int i = 0; i < vector; ++i) {
       float pair[together / 2];
 #pragma unroll
-      for (int t = 0; t < together / 2; ++t)
-        pair[t] = float(x[2 * t][i]) + float(x[2 * t + 1][i]);
+      for (int t = 0; t < together / 2; ++t) {
+        const Vec<T, vector>&even = x[2 * t], &odd = x[2 * t + 1];
+        pair[t] = float(even[i]) + float(odd[i]);
+      }
 #pragma unroll
       for (int half = together / 4; half > 0; half /= 2)
 #pragma unroll
