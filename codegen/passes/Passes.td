@@ -41,6 +41,9 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     execute the group. Every merge that would save bytes and is refused leaves a remark at both
     operations. A `kiln.kernel` that the text already has stays as it is.
 
+    A sum over some of the leading dimensions reads its rows from memory and so is a kernel of its
+    own, with at most a widening before it and a rounding behind.
+
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
     others of its operations depend on.
   }];
