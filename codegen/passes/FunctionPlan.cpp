@@ -346,7 +346,8 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind == rows::Node::Kind::gather) {
       auto table = cast<BlockArgument>(cast<ir::GatherOp>(node->op()).getTable());
-      facts.inputs.push_back(streamOf(*kernel.inputs[table.getArgNumber()], {0, 1}, 1));
+      facts.inputs.push_back(
+          streamOf(rows::makeAccess(*kernel.inputs[table.getArgNumber()], {0, 1}, 1)));
     }
     if (node->kind != rows::Node::Kind::input)
       continue;

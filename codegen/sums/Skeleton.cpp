@@ -67,7 +67,7 @@ class Lowering {
         inColumn = in.leading[inner], outColumn = out.leading[innerOut];
       columns *= sizes[inner].size;
     }
-    from = {context.rows, {}, inColumn}, terms = from, to = {context.output, {}, outColumn};
+    from = {context.rows, {}, inColumn, {}}, terms = from, to = {context.output, {}, outColumn, {}};
     for (size_t d = 0, o = 0; d < inner; ++d) {
       if (context.sum.summed[d]) {
         summed.space.push_back(sizes[d]);

@@ -54,8 +54,8 @@ func.func @f(%x: tensor<4x8xf32> {kiln.name = "x"}, %t: tensor<4xi64> {kiln.name
 //--- loaded.mlir
 // What is read is picked by a load.
 // CHECK-LABEL: f(const float* x, const i64* t, float* y, i64
-// CHECK: float y_r[Tile::rows];
-// CHECK-NEXT: pick_rows(at, y_r, x, rows_8, t_r);
+// CHECK: float picked_r[Tile::rows];
+// CHECK-NEXT: pick_rows(at, picked_r, x, rows_8, t_r);
 func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}, %t: tensor<?xi64> {kiln.name = "t"}) -> (tensor<?xf32> {kiln.name = "y"}) {
   %y = kiln.pick %x, %t : tensor<?x8xf32>, tensor<?xi64> -> tensor<?xf32>
   return %y : tensor<?xf32>

@@ -4,7 +4,7 @@
 // RUN: kiln-opt %s --kiln-emittable=function=marked -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %s --check-prefix=TEXT
 
 // CHECK-LABEL: func.func @marked
-// CHECK: kiln.kernel "marked_0"{{.*}}launch = older_first
+// CHECK: kiln.kernel "marked"{{.*}}launch = older_first
 // TEXT: load<{{[0-9]+}}>(at, x_tile, x, rows_64);
 // TEXT-NEXT: wait_for_predecessor();
 // TEXT-NEXT: release_successor();
@@ -15,7 +15,7 @@ func.func @marked(%x: tensor<?x64xf32> {kiln.name = "x", kiln.older}, %g: tensor
 }
 
 // CHECK-LABEL: func.func @unmarked
-// CHECK: kiln.kernel "unmarked_0"{{.*}}launch = programmatic
+// CHECK: kiln.kernel "unmarked"{{.*}}launch = programmatic
 func.func @unmarked(%x: tensor<?x64xf32>, %g: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %y = arith.mulf %x, %g : tensor<?x64xf32>
   return %y : tensor<?x64xf32>
