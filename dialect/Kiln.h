@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
+/// On operations: results are always stored; all of one name are one kernel. See kiln-fuse.
+inline constexpr llvm::StringLiteral kCutAttr = "kiln.cut";
+inline constexpr llvm::StringLiteral kFuseAttr = "kiln.fuse";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
 /// "[?, 128]", for messages.

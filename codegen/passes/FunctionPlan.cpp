@@ -143,9 +143,9 @@ class Planner {
         at[to] = {value, dimension};
     };
     for (auto& node : kernel.program->nodes) {
-      Value shape = node->value; // of random numbers, the tensor whose sizes they have
-      if (auto random = shape.getDefiningOp<ir::RandomOp>())
-        shape = random.getLike();
+      Value shape = node->value; // or the tensor whose sizes it has
+      if (auto named = shape.getDefiningOp<ir::KilnOpInterface>())
+        shape = named.shapeSource();
       auto argument = dyn_cast_if_present<BlockArgument>(shape);
       for (auto [d, to] : llvm::enumerate(node->map))
         if (argument && ir::tensorType(node->value).isDynamicDim(d))

@@ -41,6 +41,10 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     execute the group. Every merge that would save bytes and is refused leaves a remark at both
     operations. A `kiln.kernel` that the text already has stays as it is.
 
+    `kiln.cut` on an operation: its results are stored, and nothing that reads them is in its
+    kernel; the merge that this prevents leaves its remark. `kiln.fuse = "name"`: all operations of
+    that name are one kernel, or it is an error.
+
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
     others of its operations depend on.
   }];
