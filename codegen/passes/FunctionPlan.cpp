@@ -40,6 +40,14 @@ std::string BufferNames::unique(StringRef wanted) {
     name = wanted.str() + "_" + std::to_string(n);
   return name;
 }
+
+std::string entryName(StringRef kernel) {
+  std::string entry = "kiln_" + kernel.str();
+  for (char& c : entry)
+    c = llvm::isAlnum(c) ? c : '_';
+  return entry;
+}
+
 StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
   auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
   return name ? name.getValue() : fallback;
