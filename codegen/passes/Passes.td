@@ -59,7 +59,7 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let options = [Option<"schedule", "schedule", "std::string", "",
                         "text of a #kiln.schedule for every kernel">,
                  ListOption<"spilled", "spilled", "std::string",
-                            "kernel=registers: so many a thread were too few for that kernel">,
+                            "entry point=registers: so many a thread were too few for that kernel">,
                  Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">];
 }
 def VerifySchedule : Kiln_Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {
