@@ -42,6 +42,27 @@ constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // be
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640
 constexpr double kColumnsStaged = 0.021;
 
+// Tiles that come through a ring: a fit to 1,900 timed schedules of the backward of LayerNorm and
+// RMSNorm. What counts is that all blocks get equally many tiles, then the bytes in flight.
+constexpr double kRing = 0.03;                           // any ring
+constexpr double kRingJoin = 8.0;                        // as kJoin: a ring hardly waits
+constexpr double kRingNarrow = 0.013, kRingBroad = 0.05; // each halving, doubling of 16 bytes
+constexpr double kRingSmallTile = 0.012;                 // each halving below 8 KB
+constexpr double kRingBytes = 150e3;                     // in flight on a multiprocessor
+constexpr double kRingUnder = 0.025, kRingOver = 0.04;   // each halving, doubling of them
+constexpr double kRingBlocks = 0.012;                    // each halving, doubling of 2 blocks
+constexpr double kRingFewThreads = 0.01;                 // each halving below 1024
+constexpr double kRingColumns = 0.045;                   // columns read for every tile
+constexpr double kRingTail = 0.5;                        // of the share of a round without work
+constexpr double kRingAllAhead = 0.06;                   // more stages than tiles
+constexpr double kRingIdle = 0.05;                       // of the share of lanes without a column
+// Of these, where a row needs several warps.
+constexpr double kRingTeams = 0.02, kRingRows = 0.02; // any; each doubling of rows at a barrier
+constexpr double kRingHeld = 0.03;                    // each doubling of 16 elements a thread
+constexpr double kRingFewHeld = 0.2;                  // each halving of 4 elements of a row
+constexpr double kRingWideThreads = 0.03;             // each halving below 1280 threads
+constexpr double kRingWideNarrow = 0.06;              // each halving of 8 bytes
+
 // us of a round.
 constexpr double kElement = 0.026;    // an element that a thread holds
 constexpr double kAccess = 0.03;      // an access of a thread
@@ -51,7 +72,8 @@ constexpr double kGather = 0.02;      // a value that it gathers
 constexpr double kColumnsLate = 0.15; // columns asked for only after the exchanges
 constexpr double kThreads = 0.25;     // 1024 threads in a block
 // us of sums down the columns.
-constexpr double kFinish = 1.69;     // the kernel that adds up partial sums
+constexpr double kFinish = 1.3;      // the kernel that adds up partial sums
+constexpr double kFinishAhead = 0.6; // while the next kernel fills its ring
 constexpr double kPartials = 3.6e-6; // a partial sum
 constexpr double kCombine = 5.5e-5;  // a column that a team hands to the others of its block
 constexpr double kTie = 1e-4;        // a block promised: the fewer registers given up, the better
@@ -142,6 +164,35 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   return sum;
 }
 
+/// The same where tiles come through a ring.
+double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
+  double access = 0.0, tile = 0.0;
+  for (const auto& stream : facts.inputs) {
+    access = std::max(access, double(s.vector * stream.bytes));
+    tile = std::max(tile, double(s.rowsPerBlock() * facts.width * stream.bytes));
+  }
+  const double flight = double(s.stages * s.blocks * rows::stageBytes(s, facts));
+  const double threads = double(s.threads * s.blocks);
+  const double slots = shape.chunks * double(s.lanes * s.vector);
+  double sum = kRing + kRingBroad * halvings(16.0, access) + kPieces * std::log2(shape.chunks);
+  sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, 1024.0);
+  sum += kRingUnder * halvings(flight, kRingBytes) + kRingOver * halvings(kRingBytes * 1.1, flight);
+  sum += kRingBlocks * std::abs(std::log2(double(s.blocks) / 2.0));
+  sum += kRingIdle * (slots / double(facts.width) - 1.0);
+  if (!facts.columns.empty() && s.columns == rows::Columns::global)
+    sum += kRingColumns;
+  if (shape.waves > 1.0) {
+    sum += kRingTail * (shape.rounds - shape.waves) / shape.waves;
+    sum += double(s.stages) >= shape.waves ? kRingAllAhead : 0.0;
+  }
+  if (!shape.wide)
+    return sum + kRingNarrow * halvings(access, 16.0);
+  sum += kRingTeams + kRingRows * std::log2(double(s.threads / s.lanes));
+  sum += kRingHeld * halvings(16.0, shape.held) + kRingWideThreads * halvings(threads, 1280.0);
+  sum += kRingFewHeld * halvings(shape.chunks * double(s.vector), 4.0);
+  return sum + kRingWideNarrow * halvings(access, 8.0);
+}
+
 /// us from the first load of a round to its last store.
 double round(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
   double time = kElement * shape.held + kAccess * shape.loads;
@@ -171,15 +222,19 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   double bytes = facts.bytes(rows);
   if (s.keep == rows::Keep::global)
     bytes += kAgain * rows * rowBytes(facts) * (facts.passes - 1);
-  double busy = bytes / bandwidth * std::exp(loss(shape, s, facts));
+  const bool ring = s.keep == rows::Keep::ring;
+  double busy =
+      bytes / bandwidth * std::exp(ring ? ringLoss(shape, s, facts) : loss(shape, s, facts));
   double waiting = shape.rounds * round(shape, s, facts);
-  double time = std::pow(std::pow(busy, kJoin) + std::pow(waiting, kJoin), 1.0 / kJoin);
+  const double join = ring ? kRingJoin : kJoin;
+  double time = std::pow(std::pow(busy, join) + std::pow(waiting, join), 1.0 / join);
   time += kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
     double columns = double(facts.columnSums * facts.width + facts.totalSums);
     double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
-    time += kFinish + kPartials * lines * columns + kCombine * teams * columns;
+    time +=
+        (ring ? kFinishAhead : kFinish) + kPartials * lines * columns + kCombine * teams * columns;
   }
   result.microseconds = time + kTie * double(s.blocks);
   return result;

@@ -24,10 +24,48 @@ std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
   return lanes;
 }
 
+/// Where rows may be kept, and with how many stages.
+struct Keeping {
+  rows::Keep keep;
+  std::int64_t stages;
+};
+std::vector<Keeping> keepChoices(const rows::Facts& facts, const Target& target) {
+  std::vector<Keeping> choices{{rows::Keep::registers, 0}, {rows::Keep::shared, 0}};
+  if (facts.width > kWide)
+    choices.push_back({rows::Keep::global, 0});
+  // A ring is worth its barriers where it is filled ahead of the predecessor's end.
+  if (facts.dense && facts.hasOlder() && facts.hasSums() && target.maxCluster > 1)
+    for (std::int64_t stages : {2, 3, 4, 5, 6, 8})
+      choices.push_back({rows::Keep::ring, stages});
+  return choices;
+}
+
+/// The best launch that the target and the rest of the schedule allow: it costs nothing.
+rows::Launch launchFor(const rows::Schedule& s, const rows::Facts& facts, const Target& target) {
+  if (target.maxCluster == 1)
+    return rows::Launch::plain;
+  bool ahead = s.grid == rows::Grid::oneShot || s.keep == rows::Keep::ring;
+  return ahead && facts.hasOlder() ? rows::Launch::olderFirst : rows::Launch::programmatic;
+}
+
 template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   rows::Schedule s;
   s.grid = facts.hasSums() ? rows::Grid::resident : rows::Grid::oneShot;
-  s.launch = target.maxCluster > 1 ? rows::Launch::programmatic : rows::Launch::plain;
+  const std::vector<Keeping> keepings = keepChoices(facts, target);
+  auto eachRest = [&] {
+    for (std::int64_t rows : {1, 2, 4, 8})
+      for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
+        for (auto [keep, stages] : keepings)
+          for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
+            s.rows = rows;
+            s.blocks = blocks;
+            s.keep = keep;
+            s.stages = stages;
+            s.columns = columns;
+            s.launch = launchFor(s, facts, target);
+            visit(s);
+          }
+  };
   for (s.vector = 1; s.vector <= 16; s.vector *= 2) {
     if (facts.width % s.vector != 0)
       break;
@@ -35,19 +73,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
       s.lanes = lanes;
       for (std::int64_t threads : {64, 128, 256, 320, 512, 640, 1024}) {
         s.threads = std::max(threads, lanes);
-        if (s.threads % lanes != 0 || (s.threads != threads && threads != 64))
-          continue;
-        for (std::int64_t rows : {1, 2, 4, 8})
-          for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
-            for (auto keep : {rows::Keep::registers, rows::Keep::shared, rows::Keep::global})
-              for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
-                s.rows = rows;
-                s.blocks = blocks;
-                s.keep = keep;
-                s.columns = columns;
-                if (keep != rows::Keep::global || facts.width > kWide)
-                  visit(s);
-              }
+        if (s.threads % lanes == 0 && (s.threads == threads || threads == 64))
+          eachRest();
       }
     }
   }

@@ -1,6 +1,6 @@
 // Times many schedules of each kernel of a workload file beside the default one and a copy:
 // how far is the default from the best? Prints one CSV line a schedule, and a summary.
-//   sweep WORKLOAD [schedules a kernel, default 60]
+//   sweep WORKLOAD [schedules a kernel, default 60] [text that their schedules have in them]
 #include "bench/Operands.h"
 #include "codegen/backend/Timer.h"
 #include "kiln/files.h"
@@ -29,8 +29,12 @@ struct Timed {
   double measured = 0;
 };
 
-/// The cheapest by the model, and a random sample of the rest, with a fixed seed.
-std::vector<Timed> pick(const std::vector<Candidate>& all, std::size_t count) {
+/// The default, the cheapest by the model, and a random sample of the rest, with a fixed seed.
+std::vector<Timed> pick(std::vector<Candidate> all, std::size_t count, const std::string& wanted) {
+  const std::string chosen = all.front().schedule;
+  std::erase_if(all, [&](const Candidate& candidate) {
+    return candidate.schedule != chosen && candidate.schedule.find(wanted) == std::string::npos;
+  });
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     order[i] = i;
@@ -58,14 +62,14 @@ void compileAll(const Module& module, const CompileOptions& options, std::vector
     });
 }
 
-void sweep(const WorkloadEntry& entry, std::size_t count) {
+void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wanted) {
   std::string label = fmt::format("{} {} {} {}", entry.what, shapeText(entry.shape),
                                   name(entry.dtype), entry.backward ? "backward" : "forward");
   Module module = Module::fromOp({entry.what, entry.shape, entry.dtype});
   CompileOptions options;
   options.backward = entry.backward;
   auto plans = plan(module, options, {.sizes = {}, .keep = 1 << 20});
-  std::vector<Timed> list = pick(plans.at(0).best, count);
+  std::vector<Timed> list = pick(plans.at(0).best, count, wanted);
   compileAll(module, options, list);
   std::size_t tried = list.size();
   const std::string chosen = plans.at(0).best.front().schedule;
@@ -107,7 +111,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count) {
 
 int main(int count, char** arguments) try {
   if (count < 2) {
-    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel]\n");
+    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel] [text]\n");
     return 2;
   }
   Workload workload = parseWorkload(readFile(arguments[1]), arguments[1]);
@@ -116,7 +120,7 @@ int main(int count, char** arguments) try {
     std::string key = fmt::format("{}{}{}{}", entry.what, shapeText(entry.shape), name(entry.dtype),
                                   entry.backward);
     if (!entry.isFile && std::ranges::find(seen, key) == seen.end())
-      sweep(entry, count > 2 ? std::stoul(arguments[2]) : 60);
+      sweep(entry, count > 2 ? std::stoul(arguments[2]) : 60, count > 3 ? arguments[3] : "");
     seen.push_back(key);
   }
   return 0;

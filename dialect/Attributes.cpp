@@ -34,9 +34,26 @@ LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   return success();
 }
 
+LogicalResult PairsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, Pairing,
+                                int64_t width) {
+  if (width < 2 || width % 2 != 0)
+    return emitError() << "width " << width
+                       << " of pairs of columns; an even number from 2 on is allowed";
+  return success();
+}
+
+int64_t PairsAttr::partnerOf(int64_t column) const {
+  if (column >= getWidth())
+    return column;
+  if (getKind() == Pairing::interleaved)
+    return column ^ 1;
+  return (column + getWidth() / 2) % getWidth();
+}
+
 LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                    int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
-                                   int64_t blocks, Grid, Keep, LaunchMode, Columns) {
+                                   int64_t blocks, Grid, Keep keep, LaunchMode, Columns,
+                                   int64_t stages) {
   if (lanes < 1 || lanes > 1024 || (lanes < 32 ? !llvm::isPowerOf2_64(lanes) : lanes % 32 != 0))
     return emitError() << "lanes = " << lanes
                        << ": a row is shared by 1, 2, 4, 8, 16 threads or a multiple of 32 up to "
@@ -52,6 +69,8 @@ LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
     return emitError() << "lanes = " << lanes << " does not divide threads = " << threads;
   if (blocks < 1 || blocks > 32)
     return emitError() << "blocks = " << blocks << ": 1 to 32 blocks a multiprocessor are allowed";
+  if (keep == Keep::ring ? stages < 2 || stages > 16 : stages != 0)
+    return emitError() << "stages = " << stages << ": keep = ring has 2 to 16, others have none";
   return success();
 }
 

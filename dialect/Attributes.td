@@ -23,11 +23,15 @@ def Kiln_Approximate : Kiln_Enum<"Approximate", "which formula of GELU", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"tanh", 1>]>;
 def Kiln_ApproximateAttr : EnumAttr<Kiln_Dialect, Kiln_Approximate, "approximate">;
 
+def Kiln_Pairing : Kiln_Enum<"Pairing", "which columns form a pair", [
+  I32EnumAttrCase<"interleaved", 0>, I32EnumAttrCase<"half_split", 1>]>;
+def Kiln_PairingAttr : EnumAttr<Kiln_Dialect, Kiln_Pairing, "pairing">;
+
 def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
   I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
   I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>,
-  I32EnumAttrCase<"global", 2>]>;
+  I32EnumAttrCase<"global", 2>, I32EnumAttrCase<"ring", 3>]>;
 def Kiln_KeepAttr : EnumAttr<Kiln_Dialect, Kiln_Keep, "keep">;
 def Kiln_Columns : Kiln_Enum<"Columns", "from where values that all rows share are read", [
   I32EnumAttrCase<"global", 0>, I32EnumAttrCase<"shared", 1>]>;
@@ -35,7 +39,8 @@ def Kiln_ColumnsParameter : EnumParameter<Kiln_Columns> {
   let defaultValue = "Columns::global";
 }
 def Kiln_LaunchMode : Kiln_Enum<"LaunchMode", "how a kernel follows its predecessor", [
-  I32EnumAttrCase<"plain", 0>, I32EnumAttrCase<"programmatic", 1>]>;
+  I32EnumAttrCase<"plain", 0>, I32EnumAttrCase<"programmatic", 1>,
+  I32EnumAttrCase<"older_first", 2>]>;
 
 def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   let summary = "How a tensor lies in memory";
@@ -50,6 +55,23 @@ def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   let genVerifyDecl = 1;
 }
 
+def Kiln_PairsAttr : Kiln_Attr<"Pairs", "pairs"> {
+  let summary = "Pairs of columns";
+  let description = [{
+    The first `width` columns of a row, an even number, form pairs: neighbours (`interleaved`: 0 and
+    1, 2 and 3, ...), or columns of the two halves (`half_split`: 0 and width / 2, ...). Columns
+    behind them are their own partners. Example: `#kiln.pairs<half_split, 64>`.
+  }];
+  let parameters = (ins EnumParameter<Kiln_Pairing>:$kind, "int64_t":$width);
+  let assemblyFormat = "`<` $kind `,` $width `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t partnerOf(int64_t column) const;
+    /// Of the two columns of a pair, the left one.
+    bool isFirst(int64_t column) const { return column < partnerOf(column); }
+  }];
+}
+
 def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
   let summary = "How a kernel of the row family runs";
   let description = [{
@@ -59,8 +81,12 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
     `blocks`: blocks that must fit on a multiprocessor; limits the registers.
     `grid`: one block for each tile of rows, or as many blocks as are resident.
     `keep`: where rows are kept between the passes over them: in registers, in shared memory, or
-    nowhere (`global`): each pass reads them again. Only that has no limit to the width.
-    `launch`: plain, or programmatic (the launch overlaps the end of the predecessor).
+    nowhere (`global`): each pass reads them again. Only that has no limit to the width. Through a
+    `ring` of `stages` tiles in shared memory they come into registers: one more warp of the block
+    keeps it filled by bulk copies, as long as dense rows lie one after another.
+    `launch`: plain, or programmatic (the launch overlaps the end of the predecessor), and then
+    perhaps `older_first`: inputs that are known to be older than the predecessor (`kiln.older`)
+    are loaded before it has ended.
     `columns`: values that all rows share (gamma) are read from global memory each time, or from
     a copy in shared memory that is made while the first rows are on their way.
 
@@ -74,7 +100,8 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
                         "int64_t":$threads, "int64_t":$blocks,
                         EnumParameter<Kiln_Grid>:$grid, EnumParameter<Kiln_Keep>:$keep,
                         EnumParameter<Kiln_LaunchMode>:$launch,
-                        Kiln_ColumnsParameter:$columns);
+                        Kiln_ColumnsParameter:$columns,
+                        DefaultValuedParameter<"int64_t", "0">:$stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -96,6 +96,8 @@ LogicalResult KilnDialect::verifyRegionArgAttribute(Operation* op, unsigned, uns
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr && !isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("attribute '") << kNameAttr << "' must be a string";
+  if (attribute.getName() == kOlderAttr && !isa<UnitAttr>(attribute.getValue()))
+    return op->emitOpError("attribute '") << kOlderAttr << "' has no value; write it alone";
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() == kListAttr && function)
     return verifyList(op, attribute.getValue(), "argument", argument,

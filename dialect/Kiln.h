@@ -30,12 +30,17 @@ void registerDialects(mlir::DialectRegistry& registry);
 /// Names of the attributes on functions and modules.
 inline constexpr llvm::StringLiteral kLayoutAttr = "kiln.layout";
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+/// On an argument: it was complete before the launch that precedes the function's first kernel
+/// began (a saved activation, say), so that the kernel may load it before that launch has ended.
+inline constexpr llvm::StringLiteral kOlderAttr = "kiln.older";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 /// On operations: results are always stored; all of one name are one kernel. See kiln-fuse.
 inline constexpr llvm::StringLiteral kCutAttr = "kiln.cut";
 inline constexpr llvm::StringLiteral kFuseAttr = "kiln.fuse";
+/// On math.sin and math.cos: no angle is larger than 2^20, so the general case is left out.
+inline constexpr llvm::StringLiteral kNearAttr = "kiln.near";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
 /// "[?, 128]", for messages.

@@ -93,6 +93,10 @@ Value MathBuilder::neg(Value a) {
 Value MathBuilder::exp(Value a) {
   return builder.create<math::ExpOp>(location, f32(a));
 }
+Value MathBuilder::expFor(Type stored, Value a) {
+  auto flags = stored.isF32() ? arith::FastMathFlags::none : arith::FastMathFlags::afn;
+  return builder.create<math::ExpOp>(location, f32(a), flags);
+}
 Value MathBuilder::log(Value a) {
   return builder.create<math::LogOp>(location, f32(a));
 }
@@ -137,6 +141,10 @@ Value MathBuilder::alongRow(Value statistic, Value like) {
 Value MathBuilder::alongColumns(Value row, Value like) {
   int64_t rank = tensorType(like).getRank();
   return rank == 1 ? row : broadcast(row, {rank - 1}, like);
+}
+
+Value MathBuilder::partner(Value value, PairsAttr pairs) {
+  return builder.create<PartnerOp>(location, value.getType(), value, pairs);
 }
 
 static Value reduce(MathBuilder& math, ReduceKind kind, Value value, ArrayRef<int64_t> dims) {

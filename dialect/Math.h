@@ -7,6 +7,8 @@
 
 namespace kiln::ir {
 
+class PairsAttr;
+
 class MathBuilder {
  public:
   MathBuilder(mlir::OpBuilder& builder, mlir::Location location)
@@ -33,6 +35,9 @@ class MathBuilder {
   mlir::Value add(mlir::Value a, double term);
   mlir::Value neg(mlir::Value a);
   mlir::Value exp(mlir::Value a);
+  /// exp(a) for sums and for results that are rounded to `stored`: if that is narrower than fp32,
+  /// as a power of two with one rounding of the exponent (error |a| 2^-24 and 2^-22).
+  mlir::Value expFor(mlir::Type stored, mlir::Value a);
   mlir::Value log(mlir::Value a);
   mlir::Value tanh(mlir::Value a);
   mlir::Value erf(mlir::Value a);
@@ -56,6 +61,8 @@ class MathBuilder {
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);
   /// One row, repeated over the leading dimensions of `like`.
   mlir::Value alongColumns(mlir::Value row, mlir::Value like);
+  /// The other element of each pair of columns.
+  mlir::Value partner(mlir::Value value, PairsAttr pairs);
   mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> dims, mlir::Value like);
 
   mlir::Value sumOfRow(mlir::Value value);

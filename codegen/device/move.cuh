@@ -76,6 +76,18 @@ KILN_DEVICE Vec<T, count> load_vector(const T* from, i64 stride = 1) {
   }
   return v;
 }
+template <int count, class T> KILN_DEVICE Vec<T, count> load_shared_vector(const T* from) {
+  constexpr int step = count * sizeof(T) > 16 ? 16 / sizeof(T) : count;
+  Vec<T, count> v;
+#pragma unroll
+  for (int i = 0; i < count; i += step) {
+    const auto part = load_shared<Vec<T, step>>(from + i);
+#pragma unroll
+    for (int j = 0; j < step; ++j)
+      v[i + j] = part[j];
+  }
+  return v;
+}
 template <int access, class T, int count>
 KILN_DEVICE void store_vector(T* to, const Vec<T, count>& v, i64 stride = 1) {
   constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
@@ -89,29 +101,70 @@ KILN_DEVICE void store_vector(T* to, const Vec<T, count>& v, i64 stride = 1) {
   }
 }
 
+/// Which column a column reads: pairs of neighbours, or of the two halves, of the first `width`.
+template <int width> struct Neighbours {
+  static constexpr bool adjacent = true;
+  KILN_DEVICE static int of(int column) { return column < width ? column ^ 1 : column; }
+};
+template <int width> struct Halves {
+  static constexpr bool adjacent = false;
+  KILN_DEVICE static int of(int column) {
+    return column < width / 2 ? column + width / 2 : column < width ? column - width / 2 : column;
+  }
+};
+/// Memory that is read at the partner of each column.
+template <class Pairs, class T> struct Paired {
+  const T* from;
+  KILN_DEVICE Paired operator+(i64 offset) const { return {from + offset}; }
+};
+
+/// `count` columns of a row from `column` on.
+template <int count, int access, class T>
+KILN_DEVICE Vec<T, count> load_row(const T* row, int column, i64 stride) {
+  return load_vector<count, access>(row + column * stride, stride);
+}
+/// `access` columns have neighbouring partners; those of neighbours lie in the same vector.
+template <int count, int access, class Pairs, class T>
+KILN_DEVICE Vec<T, count> load_row(const Paired<Pairs, T>& row, int column, i64 stride) {
+  Vec<T, count> v;
+  if constexpr (Pairs::adjacent && count > 1) {
+    const auto plain = load_row<count, access>(row.from, column, stride);
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      v[i] = Pairs::of(column + i) == column + i ? plain[i] : plain[i ^ 1];
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; i += access) {
+      const auto part = load_row<access, access>(row.from, Pairs::of(column + i), stride);
+#pragma unroll
+      for (int j = 0; j < access; ++j)
+        v[i + j] = part[j];
+    }
+  }
+  return v;
+}
+
 /// Fills `to` with this thread's part of the tile. Chunks past the end become zero; rows past
 /// the end repeat the last row and must not be stored or summed.
-template <int access, class Tile, class Keep, class T, int rank>
-KILN_DEVICE void load(const Tile& at, Keep& to, const T* from, const RowMap<rank>& map) {
+template <int access, class Tile, class Keep, class From, int rank>
+KILN_DEVICE void load(const Tile& at, Keep& to, const From& from, const RowMap<rank>& map) {
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    const T* row = from + map.offset(at.row_to_read(r));
+    const auto row = from + map.offset(at.row_to_read(r));
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
-      Vec<T, Tile::vector> v = {};
+      decltype(to.get(r, c)) v = {};
       if (at.has(c))
-        v = load_vector<Tile::vector, access>(row + at.column(c) * map.column_stride,
-                                              map.column_stride);
+        v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
       to.set(r, c, v);
     }
   }
 }
 
 /// Chunk c of a tensor that is the same for every row.
-template <int access, class Tile, class T>
-KILN_DEVICE Vec<T, Tile::vector> load_columns(const Tile& at, int c, const T* from,
-                                              i64 column_stride = 1) {
-  return load_vector<Tile::vector, access>(from + at.column(c) * column_stride, column_stride);
+template <int access, class Tile, class From>
+KILN_DEVICE auto load_columns(const Tile& at, int c, const From& from, i64 column_stride = 1) {
+  return load_row<Tile::vector, access>(from, at.column(c), column_stride);
 }
 
 /// Starts to copy such a tensor into shared memory, dense, and returns where. It may be read after
@@ -131,16 +184,7 @@ KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_strid
 /// Chunk c of what stage_columns copied.
 template <class Tile, class T>
 KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
-  constexpr int step = Tile::vector * sizeof(T) > 16 ? 16 / sizeof(T) : Tile::vector;
-  Vec<T, Tile::vector> v;
-#pragma unroll
-  for (int i = 0; i < Tile::vector; i += step) {
-    const auto part = load_shared<Vec<T, step>>(from + at.column(c) + i);
-#pragma unroll
-    for (int j = 0; j < step; ++j)
-      v[i + j] = part[j];
-  }
-  return v;
+  return load_shared_vector<Tile::vector>(from + at.column(c));
 }
 
 /// The same into shared memory, without passing through registers: complete after
@@ -160,22 +204,21 @@ KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const 
 }
 
 /// A tile that is kept nowhere.
-template <int access, class Tile, class T, int rank> struct Reread {
+template <int access, class Tile, class From, int rank> struct Reread {
   const Tile& at;
-  const T* from;
+  From from;
   RowMap<rank> map;
-  KILN_DEVICE Vec<T, Tile::vector> get(int r, int c) const {
-    Vec<T, Tile::vector> v = {};
+  KILN_DEVICE auto get(int r, int c) const {
+    const auto row = from + map.offset(at.row_to_read(r));
+    decltype(load_row<Tile::vector, access>(row, 0, 1)) v = {};
     if (at.has(c))
-      v = load_vector<Tile::vector, access>(from + map.offset(at.row_to_read(r)) +
-                                                at.column(c) * map.column_stride,
-                                            map.column_stride);
+      v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
     return v;
   }
 };
-template <int access, class Tile, class T, int rank>
-KILN_DEVICE Reread<access, Tile, T, rank> reread(const Tile& at, const T* from,
-                                                 const RowMap<rank>& map) {
+template <int access, class Tile, class From, int rank>
+KILN_DEVICE Reread<access, Tile, From, rank> reread(const Tile& at, const From& from,
+                                                    const RowMap<rank>& map) {
   return {at, from, map};
 }
 
@@ -186,6 +229,29 @@ KILN_DEVICE void load_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r)
     to[r] = To(load_global<Vec<T, 1>>(from + map.offset(at.row_to_read(r)))[0]);
+}
+
+/// What a row has where it has no such element.
+template <class T> KILN_DEVICE T missing() {
+  if constexpr (is_half<T>)
+    return T(bits_to_float(0x7fc00000u));
+  else if constexpr (same_type<T, float>)
+    return bits_to_float(0x7fc00000u);
+  else
+    return T(0);
+}
+
+/// One element a row, chosen by its index.
+template <class Tile, class T, class To, class Index, int rank>
+KILN_DEVICE void pick_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
+                           const RowMap<rank>& map, const Index (&index)[Tile::rows]) {
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    const T* row = from + map.offset(at.row_to_read(r));
+    to[r] = missing<To>();
+    if (u64(index[r]) < u64(Tile::columns))
+      to[r] = To(load_global<Vec<T, 1>>(row + index[r] * map.column_stride)[0]);
+  }
 }
 
 /// Writes chunk c of row r, rounding to the type stored.

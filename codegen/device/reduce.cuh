@@ -73,7 +73,7 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
       ++index;
     };
     (write(values), ...);
-    block_barrier();
+    Tile::barrier();
     index = 0;
     auto read = [&](float(&value)[Tile::rows]) {
 #pragma unroll
@@ -104,7 +104,7 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
   const bool writes = thread_index() % team_size < Tile::lanes;
   float* slots = teams > 1 ? reinterpret_cast<float*>(scratch) : nullptr; // (teams, columns)
   if constexpr (teams > 1)
-    block_barrier(); // nobody reads the scratch of an earlier use any more
+    Tile::barrier(); // nobody reads the scratch of an earlier use any more
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     Vec<float, Tile::vector> v;
@@ -122,7 +122,7 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
     }
   }
   if constexpr (teams > 1) {
-    block_barrier();
+    Tile::barrier();
 #pragma unroll 1 // runs once or twice a block: unrolling costs compile time only
     for (int column = thread_index(); column < Tile::columns; column += Tile::threads) {
       float total = 0.0f;
@@ -138,10 +138,10 @@ template <class Tile>
 KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial, float value) {
   float* slots = reinterpret_cast<float*>(scratch);
   value = combine_lanes<Sum, 1, 32>(value);
-  block_barrier();
+  Tile::barrier();
   if (thread_index() % 32 == 0)
     store_shared(slots + thread_index() / 32, value);
-  block_barrier();
+  Tile::barrier();
   if (thread_index() == 0) {
     float total = 0.0f;
     for (int warp = 0; warp < Tile::threads / 32; ++warp)
@@ -153,41 +153,44 @@ KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial
 /// The second kernel: each block adds up 32 neighbouring columns of all `lines`, 8 threads times
 /// 4 columns, `threads` / 8 slices of the lines. `stride`, a multiple of 4, separates lines of
 /// `width` columns. Thread t < 32 gets the total of column block_index() * 32 + t.
-/// Needs threads * 16 bytes of scratch.
+/// Needs threads * 4 bytes of scratch.
 template <int threads>
 KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int stride,
                                char* scratch) {
   constexpr int slices = threads / 8;
-  static_assert((slices & (slices - 1)) == 0, "slices are combined in pairs");
-  const int slice = thread_index() / 8;
   const int quad = thread_index() % 8 * 4;
   const i64 column = block_index() * 32 + quad;
-  float* slots = reinterpret_cast<float*>(scratch); // (slices, 32)
+  const int left = column < width ? int(width - column) : 0;
+  float* slots = reinterpret_cast<float*>(scratch); // (warps, 32)
   Vec<float, 4> total = {};
-  for (i64 line = slice; line < lines; line += slices) {
-    const float* from = partials + line * stride + column;
-    if (column + 4 <= width) {
-      const auto v = load_global<Vec<float, 4>>(from);
+  if (width % 4 == 0 || left >= 4) {
+    const i64 end = left > 0 ? lines : 0;
+#pragma unroll 4 // loads that wait together
+    for (i64 line = thread_index() / 8; line < end; line += slices) {
+      const auto v = load_global<Vec<float, 4>>(partials + line * stride + column);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         total[i] += v[i];
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        total[i] += column + i < width ? load_global<float>(from + i) : 0.0f;
     }
+  } else {
+#pragma unroll 1
+    for (i64 line = thread_index() / 8; line < lines; line += slices)
+#pragma unroll
+      for (int i = 0; i < 3; ++i)
+        total[i] += i < left ? load_global<float>(partials + line * stride + column + i) : 0.0f;
   }
-  store_shared(slots + slice * 32 + quad, total);
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    total[i] = combine_lanes<Sum, 8, 32>(total[i]);
+  if (thread_index() % 32 < 8)
+    store_shared(slots + thread_index() / 32 * 32 + quad, total);
   block_barrier();
-#pragma unroll 1
-  for (int half = slices / 2; half > 0; half /= 2) {
-#pragma unroll 1
-    for (int i = thread_index(); i < half * 32; i += threads)
-      store_shared(slots + i,
-                   load_shared<float>(slots + i) + load_shared<float>(slots + i + half * 32));
-    block_barrier();
-  }
-  return thread_index() < 32 ? load_shared<float>(slots + thread_index()) : 0.0f;
+  float sum = 0.0f;
+  if (thread_index() < 32)
+#pragma unroll
+    for (int warp = 0; warp < threads / 32; ++warp)
+      sum += load_shared<float>(slots + warp * 32 + thread_index());
+  return sum;
 }
 
 /// Writes the totals of columns [first, first + columns) of the partials to `to`.

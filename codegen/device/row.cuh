@@ -1,6 +1,7 @@
 // Everything a kernel of the row family is made of.
 #pragma once
 
+#include "angle.cuh"
 #include "move.cuh"
 #include "random.cuh"
 #include "reduce.cuh"

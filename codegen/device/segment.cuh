@@ -8,6 +8,7 @@
 // tensors takes 1.007 times a copy with 1024 elements a block, 1.05 times with 16384.
 #pragma once
 
+#include "angle.cuh"
 #include "reduce.cuh"
 
 namespace kiln {
@@ -22,6 +23,7 @@ template <int elements_, int vector_, int threads_, int chunks_, int lists_> str
   static_assert(elements % vector == 0, "a vector never crosses the end of a chunk");
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
 
+  KILN_DEVICE static void barrier() { block_barrier(); }
   KILN_DEVICE static i64 begin() { return block_index() * chunks; }
   KILN_DEVICE static i64 end(i64 count) {
     return begin() + chunks < count ? begin() + chunks : count;

@@ -5,6 +5,7 @@
 #include "scalar.cuh"
 
 #define KILN_DEVICE __device__ __forceinline__
+#define KILN_OUTLINE static __device__ __noinline__
 #define KILN_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 
 namespace kiln {
@@ -85,6 +86,12 @@ KILN_DEVICE float f16_to_float(u16 bits) {
 KILN_DEVICE float rounded_product(float a, float b) {
   return __fmul_rn(a, b);
 }
+/// exp(value) as a power of two; results below 2^-126 are 0.
+KILN_DEVICE float fast_exp(float value) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value * 1.44269504f));
+  return result;
+}
 /// 1 / sqrt(value): the hardware's approximation and one step of Newton's method, so that the error
 /// is about that of one rounding. The step has no answer where the root is 0 or infinite.
 KILN_DEVICE float inverse_sqrt(float value) {
@@ -151,15 +158,70 @@ template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
   *static_cast<V*>(to) = value;
 }
 
+KILN_DEVICE u32 shared_address(const void* place) {
+  return u32(__cvta_generic_to_shared(place));
+}
 /// Starts a copy of 4, 8 or 16 bytes from global to shared memory, both aligned to their size.
 template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from) {
-  const u32 at = u32(__cvta_generic_to_shared(to));
+  const u32 at = shared_address(to);
   if constexpr (bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(bytes)
                  : "memory");
 }
+
+// Barriers in shared memory, of 8 bytes. A phase of one is complete when as many threads have
+// arrived as it was initialized for and all bytes that it expects have been copied. Bulk copies
+// move multiples of 16 bytes, both ends aligned to 16.
+KILN_DEVICE void mbarrier_initialize(u64* barrier, int threads) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(threads)
+               : "memory");
+}
+/// Makes barriers that this thread initialized known to copies.
+KILN_DEVICE void mbarrier_fence() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+KILN_DEVICE void mbarrier_expect(u64* barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+#endif
+}
+KILN_DEVICE void mbarrier_arrive(u64* barrier) {
+  asm volatile(
+      "{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(shared_address(barrier))
+      : "memory");
+}
+/// Waits until the phase of this parity is complete; phases count from 0.
+KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@!done bra again;\n"
+               "}" ::"r"(shared_address(barrier)),
+               "r"(parity)
+               : "memory");
+#endif
+}
+KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+               "[%3];" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+#endif
+}
+KILN_DEVICE void warp_barrier() {
+  __syncwarp();
+}
+
 /// Waits until all copies that this thread started are done.
 KILN_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -8,12 +8,15 @@
 
 namespace kiln {
 
-template <int columns_, int lanes_, int vector_, int rows_, int threads_> struct RowTile {
+/// `movers_`: warps of the block behind these threads, which only move data (ring.cuh).
+template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0>
+struct RowTile {
   static constexpr int columns = columns_;
   static constexpr int lanes = lanes_;
   static constexpr int vector = vector_;
   static constexpr int rows = rows_;
   static constexpr int threads = threads_;
+  static constexpr int movers = movers_;
   static constexpr int chunks = (columns + lanes * vector - 1) / (lanes * vector);
   static constexpr int groups = threads / lanes;
   static constexpr int rows_per_block = groups * rows;
@@ -35,6 +38,14 @@ template <int columns_, int lanes_, int vector_, int rows_, int threads_> struct
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
       : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(thread_index() % lanes),
         group(thread_index() / lanes) {}
+
+  /// Barrier of the threads that work on rows.
+  static KILN_DEVICE void barrier() {
+    if constexpr (movers == 0)
+      block_barrier();
+    else
+      group_barrier(1, threads);
+  }
 
   KILN_DEVICE bool any() const { return base < count; }
   KILN_DEVICE void advance(i64 tiles) { base += u32(tiles) * rows_per_block; }

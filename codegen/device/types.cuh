@@ -11,6 +11,7 @@ struct bf16 {
   u16 bits;
   bf16() = default;
   KILN_DEVICE explicit bf16(float value) : bits(float_to_bf16(value)) {}
+  static KILN_DEVICE bf16 from_bits(u16 bits) { return __builtin_bit_cast(bf16, bits); }
   KILN_DEVICE explicit operator float() const { return bits_to_float(u32(bits) << 16); }
 };
 
@@ -18,15 +19,39 @@ struct f16 {
   u16 bits;
   f16() = default;
   KILN_DEVICE explicit f16(float value) : bits(float_to_f16(value)) {}
+  static KILN_DEVICE f16 from_bits(u16 bits) { return __builtin_bit_cast(f16, bits); }
   KILN_DEVICE explicit operator float() const { return f16_to_float(bits); }
 };
 
+template <class T> inline constexpr bool is_half = same_type<T, bf16> || same_type<T, f16>;
+
 /// `count` elements that are loaded and stored together; at most 16 bytes make one access.
-template <class T, int count> struct alignas(sizeof(T) * count >= 16 ? 16 : sizeof(T) * count) Vec {
+template <class T, int count, bool packed = is_half<T> && count % 2 == 0>
+struct alignas(sizeof(T) * count >= 16 ? 16 : sizeof(T) * count) Vec {
   static_assert((count & (count - 1)) == 0, "a vector holds a power of two of elements");
   T data[count];
   KILN_DEVICE T& operator[](int i) { return data[i]; }
   KILN_DEVICE const T& operator[](int i) const { return data[i]; }
+};
+
+/// One of the two elements of a word.
+template <class T> struct Half {
+  u32& word;
+  int shift;
+  KILN_DEVICE Half& operator=(T value) {
+    word = (word & ~(0xffffu << shift)) | u32(value.bits) << shift;
+    return *this;
+  }
+};
+
+/// Pairs of 2-byte elements stay the words that they are loaded as: to widen one takes a single
+/// instruction on its word, but two or three on a 16-bit part.
+template <class T, int count>
+struct alignas(sizeof(T) * count >= 16 ? 16 : sizeof(T) * count) Vec<T, count, true> {
+  static_assert((count & (count - 1)) == 0, "a vector holds a power of two of elements");
+  u32 words[count / 2] = {};
+  KILN_DEVICE Half<T> operator[](int i) { return {words[i / 2], i % 2 * 16}; }
+  KILN_DEVICE T operator[](int i) const { return T::from_bits(u16(words[i / 2] >> (i % 2 * 16))); }
 };
 
 KILN_DEVICE u32 pack_pair(bf16, float low, float high) {

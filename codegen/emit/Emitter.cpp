@@ -23,16 +23,18 @@ static bool isWord(StringRef text) {
 /// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
 /// device/*.cuh that a kernel does not call may be shadowed.
 static constexpr StringLiteral kReserved =
-    "ChunkTile Max Min Registers Reread RowMap RowStore RowTile Segment Shared Sum Tile Vec "
+    "ChunkTile Halves Max Min Neighbours Paired Registers Reread RowMap RowStore RowTile Segment "
+    "Shared Sum Tile Vec "
     "alignas alignof and asm auto bf16 bitand bitor bits_to_float block_barrier block_count "
     "block_index bool break c case catch ceilf char chunk class compl concept const consteval "
-    "constexpr constinit continue copy_to_shared cosf decltype default delete do double else "
+    "constexpr constinit continue copy_to_shared cosine decltype default delete do double else "
     "enum erff exp2f expf explicit expm1f export extern f16 fabsf false float floorf fmaf fmaxf "
     "fminf for friend goto i i32 i64 if inline int kiln load load_columns load_rows load_vector "
-    "log2f logf long main maximum minimum mutable namespace new noexcept not nullptr operator or "
+    "log2f logf long main maximum minimum mutable namespace near_cosine near_sine new noexcept not "
+    "nullptr operator or "
     "piece powf private protected public r random_rows random_tile register release_successor "
     "requires reread return rounded_product row_reduce rsqrtf inverse_sqrt shared_memory short "
-    "signed sinf sizeof sqrtf stage_columns stage_rows staged_columns static store "
+    "signed sine sizeof sqrtf stage_columns stage_rows staged_columns static store "
     "store_partial_columns store_partial_scalar store_rows store_scalar store_total struct "
     "sum_of_partials sum_partials switch tanhf template this throw true try typedef typeid "
     "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_copies "

@@ -4,6 +4,7 @@
 #include "dialect/Kiln.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cmath>
@@ -49,8 +50,8 @@ static const ScalarText kTexts[] = {
     {"math.tanh", "tanhf($0)", kPrimary},
     {"math.erf", "erff($0)", kPrimary},
     {"math.absf", "fabsf($0)", kPrimary},
-    {"math.sin", "sinf($0)", kPrimary},
-    {"math.cos", "cosf($0)", kPrimary},
+    {"math.sin", "sine($0)", kPrimary},
+    {"math.cos", "cosine($0)", kPrimary},
     {"math.fma", "fmaf($0, $1, $2)", kPrimary},
     {"math.floor", "floorf($0)", kPrimary},
     {"math.ceil", "ceilf($0)", kPrimary},
@@ -144,6 +145,12 @@ ScalarText scalarText(Operation* op) {
     return floatComparison(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     return integerComparison(compare.getPredicate());
+  if (auto exp = dyn_cast<math::ExpOp>(op);
+      exp && bitEnumContainsAll(exp.getFastmath(), arith::FastMathFlags::afn))
+    return {"", "fast_exp($0)", kPrimary};
+  if (op->hasAttr(ir::kNearAttr))
+    return isa<math::SinOp>(op) ? ScalarText{"", "near_sine($0)", kPrimary}
+                                : ScalarText{"", "near_cosine($0)", kPrimary};
   if (op->hasAttr(ir::kRoundedAttr))
     return {"", "rounded_product($0, $1)", kPrimary};
   const ScalarText* found = findScalarText(op->getName().getStringRef());

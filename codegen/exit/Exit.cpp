@@ -46,7 +46,8 @@ void KernelOp::emit(Emitter& e) {
            std::to_string(schedule->getLanes()) + " /*lanes*/, " +
            std::to_string(schedule->getVector()) + " /*vector*/, " +
            std::to_string(schedule->getRows()) + " /*rows*/, " +
-           std::to_string(schedule->getThreads()) + " /*threads*/>;");
+           std::to_string(schedule->getThreads()) + " /*threads*/" +
+           (schedule->getKeep() == ir::Keep::ring ? ", 1 /*movers*/>;" : ">;"));
   e.block(block);
   e.close();
 }
@@ -58,7 +59,9 @@ void ReleaseOp::emit(Emitter& e) {
   e.line("release_successor();");
 }
 void BarrierOp::emit(Emitter& e) {
-  e.line("block_barrier();");
+  auto schedule = (*this)->getParentOfType<KernelOp>().getSchedule();
+  bool movers = schedule && schedule->getKeep() == ir::Keep::ring;
+  e.line(movers ? "Tile::barrier();" : "block_barrier();");
 }
 
 void StageColumnsOp::emit(Emitter& e) {
@@ -73,6 +76,34 @@ void AwaitCopiesOp::emit(Emitter& e) {
   e.line("wait_for_copies();");
 }
 
+void RingOp::emit(Emitter& e) {
+  std::string name = e.declare(getRing(), "ring");
+  e.line("Ring<Tile, " + std::to_string(getStages()) + " /*stages*/, " +
+         std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(getScratch()) +
+         ");");
+}
+void MoveOp::emit(Emitter& e) {
+  auto copies = [&](StringRef name, bool older) {
+    e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
+    for (auto [i, input] : llvm::enumerate(getInputs()))
+      if (getOlder()[i] == older)
+        e.line("stage.copy<" + std::to_string(getElements()[i]) + ">(" + e.name(input) + ", " +
+               std::to_string(getPlaces()[i]) + ");");
+    e.close(";");
+  };
+  e.open("if (" + e.name(getRing()) + ".moves())");
+  copies("older", true);
+  copies("rest", false);
+  e.line("return " + e.name(getRing()) + ".move(" + e.name(getRows()) + ", older, rest);");
+  e.close();
+}
+void AwaitRingOp::emit(Emitter& e) {
+  e.line(e.name(getRing()) + ".await();");
+}
+void ReleaseRingOp::emit(Emitter& e) {
+  e.line(e.name(getRing()) + ".release();");
+}
+
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
   size_t next = 0;
@@ -82,10 +113,21 @@ static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRang
 }
 
 void RowMapOp::emit(Emitter& e) {
-  std::string column = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  int64_t stride = getColumnStride();
+  std::string column = stride == 1    ? ""
+                       : stride == -1 ? ", " + e.name(getRunTimeStrides().back())
+                                      : ", " + std::to_string(stride);
   e.line("const RowMap<" + std::to_string(getStrides().size()) + "> " +
          e.declare(getMap(), "rows") + "{" + listText(e, getSizes(), getRunTimeSizes()) + ", " +
          listText(e, getStrides(), getRunTimeStrides()) + column + "};");
+}
+
+void PairedOp::emit(Emitter& e) {
+  bool halves = getPairs().getKind() == ir::Pairing::half_split;
+  std::string element = e.memoryType(getFrom().getType().getElement());
+  e.line("const Paired<" + std::string(halves ? "Halves" : "Neighbours") + "<" +
+         std::to_string(getPairs().getWidth()) + ">, " + element + "> " +
+         e.declare(getPaired(), e.name(getFrom()) + "_pairs") + "{" + e.name(getFrom()) + "};");
 }
 
 void TilesOp::emit(Emitter& e) {
@@ -123,11 +165,29 @@ void KeepOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
 }
 
+void ReadOp::emit(Emitter& e) {
+  e.line(keeper(e, getFragment(), ir::Keep::registers, 0));
+  e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
+         std::to_string(getPlace()) + ");");
+}
+void ReadRowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
+         "[Tile::rows];");
+  e.line(e.name(getRing()) + ".read_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " +
+         e.name(getFrom()) + ", " + std::to_string(getPlace()) + ");");
+}
+
 void LoadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
          "[Tile::rows];");
   e.line("load_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " + e.name(getFrom()) +
          ", " + e.name(getMap()) + ");");
+}
+void PickRowsOp::emit(Emitter& e) {
+  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "picked") +
+         "[Tile::rows];");
+  e.line("pick_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " + e.name(getFrom()) +
+         ", " + e.name(getMap()) + ", " + e.name(getIndex()) + ");");
 }
 void LoadUniformOp::emit(Emitter& e) {
   e.line("const " + e.scalarType(getValue().getType()) + " " + e.declare(getValue(), "value") +
@@ -177,8 +237,9 @@ void EachOp::emit(Emitter& e) {
   ir::ScheduleAttr schedule = *parent.getSchedule();
   // Registers are named by constants; what lies in memory is walked by a loop.
   int64_t columns = parent.getColumns();
-  bool many = schedule.getKeep() != ir::Keep::registers &&
-              columns > kUnrolled * schedule.getLanes() * schedule.getVector();
+  bool inRegisters =
+      schedule.getKeep() == ir::Keep::registers || schedule.getKeep() == ir::Keep::ring;
+  bool many = !inRegisters && columns > kUnrolled * schedule.getLanes() * schedule.getVector();
   for (auto sum : block.getOps<AccumulateOp>())
     many &= !isa<SumsType>(sum.getInto().getType());
   e.unrolled(kEachChunk, many ? 4 : 0);

@@ -39,6 +39,7 @@ def Cu_Columns : Cu_ElementType<"Columns", "columns", "a row that all rows share
 def Cu_Rows : Cu_ElementType<"Rows", "rows", "one value for each row of a thread">;
 def Cu_Tile : Cu_Type<"Tile", "tile", "the rows a block works on">;
 def Cu_Map : Cu_Type<"Map", "map", "where rows begin in memory">;
+def Cu_Ring : Cu_Type<"Ring", "ring", "stages of shared memory that tiles pass through">;
 def Cu_Sums : Cu_Type<"Sums", "sums", "running sums of the columns a thread holds">;
 def Cu_Segment : Cu_Type<"Segment", "segment", "the part of a list's entry that a block works on">;
 def Cu_Total : Cu_Type<"Total", "total", "a running sum of all a thread has seen">;
@@ -93,11 +94,42 @@ def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Cu_RingOp : Cu_Op<"ring"> {
+  let summary = "Stages in shared memory that tiles pass through";
+  let arguments = (ins I64Attr:$stages, I64Attr:$stage_bytes,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let results = (outs Cu_Ring:$ring);
+  let assemblyFormat = "attr-dict `:` type($ring)";
+}
+def Cu_MoveOp : Cu_Op<"move"> {
+  let summary = "What the warp that fills a ring does, and all it does";
+  let description = [{
+    Of each input: the elements of a row, its place in a stage, and whether it is older than the
+    predecessor, so that its first tiles need not wait.
+  }];
+  let arguments = (ins Cu_Ring:$ring, I64:$rows, Variadic<Cu_Pointer>:$inputs,
+                       DenseI64ArrayAttr:$elements, DenseI64ArrayAttr:$places,
+                       DenseBoolArrayAttr:$older);
+  let assemblyFormat = "$ring `,` $rows `(` $inputs `)` attr-dict `:` type($inputs)";
+}
+def Cu_AwaitRingOp : Cu_Op<"await_ring"> {
+  let summary = "Waits until the next stage is filled";
+  let arguments = (ins Cu_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict";
+}
+def Cu_ReleaseRingOp : Cu_Op<"release_ring"> {
+  let summary = "The stage has been read and may be filled again";
+  let arguments = (ins Cu_Ring:$ring);
+  let assemblyFormat = "$ring attr-dict";
+}
+
 //===- Tiles of rows ------------------------------------------------------------------------===//
 
 def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
   let summary = "Sizes and strides of the leading dimensions";
-  let description = "-1 in `sizes` and `strides` stands for the next run-time operand.";
+  let description = [{
+    -1 in `sizes`, `strides` and `column_stride` stands for the next run-time operand.
+  }];
   let arguments = (ins DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides,
                        I64Attr:$column_stride, Variadic<I64>:$run_time_sizes,
                        Variadic<I64>:$run_time_strides);
@@ -106,6 +138,13 @@ def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
     `sizes` $sizes `(` $run_time_sizes `)` `strides` $strides `(` $run_time_strides `)`
     `columns` $column_stride attr-dict
   }];
+}
+
+def Cu_PairedOp : Cu_Op<"paired", [Pure]> {
+  let summary = "Memory of which each column reads its partner";
+  let arguments = (ins Cu_Pointer:$from, Kiln_PairsAttr:$pairs);
+  let results = (outs Cu_Pointer:$paired);
+  let assemblyFormat = "$from $pairs attr-dict `:` type($from) `->` type($paired)";
 }
 
 def Cu_TilesOp : Cu_RegionOp<"tiles"> {
@@ -123,11 +162,32 @@ def Cu_LoadOp : Cu_Op<"load"> {
     $tile `,` $from `,` $map attr-dict `:` type($from) `->` type($fragment)
   }];
 }
+def Cu_ReadOp : Cu_Op<"read"> {
+  let summary = "Reads a tile out of the current stage of a ring";
+  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, I64Attr:$place);
+  let results = (outs Cu_Fragment:$fragment);
+  let assemblyFormat = "$tile `,` $ring attr-dict `:` type($fragment)";
+}
+def Cu_ReadRowsOp : Cu_Op<"read_rows"> {
+  let summary = "Reads one value a row, stored as in `from`, out of the current stage of a ring";
+  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, Cu_Pointer:$from, I64Attr:$place);
+  let results = (outs Cu_Rows:$values);
+  let assemblyFormat = "$tile `,` $ring `,` $from attr-dict `:` type($from) `->` type($values)";
+}
 def Cu_LoadRowsOp : Cu_Op<"load_rows"> {
   let summary = "Loads one value a row";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map);
   let results = (outs Cu_Rows:$values);
   let assemblyFormat = "$tile `,` $from `,` $map attr-dict `:` type($from) `->` type($values)";
+}
+def Cu_PickRowsOp : Cu_Op<"pick_rows"> {
+  let summary = "Loads one element a row, chosen by its index";
+  let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, Cu_Rows:$index);
+  let results = (outs Cu_Rows:$values);
+  let assemblyFormat = [{
+    $tile `,` $from `,` $map `,` $index attr-dict `:` type($from) `,` type($index) `->`
+    type($values)
+  }];
 }
 def Cu_RandomOp : Cu_Op<"random"> {
   let summary = "A tile of random numbers, computed where it is read; the map tells their places";

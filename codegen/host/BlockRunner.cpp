@@ -69,6 +69,9 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.shuffleXor = [](void* context, float value, int mask) {
     return static_cast<BlockRunner*>(context)->shuffleXor(value, mask);
   };
+  table.memoryBarrier = [](void* context, void* barrier, HostBarrier what, int number) {
+    static_cast<BlockRunner*>(context)->memoryBarrier(barrier, what, number);
+  };
   table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
     static_cast<BlockRunner*>(context)->access(address, bytes, kind);
   };
@@ -99,6 +102,7 @@ void BlockRunner::run(std::int64_t block) {
   table.blockIndex = block;
   shared.beginBlock();
   barriers = {};
+  memoryBarriers.clear();
   for (Warp& warp : warps)
     warp.shuffling = 0;
   for (Thread& thread : threads)
@@ -234,6 +238,46 @@ void BlockRunner::release(int id) {
   shared.synchronize(mask);
 }
 
+void BlockRunner::memoryBarrier(void* place, HostBarrier what, int number) {
+  if (what == initializeBarrier) {
+    access(place, 8, writeShared);
+    memoryBarriers[place] = {number, number, 0, 0, {}, {}};
+    return;
+  }
+  auto found = memoryBarriers.find(place);
+  if (found == memoryBarriers.end())
+    failHere("uses a barrier in shared memory that was not initialized");
+  MemoryBarrier& barrier = found->second;
+  const int warp = table.threadIndex / laneCount;
+  if (what == waitForPhase) {
+    threads[table.threadIndex].memoryBarrier = place;
+    while (barrier.phase % 2 == number)
+      suspend(State::awaiting);
+    shared.acquire(warp, barrier.complete);
+    return;
+  }
+  if (what == expectBytes)
+    barrier.bytes += number;
+  else if (what == completeBytes)
+    barrier.bytes -= number;
+  else
+    shared.release(warp, barrier.coming), --barrier.missing;
+  if (barrier.missing < 0)
+    failHere(fmt::format("arrives at a barrier in shared memory where {} have arrived already",
+                         barrier.threads));
+  if (barrier.missing == 0 && barrier.bytes == 0)
+    completePhase(place, barrier);
+}
+
+void BlockRunner::completePhase(const void* place, MemoryBarrier& barrier) {
+  ++barrier.phase;
+  barrier.missing = barrier.threads;
+  barrier.complete = barrier.coming;
+  for (Thread& thread : threads)
+    if (thread.state == State::awaiting && thread.memoryBarrier == place)
+      thread.state = State::ready;
+}
+
 /// "threads 0-31 wait at block_barrier, threads 32-127 exited".
 std::string BlockRunner::whereThreadsAre() const {
   auto same = [&](std::size_t a, std::size_t b) {
@@ -253,6 +297,8 @@ std::string BlockRunner::whereThreadsAre() const {
       parts.push_back(who + " exited");
     else if (thread.state == State::shuffling)
       parts.push_back(fmt::format("{} {} in shuffle_xor", who, wait));
+    else if (thread.state == State::awaiting)
+      parts.push_back(fmt::format("{} {} at a barrier in shared memory", who, wait));
     else if (thread.barrier == 0)
       parts.push_back(fmt::format("{} {} at block_barrier", who, wait));
     else

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <exception>
+#include <map>
 
 namespace kiln {
 
@@ -43,10 +44,11 @@ class BlockRunner {
   static constexpr int laneCount = 32;
   static constexpr int barrierCount = 16;
 
-  enum class State { ready, shuffling, waiting, exited };
+  enum class State { ready, shuffling, waiting, awaiting, exited };
   struct Thread {
     State state = State::exited;
-    int barrier = 0; // that it waits at
+    int barrier = 0;                     // that it waits at
+    const void* memoryBarrier = nullptr; // that it awaits a phase of
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
@@ -58,7 +60,18 @@ class BlockRunner {
     int expected = 0;
   };
 
+  /// A barrier in shared memory. A phase is complete when nobody and no byte is missing.
+  struct MemoryBarrier {
+    int threads = 0; // of each phase
+    int missing = 0; // threads
+    int bytes = 0;   // expected and not yet copied
+    int phase = 0;
+    SharedMemory::Clock coming, complete; // what the threads of this and the last phase knew
+  };
+
   void barrier(int id, int count);
+  void memoryBarrier(void* barrier, HostBarrier what, int number);
+  void completePhase(const void* place, MemoryBarrier& barrier);
   float shuffleXor(float value, int mask);
   void access(const void* address, int bytes, HostAccess kind);
 
@@ -77,6 +90,7 @@ class BlockRunner {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   std::array<Barrier, barrierCount> barriers;
+  std::map<const void*, MemoryBarrier> memoryBarriers;
   std::exception_ptr failure;
   bool abandoning = false;
 };

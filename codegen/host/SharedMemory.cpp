@@ -51,6 +51,18 @@ void SharedMemory::synchronize(std::uint32_t warpMask) {
       std::copy_n(joined, warps, &clock(warp, 0));
 }
 
+void SharedMemory::release(int warp, Clock& what) {
+  what.resize(warps);
+  ++clock(warp, warp); // what it does from here on is not known by this
+  for (int of = 0; of < warps; ++of)
+    what[of] = std::max(what[of], clock(warp, of));
+}
+
+void SharedMemory::acquire(int warp, const Clock& what) {
+  for (std::size_t of = 0; of < what.size(); ++of)
+    clock(warp, of) = std::max(clock(warp, of), what[of]);
+}
+
 std::string SharedMemory::outside(const char* verb, std::uintptr_t offset, int bytes) const {
   auto where = static_cast<std::intptr_t>(offset);
   if (where < 0 || where > size - bytes)

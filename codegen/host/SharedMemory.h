@@ -14,6 +14,9 @@ namespace kiln {
 
 class SharedMemory {
  public:
+  using Epoch = std::uint32_t;
+  using Clock = std::vector<Epoch>; // (warps): what is known of each
+
   SharedMemory(std::int64_t bytes, int threads);
 
   char* data() { return memory.get(); }
@@ -23,12 +26,15 @@ class SharedMemory {
   /// All lanes of these warps (bit w: warp w) met.
   void synchronize(std::uint32_t warpMask);
 
+  /// What this warp knows becomes known to those who acquire `what` later.
+  void release(int warp, Clock& what);
+  void acquire(int warp, const Clock& what);
+
   /// What is wrong with the access; empty if it is allowed.
   std::string read(int thread, const void* address, int bytes);
   std::string write(int thread, const void* address, int bytes);
 
  private:
-  using Epoch = std::uint32_t;
   struct Write {
     Epoch epoch = 0;
     std::uint32_t thread = 0;

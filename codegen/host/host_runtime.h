@@ -6,6 +6,7 @@
 namespace kiln {
 
 enum HostAccess { readGlobal, writeGlobal, readShared, writeShared };
+enum HostBarrier { initializeBarrier, expectBytes, completeBytes, arriveAtBarrier, waitForPhase };
 
 struct HostRuntime {
   void* context;   // handed back to the functions below
@@ -16,6 +17,8 @@ struct HostRuntime {
   /// Id 0 with no threads is the barrier of the whole block.
   void (*barrier)(void* context, int id, int threads);
   float (*shuffleXor)(void* context, float value, int mask);
+  /// A barrier in shared memory; `number` of threads, of bytes, or the parity of the phase.
+  void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
 };

@@ -8,6 +8,7 @@
 #include "scalar.cuh"
 
 #define KILN_DEVICE inline __attribute__((always_inline))
+#define KILN_OUTLINE static __attribute__((noinline))
 #define KILN_KERNEL(threads, blocks) extern "C" __attribute__((visibility("default"))) void
 
 // The math functions that generated text calls are the C library's; CUDA has them built in.
@@ -127,6 +128,9 @@ inline float f16_to_float(u16 bits) {
 KILN_DEVICE float rounded_product(float a, float b) {
   return a * b;
 }
+KILN_DEVICE float fast_exp(float value) {
+  return exp2f(value * 1.44269504f);
+}
 KILN_DEVICE float inverse_sqrt(float value) {
   return float(1.0 / __builtin_sqrt(double(value)));
 }
@@ -184,5 +188,28 @@ template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from)
   store_shared(to, load_global<Piece>(from));
 }
 KILN_DEVICE void wait_for_copies() {}
+
+// Bulk copies are done at once; what may be read when is checked all the same.
+KILN_DEVICE void mbarrier_initialize(u64* barrier, int threads) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, initializeBarrier, threads);
+}
+KILN_DEVICE void mbarrier_fence() {}
+KILN_DEVICE void mbarrier_expect(u64* barrier, int bytes) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, expectBytes, bytes);
+}
+KILN_DEVICE void mbarrier_arrive(u64* barrier) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, arriveAtBarrier, 1);
+}
+KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
+  host_runtime.memoryBarrier(host_runtime.context, barrier, waitForPhase, parity);
+}
+KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
+  for (int at = 0; at < bytes; at += 16)
+    copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
+  host_runtime.memoryBarrier(host_runtime.context, barrier, completeBytes, bytes);
+}
+KILN_DEVICE void warp_barrier() {
+  host_runtime.shuffleXor(host_runtime.context, 0.0f, 0);
+}
 
 } // namespace kiln

@@ -237,9 +237,12 @@ class Splitter {
     IRMapping map;
     unsigned next = 0;
     for (Value value : saved) {
-      if (auto argument = dyn_cast<BlockArgument>(value))
+      if (auto argument = dyn_cast<BlockArgument>(value)) {
         if (auto layout = function.getArgAttr(argument.getArgNumber(), ir::kLayoutAttr))
           backward.setArgAttr(next, ir::kLayoutAttr, layout);
+        // The forward read it, and ran before: whatever launch precedes the backward is younger.
+        backward.setArgAttr(next, ir::kOlderAttr, builder.getUnitAttr());
+      }
       backward.setArgAttr(next, ir::kNameAttr, savedName(value));
       map.map(value, body->getArgument(next++));
     }

@@ -62,13 +62,14 @@ rows::Schedule scheduleOf(ir::ScheduleAttr a) {
           static_cast<rows::Grid>(a.getGrid()),
           static_cast<rows::Keep>(a.getKeep()),
           static_cast<rows::Launch>(a.getLaunch()),
-          static_cast<rows::Columns>(a.getColumns())};
+          static_cast<rows::Columns>(a.getColumns()),
+          a.getStages()};
 }
 ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
   return ir::ScheduleAttr::get(context, s.lanes, s.vector, s.rows, s.threads, s.blocks,
                                static_cast<ir::Grid>(s.grid), static_cast<ir::Keep>(s.keep),
                                static_cast<ir::LaunchMode>(s.launch),
-                               static_cast<ir::Columns>(s.columns));
+                               static_cast<ir::Columns>(s.columns), s.stages);
 }
 
 OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {
@@ -110,7 +111,7 @@ class Planner {
 
  private:
   LogicalResult addKernel(ir::KernelOp op) {
-    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}};
+    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}, {}};
     rows::Refusal refusal;
     kernel.program = rows::analyze(kernel.body->getBody().front(), refusal);
     if (!kernel.program) {
@@ -161,8 +162,10 @@ class Planner {
     }
     for (const rows::Output& output : kernel.program->outputs)
       if (output.kind == rows::Output::Kind::full || output.kind == rows::Output::Kind::row)
-        for (size_t d = 0; d < kernel.program->rank(); ++d)
-          meet(kernel.op.getResult(output.index), d, d);
+        for (auto [d, to] : llvm::enumerate(output.map))
+          if (Value result = kernel.op.getResult(output.index);
+              ir::tensorType(result).isDynamicDim(d))
+            meet(result, d, to);
     spaceOf[kernel.op] = std::move(at);
   }
   Extent extent(Value value, int dimension) {
@@ -234,8 +237,10 @@ class Planner {
       }
     }
     for (PlannedKernel& kernel : plan->kernels) {
-      for (Value value : kernel.op.getInputs())
+      for (Value value : kernel.op.getInputs()) {
         kernel.inputs.push_back(byValue.at(value));
+        kernel.older.push_back(isOlder(value, kernel));
+      }
       for (Value value : kernel.op.getResults())
         kernel.outputs.push_back(byValue.at(value));
       for (auto [d, dimension] : llvm::enumerate(spaceOf[kernel.op])) {
@@ -245,6 +250,19 @@ class Planner {
                                      : extent(dimension->first, dimension->second));
       }
     }
+  }
+
+  /// Whether a kernel lies between the one that made `value` and this one. Arguments were made
+  /// before the function's first kernel; before its predecessor too if they say so.
+  bool isOlder(Value value, const PlannedKernel& kernel) {
+    const PlannedKernel* first = plan->kernels.data();
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return &kernel != first ||
+             function.getArgAttr(argument.getArgNumber(), ir::kOlderAttr) != nullptr;
+    auto made = llvm::find_if(plan->kernels, [&](const PlannedKernel& other) {
+      return other.op == value.getDefiningOp();
+    });
+    return &*made + 1 < &kernel;
   }
 
   func::FuncOp function;
@@ -263,9 +281,21 @@ class Planner {
 };
 
 /// Elements one access may move, up to 16.
-rows::Facts::Stream streamOf(const rows::BufferInfo& buffer, ArrayRef<int> map, size_t rank) {
-  rows::Access access = rows::makeAccess(buffer, map, rank);
-  return {static_cast<int>(sizeInBytes(buffer.tensor.dtype)), rows::widestAccess(access, 16)};
+rows::Facts::Stream streamOf(const rows::Access& access) {
+  return {static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
+          rows::widestAccess(access, 16)};
+}
+
+/// Whether bulk copies can move every input that differs by row.
+bool hasDenseRows(const PlannedKernel& kernel) {
+  const rows::RowProgram& program = *kernel.program;
+  return llvm::all_of(program.nodes, [&](const std::unique_ptr<rows::Node>& node) {
+    if (node->kind != rows::Node::Kind::input || !node->perRow)
+      return true;
+    const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
+    rows::Access access = rows::makeAccess(buffer, node->map, program.rank(), node->pairs);
+    return rows::hasDenseRows(access, kernel.space, node->perColumn ? program.width() : 1);
+  });
 }
 
 } // namespace
@@ -288,11 +318,16 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
       ++facts.reductions;
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
+    facts.rowInputs += node->kind == rows::Node::Kind::pick;
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    auto stream = streamOf(buffer, node->map, program.rank());
+    auto stream = streamOf(rows::makeAccess(buffer, node->map, program.rank(), node->pairs));
+    stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
+                     return other->value == node->value && other->map == node->map && !other->pairs;
+                   });
+    stream.older = kernel.older[cast<BlockArgument>(node->value).getArgNumber()];
     if (node->perColumn && node->perRow)
       facts.inputs.push_back(stream);
     else if (node->perColumn)
@@ -300,6 +335,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     else if (node->perRow)
       ++facts.rowInputs;
   }
+  facts.dense = hasDenseRows(kernel);
   auto passes = rows::planPasses(program);
   auto reads = [](const rows::Pass& pass) { return !pass.columns.empty(); };
   facts.columnsPass = llvm::find_if(passes, reads) - passes.begin();
@@ -308,11 +344,9 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.operations += pass.operations;
   }
   for (const rows::Output& output : program.outputs) {
-    SmallVector<int> map;
-    for (size_t d = 0; d <= program.rank(); ++d)
-      map.push_back(d);
     if (output.kind == rows::Output::Kind::full)
-      facts.outputs.push_back(streamOf(*kernel.outputs[output.index], map, program.rank()));
+      facts.outputs.push_back(
+          streamOf(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank())));
     else if (output.kind == rows::Output::Kind::row)
       ++facts.rowOutputs;
     else

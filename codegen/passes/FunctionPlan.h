@@ -15,6 +15,7 @@ struct PlannedKernel {
   mlir::OwningOpRef<ir::KernelOp> body;      // a copy, in elementary operations
   std::unique_ptr<rows::RowProgram> program; // of the copy
   llvm::SmallVector<const rows::BufferInfo*> inputs, outputs;
+  llvm::SmallVector<bool> older; // inputs that are older than the kernel's predecessor
   llvm::SmallVector<Extent> space; // leading dimensions
 };
 

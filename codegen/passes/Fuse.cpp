@@ -74,7 +74,8 @@ class Fuser {
     }
   }
 
-  /// A result that is an argument, a constant, or returned twice needs a kernel that copies it.
+  /// A result that is an argument or a constant needs a kernel that copies it. One that is returned
+  /// twice is stored twice, by the kernel that computes it if that can be.
   void copyReturned() {
     Operation* end = block.getTerminator();
     builder.setInsertionPoint(end);
@@ -85,6 +86,11 @@ class Fuser {
       if (value.getDefiningOp() && !free && seen.insert(value).second)
         continue;
       auto type = ir::tensorType(value);
+      if (value.getDefiningOp() && !free) {
+        operand.set(builder.create<ir::TransposeOp>(value.getLoc(), type, value,
+                                                    ir::dimsFrom(0, type.getRank())));
+        continue;
+      }
       auto copy = builder.create<ir::KernelOp>(end->getLoc(), type,
                                                function.getName().str() + "_copy" +
                                                    std::to_string(operand.getOperandNumber()),

@@ -61,6 +61,7 @@ struct Lower : impl::LowerBase<Lower> {
                                   *kernel.op.getSchedule(),
                                   kernel.inputs,
                                   kernel.outputs,
+                                  kernel.older,
                                   kernel.space};
       rows::lowerKernel(context, getOperation(), plan.launch);
     }

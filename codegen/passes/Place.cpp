@@ -1,12 +1,12 @@
 // kiln-place: offsets into shared memory, and the barriers that their reuse needs.
 //
-// Staged columns have places for the whole kernel. While a tile is worked on, kept rows and the
-// scratch of every exchange between threads (row reductions, staged values of rows) have places of
-// their own. An exchange writes its scratch, passes a barrier and reads it. A row reduction brings
-// its barrier; staged rows use one that lies between, or get one. In a repeated loop the next
-// write of a scratch must lie behind another barrier than that: if there is none, the loop ends
-// with one.
-// Sums are combined after the loop and reuse its memory; their helpers begin with a barrier.
+// Staged columns and rings have places for the whole kernel. While a tile is worked on, kept rows
+// and the scratch of every exchange between threads (row reductions, staged values of rows) have
+// places of their own. An exchange writes its scratch, passes a barrier and reads it. A row
+// reduction brings its barrier; staged rows use one that lies between, or get one. In a repeated
+// loop the next write of a scratch must lie behind another barrier than that: if there is none, the
+// loop ends with one. Sums are combined after the loop and reuse its memory; their helpers begin
+// with a barrier.
 #include "codegen/passes/FunctionPlan.h"
 
 using namespace mlir;
@@ -47,6 +47,9 @@ struct Place : impl::PlaceBase<Place> {
         op.setScratch(places.take(rows::columnBytes(
             schedule, kernel.getColumns(), elementBytes(op.getColumns().getType().getElement()))));
       });
+      kernel.walk([&](cu::RingOp op) {
+        op.setScratch(places.take(op.getStages() * (op.getStageBytes() + 16)));
+      });
       kernel.walk([&](cu::TilesOp tiles) {
         most = placeTiles(tiles, schedule, kernel.getColumns(), places);
         separate(tiles, schedule);
@@ -62,7 +65,7 @@ struct Place : impl::PlaceBase<Place> {
     }
     kernel.walk([&](cu::SumPartialsOp op) {
       op.setScratch(0);
-      most = std::max<int64_t>(most, op.getThreads() * 16);
+      most = std::max<int64_t>(most, op.getThreads() * 4);
     });
     kernel.walk([&](cu::StoreSumOp op) {
       op.setScratch(0);

@@ -30,8 +30,9 @@ static Stride strideOf(const BufferInfo& buffer, size_t dimension) {
   return stride;
 }
 
-Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank) {
-  Access access{&buffer, llvm::SmallVector<Stride>(leadingRank), {}};
+Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank,
+                  ir::PairsAttr pairs) {
+  Access access{&buffer, llvm::SmallVector<Stride>(leadingRank), {}, pairs};
   for (auto [dimension, to] : llvm::enumerate(map)) {
     if (to < 0)
       continue;
@@ -72,9 +73,23 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
   return runs;
 }
 
+bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
+  const TensorInfo& tensor = access.buffer->tensor;
+  std::int64_t size = sizeInBytes(tensor.dtype);
+  bool whole = elements == 1 ? size >= 4 : elements * size % 16 == 0;
+  if (space.empty() || tensor.alignment % 16 != 0 || !whole || access.pairs)
+    return false;
+  if (elements > 1 && access.column != Stride{1, {}, -1})
+    return false;
+  return mergeDimensions(space, access).size() == 1 &&
+         access.leading.back() == Stride{elements, {}, -1};
+}
+
 std::int64_t widestAccess(const Access& access, std::int64_t vector) {
   if (access.column.coefficient != 1 || !access.column.isConstant())
     return 1;
+  if (access.pairs && access.pairs.getKind() == ir::Pairing::half_split)
+    vector = std::min(vector, access.pairs.getWidth() / 2 & -(access.pairs.getWidth() / 2));
   std::int64_t size = sizeInBytes(access.buffer->tensor.dtype);
   for (std::int64_t width = vector; width > 1; width /= 2) {
     bool aligned = access.buffer->tensor.alignment % std::min<std::int64_t>(width * size, 16) == 0;

@@ -32,13 +32,19 @@ struct Access {
   const BufferInfo* buffer = nullptr;
   llvm::SmallVector<Stride> leading; // one a leading dimension of the space; 0 = repeated
   Stride column;                     // 0 where the value does not depend on the column
+  ir::PairsAttr pairs;               // not null: each column reads its partner
 };
 
-Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank);
+Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank,
+                  ir::PairsAttr pairs = {});
 
 /// Runs of leading dimensions that are walked as one, each [first, last]. At least one run.
 llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Extent> space,
                                                              llvm::ArrayRef<Access> accesses);
+
+/// Whether rows of `elements` lie one after another, each and the first at a multiple of 16 bytes
+/// (a row value: of its size).
+bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
 
 /// The largest power of two of elements, at most `vector`, that can be moved at once.
 std::int64_t widestAccess(const Access& access, std::int64_t vector);

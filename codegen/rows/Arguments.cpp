@@ -9,6 +9,11 @@ const BufferInfo* Lowering::bufferOf(const Node* input) const {
   return context.inputs[cast<BlockArgument>(input->value).getArgNumber()];
 }
 
+bool Lowering::isOlder(const Node* input) const {
+  return schedule.getLaunch() == ir::LaunchMode::older_first &&
+         context.older[cast<BlockArgument>(input->value).getArgNumber()];
+}
+
 Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
   for (auto [i, known] : llvm::enumerate(arguments))
     if (argumentNames[i] == name)
@@ -23,6 +28,20 @@ Value Lowering::pointer(const BufferInfo& buffer, Type element) {
   what.kind = KernelArgument::Kind::buffer;
   what.name = buffer.tensor.name;
   return argument(what, cu::PointerType::get(builder.getContext(), element), what.name);
+}
+
+/// From where an input is read.
+Value Lowering::source(const Access& access, Type element) {
+  Value from = pointer(*access.buffer, element);
+  if (!access.pairs)
+    return from;
+  for (Operation* user : from.getUsers())
+    if (auto known = dyn_cast<cu::PairedOp>(user); known && known.getPairs() == access.pairs)
+      return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(mapsEnd);
+  return builder.create<cu::PairedOp>(named(access.buffer->tensor.name + "_pairs"), from.getType(),
+                                      from, access.pairs);
 }
 
 Value Lowering::product(KernelArgument::Kind kind, ArrayRef<Extent> factors,
@@ -80,6 +99,10 @@ Value Lowering::rowMap(const Access& access, bool withColumn) {
     strides.push_back(0);
   }
   int64_t column = withColumn ? access.column.coefficient : 1;
+  if (withColumn && !access.column.isConstant()) {
+    column = -1;
+    runTimeStrides.push_back(strideArgument(access, access.column));
+  }
   for (auto& [key, value] : maps)
     if (key.getSizes() == ArrayRef(sizes) && key.getStrides() == ArrayRef(strides) &&
         static_cast<int64_t>(key.getColumnStride()) == column &&

@@ -41,8 +41,7 @@ struct Lowering::ElementBody {
         return input(node, staged, 1, 1);
       const Access& from = lowering.inputAccess[node];
       int64_t width = widestAccess(from, lowering.schedule.getVector());
-      return input(node, lowering.pointer(*from.buffer, node->element()), width,
-                   from.column.coefficient);
+      return input(node, lowering.source(from, node->element()), width, from.column.coefficient);
     }
     if (node->kind == Node::Kind::index)
       return lowering.index(node);
@@ -61,9 +60,10 @@ void Lowering::emitPass(int level) {
         cu::RowsType::get(builder.getContext(), builder.getF32Type()), kind);
   }
   for (Node* node : pass.kept)
-    fragments[node] = builder.create<cu::KeepOp>(
-        named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
-        cu::FragmentType::get(builder.getContext(), node->element()), schedule.getKeep(), 0);
+    fragments[node] =
+        builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
+                                   cu::FragmentType::get(builder.getContext(), node->element()),
+                                   hasRing() ? ir::Keep::registers : schedule.getKeep(), 0);
   emitEach(pass);
   emitExchange(pass);
 }

@@ -1,6 +1,6 @@
 // How one kernel of the row family is lowered; shared by the files that do it. The order of a
 // generated kernel:
-//   wait; maps of the buffers; uniform values; running column sums;
+//   maps of the buffers; the ring and what fills it; wait; uniform values; running column sums;
 //   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
 //   exchange;
 //   release; partial column sums.
@@ -46,8 +46,10 @@ class Lowering {
 
   // Arguments.cpp
   const BufferInfo* bufferOf(const Node* input) const;
+  bool isOlder(const Node* input) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
+  mlir::Value source(const Access& access, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
                       const std::string& name);
   mlir::Value strideArgument(const Access& access, const Stride& stride);
@@ -58,11 +60,12 @@ class Lowering {
   mlir::Type resultElement(const Output& output);
 
   // Skeleton.cpp: the kernel around its tiles
-  llvm::SmallVector<int> mapOf(const Output& output) const;
   const BufferInfo& numbersOf(const Node* random);
   void collectAccesses();
   void startKernel();
   void emitBody();
+  void startRing();
+  void awaitPredecessor();
   void stageColumns();
   void awaitColumns();
   std::string sumName(const Output& output);
@@ -76,6 +79,9 @@ class Lowering {
   mlir::Value index(Node* node);
   mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
   void emitTile();
+  void emitInput(Node* node, const Access& access);
+  void emitInputs();
+  void emitPick(Node* node);
   void emitRandom(Node* node, const Access& access);
   void emitRowValues(int level);
   void stageRowOutputs();
@@ -89,6 +95,13 @@ class Lowering {
   void emitEach(Pass& pass);
   void emitResult(const Output& output, ElementBody& body);
   void emitExchange(Pass& pass);
+
+  bool isProgrammatic() const { return schedule.getLaunch() != ir::LaunchMode::plain; }
+  bool hasRing() const { return schedule.getKeep() == ir::Keep::ring; }
+  /// Whether a tile loads what is older before it waits for the predecessor.
+  bool loadsAhead() const {
+    return schedule.getLaunch() == ir::LaunchMode::older_first && !hasRing();
+  }
 
   const KernelContext& context;
   const RowProgram& program;
@@ -108,7 +121,8 @@ class Lowering {
   cu::KernelOp kernel;
   mlir::Block* block = nullptr;
   mlir::Operation* mapsEnd = nullptr;
-  mlir::Value rows, tile;
+  mlir::Value rows, tile, ring;
+  llvm::DenseMap<Node*, int64_t> places; // of an input in a stage of the ring
   std::vector<KernelArgument> arguments;
   std::vector<std::string> argumentNames;
   llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;

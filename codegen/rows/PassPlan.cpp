@@ -1,6 +1,8 @@
 // See PassPlan.h.
 #include "codegen/rows/PassPlan.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 
 namespace kiln::rows {
@@ -15,8 +17,8 @@ static int operationsOf(const Node* n) {
   if (n->kind == Node::Kind::random)
     return 16;
   StringRef name = n->op()->getName().getStringRef();
-  if (name == "math.exp")
-    return 4;
+  if (auto exp = dyn_cast<math::ExpOp>(n->op()))
+    return exp.getFastmath() == arith::FastMathFlags::none ? 4 : 2;
   return name == "arith.divf" || (name.starts_with("math.") && name != "math.fma") ? 8 : 1;
 }
 /// As many are worth keeping a value for, rather than computing it again.

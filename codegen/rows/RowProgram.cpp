@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -16,6 +17,11 @@ namespace {
 
 std::string sizeText(int64_t size) {
   return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
+/// The same but for the order of the leading dimensions.
+bool isAlike(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() && (a.empty() || a.back() == b.back()) &&
+         std::is_permutation(a.begin(), a.end(), b.begin());
 }
 bool isOverEverything(ReduceOp reduce) {
   return static_cast<int64_t>(reduce.getDims().size()) == tensorType(reduce.getInput()).getRank();
@@ -32,6 +38,8 @@ class Analysis {
     for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands()))
       if (!addOutput(i, value))
         return nullptr;
+    if (!hasOneOrder())
+      return nullptr;
     for (auto& node : program->nodes)
       if (node->kind == Node::Kind::rowReduce)
         program->levels = std::max(program->levels, node->level + 1);
@@ -48,10 +56,14 @@ class Analysis {
   bool findSpace() {
     SmallVector<std::pair<Value, Operation*>> candidates;
     Operation* end = block.getTerminator();
-    for (Value value : end->getOperands())
-      candidates.push_back({value, value.getDefiningOp() ? value.getDefiningOp() : end});
+    for (Value value : end->getOperands()) {
+      Operation* op = value.getDefiningOp() ? value.getDefiningOp() : end;
+      candidates.push_back({untransposed(value).first, op});
+    }
     for (ReduceOp reduce : block.getOps<ReduceOp>())
       candidates.push_back({reduce.getInput(), reduce});
+    for (PickOp pick : block.getOps<PickOp>())
+      candidates.push_back({pick.getInput(), pick});
     Operation* from = end;
     for (auto [value, op] : candidates)
       if (auto shape = tensorType(value).getShape(); shape.size() > program->space.size()) {
@@ -60,7 +72,7 @@ class Analysis {
       }
     for (auto [value, op] : candidates)
       if (auto shape = tensorType(value).getShape();
-          shape.size() == program->space.size() && shape != ArrayRef(program->space))
+          shape.size() == program->space.size() && !isAlike(shape, program->space))
         return refuse(op, "two iteration spaces in one kernel: " + shapeText(program->space) +
                               " and " + shapeText(shape));
     bool hasRows = llvm::any_of(block.getOps<ReduceOp>(), [&](ReduceOp reduce) {
@@ -81,11 +93,36 @@ class Analysis {
     return true;
   }
 
+  /// Sizes that are known at run time only must not have to agree because a tensor is walked in two
+  /// orders.
+  bool hasOneOrder() {
+    if (block.getOps<TransposeOp>().empty())
+      return true;
+    std::map<std::pair<const void*, size_t>, int> places; // of run-time dimensions of values
+    for (auto& node : program->nodes)
+      for (auto [d, to] : llvm::enumerate(node->map)) {
+        if (to < 0 || !tensorType(node->value).isDynamicDim(d))
+          continue;
+        auto found = places.try_emplace({node->value.getAsOpaquePointer(), d}, to).first;
+        if (found->second != to)
+          return refuse(node->op() ? node->op() : block.getTerminator(),
+                        "a tensor with run-time sizes is walked in two orders");
+      }
+    return true;
+  }
+
   SmallVector<int> identity(size_t rank) {
     SmallVector<int> map;
     for (size_t d = 0; d < rank; ++d)
       map.push_back(d);
     return map;
+  }
+
+  /// What a result is the transpose of, and the map of the result's dimensions to those of that.
+  std::pair<Value, SmallVector<int>> untransposed(Value value) {
+    if (auto transpose = value.getDefiningOp<TransposeOp>())
+      return {transpose.getInput(), llvm::to_vector_of<int>(transpose.getPermutation())};
+    return {value, identity(tensorType(value).getRank())};
   }
 
   /// What a reduction over the rows sums up; nothing for other reductions and for null.
@@ -104,25 +141,30 @@ class Analysis {
 
   bool addOutput(unsigned index, Value value) {
     Operation* at = value.getDefiningOp() ? value.getDefiningOp() : block.getTerminator();
-    Value source = value; // a sum over columns may be rounded on its way out
+    Value source = value; // a sum over columns may be rounded, or copied, on its way out
     while (auto* op = source.getDefiningOp())
-      if (isa<arith::TruncFOp, arith::ExtFOp>(op))
+      if (isa<arith::TruncFOp, arith::ExtFOp, TransposeOp>(op))
         source = op->getOperand(0);
       else
         break;
     auto reduce = source.getDefiningOp<ReduceOp>();
-    Output output{Output::Kind::full, nullptr, index, at->getLoc()};
+    auto [stored, map] = untransposed(value);
+    ArrayRef<int64_t> shape = tensorType(stored).getShape(), space = program->space;
+    Output output{Output::Kind::full, nullptr, map, index, at->getLoc()};
     if (auto kind = sumOverRows(reduce)) {
       if (reduce.getKind() != ReduceKind::sum)
         return refuse(reduce, "only sums are taken down the columns or over everything");
       output.kind = *kind;
       output.node =
           node(reduce.getInput(), identity(tensorType(reduce.getInput()).getRank()), reduce);
-    } else if (tensorType(value).getShape() == ArrayRef(program->space)) {
-      output.node = node(value, identity(program->space.size()), at);
-    } else if (tensorType(value).getShape() == ArrayRef(program->space).drop_back()) {
+    } else if (shape == space) {
+      if (auto transpose = value.getDefiningOp<TransposeOp>();
+          transpose && !keepsColumns(transpose, true))
+        return false;
+      output.node = node(stored, identity(space.size()), at);
+    } else if (shape == space.drop_back()) {
       output.kind = Output::Kind::row;
-      output.node = node(value, identity(program->rank()), at);
+      output.node = node(stored, identity(program->rank()), at);
     } else {
       return refuse(at, "a result of shape " + shapeText(tensorType(value).getShape()) +
                             " is neither rows nor row values of the space " +
@@ -132,21 +174,56 @@ class Analysis {
     return output.node != nullptr;
   }
 
-  /// The node of `value` seen through `map`; null after a refusal. `user` is for the message.
-  Node* node(Value value, SmallVector<int> map, Operation* user) {
+  /// The node of `value` seen through `map`, at the columns' partners if there are `pairs`; null
+  /// after a refusal. `user` is for the message.
+  Node* node(Value value, SmallVector<int> map, Operation* user, PairsAttr pairs = {}) {
+    if (!llvm::is_contained(map, static_cast<int>(program->rank())))
+      pairs = {}; // the same for all columns
     if (auto broadcast = value.getDefiningOp<BroadcastOp>())
-      return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast);
+      return node(broadcast.getInput(), throughBroadcast(broadcast, map), broadcast, pairs);
+    if (auto transpose = value.getDefiningOp<TransposeOp>())
+      return throughTranspose(transpose, map, pairs);
+    if (auto partner = value.getDefiningOp<PartnerOp>())
+      return throughPartner(partner, map, pairs);
     if (auto random = value.getDefiningOp<RandomOp>())
       value = firstLike(random);
-    auto key = std::make_pair(value.getAsOpaquePointer(), map);
+    auto key = std::make_tuple(value.getAsOpaquePointer(), map, pairs.getAsOpaquePointer());
     if (auto found = known.find(key); found != known.end())
       return found->second;
     auto made = std::make_unique<Node>();
     made->value = value;
     made->map = map;
+    made->pairs = pairs;
     if (!fill(*made, user))
       return nullptr;
     return known[key] = program->nodes.emplace_back(std::move(made)).get();
+  }
+
+  /// Only the rows of a tensor may lie in another order: memory is reached in vectors of columns.
+  bool keepsColumns(TransposeOp op, bool hasColumns) {
+    return !hasColumns || op.getPermutation().empty() ||
+           op.getPermutation().back() == tensorType(op.getInput()).getRank() - 1 ||
+           refuse(op, "a transpose that moves the last dimension would reach memory in single "
+                      "elements; keep that dimension the last");
+  }
+
+  Node* throughTranspose(TransposeOp op, ArrayRef<int> map, PairsAttr pairs) {
+    SmallVector<int> inner(map.size());
+    for (auto [to, from] : llvm::zip_equal(map, op.getPermutation()))
+      inner[from] = to;
+    bool hasColumns = llvm::is_contained(map, static_cast<int>(program->rank()));
+    return keepsColumns(op, hasColumns) ? node(op.getInput(), inner, op, pairs) : nullptr;
+  }
+
+  /// What is computed of partners is computed at the partner of each column.
+  Node* throughPartner(PartnerOp op, ArrayRef<int> map, PairsAttr pairs) {
+    bool isColumn = map.back() == static_cast<int>(program->rank());
+    if (isColumn && (!pairs || pairs == op.getPairs()))
+      return node(op.getInput(), SmallVector<int>(map), op, pairs ? PairsAttr() : op.getPairs());
+    refuse(op, isColumn ? "columns are paired in two ways, one after the other"
+                        : "the columns that are paired are no columns of the space " +
+                              shapeText(program->space));
+    return nullptr;
   }
 
   /// The first operation that gives the same numbers: `like` has no part in them. A forward that is
@@ -174,17 +251,21 @@ class Analysis {
       return (elements && elements.isSplat()) ||
              refuse(op, "a constant with different elements; pass it as an argument");
     }
+    if (n.pairs && isa<IndexOp, RandomOp>(op))
+      return refuse(op, "'" + op->getName().getStringRef().str() + "' at the partners of columns");
     if (auto index = dyn_cast<IndexOp>(op))
       return fillIndex(n, index);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return fillReduce(n, reduce, user);
     if (auto random = dyn_cast<RandomOp>(op))
       return fillRandom(n, random);
+    if (auto pick = dyn_cast<PickOp>(op))
+      return fillPick(n, pick);
     n.kind = Node::Kind::scalar;
     if (!findScalarOp(op->getName().getStringRef()))
       return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
     for (Value operand : op->getOperands()) {
-      Node* from = node(operand, n.map, op);
+      Node* from = node(operand, n.map, op, n.pairs);
       if (!from)
         return false;
       n.operands.push_back(from);
@@ -214,6 +295,25 @@ class Analysis {
       n.operands.push_back(from);
     }
     return true;
+  }
+
+  /// Of rows that are read, by an index that is read; decomposeNamedOps replaced all others.
+  bool fillPick(Node& n, PickOp op) {
+    n.kind = Node::Kind::pick;
+    n.perRow = true;
+    SmallVector<int> map = n.map;
+    map.push_back(program->rank());
+    if (tensorType(op.getInput()).getShape().back() != program->width() ||
+        llvm::is_contained(n.map, static_cast<int>(program->rank())))
+      return refuse(op, "elements are picked from rows of the kernel's width, " +
+                            std::to_string(program->width()));
+    for (auto [operand, through] : {std::pair{op.getInput(), map}, {op.getIndex(), n.map}}) {
+      Node* from = node(operand, through, op);
+      if (!from)
+        return false;
+      n.operands.push_back(from);
+    }
+    return n.operands[1]->perRow || refuse(op, "elements of all rows are picked by one index");
   }
 
   /// A broadcast is only another map of its input.
@@ -266,7 +366,7 @@ class Analysis {
   Block& block;
   Refusal& refusal;
   std::unique_ptr<RowProgram> program;
-  std::map<std::pair<const void*, SmallVector<int>>, Node*> known;
+  std::map<std::tuple<const void*, SmallVector<int>, const void*>, Node*> known;
 };
 
 } // namespace
@@ -313,6 +413,26 @@ static void widen(Operation& op) {
   result.replaceAllUsesExcept(rounded, rounded);
 }
 
+/// Elements that a kernel computes cannot be loaded: the sum of a row that is zero but at the
+/// index.
+static void compareColumns(PickOp pick) {
+  if (isa<BlockArgument>(pick.getInput()) && isa<BlockArgument>(pick.getIndex()))
+    return;
+  OpBuilder builder(pick);
+  MathBuilder math(builder, pick.getLoc());
+  Value x = pick.getInput(), index = pick.getIndex();
+  auto type = tensorType(index).getElementType();
+  Value wide = isa<FloatType>(tensorType(x).getElementType()) ? math.f32(x) : x;
+  Value chosen =
+      math.equal(math.index(tensorType(x).getRank() - 1, wide, type), math.alongRow(index, wide));
+  Value sum = math.sumOfRow(math.select(chosen, wide, math.constant(0.0, wide)));
+  Value width = math.integer(tensorType(x).getShape().back(), index);
+  Value missing = math.constant(std::numeric_limits<double>::quiet_NaN(), sum);
+  Value value = math.select(math.inRange(index, width), sum, missing);
+  pick.replaceAllUsesWith(math.cast(value, tensorType(pick.getOutput()).getElementType()));
+  pick.erase();
+}
+
 void decomposeNamedOps(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(block)) {
     auto named = dyn_cast<KilnOpInterface>(op);
@@ -327,6 +447,8 @@ void decomposeNamedOps(Block& block) {
     op.replaceAllUsesWith(values);
     op.erase();
   }
+  for (PickOp pick : llvm::make_early_inc_range(block.getOps<PickOp>()))
+    compareColumns(pick);
   for (Operation& op : llvm::make_early_inc_range(block))
     widen(op);
 }

@@ -1,7 +1,8 @@
 // The row family's view of a kernel: every value as a function of (row, column).
 // The iteration space is the largest shape in the kernel: leading dimensions, walked as rows,
 // and the width. Each value is reached from the results through a map of its dimensions into
-// that space; what cannot be mapped is refused with a reason (and then not fused).
+// that space, and perhaps at the partner of each column; what cannot be reached so is refused with
+// a reason (and then not fused).
 #pragma once
 
 #include "dialect/Kiln.h"
@@ -15,9 +16,10 @@ namespace kiln::rows {
 inline constexpr int64_t kMaxWidth = 262144;
 
 struct Node {
-  enum class Kind { input, constant, index, random, scalar, rowReduce } kind;
+  enum class Kind { input, constant, index, random, pick, scalar, rowReduce } kind;
   mlir::Value value;
   llvm::SmallVector<int> map; // dimension of the value -> of the space; -1 = size 1, repeated
+  ir::PairsAttr pairs;        // not null: seen at each column's partner
   llvm::SmallVector<Node*> operands;
   bool perColumn = false; // depends on the column
   bool perRow = false;    // depends on the row
@@ -30,7 +32,8 @@ struct Node {
 struct Output {
   enum class Kind { full, row, columnSum, totalSum, rowSum } kind; // rowSum: of values of rows
   Node* node;                                                      // for sums: what is summed
-  unsigned index;                                                  // result of the kernel
+  llvm::SmallVector<int> map; // of a full or a row output: dimension of it -> of the space
+  unsigned index;             // result of the kernel
   mlir::Location location;
 };
 

@@ -9,20 +9,28 @@ namespace kiln::rows {
 
 std::string toText(const Schedule& s) {
   return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, "
-                     "blocks = {}, grid = {}, keep = {}, launch = {}{}>",
+                     "blocks = {}, grid = {}, keep = {}, launch = {}{}{}>",
                      s.lanes, s.vector, s.rows, s.threads, s.blocks,
                      s.grid == Grid::oneShot ? "one_shot" : "resident",
                      s.keep == Keep::registers ? "registers"
                      : s.keep == Keep::shared  ? "shared"
-                                               : "global",
-                     s.launch == Launch::plain ? "plain" : "programmatic",
-                     s.columns == Columns::global ? "" : ", columns = shared");
+                     : s.keep == Keep::global  ? "global"
+                                               : "ring",
+                     s.launch == Launch::plain          ? "plain"
+                     : s.launch == Launch::programmatic ? "programmatic"
+                                                        : "older_first",
+                     s.columns == Columns::global ? "" : ", columns = shared",
+                     s.stages > 0 ? fmt::format(", stages = {}", s.stages) : "");
+}
+
+bool Facts::hasOlder() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Stream& s) { return s.older; });
 }
 
 double Facts::bytes(double rowCount) const {
   double perRow = 4.0 * (rowInputs + rowOutputs);
   for (const Stream& stream : inputs)
-    perRow += static_cast<double>(stream.bytes * width);
+    perRow += stream.again ? 0.0 : static_cast<double>(stream.bytes * width);
   for (const Stream& stream : outputs)
     perRow += static_cast<double>(stream.bytes * width);
   return perRow * rowCount;
@@ -38,6 +46,15 @@ std::int64_t exchangeBytes(const Schedule& s, int values) {
 std::int64_t rowStoreBytes(const Schedule& s, int values) {
   return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
 }
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes) {
+  return (tileRows * elements * elementBytes + 127) / 128 * 128;
+}
+std::int64_t stageBytes(const Schedule& s, const Facts& facts) {
+  std::int64_t bytes = facts.rowInputs * stagePart(s.rowsPerBlock(), 1, 8);
+  for (const Facts::Stream& stream : facts.inputs)
+    bytes += stagePart(s.rowsPerBlock(), facts.width, stream.bytes);
+  return bytes;
+}
 std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes) {
   return s.columns == Columns::shared ? (width * elementBytes + 15) / 16 * 16 : 0;
 }
@@ -50,6 +67,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   std::int64_t tile = 0;
   for (const Facts::Stream& stream : facts.inputs)
     tile += fragmentBytes(s, facts.width, stream.bytes);
+  if (s.keep == Keep::ring) // and two barriers for each stage
+    tile += s.stages * (stageBytes(s, facts) + 16);
   for (const Facts::Stream& stream : facts.columns)
     tile += columnBytes(s, facts.width, stream.bytes);
   tile += facts.kept * fragmentBytes(s, facts.width, 4);
@@ -65,7 +84,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
   std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
-  if (s.keep == Keep::registers) {
+  if (s.keep == Keep::registers || s.keep == Keep::ring) {
     for (const Facts::Stream& stream : facts.inputs)
       registers += elements * stream.bytes / 4;
     registers += elements * facts.kept;
@@ -122,12 +141,12 @@ struct Checker {
   }
 
   void threads() {
-    require(s.threads <= target.threadsPerBlock, "threads",
-            "{} threads a block asked, {} allows {}", s.threads, target.arch,
-            target.threadsPerBlock);
-    require(s.threads * s.blocks <= target.threadsPerSM, "threads",
-            "{} blocks of {} threads are {} a multiprocessor, {} allows {}", s.blocks, s.threads,
-            s.threads * s.blocks, target.arch, target.threadsPerSM);
+    const std::int64_t all = s.allThreads();
+    require(all <= target.threadsPerBlock, "threads", "{} threads a block asked, {} allows {}", all,
+            target.arch, target.threadsPerBlock);
+    require(all * s.blocks <= target.threadsPerSM, "threads",
+            "{} blocks of {} threads are {} a multiprocessor, {} allows {}", s.blocks, all,
+            all * s.blocks, target.arch, target.threadsPerSM);
     require(s.blocks <= target.blocksPerSM, "blocks",
             "{} blocks a multiprocessor asked, {} allows {}", s.blocks, target.arch,
             target.blocksPerSM);
@@ -146,16 +165,34 @@ struct Checker {
 
   void registers() {
     // A multiprocessor is four partitions with registers and warps of their own.
-    std::int64_t warps = (s.threads / 32 * s.blocks + 3) / 4;
+    std::int64_t warps = (s.allThreads() / 32 * s.blocks + 3) / 4;
     std::int64_t available = target.registersPerSM / 4 / (warps * 32) / 8 * 8;
     available = std::min<std::int64_t>(available, target.registersPerThread);
     std::int64_t needed = estimatedRegisters(s, facts);
     require(needed <= available, "registers",
             "about {} registers a thread needed, {} blocks of {} threads leave {} on {}", needed,
-            s.blocks, s.threads, available, target.arch);
+            s.blocks, s.allThreads(), available, target.arch);
+  }
+
+  void ring() {
+    require(s.grid == Grid::resident, "ring",
+            "keep = ring needs grid = resident: tiles to loop over");
+    require(target.maxCluster > 1, "ring", "keep = ring needs sm_90 or newer, the target is {}",
+            target.arch);
+    require(facts.dense, "ring",
+            "keep = ring needs inputs whose rows lie one after another, of whole multiples of 16 "
+            "bytes and aligned to 16; take keep = shared");
+    require(s.stages >= 2, "ring", "stages = {}: a ring has at least 2", s.stages);
   }
 
   void combinations() {
+    if (s.keep == Keep::ring)
+      ring();
+    require(s.launch != Launch::olderFirst || facts.hasOlder(), "launch",
+            "launch = older_first needs an input that is known to be older than the predecessor; "
+            "mark the argument with kiln.older if it is");
+    require(s.launch != Launch::olderFirst || s.grid == Grid::oneShot || s.keep == Keep::ring,
+            "launch", "launch = older_first needs grid = one_shot or keep = ring");
     require(!facts.hasSums() || s.grid == Grid::resident, "grid",
             "column sums need grid = resident: each block writes one line of partial sums");
     bool stageable = !facts.columns.empty() && (facts.columnsPass > 0 || facts.hasSums());

@@ -12,8 +12,8 @@
 namespace kiln::rows {
 
 enum class Grid { oneShot, resident };
-enum class Keep { registers, shared, global };
-enum class Launch { plain, programmatic };
+enum class Keep { registers, shared, global, ring };
+enum class Launch { plain, programmatic, olderFirst };
 enum class Columns { global, shared };
 
 /// See #kiln.schedule for the meaning of each knob.
@@ -23,12 +23,15 @@ struct Schedule {
   Keep keep = Keep::registers;
   Launch launch = Launch::programmatic;
   Columns columns = Columns::global;
+  std::int64_t stages = 0; // of the ring
   bool operator==(const Schedule&) const = default;
 
   std::int64_t chunks(std::int64_t width) const {
     return (width + lanes * vector - 1) / (lanes * vector);
   }
   std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
+  /// With the warp that keeps a ring filled.
+  std::int64_t allThreads() const { return threads + (keep == Keep::ring ? 32 : 0); }
 };
 std::string toText(const Schedule& schedule); // "#kiln.schedule<lanes = 16, ...>"
 
@@ -37,6 +40,8 @@ struct Facts {
   struct Stream {
     int bytes = 4;           // of an element as stored
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
+    bool again = false;      // reads what another stream has just read
+    bool older = false;      // than the predecessor of the launch
   };
   std::int64_t width = 1;
   std::int64_t rows = -1;     // -1: known at run time only
@@ -44,8 +49,9 @@ struct Facts {
   std::vector<Stream> outputs;
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
-  int kept = 0;                      // computed values of 4 bytes kept from one pass to the next
-  int randoms = 0;                   // tiles of random numbers
+  bool dense = false; // all inputs that differ by row: rows one after another, aligned to 16 bytes
+  int kept = 0;       // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;    // tiles of random numbers
   int columnSums = 0, totalSums = 0;
   int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes
@@ -54,6 +60,8 @@ struct Facts {
   int operations = 0;       // scalar instructions an element, all passes, roughly
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
 
+  /// Whether there is anything to load ahead of the predecessor's end.
+  bool hasOlder() const;
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
   double bytes(double rowCount) const;
@@ -77,6 +85,10 @@ Schedule defaultSchedule(const Facts& facts, const Target& target);
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t exchangeBytes(const Schedule& schedule, int values);
 std::int64_t rowStoreBytes(const Schedule& schedule, int values);
+/// A stage of a ring: every input that differs by row.
+std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
+/// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are.
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes);
 std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);

@@ -3,18 +3,11 @@
 #include "codegen/rows/Skeleton.h"
 
 #include "codegen/rows/Lowering.h"
+#include "codegen/rows/Schedule.h"
 
 using namespace mlir;
 
 namespace kiln::rows {
-
-SmallVector<int> Lowering::mapOf(const Output& output) const {
-  SmallVector<int> map;
-  size_t rank = program.rank() + (output.kind == Output::Kind::full);
-  for (size_t d = 0; d < rank; ++d)
-    map.push_back(d);
-  return map;
-}
 
 /// Random numbers lie like a contiguous tensor of their own shape, which is nowhere stored.
 const BufferInfo& Lowering::numbersOf(const Node* random) {
@@ -32,13 +25,14 @@ const BufferInfo& Lowering::numbersOf(const Node* random) {
 void Lowering::collectAccesses() {
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::input)
-      inputAccess[node.get()] = makeAccess(*bufferOf(node.get()), node->map, program.rank());
+      inputAccess[node.get()] =
+          makeAccess(*bufferOf(node.get()), node->map, program.rank(), node->pairs);
     else if (node->kind == Node::Kind::random)
       randomAccess[node.get()] = makeAccess(numbersOf(node.get()), node->map, program.rank());
   for (const Output& output : program.outputs)
     if (output.kind == Output::Kind::full || output.kind == Output::Kind::row)
       outputAccess[&output] =
-          makeAccess(*context.outputs[output.index], mapOf(output), program.rank());
+          makeAccess(*context.outputs[output.index], output.map, program.rank());
   SmallVector<Access> all;
   for (auto& [node, access] : inputAccess)
     if (node->perRow)
@@ -52,8 +46,10 @@ void Lowering::collectAccesses() {
 
 void Lowering::startKernel() {
   kernel = builder.create<cu::KernelOp>(location, context.name, builder.getStrArrayAttr({}),
-                                        schedule.getThreads(), schedule.getBlocks(),
-                                        program.width(), schedule, 0);
+                                        schedule.getThreads() + (hasRing() ? 32 : 0),
+                                        schedule.getBlocks(), program.width(), schedule, 0);
+  if (hasRing())
+    kernel.setHeader("ring.cuh");
   block = &kernel.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(block);
   // pointers first, in the order of the kernel's inputs
@@ -83,15 +79,11 @@ void Lowering::startKernel() {
 
 void Lowering::emitBody() {
   bool once = schedule.getGrid() == ir::Grid::one_shot;
-  bool programmatic = schedule.getLaunch() == ir::LaunchMode::programmatic;
   mapsEnd = builder.create<cu::BarrierOp>(location); // a mark, erased below
-  if (programmatic) {
-    builder.create<cu::WaitOp>(location);
-    if (once)
-      builder.create<cu::ReleaseOp>(location);
-  }
-  stageColumns();
-  emitUniforms();
+  if (hasRing())
+    startRing();
+  if (!loadsAhead())
+    awaitPredecessor();
   for (auto& [output, first] : sums)
     accumulators[output] =
         output->kind == Output::Kind::columnSum
@@ -107,11 +99,46 @@ void Lowering::emitBody() {
     builder.setInsertionPointToEnd(&body);
     emitTile();
   }
-  if (programmatic && !once)
+  if (isProgrammatic() && !once && !hasRing())
     builder.create<cu::ReleaseOp>(location);
   for (auto& [output, first] : sums)
     emitPartial(*output, first);
   mapsEnd->erase();
+}
+
+/// The stages of the ring, and the warp that fills them.
+void Lowering::startRing() {
+  const int64_t tileRows = schedule.getThreads() / schedule.getLanes() * schedule.getRows();
+  int64_t bytes = 0;
+  SmallVector<Value> inputs;
+  SmallVector<int64_t> elements, at;
+  SmallVector<bool> older;
+  for (auto& [node, access] : inputAccess) {
+    if (!node->perRow)
+      continue;
+    places[node] = bytes;
+    inputs.push_back(pointer(*access.buffer, node->element()));
+    elements.push_back(isFull(node) ? program.width() : 1);
+    at.push_back(bytes);
+    older.push_back(isOlder(node));
+    int size = isFull(node) ? sizeInBytes(access.buffer->tensor.dtype) : 8;
+    bytes += stagePart(tileRows, elements.back(), size);
+  }
+  ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
+                                    schedule.getStages(), bytes, 0);
+  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older);
+}
+
+/// From here on everything that the predecessor wrote may be read. A kernel that will not wait
+/// again lets its successor start.
+void Lowering::awaitPredecessor() {
+  if (isProgrammatic()) {
+    builder.create<cu::WaitOp>(location);
+    if (schedule.getGrid() == ir::Grid::one_shot || hasRing())
+      builder.create<cu::ReleaseOp>(location);
+  }
+  stageColumns();
+  emitUniforms();
 }
 
 /// Starts to copy the values that all rows share, if the schedule wants them in shared memory.
@@ -120,7 +147,7 @@ void Lowering::stageColumns() {
   if (schedule.getColumns() == ir::Columns::global)
     return;
   for (auto& [node, access] : inputAccess) {
-    if (!node->perColumn || node->perRow)
+    if (!node->perColumn || node->perRow || node->pairs)
       continue;
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(
@@ -197,9 +224,9 @@ void Lowering::finishKernel() {
   KernelLaunch launch;
   launch.name = context.name;
   launch.schedule = text;
-  launch.threads = schedule.getThreads();
+  launch.threads = kernel.getThreads();
   launch.promisedBlocks = schedule.getBlocks();
-  launch.programmatic = schedule.getLaunch() == ir::LaunchMode::programmatic;
+  launch.programmatic = isProgrammatic();
   bool once = schedule.getGrid() == ir::Grid::one_shot;
   launch.grid = once ? KernelLaunch::Grid::oneShot : KernelLaunch::Grid::resident;
   launch.rowsPerBlock = schedule.getThreads() / schedule.getLanes() * schedule.getRows();
@@ -235,10 +262,14 @@ void Lowering::emitFinishKernel() {
   Value count = argument(lines, builder.getI64Type(), "lines");
   for (auto& [output, first] : sums)
     pointer(*context.outputs[output->index], resultElement(*output));
-  if (programmatic) {
-    builder.create<cu::WaitOp>(location);
+  // Whoever comes next waits for this kernel, which waits for the main one; with a ring it may
+  // start at once to load what is older than both.
+  if (programmatic && hasRing())
     builder.create<cu::ReleaseOp>(location);
-  }
+  if (programmatic)
+    builder.create<cu::WaitOp>(location);
+  if (programmatic && !hasRing())
+    builder.create<cu::ReleaseOp>(location);
   auto total = builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count,
                                                  partialWidth, partialStride, kFinishThreads, 0);
   for (auto& [output, first] : sums)

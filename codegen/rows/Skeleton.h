@@ -15,6 +15,7 @@ struct KernelContext {
   ir::ScheduleAttr schedule;
   llvm::SmallVector<const BufferInfo*> inputs; // of the kernel op, in order
   llvm::SmallVector<const BufferInfo*> outputs;
+  llvm::SmallVector<bool> older;   // inputs that are older than the kernel's predecessor
   llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
 };
 

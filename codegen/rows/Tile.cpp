@@ -27,20 +27,58 @@ Value Lowering::scalarOp(Node* node, llvm::function_ref<Value(Node*)> operand) {
   return clone->getResult(0);
 }
 
+void Lowering::emitInput(Node* node, const Access& access) {
+  MLIRContext* c = builder.getContext();
+  auto fragment = cu::FragmentType::get(c, node->element());
+  auto values = cu::RowsType::get(c, node->element());
+  Value from = source(access, node->element());
+  if (hasRing() && isFull(node))
+    fragments[node] = builder.create<cu::ReadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
+                                                 ring, places[node]);
+  else if (hasRing())
+    rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
+                                                     tile, ring, from, places[node]);
+  else if (isFull(node))
+    fragments[node] = builder.create<cu::LoadOp>(
+        named(nameOf(node, "x") + "_tile"), fragment, tile, from, rowMap(access, true),
+        widestAccess(access, schedule.getVector()), schedule.getKeep(), 0);
+  else
+    rowValues[node] = builder.create<cu::LoadRowsOp>(named(nameOf(node, "row") + "_r"), values,
+                                                     tile, from, rowMap(access, false));
+}
+
+/// What is read of the tile's rows: whole rows first, then values of rows.
+void Lowering::emitInputs() {
+  auto emit = [&](auto chosen) {
+    for (bool full : {true, false})
+      for (auto& [node, access] : inputAccess)
+        if (node->perRow && isFull(node) == full && chosen(node))
+          emitInput(node, access);
+  };
+  if (hasRing())
+    builder.create<cu::AwaitRingOp>(location, ring);
+  if (loadsAhead()) {
+    emit([&](Node* node) { return isOlder(node); });
+    awaitPredecessor();
+  }
+  emit([&](Node* node) { return !loadsAhead() || !isOlder(node); });
+  if (hasRing())
+    builder.create<cu::ReleaseRingOp>(location, ring);
+  for (auto& node : program.nodes)
+    if (node->kind == Node::Kind::pick)
+      emitPick(node.get());
+}
+
+void Lowering::emitPick(Node* node) {
+  const Access& access = inputAccess[node->operands[0]];
+  rowValues[node] = builder.create<cu::PickRowsOp>(
+      named(nameOf(node, "picked") + "_r"),
+      cu::RowsType::get(builder.getContext(), node->element()), tile,
+      pointer(*access.buffer, node->element()), rowMap(access, true), rowValues[node->operands[1]]);
+}
+
 void Lowering::emitTile() {
-  for (auto& [node, access] : inputAccess)
-    if (isFull(node))
-      fragments[node] = builder.create<cu::LoadOp>(
-          named(nameOf(node, "x") + "_tile"),
-          cu::FragmentType::get(builder.getContext(), node->element()), tile,
-          pointer(*access.buffer, node->element()), rowMap(access, true),
-          widestAccess(access, schedule.getVector()), schedule.getKeep(), 0);
-  for (auto& [node, access] : inputAccess)
-    if (isRowValue(node))
-      rowValues[node] = builder.create<cu::LoadRowsOp>(
-          named(nameOf(node, "row") + "_r"),
-          cu::RowsType::get(builder.getContext(), node->element()), tile,
-          pointer(*access.buffer, node->element()), rowMap(access, false));
+  emitInputs();
   for (auto& [node, access] : randomAccess)
     emitRandom(node, access);
   if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())

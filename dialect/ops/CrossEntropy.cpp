@@ -87,7 +87,8 @@ LogicalResult CrossEntropyOp::gradient(Gradient& gradient) {
     return success();
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
-  Value p = math.exp(math.sub(x, math.alongRow(getLse(), x)));
+  Type stored = tensorType(getInput()).getElementType();
+  Value p = math.expFor(stored, math.sub(x, math.alongRow(getLse(), x)));
   if (dloss) {
     dloss = nanOutOfRange(math, *this, dloss);
     Value scale = dloss;
@@ -111,11 +112,13 @@ SmallVector<Value> CrossEntropyOp::decompose(MathBuilder& math) {
   Value x = math.f32(getInput());
   Value largest = math.maxOfRow(x);
   Value centred = math.sub(x, math.alongRow(largest, x));
-  Value logSum = math.log(math.sumOfRow(math.exp(centred)));
+  Type stored = tensorType(getInput()).getElementType();
+  Value logSum = math.log(math.sumOfRow(math.expFor(stored, centred)));
   Value lse = math.add(largest, logSum);
   // From centred logits: lse - x[t] of large logits would lose the digits that differ.
-  Value chosen = math.select(isTarget(math, *this), centred, math.constant(0.0, x));
-  Value loss = math.sub(logSum, math.sumOfRow(chosen));
+  auto rows = tensorType(getTarget()).clone(stored);
+  Value chosen = math.builder.create<PickOp>(math.location, rows, getInput(), getTarget());
+  Value loss = math.sub(logSum, math.sub(chosen, largest));
   if (double smoothing = getLabelSmoothing().convertToFloat(); smoothing != 0.0) {
     Value level = math.sub(logSum, math.meanOfRow(centred));
     loss = math.add(math.mul(loss, 1.0 - smoothing), math.mul(level, smoothing));

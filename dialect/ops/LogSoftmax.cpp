@@ -48,7 +48,8 @@ LogicalResult LogSoftmaxOp::gradient(Gradient& gradient) {
 SmallVector<Value> LogSoftmaxOp::decompose(MathBuilder& math) {
   Value x = math.f32(getInput());
   Value centred = math.sub(x, math.alongRow(math.maxOfRow(x), x));
-  Value logSum = math.log(math.sumOfRow(math.exp(centred)));
+  Type type = tensorType(getOutput()).getElementType();
+  Value logSum = math.log(math.sumOfRow(math.expFor(type, centred)));
   Value y = math.sub(centred, math.alongRow(logSum, x));
-  return {math.cast(y, tensorType(getOutput()).getElementType())};
+  return {math.cast(y, type)};
 }

@@ -86,14 +86,14 @@ SmallVector<Value> SoftmaxOp::decompose(MathBuilder& math) {
     Value closed = math.equal(largest, math.constant(-kInfinity, largest));
     largest = math.select(closed, math.constant(0.0, largest), largest);
   }
-  Value e = math.exp(math.sub(s, math.alongRow(largest, s)));
+  Type type = tensorType(getOutput()).getElementType();
+  Value e = math.expFor(type, math.sub(s, math.alongRow(largest, s)));
   Value sum = math.sumOfRow(e);
   if (getMask()) {
     Value empty = math.equal(sum, math.constant(0.0, sum));
     sum = math.select(empty, math.constant(1.0, sum), sum);
   }
   // A narrower result hides the second rounding of a product with the reciprocal.
-  Type type = tensorType(getOutput()).getElementType();
   Value y = type.isF32() ? math.divideByRow(e, sum)
                          : math.mul(e, math.alongRow(math.div(math.constant(1.0, sum), sum), e));
   return {math.cast(y, type)};

@@ -19,16 +19,20 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
   load_rows(at, target_r, target, rows_1);
   float dloss_r[Tile::rows];
   load_rows(at, dloss_r, dloss, rows_1);
-  bool row_r[Tile::rows];
+  bf16 picked_r[Tile::rows];
+  pick_rows(at, picked_r, x, rows_1000, target_r);
+  float row_r[Tile::rows];
   bool row_r_1[Tile::rows];
-  float row_r_2[Tile::rows];
+  bool row_r_2[Tile::rows];
+  float row_r_3[Tile::rows];
   // cross_entropy_with_gradient.mlir:7
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
+    row_r[r] = float(picked_r[r]);
     const bool t = u64(target_r[r]) < u64(1000ll);
-    row_r[r] = t;
-    row_r_1[r] = target_r[r] == -100ll;
-    row_r_2[r] = t ? dloss_r[r] : bits_to_float(0x7fc00000u);
+    row_r_1[r] = t;
+    row_r_2[r] = target_r[r] == -100ll;
+    row_r_3[r] = t ? dloss_r[r] : bits_to_float(0x7fc00000u);
   }
   float max_r[Tile::rows];
 #pragma unroll
@@ -48,8 +52,12 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     }
   }
   row_reduce<Max>(at, shared_memory() + 0, max_r);
+  float row_r_4[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    row_r_4[r] = row_r[r] - max_r[r];
+  }
   float sum_r[Tile::rows] = {};
-  float sum_r_1[Tile::rows] = {};
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     if (!at.has(c)) continue;
@@ -58,21 +66,18 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       const auto x_tile_c_1 = x_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        const float t_1 = float(x_tile_c_1[i]) - max_r[r];
-        sum_r[r] += expf(t_1);
-        const i64 column = at.column(c) + i;
-        sum_r_1[r] += column == target_r[r] ? t_1 : 0.0f;
+        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - max_r[r]);
       }
     }
   }
-  row_reduce<Sum>(at, shared_memory() + 0, sum_r, sum_r_1);
+  row_reduce<Sum>(at, shared_memory() + 0, sum_r);
   float lse_r[Tile::rows];
   float loss_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    const float t_2 = logf(sum_r[r]);
-    lse_r[r] = max_r[r] + t_2;
-    loss_r[r] = row_r_1[r] ? 0.0f : (row_r[r] ? t_2 - sum_r_1[r] : bits_to_float(0x7fc00000u));
+    const float t_1 = logf(sum_r[r]);
+    lse_r[r] = max_r[r] + t_1;
+    loss_r[r] = row_r_2[r] ? 0.0f : (row_r_1[r] ? t_1 - row_r_4[r] : bits_to_float(0x7fc00000u));
   }
   stage_rows(at, shared_memory() + 0, lse_r, loss_r);
 #pragma unroll
@@ -84,9 +89,9 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       Vec<float, Tile::vector> dx_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        const i64 column_1 = at.column(c) + i;
-        dx_c[i] = row_r_1[r] ? 0.0f : expf(float(x_tile_c_2[i]) - lse_r[r]) * row_r_2[r] -
-            (column_1 == target_r[r] ? 1.0f : 0.0f) * row_r_2[r];
+        const i64 column = at.column(c) + i;
+        dx_c[i] = row_r_2[r] ? 0.0f : fast_exp(float(x_tile_c_2[i]) - lse_r[r]) * row_r_3[r] -
+            (column == target_r[r] ? 1.0f : 0.0f) * row_r_3[r];
       }
       store<8>(at, r, c, dx, rows_1000, dx_c);
     }

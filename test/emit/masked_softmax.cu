@@ -49,7 +49,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       const auto s_tile_c_1 = s_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        sum_r[r] += expf((mask_tile_c_1[i] ? float(s_tile_c_1[i]) * 0.125f :
+        sum_r[r] += fast_exp((mask_tile_c_1[i] ? float(s_tile_c_1[i]) * 0.125f :
             bits_to_float(0xff800000u)) - row_r[r]);
       }
     }
@@ -69,7 +69,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       Vec<float, Tile::vector> p_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        p_c[i] = expf((mask_tile_c_2[i] ? float(s_tile_c_2[i]) * 0.125f :
+        p_c[i] = fast_exp((mask_tile_c_2[i] ? float(s_tile_c_2[i]) * 0.125f :
             bits_to_float(0xff800000u)) - row_r[r]) * row_r_1[r];
       }
       store<8>(at, r, c, p, rows_256, p_c);

@@ -93,6 +93,11 @@ struct Table {
     add("Reduce", "reduce_backward_f32", reduceText(32, "f32", true), {13}, true);
     add("Reduce", "reduce_backward_bf16", reduceText(32, "bf16", true), {13}, true);
     add("Broadcast", "scalar_operations", scalarText(56), {15});
+    for (auto [name, fill] : {std::pair{"near", Fill::steep},
+                              {"far", Fill::large},
+                              {"offset", Fill::offset},
+                              {"infinities", Fill::infinities}})
+      add("Rope", fmt::format("angles_{}", name), anglesText(64), {33}).fill = fill;
   }
 
   /// Every type of the gradient, with and without the average of parameters.
@@ -215,6 +220,63 @@ struct Table {
         schedule(64, 4, 2, 192);
   }
 
+  /// What shall be one kernel in one direction and the other, and transposes of rows.
+  void fusions() {
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (bool backward : {false, true}) {
+        std::string suffix = fmt::format("_{}", type);
+        add("LayerNorm", "several_norms" + suffix, severalNormsText(96, type), {19}, backward);
+        add("LayerNorm", "sum_norm" + suffix, sumNormText(72, type), {19}, backward);
+        add("RmsNorm", "residual_norm" + suffix, residualNormText(80, type), {19}, backward);
+        add("Dropout", "dropout_rows_residual" + suffix, dropoutResidualText(40, type, "[0]"), {9},
+            backward);
+        add("Dropout", "dropout_columns_residual" + suffix, dropoutResidualText(40, type, "[1]"),
+            {9}, backward);
+        add("Transpose", "norm_transpose" + suffix, normTransposeText(64, type), {7, 12}, backward);
+        add("Transpose", "transpose_outer" + suffix,
+            transposeText(24, type, "1, 0, 2, 3", "3x?x5x"), {11}, backward);
+        add("Transpose", "transpose_cycle" + suffix,
+            transposeText(31, type, "1, 2, 0, 3", "3x5x?x"), {11}, backward);
+      }
+    add("Transpose", "transpose_none", transposeText(8, "f32", "1, 0, 2, 3", "3x?x5x"), {0});
+  }
+
+  /// Pairs of columns: whole vectors, vectors in parts, a part of the row; every keep and grid.
+  void pairs() {
+    for (const char* kind : {"half_split", "interleaved"}) {
+      for (auto [n, width] : {std::pair{2, 2}, {6, 6}, {31, 10}, {64, 64}, {128, 96}, {100, 84}})
+        for (const char* type : {"f32", "bf16"})
+          add("Partner", fmt::format("partner_{}_{}of{}_{}", kind, width, n, type),
+              partnerText(n, type, fmt::format("{}, {}", kind, width)), {17}, n > 30);
+      int i = 0;
+      for (const char* keep : {"registers", "shared", "global"})
+        for (const char* grid : {"one_shot", "resident"})
+          add("Partner", fmt::format("partner_{}_{}_{}", kind, keep, grid),
+              partnerText(128, "bf16", fmt::format("{}, {}", kind, ++i % 2 ? 128 : 48)), {41})
+              .schedule = schedule(8, 8, 2, 64, grid, keep);
+    }
+  }
+
+  /// Positions from -1000 to 1000 that belong to sequences or to batches.
+  void rope() {
+    for (const char* kind : {"half_split", "interleaved"})
+      for (bool backward : {false, true}) {
+        for (auto [n, type] : {std::pair{2, "f16"}, {10, "f32"}, {64, "bf16"}, {128, "f32"}})
+          add("Rope", fmt::format("rope_{}_{}_{}", kind, n, type),
+              ropeText(n, type, n == 64 ? "i64" : "i32", kind), {3, 7}, backward);
+        add("Rope", fmt::format("rope_{}_part", kind),
+            ropeText(80, "bf16", "i32", fmt::format("{} base 5.0e5 width 32 inverse", kind), true),
+            {3, 5}, backward);
+        for (const char* type : {"f32", "bf16"})
+          add("Rope", fmt::format("norm_rope_{}_{}", kind, type), normRopeText(64, type, kind), {9},
+              backward);
+      }
+    add("Rope", "rope_wide_base", ropeText(256, "f32", "i32", "half_split base 1.0e30"), {2, 33});
+    add("Rope", "rope_base_1", ropeText(32, "f32", "i32", "half_split base 1.0"), {2, 33});
+    add("Rope", "rope_wide", ropeText(4096, "bf16", "i32", "half_split"), {1, 2});
+    add("Rope", "rope_none", ropeText(64, "bf16", "i32", "half_split"), {2, 0});
+  }
+
   /// Random numbers: widths of every alignment, numbers shared along each dimension and along all.
   void randomNumbers() {
     for (Width n : {1, 3, 7, 64, 98, 128, 1000}) {
@@ -262,6 +324,9 @@ struct Table {
         add("Broadcast", "strided_run_time",
             stridedText(32, "f32", "strides = [-1, 32, 1]", "", "strides = [-1, -1, 1]"), {6});
     given.strides = {{"x", {500, 32, 1}}, {"w", {7, 39, 1}}};
+    Case& columns = add("Broadcast", "strided_run_time_columns",
+                        stridedText(32, "bf16", "strides = [-1, -1, -1], align = 2", "", ""), {6});
+    columns.strides = {{"x", {402, 100, 3}}};
     add("LayerNorm", "layer_norm_view",
         layerNormText(64, "bf16", "f32", "?x", "strides = [192, 1]"), {29}, true);
     Case& view = add("LayerNorm", "layer_norm_run_time_view",
@@ -360,6 +425,9 @@ std::vector<Case> allCases() {
   table.logSoftmax();
   table.crossEntropy();
   table.indices();
+  table.fusions();
+  table.pairs();
+  table.rope();
   table.randomNumbers();
   table.layouts();
   table.hardRows();

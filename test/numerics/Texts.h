@@ -33,6 +33,28 @@ std::string crossEntropyText(Width n, const std::string& type, const std::string
 /// Loss, and the gradient of the logits for a given gradient of the loss of each row, as one
 /// function; the rows' losses are added up, and those that count are counted.
 std::string lossAndGradientText(Width n, const std::string& type);
+/// `options`: pairing, base and width; the positions [b] or [s] of x: tensor<bxsx3xn>.
+std::string ropeText(Width n, const std::string& type, const std::string& index,
+                     const std::string& options, bool ofBatch = false);
+/// RMSNorm of each head, then rope.
+std::string normRopeText(Width n, const std::string& type, const std::string& options);
+/// Sine and cosine in fp32 of bf16 angles.
+std::string anglesText(Width n);
+/// x weighted by another value of its pair; `pairs` as in the attribute.
+std::string partnerText(Width n, const std::string& type, const std::string& pairs);
+/// Three LayerNorms of x, two of them with weights.
+std::string severalNormsText(Width n, const std::string& type);
+/// LayerNorm of the sum of four tensors; the sum is a result too.
+std::string sumNormText(Width n, const std::string& type);
+/// x + r, and its RMSNorm.
+std::string residualNormText(Width n, const std::string& type);
+/// LayerNorm of tensor<?x?xn>, transposed.
+std::string normTransposeText(Width n, const std::string& type);
+/// exp(x) in another order of dimensions, plus z, which lies in that order: x is tensor<?x3x5xn>.
+std::string transposeText(Width n, const std::string& type, const std::string& permutation,
+                          const std::string& lead);
+/// z + dropout(x + bias), with the mask shared along `shared`.
+std::string dropoutResidualText(Width n, const std::string& type, const std::string& shared);
 std::string gateText(Width n, const std::string& type);
 std::string geluText(Width n, const std::string& type);
 /// softmax(tanh(x) * row value + column) * x with row values from another reduction.

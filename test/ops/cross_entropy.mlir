@@ -68,7 +68,7 @@ func.func @ignore(%x: tensor<4x8xf32>, %t: tensor<4xi32>) {
 // From logits, target and lse alone: nothing of the size of the logits is saved.
 // CHECK-NOT: @f_forward
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[X:.*]]: tensor<?x8xbf16> {kiln.name = "x"}, %[[T:.*]]: tensor<?xi64> {kiln.name = "t"}, %[[LSE:.*]]: tensor<?xf32> {kiln.name = "lse"}, %[[D:.*]]: tensor<?xf32> {kiln.name = "dloss"}, %[[DLSE:.*]]: tensor<?xf32> {kiln.name = "dlse"}) -> (tensor<?x8xbf16> {kiln.name = "dx"})
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xbf16> {kiln.name = "x", kiln.older}, %[[T:.*]]: tensor<?xi64> {kiln.name = "t", kiln.older}, %[[LSE:.*]]: tensor<?xf32> {kiln.name = "lse"}, %[[D:.*]]: tensor<?xf32> {kiln.name = "dloss"}, %[[DLSE:.*]]: tensor<?xf32> {kiln.name = "dlse"}) -> (tensor<?x8xbf16> {kiln.name = "dx"})
 // CHECK: arith.cmpi eq, %index
 // CHECK: %[[VALID:.*]] = arith.cmpi ult, %[[T]]
 // CHECK: %[[IGNORED:.*]] = arith.cmpi eq, %[[T]]

@@ -65,7 +65,7 @@ func.func @output(%x: tensor<4x8xf32>, %s: tensor<i64>) {
 // The backward takes seed and offset instead of a mask, and does not take x.
 // CHECK-LABEL: func.func @f(
 // CHECK-NOT: @f_forward
-// CHECK: func.func @f_backward(%[[S:.*]]: tensor<i64> {kiln.name = "seed"}, %[[O:.*]]: tensor<i64> {kiln.name = "offset"}, %[[DY:.*]]: tensor<?x4x8xbf16> {kiln.name = "dy"}) -> (tensor<?x4x8xbf16> {kiln.name = "dx"})
+// CHECK: func.func @f_backward(%[[S:.*]]: tensor<i64> {kiln.name = "seed", kiln.older}, %[[O:.*]]: tensor<i64> {kiln.name = "offset", kiln.older}, %[[DY:.*]]: tensor<?x4x8xbf16> {kiln.name = "dy"}) -> (tensor<?x4x8xbf16> {kiln.name = "dx"})
 // CHECK: %[[D:.*]] = arith.extf %[[DY]]
 // CHECK: %[[U:.*]] = kiln.random %[[S]], %[[O]] like %[[D]] : tensor<?x4x8xf32> -> tensor<1x4x8xi32>
 // CHECK: %[[B:.*]] = kiln.broadcast %[[U]] dims [0, 1, 2]

@@ -52,7 +52,7 @@ func.func @formula(%x: tensor<4x8xf32>) {
 //--- backward.mlir
 // Both gradients from the two inputs, which share the gate's transcendental.
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[G:.*]]: tensor<?x8xf32> {kiln.name = "g"}, %[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dg"}, tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK-SAME: (%[[G:.*]]: tensor<?x8xf32> {kiln.name = "g", kiln.older}, %[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dg"}, tensor<?x8xf32> {kiln.name = "dx"})
 // CHECK: %[[CUBIC:.*]] = math.tanh
 // CHECK-NOT: math.tanh
 // CHECK: %[[GELU:.*]] = arith.mulf %[[G]]

@@ -48,7 +48,7 @@ func.func @formula(%x: tensor<4x8xf32>) {
 //--- backward.mlir
 // The distribution function, and x times its density.
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
 // CHECK: %[[ERF:.*]] = math.erf
 // CHECK: %[[SUM:.*]] = arith.addf %[[ERF]]
 // CHECK: %[[FACTOR:.*]] = arith.mulf %[[SUM]]

@@ -57,7 +57,7 @@ func.func @type() {
 //--- backward.mlir
 // An index has no gradient; the weights that are made of it are constants. It is not saved.
 // CHECK-LABEL: func.func @f_backward(
-// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<4x8xf32> {kiln.name = "dy"})
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<4x8xf32> {kiln.name = "dy"})
 // CHECK: kiln.index dim 1 -> tensor<4x8xi32>
 // CHECK: return
 func.func @f(%x: tensor<4x8xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> {kiln.name = "y"}) {

@@ -39,7 +39,7 @@ func.func @integers(%x: tensor<4x8xi32>) {
 //--- backward.mlir
 // The result is computed again from x; its slope is s (1 - s), without cancellation.
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
 // CHECK: %[[N:.*]] = arith.negf %[[X]]
 // CHECK: %[[E:.*]] = math.exp %[[N]]
 // CHECK: %[[D:.*]] = arith.addf %[[E]]

@@ -39,7 +39,7 @@ func.func @integers(%x: tensor<4x8xi32>) {
 //--- backward.mlir
 // s (1 + x (1 - s)) with s computed again from x.
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dx"})
 // CHECK: %[[E:.*]] = math.exp
 // CHECK: %[[S:.*]] = arith.divf
 // CHECK: %[[REST:.*]] = arith.select

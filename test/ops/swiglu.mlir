@@ -43,7 +43,7 @@ func.func @integers(%g: tensor<4x8xi32>, %x: tensor<4x8xf32>) {
 //--- backward.mlir
 // Both gradients from the two inputs, which share the gate's transcendental.
 // CHECK-LABEL: func.func @f_backward
-// CHECK-SAME: (%[[G:.*]]: tensor<?x8xf32> {kiln.name = "g"}, %[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dg"}, tensor<?x8xf32> {kiln.name = "dx"})
+// CHECK-SAME: (%[[G:.*]]: tensor<?x8xf32> {kiln.name = "g", kiln.older}, %[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %[[DY:.*]]: tensor<?x8xf32> {kiln.name = "dy"}) -> (tensor<?x8xf32> {kiln.name = "dg"}, tensor<?x8xf32> {kiln.name = "dx"})
 // CHECK: math.exp
 // CHECK: %[[S:.*]] = arith.divf
 // CHECK-NOT: math.exp

@@ -8,7 +8,7 @@
 // LayerNorm saves nothing of its own: x and gamma are arguments, mean and rstd results.
 // CHECK-LABEL: func.func @layer_norm(
 // CHECK-NOT: func.func @layer_norm_forward
-// CHECK: func.func @layer_norm_backward(%[[X:.*]]: tensor<?x128xbf16> {kiln.layout = #kiln.layout<strides = [256, 1]>, kiln.name = "x"}, %[[G:.*]]: tensor<128xf32> {kiln.name = "gamma"}, %[[M:.*]]: tensor<?xf32> {kiln.name = "mean"}, %[[R:.*]]: tensor<?xf32> {kiln.name = "rstd"}, %[[DY:.*]]: tensor<?x128xbf16> {kiln.name = "dy"})
+// CHECK: func.func @layer_norm_backward(%[[X:.*]]: tensor<?x128xbf16> {kiln.layout = #kiln.layout<strides = [256, 1]>, kiln.name = "x", kiln.older}, %[[G:.*]]: tensor<128xf32> {kiln.name = "gamma", kiln.older}, %[[M:.*]]: tensor<?xf32> {kiln.name = "mean"}, %[[R:.*]]: tensor<?xf32> {kiln.name = "rstd"}, %[[DY:.*]]: tensor<?x128xbf16> {kiln.name = "dy"})
 // CHECK-SAME: -> (tensor<?x128xbf16> {kiln.name = "dx"}, tensor<128xf32> {kiln.name = "dgamma"}, tensor<128xf32> {kiln.name = "dbeta"})
 // CHECK-COUNT-2: kiln.reduce mean {{.*}} dims [1]
 // CHECK: kiln.reduce sum {{.*}} dims [0] : tensor<?x128xf32> -> tensor<128xf32>
@@ -26,7 +26,7 @@ func.func @layer_norm(%x: tensor<?x128xbf16> {kiln.name = "x", kiln.layout = #ki
 // CHECK-LABEL: func.func @alone_forward
 // CHECK-SAME: -> (tensor<?x128xf32> {kiln.name = "y"}, tensor<?xf32> {kiln.name = "mean"}, tensor<?xf32> {kiln.name = "saved"})
 // CHECK-LABEL: func.func @alone_backward
-// CHECK-SAME: kiln.name = "x"}, {{.*}}tensor<?xf32> {kiln.name = "mean"}, {{.*}}tensor<?xf32> {kiln.name = "saved"}, {{.*}}kiln.name = "dy"})
+// CHECK-SAME: kiln.name = "x", kiln.older}, {{.*}}tensor<?xf32> {kiln.name = "mean"}, {{.*}}tensor<?xf32> {kiln.name = "saved"}, {{.*}}kiln.name = "dy"})
 // CHECK: math.rsqrt
 func.func @alone(%x: tensor<?x128xf32> {kiln.name = "x"}) -> (tensor<?x128xf32> {kiln.name = "y"}) {
   %y, %m, %r = kiln.layer_norm %x : (tensor<?x128xf32>) -> (tensor<?x128xf32>, tensor<?xf32>, tensor<?xf32>)
@@ -36,7 +36,7 @@ func.func @alone(%x: tensor<?x128xf32> {kiln.name = "x"}) -> (tensor<?x128xf32> 
 // gelu in scalar math: only x is read again, erf is computed again.
 // CHECK-LABEL: func.func @gelu(
 // CHECK-NOT: @gelu_forward
-// CHECK: func.func @gelu_backward(%{{.*}}: tensor<?x64xf32> {kiln.name = "x"}, %{{.*}}: tensor<?x64xf32> {kiln.name = "dy"}) -> (tensor<?x64xf32> {kiln.name = "dx"})
+// CHECK: func.func @gelu_backward(%{{.*}}: tensor<?x64xf32> {kiln.name = "x", kiln.older}, %{{.*}}: tensor<?x64xf32> {kiln.name = "dy"}) -> (tensor<?x64xf32> {kiln.name = "dx"})
 // CHECK-DAG: math.erf
 // CHECK-DAG: math.exp
 // CHECK: return
@@ -58,7 +58,7 @@ func.func @gelu(%x: tensor<?x64xf32> {kiln.name = "x"}) -> (tensor<?x64xf32> {ki
 // The gate reads its arguments again rather than saving anything; the bias gets a column sum.
 // CHECK-LABEL: func.func @gate(
 // CHECK-NOT: @gate_forward
-// CHECK: func.func @gate_backward(%{{.*}}: tensor<?x8xbf16> {kiln.name = "x"}, %{{.*}}: tensor<?x8xbf16> {kiln.name = "g"}, %{{.*}}: tensor<8xf32> {kiln.name = "bias"}, %{{.*}}: tensor<?x8xbf16> {kiln.name = "dy"})
+// CHECK: func.func @gate_backward(%{{.*}}: tensor<?x8xbf16> {kiln.name = "x", kiln.older}, %{{.*}}: tensor<?x8xbf16> {kiln.name = "g", kiln.older}, %{{.*}}: tensor<8xf32> {kiln.name = "bias", kiln.older}, %{{.*}}: tensor<?x8xbf16> {kiln.name = "dy"})
 // CHECK-SAME: -> (tensor<?x8xbf16> {kiln.name = "dx"}, tensor<?x8xbf16> {kiln.name = "dg"}, tensor<8xf32> {kiln.name = "dbias"})
 // CHECK: kiln.reduce sum {{.*}} dims [0] : tensor<?x8xf32> -> tensor<8xf32>
 func.func @gate(%x: tensor<?x8xbf16> {kiln.name = "x"}, %g: tensor<?x8xbf16> {kiln.name = "g"}, %bias: tensor<8xf32> {kiln.name = "bias"}) -> (tensor<?x8xbf16> {kiln.name = "y"}) {
@@ -89,7 +89,7 @@ func.func @softmax(%x: tensor<?x8xf32> {kiln.name = "x"}, %m: tensor<?x8xi1> {ki
 // computed again.
 // CHECK-LABEL: func.func @chain(
 // CHECK-NOT: @chain_forward
-// CHECK: func.func @chain_backward(%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x"}, %{{.*}}: tensor<?x8xf32> {kiln.name = "dy"})
+// CHECK: func.func @chain_backward(%[[X:.*]]: tensor<?x8xf32> {kiln.name = "x", kiln.older}, %{{.*}}: tensor<?x8xf32> {kiln.name = "dy"})
 // CHECK: %[[E:.*]] = math.exp %[[X]]
 // CHECK: %[[T:.*]] = math.tanh %[[E]]
 // CHECK: math.sin %[[T]]
@@ -116,7 +116,7 @@ func.func @narrow(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?x8xf32> {ki
 // Arguments and results that say so have no gradient; an argument that no result depends on gets
 // zeros.
 // CHECK-LABEL: func.func @some_backward(
-// CHECK-SAME: %[[X:.*]]: tensor<8xf32> {kiln.name = "x"}, %[[W:.*]]: tensor<8xf32> {kiln.name = "w"}, %{{.*}}: tensor<8xf32> {kiln.name = "dy"}) -> (tensor<8xf32> {kiln.name = "dx"})
+// CHECK-SAME: %[[X:.*]]: tensor<8xf32> {kiln.name = "x", kiln.older}, %[[W:.*]]: tensor<8xf32> {kiln.name = "w", kiln.older}, %{{.*}}: tensor<8xf32> {kiln.name = "dy"}) -> (tensor<8xf32> {kiln.name = "dx"})
 // CHECK: return
 func.func @some(%x: tensor<8xf32> {kiln.name = "x"}, %w: tensor<8xf32> {kiln.name = "w", kiln.gradient = false})
     -> (tensor<8xf32> {kiln.name = "y"}, tensor<8xf32> {kiln.name = "z", kiln.gradient = false}) {

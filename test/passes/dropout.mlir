@@ -92,7 +92,7 @@ func.func @by_hand(%x: tensor<?x64x128xf32>, %seed: tensor<i64>, %offset: tensor
 // All gradients, those of the parameters too, are one kernel. It reads the sum, the statistics and
 // the incoming gradients; neither x, nor the residual, nor a mask.
 // CHECK-LABEL: func.func @norm_backward(
-// CHECK-SAME: %{{[^:]*}}: tensor<128xf32> {kiln.name = "g"}, %{{[^:]*}}: tensor<i64> {kiln.name = "seed"}, %{{[^:]*}}: tensor<i64> {kiln.name = "offset"}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "o"}, %{{[^:]*}}: tensor<?xf32> {kiln.name = "m"}, %{{[^:]*}}: tensor<?xf32> {kiln.name = "s"}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "do"}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "dy"})
+// CHECK-SAME: %{{[^:]*}}: tensor<128xf32> {kiln.name = "g", kiln.older}, %{{[^:]*}}: tensor<i64> {kiln.name = "seed", kiln.older}, %{{[^:]*}}: tensor<i64> {kiln.name = "offset", kiln.older}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "o"}, %{{[^:]*}}: tensor<?xf32> {kiln.name = "m"}, %{{[^:]*}}: tensor<?xf32> {kiln.name = "s"}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "do"}, %{{[^:]*}}: tensor<?x128xbf16> {kiln.name = "dy"})
 // CHECK-NEXT: %{{.*}}:5 = kiln.kernel "norm_backward"(
 // CHECK-NOT: kiln.kernel
 // CHECK: return

@@ -1,5 +1,6 @@
-// What training code hopes to be one kernel is one: gates, gated activations and a loss, with
-// their backwards. A gradient summed down the columns has a second kernel that adds its parts.
+// What training code hopes to be one kernel is one: gates, gated activations, a loss, norms and
+// dropout with what stands around them, and their backwards. A gradient summed down the columns has
+// a second kernel that adds its parts.
 // RUN: split-file %s %t
 // RUN: kiln-opt %t/gate.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/gate.mlir
 // RUN: kiln-opt %t/gate.mlir --kiln-differentiate --kiln-emittable=function=gate_backward | FileCheck %t/gate.mlir --check-prefix=LAUNCHED
@@ -7,6 +8,13 @@
 // RUN: kiln-opt %t/geglu.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/geglu.mlir
 // RUN: kiln-opt %t/loss.mlir --kiln-differentiate=together --kiln-fuse | FileCheck %t/loss.mlir
 // RUN: kiln-opt %t/loss.mlir --kiln-differentiate=together --kiln-emittable=function=loss_with_gradient | FileCheck %t/loss.mlir --check-prefix=LAUNCHED
+// RUN: kiln-opt %t/several_norms.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/several_norms.mlir
+// RUN: kiln-opt %t/several_norms.mlir --kiln-emittable=function=several_norms | FileCheck %t/several_norms.mlir --check-prefix=LAUNCHED
+// RUN: kiln-opt %t/sum_norm.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/sum_norm.mlir
+// RUN: kiln-opt %t/residual_rms_norm.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/residual_rms_norm.mlir
+// RUN: kiln-opt %t/norm_transpose.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/norm_transpose.mlir
+// RUN: kiln-opt %t/shared_dropout.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/shared_dropout.mlir
+// RUN: kiln-opt %t/norm_rope.mlir --kiln-fuse | FileCheck %t/norm_rope.mlir
 
 //--- gate.mlir
 // CHECK-LABEL: func.func @gate(
@@ -79,4 +87,103 @@ func.func @loss(%x: tensor<?x1000xbf16>, %t: tensor<?xi64>)
   %loss, %lse = kiln.cross_entropy %x, %t : (tensor<?x1000xbf16>, tensor<?xi64>) -> (tensor<?xf32>, tensor<?xf32>)
   %sum = kiln.reduce sum %loss dims [0] : tensor<?xf32> -> tensor<f32>
   return %loss, %sum : tensor<?xf32>, tensor<f32>
+}
+
+//--- several_norms.mlir
+// CHECK-LABEL: func.func @several_norms(
+// CHECK-NEXT: %[[K:.*]]:3 = kiln.kernel "several_norms"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]#{{[0-2]}}, %[[K]]#{{[0-2]}}, %[[K]]#{{[0-2]}}
+// The statistics are the same for all three: one mean, one deviation.
+// LAUNCHED-COUNT-2: cu.row_reduce
+// LAUNCHED-NOT: cu.row_reduce
+// CHECK-LABEL: func.func @several_norms_backward(
+// CHECK: kiln.kernel "several_norms_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @several_norms(%x: tensor<?x128xbf16>, %g: tensor<128xf32>, %b: tensor<128xf32>, %g2: tensor<128xf32>, %b2: tensor<128xf32>)
+    -> (tensor<?x128xbf16>, tensor<?x128xbf16>, tensor<?x128xbf16>) {
+  %0, %m0, %r0 = kiln.layer_norm %x, %g, %b : (tensor<?x128xbf16>, tensor<128xf32>, tensor<128xf32>) -> (tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>)
+  %1, %m1, %r1 = kiln.layer_norm %x, %g2, %b2 : (tensor<?x128xbf16>, tensor<128xf32>, tensor<128xf32>) -> (tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>)
+  %2, %m2, %r2 = kiln.layer_norm %x : (tensor<?x128xbf16>) -> (tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>)
+  return %0, %1, %2 : tensor<?x128xbf16>, tensor<?x128xbf16>, tensor<?x128xbf16>
+}
+
+//--- sum_norm.mlir
+// CHECK-LABEL: func.func @sum_norm(
+// CHECK-NEXT: %[[K:.*]]:2 = kiln.kernel "sum_norm"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]#{{[01]}}, %[[K]]#{{[01]}}
+// All four get the same gradient, each in memory of its own.
+// CHECK-LABEL: func.func @sum_norm_backward(
+// CHECK-NEXT: kiln.kernel "sum_norm_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @sum_norm(%w: tensor<?x128xbf16>, %x: tensor<?x128xbf16>, %y: tensor<?x128xbf16>, %z: tensor<?x128xbf16>, %g: tensor<128xf32>, %b: tensor<128xf32>)
+    -> (tensor<?x128xbf16>, tensor<?x128xbf16>) {
+  %0 = arith.addf %w, %x : tensor<?x128xbf16>
+  %1 = arith.addf %0, %y : tensor<?x128xbf16>
+  %2 = arith.addf %1, %z : tensor<?x128xbf16>
+  %n, %m, %r = kiln.layer_norm %2, %g, %b : (tensor<?x128xbf16>, tensor<128xf32>, tensor<128xf32>) -> (tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>)
+  return %2, %n : tensor<?x128xbf16>, tensor<?x128xbf16>
+}
+
+//--- residual_rms_norm.mlir
+// CHECK-LABEL: func.func @residual_rms_norm(
+// CHECK-NEXT: %[[K:.*]]:2 = kiln.kernel "residual_rms_norm"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]#{{[01]}}, %[[K]]#{{[01]}}
+// CHECK-LABEL: func.func @residual_rms_norm_backward(
+// CHECK: kiln.kernel "residual_rms_norm_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @residual_rms_norm(%x: tensor<?x1024xbf16>, %r: tensor<?x1024xbf16>, %g: tensor<1024xbf16>)
+    -> (tensor<?x1024xbf16>, tensor<?x1024xbf16>) {
+  %h = arith.addf %x, %r : tensor<?x1024xbf16>
+  %y, %rstd = kiln.rms_norm %h, %g : (tensor<?x1024xbf16>, tensor<1024xbf16>) -> (tensor<?x1024xbf16>, tensor<?xf32>)
+  return %h, %y : tensor<?x1024xbf16>, tensor<?x1024xbf16>
+}
+
+//--- norm_transpose.mlir
+// CHECK-LABEL: func.func @norm_transpose(
+// CHECK-NEXT: %[[K:.*]] = kiln.kernel "norm_transpose"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]
+// CHECK-LABEL: func.func @norm_transpose_backward(
+// CHECK: kiln.kernel "norm_transpose_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @norm_transpose(%x: tensor<?x?x64xbf16>, %g: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<?x?x64xbf16> {
+  %n, %m, %r = kiln.layer_norm %x, %g, %b : (tensor<?x?x64xbf16>, tensor<64xf32>, tensor<64xf32>) -> (tensor<?x?x64xbf16>, tensor<?x?xf32>, tensor<?x?xf32>)
+  %y = kiln.transpose %n [1, 0, 2] : tensor<?x?x64xbf16> -> tensor<?x?x64xbf16>
+  return %y : tensor<?x?x64xbf16>
+}
+
+//--- shared_dropout.mlir
+// Dropout whose mask all rows of a residue (or all columns) share, behind a gate's bias, onto the
+// residual stream.
+// CHECK-LABEL: func.func @shared_dropout(
+// CHECK-NEXT: %[[K:.*]] = kiln.kernel "shared_dropout"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]
+// CHECK-LABEL: func.func @shared_dropout_backward(
+// CHECK: kiln.kernel "shared_dropout_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @shared_dropout(%x: tensor<?x256x128xbf16>, %bias: tensor<128xf32>, %z: tensor<?x256x128xbf16>, %seed: tensor<i64>, %offset: tensor<i64>) -> tensor<?x256x128xbf16> {
+  %xf = arith.extf %x : tensor<?x256x128xbf16> to tensor<?x256x128xf32>
+  %b = kiln.broadcast %bias dims [2] like %x : tensor<128xf32>, tensor<?x256x128xbf16> -> tensor<?x256x128xf32>
+  %t = arith.addf %xf, %b : tensor<?x256x128xf32>
+  %d = kiln.dropout %t, %seed, %offset p 0.25 shared [1] : tensor<?x256x128xf32> -> tensor<?x256x128xf32>
+  %zf = arith.extf %z : tensor<?x256x128xbf16> to tensor<?x256x128xf32>
+  %s = arith.addf %zf, %d : tensor<?x256x128xf32>
+  %y = arith.truncf %s : tensor<?x256x128xf32> to tensor<?x256x128xbf16>
+  return %y : tensor<?x256x128xbf16>
+}
+
+//--- norm_rope.mlir
+// RMSNorm of the heads and rope: the partner of a normalised column is the partner normalised.
+// CHECK-LABEL: func.func @norm_rope(
+// CHECK-NEXT: %[[K:.*]] = kiln.kernel "norm_rope"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]
+func.func @norm_rope(%x: tensor<?x8x64xbf16>, %g: tensor<64xf32>, %p: tensor<?xi32>) -> tensor<?x8x64xbf16> {
+  %n, %r = kiln.rms_norm %x, %g : (tensor<?x8x64xbf16>, tensor<64xf32>) -> (tensor<?x8x64xf32>, tensor<?x8xf32>)
+  %y = kiln.rope %n, %p dims [0] half_split : tensor<?x8x64xf32>, tensor<?xi32> -> tensor<?x8x64xbf16>
+  return %y : tensor<?x8x64xbf16>
 }

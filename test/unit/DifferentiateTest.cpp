@@ -253,6 +253,34 @@ TEST(Differences, Dropout) {
             how + " : tensor<5x4xf32> -> tensor<5x4xf32>\nreturn %y : tensor<5x4xf32>"));
 }
 
+TEST(Differences, Rope) {
+  for (const char* how : {"half_split", "interleaved", "half_split base 100.0 width 4",
+                          "interleaved width 2 inverse"})
+    checkAgainstDifferences(function(
+        "%x: tensor<3x2x6xf32>, %p: tensor<3xi32>) -> tensor<3x2x6xf32>",
+        std::string("%q = arith.mulf %x, %x : tensor<3x2x6xf32>\n%y = kiln.rope %q, %p dims [0] ") +
+            how +
+            " : tensor<3x2x6xf32>, tensor<3xi32> -> tensor<3x2x6xf32>\n"
+            "return %y : tensor<3x2x6xf32>"));
+}
+
+TEST(Differences, Transpose) {
+  checkAgainstDifferences(
+      function("%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32>",
+               "%q = arith.mulf %x, %x : tensor<2x3x4xf32>\n"
+               "%y = kiln.transpose %q [2, 0, 1] : tensor<2x3x4xf32> -> tensor<4x2x3xf32>\n"
+               "return %y : tensor<4x2x3xf32>"));
+}
+
+TEST(Differences, Partner) {
+  for (const char* pairs : {"half_split, 6", "interleaved, 4"})
+    checkAgainstDifferences(
+        function("%x: tensor<3x6xf32>) -> tensor<3x6xf32>",
+                 std::string("%q = kiln.partner %x pairs <") + pairs +
+                     "> : tensor<3x6xf32> -> tensor<3x6xf32>\n%y = arith.mulf %q, %x : "
+                     "tensor<3x6xf32>\nreturn %y : tensor<3x6xf32>"));
+}
+
 TEST(Differences, MaskFromRandomNumbers) {
   checkAgainstDifferences(
       function("%x: tensor<5x4xf32>, %s: tensor<i64>, %o: tensor<i64>) -> tensor<5x4xf32>",

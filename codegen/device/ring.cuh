@@ -1,0 +1,141 @@
+// Tiles of rows that pass through a ring in shared memory. One warp of the block, the mover, starts
+// bulk copies of whole tiles; the others take a tile out of its stage as soon as it is complete.
+// Tiles of inputs that are older than the predecessor of a programmatic launch are on their way
+// before the predecessor has ended, as many as there are stages.
+// A stage holds the rows of each input one after another, each at a place of its own, a multiple of
+// 16 bytes; so must the bytes of a tile be, and rows must lie one after another in memory.
+#pragma once
+
+#include "row.cuh"
+
+namespace kiln {
+
+/// A stage that is filled, and the rows it is filled with.
+struct RingStage {
+  char* memory;
+  u64* full;
+  i64 row;
+  int rows;
+
+  /// Starts to copy `elements` elements a row to a place in the stage. Of single values a few may
+  /// make no 16 bytes, or begin between their multiples: these the mover copies itself.
+  template <int elements, class T> KILN_DEVICE void copy(const T* from, int place) const {
+    constexpr int row_bytes = elements * sizeof(T);
+    const char* source = reinterpret_cast<const char*>(from + row * elements);
+    const bool aligned = row_bytes % 16 == 0 || reinterpret_cast<u64>(source) % 16 == 0;
+    const int bytes = rows * row_bytes, whole = aligned ? bytes / 16 * 16 : 0;
+    if (whole > 0) {
+      mbarrier_expect(full, whole);
+      bulk_copy_to_shared(memory + place, source, whole, full);
+    }
+    if constexpr (row_bytes % 16 != 0)
+#pragma unroll 1
+      for (int at = whole; at < bytes; at += sizeof(T))
+        store_shared(memory + place + at, load_global<T>(source + at));
+  }
+};
+
+template <class Tile, int stages_, int stage_bytes_> struct Ring {
+  static constexpr int stages = stages_;
+  static constexpr int stage_bytes = stage_bytes_;
+  static_assert(stage_bytes % 16 == 0, "bulk copies move multiples of 16 bytes");
+
+  char* memory; // (stages, stage_bytes)
+  u64* full;    // (stages), completed by the mover and its copies
+  u64* empty;   // (stages), completed by the warps that have read a stage
+  int slot = 0;
+  int phase = 0;
+
+  KILN_DEVICE explicit Ring(char* place)
+      : memory(place), full(reinterpret_cast<u64*>(place + stages * stage_bytes)),
+        empty(full + stages) {
+    if (thread_index() == 0) {
+#pragma unroll 1
+      for (int stage = 0; stage < stages; ++stage) {
+        mbarrier_initialize(full + stage, 1);
+        mbarrier_initialize(empty + stage, Tile::threads / 32);
+      }
+      mbarrier_fence();
+    }
+    block_barrier();
+  }
+
+  KILN_DEVICE bool moves() const { return thread_index() >= Tile::threads; }
+
+  KILN_DEVICE RingStage stage(const Tile& at, int index) const {
+    const u32 left = at.count - at.base;
+    return {memory + index * stage_bytes, full + index, at.base,
+            left < u32(Tile::rows_per_block) ? int(left) : Tile::rows_per_block};
+  }
+
+  /// What the mover does: `older` starts the copies that need not wait for the predecessor, `rest`
+  /// the others.
+  template <class Older, class Rest> KILN_DEVICE void move(i64 count, Older older, Rest rest) {
+    if (thread_index() != Tile::threads)
+      return;
+    const Tile first(count, block_index());
+    Tile ahead = first;
+#pragma unroll 1
+    for (int index = 0; index < stages && ahead.any(); ++index, ahead.advance(block_count()))
+      older(stage(ahead, index));
+    wait_for_predecessor();
+    release_successor();
+    bool again = false; // the stages have been used
+#pragma unroll 1
+    for (Tile at = first; at.any(); at.advance(block_count())) {
+      const RingStage to = stage(at, slot);
+      if (again) {
+        mbarrier_wait(empty + slot, phase ^ 1);
+        older(to);
+      }
+      rest(to);
+      mbarrier_arrive(full + slot);
+      next();
+      again |= slot == 0;
+    }
+  }
+
+  /// Waits until the next tile is there.
+  KILN_DEVICE void await() const { mbarrier_wait(full + slot, phase); }
+
+  /// This thread's part of the tile, which must have been awaited.
+  template <class T>
+  KILN_DEVICE void read(const Tile& at, Registers<Tile, T>& to, int place) const {
+    const T* from = reinterpret_cast<const T*>(memory + slot * stage_bytes + place);
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r)
+#pragma unroll
+      for (int c = 0; c < Tile::chunks; ++c) {
+        Vec<T, Tile::vector> v = {};
+        if (at.has(c))
+          v = load_shared_vector<Tile::vector>(
+              from + int(at.row_to_read(r) - at.base) * Tile::columns + at.column(c));
+        to.set(r, c, v);
+      }
+  }
+  template <class T, class To>
+  KILN_DEVICE void read_rows(const Tile& at, To (&to)[Tile::rows], const T*, int place) const {
+    const T* from = reinterpret_cast<const T*>(memory + slot * stage_bytes + place);
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r)
+      to[r] = To(load_shared<T>(from + int(at.row_to_read(r) - at.base)));
+  }
+
+  /// The warp has read the tile: its stage may be filled again.
+  KILN_DEVICE void release() {
+    warp_barrier();
+    if (thread_index() % 32 == 0)
+      mbarrier_arrive(empty + slot);
+    next();
+  }
+
+ private:
+  KILN_DEVICE void next() {
+    if (++slot == stages) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+} // namespace kiln

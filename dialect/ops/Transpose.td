@@ -1,0 +1,17 @@
+def Kiln_TransposeOp : Kiln_ElementaryOp<"transpose"> {
+  let summary = "Another order of the dimensions";
+  let description = [{
+    Dimension k of the result is dimension `permutation[k]` of the input:
+    `y[i_p0, i_p1, ...] = x[i_0, i_1, ...]`. A kernel stores, or loads, with other strides: whole
+    vectors of columns move as before, and a transpose costs nothing. The last dimension stays the
+    last: the row family refuses an order that moves it. The gradient is transposed back.
+
+    ```mlir
+    %y = kiln.transpose %x [1, 0, 2] : tensor<?x132x64xbf16> -> tensor<132x?x64xbf16>
+    ```
+  }];
+  let arguments = (ins Kiln_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs Kiln_Tensor:$output);
+  let assemblyFormat = "$input $permutation attr-dict `:` type($input) `->` type($output)";
+  let hasFolder = 1;
+}
