@@ -16,7 +16,8 @@ struct KernelFacts {
   double rows = autotune::kTypicalRows;
 };
 
-/// The facts of every kernel of a program's fused text, with the run-time sizes filled in.
+/// The facts of every kernel with schedules of a program's fused text, with the run-time sizes
+/// filled in.
 std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std::int64_t>& sizes) {
   program::Session session;
   auto module = session.parse(text, "<fused>");
@@ -28,6 +29,8 @@ std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std:
   if (failed(plan))
     session.fail("planning");
   for (passes::PlannedKernel& kernel : (*plan)->kernels) {
+    if (!kernel.takesSchedule())
+      continue;
     KernelFacts found{kernel.op.getName().str(), passes::factsOf(kernel)};
     if (!sizes.empty()) {
       found.rows = 1;

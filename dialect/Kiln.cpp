@@ -159,6 +159,25 @@ LogicalResult verifyRow(Operation* op, Value input) {
   return success();
 }
 
+LogicalResult verifyTable(Operation* op, StringRef what, Value value) {
+  auto type = tensorType(value);
+  if (type.getRank() != 2)
+    return op->emitOpError() << what << " has rank " << type.getRank()
+                             << "; a table has 2 dimensions, its rows and their elements";
+  if (type.isDynamicDim(1) || type.getDimSize(1) == 0)
+    return op->emitOpError() << what << " has shape " << shapeText(type.getShape())
+                             << "; the size of its rows is a constant of at least 1";
+  return success();
+}
+
+LogicalResult verifyPadding(Operation* op, Value index, std::optional<int64_t> padding) {
+  if (!padding || !tensorType(index).getElementType().isInteger(32) ||
+      *padding == static_cast<int32_t>(*padding))
+    return success();
+  return op->emitOpError("padding_index is ")
+         << *padding << ", which indices of type i32 cannot hold";
+}
+
 LogicalResult verifyStatistic(Operation* op, StringRef what, Value value, Value input) {
   if (!tensorType(value).getElementType().isF32())
     return op->emitOpError() << what << " has elements of type "

@@ -59,6 +59,12 @@ mlir::LogicalResult verifyElementwise(mlir::Operation* op, mlir::Value input, ml
 mlir::LogicalResult verifyStatistic(mlir::Operation* op, llvm::StringRef what, mlir::Value value,
                                     mlir::Value input);
 
+/// `value` has rank 2 and a static, non-empty row: a table of rows.
+mlir::LogicalResult verifyTable(mlir::Operation* op, llvm::StringRef what, mlir::Value value);
+/// The padding index, if there is one, is a number that the indices can hold.
+mlir::LogicalResult verifyPadding(mlir::Operation* op, mlir::Value index,
+                                  std::optional<int64_t> padding);
+
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }

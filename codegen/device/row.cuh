@@ -2,6 +2,7 @@
 #pragma once
 
 #include "angle.cuh"
+#include "gather.cuh"
 #include "move.cuh"
 #include "random.cuh"
 #include "reduce.cuh"

@@ -39,6 +39,18 @@ KILN_DEVICE float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
+/// The lanes of the warp (bit l: lane l) that bring the same value; all 32 lanes take part.
+KILN_DEVICE u32 lanes_with(u32 value) {
+  return __match_any_sync(0xffffffffu, value);
+}
+/// Barrier of a warp: what its lanes wrote to shared memory is visible to all of them.
+KILN_DEVICE void warp_barrier() {
+  __syncwarp();
+}
+KILN_DEVICE int count_bits(u32 bits) {
+  return __popc(bits);
+}
+
 // Programmatic launch: everything the previous kernel of the stream wrote is visible after the
 // wait; the next kernel may be launched once all blocks have released it (or ended).
 // Both do nothing in a kernel that was launched plainly.
@@ -217,9 +229,6 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
                "l"(from), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 #endif
-}
-KILN_DEVICE void warp_barrier() {
-  __syncwarp();
 }
 
 /// Waits until all copies that this thread started are done.

@@ -30,6 +30,10 @@ void KernelOp::emit(Emitter& e) {
   for (auto [i, argument] : llvm::enumerate(block.getArguments())) {
     auto name = e.declare(argument, cast<StringAttr>(getArguments()[i]).getValue());
     bool written = llvm::any_of(argument.getUsers(), [&](Operation* user) {
+      if (auto sum = dyn_cast<SumRowsOp>(user))
+        return sum.getTo() == argument;
+      if (auto lists = dyn_cast<ListRowsOp>(user))
+        return lists.getIndex() != argument;
       return isa<PutOp, StoreRowsOp, StoreColumnsOp, StoreTotalOp, FinishColumnsOp, StoreSumOp,
                  StoreScalarOp>(user);
     });
@@ -160,6 +164,16 @@ void LoadOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
   e.line("load<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
          e.name(getFragment()) + ", " + source);
+}
+void GatherOp::emit(Emitter& e) {
+  std::string column = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  std::string rows = "gathered<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
+                     e.name(getTable()) + ", " + e.name(getIndex()) + ", " +
+                     e.expression(getCount()) + ", " + e.expression(getStride()) + column + ")";
+  if (getKeep() == ir::Keep::global)
+    return e.line("const auto " + e.declare(getFragment(), "tile") + " = " + rows + ";");
+  e.line(keeper(e, getFragment(), getKeep(), getScratch()));
+  e.line("load(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " + rows + ");");
 }
 void KeepOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));

@@ -189,6 +189,17 @@ def Cu_PickRowsOp : Cu_Op<"pick_rows"> {
     type($values)
   }];
 }
+def Cu_GatherOp : Cu_Op<"gather"> {
+  let summary = "Loads rows of a table of `count` rows by their numbers; or only names them";
+  let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$table, Cu_Rows:$index, I64:$count, I64:$stride,
+                       I64Attr:$column_stride, I64Attr:$access, Kiln_KeepAttr:$keep,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let results = (outs Cu_Fragment:$fragment);
+  let assemblyFormat = [{
+    $tile `,` $table `,` $index `,` $count `,` $stride attr-dict `:` type($table) `,` type($index)
+    `->` type($fragment)
+  }];
+}
 def Cu_RandomOp : Cu_Op<"random"> {
   let summary = "A tile of random numbers, computed where it is read; the map tells their places";
   let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
@@ -409,5 +420,7 @@ def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
   let arguments = (ins AnyType:$value, Cu_Pointer:$to);
   let assemblyFormat = "$value `,` $to attr-dict `:` type($value) `,` type($to)";
 }
+
+include "Sums.td"
 
 #endif

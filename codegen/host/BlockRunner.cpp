@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <bit>
 #include <utility>
 
 namespace kiln {
@@ -68,6 +69,9 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   };
   table.shuffleXor = [](void* context, float value, int mask) {
     return static_cast<BlockRunner*>(context)->shuffleXor(value, mask);
+  };
+  table.lanesWith = [](void* context, unsigned value) -> unsigned {
+    return static_cast<BlockRunner*>(context)->lanesWith(value);
   };
   table.memoryBarrier = [](void* context, void* barrier, HostBarrier what, int number) {
     static_cast<BlockRunner*>(context)->memoryBarrier(barrier, what, number);
@@ -173,16 +177,14 @@ void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
     failHere(wrong);
 }
 
-float BlockRunner::shuffleXor(float value, int mask) {
-  int lane = table.threadIndex % laneCount;
-  if (mask < 0 || mask >= laneCount)
-    failHere(fmt::format("shuffles with the lane at distance {}; allowed are 0 to {}", mask,
-                         laneCount - 1));
+/// What every lane of the warp brings, once all have come.
+const std::array<std::uint32_t, BlockRunner::laneCount>&
+BlockRunner::exchange(std::uint32_t value) {
   int index = table.threadIndex / laneCount;
   Warp& warp = warps[index];
   // Two halves by turns: a lane may fill the next one while others still read this one.
   auto& values = warp.values[warp.turn];
-  values[lane] = value;
+  values[table.threadIndex % laneCount] = value;
   bool last = ++warp.shuffling == laneCount;
   if (last) {
     warp.shuffling = 0;
@@ -193,7 +195,23 @@ float BlockRunner::shuffleXor(float value, int mask) {
   }
   // The last one waits for its turn too: threads run in order, and messages name the first.
   suspend(last ? State::ready : State::shuffling);
-  return values[lane ^ mask];
+  return values;
+}
+
+float BlockRunner::shuffleXor(float value, int mask) {
+  if (mask < 0 || mask >= laneCount)
+    failHere(fmt::format("shuffles with the lane at distance {}; allowed are 0 to {}", mask,
+                         laneCount - 1));
+  int lane = table.threadIndex % laneCount;
+  return std::bit_cast<float>(exchange(std::bit_cast<std::uint32_t>(value))[lane ^ mask]);
+}
+
+std::uint32_t BlockRunner::lanesWith(std::uint32_t value) {
+  std::uint32_t lanes = 0;
+  const auto& values = exchange(value);
+  for (int lane = 0; lane < laneCount; ++lane)
+    lanes |= std::uint32_t(values[lane] == value) << lane;
+  return lanes;
 }
 
 void BlockRunner::barrier(int id, int count) {

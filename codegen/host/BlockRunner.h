@@ -53,7 +53,7 @@ class BlockRunner {
   struct Warp {
     int shuffling = 0; // lanes that wait
     int turn = 0;      // whose half of `values` is filled
-    std::array<std::array<float, laneCount>, 2> values;
+    std::array<std::array<std::uint32_t, laneCount>, 2> values;
   };
   struct Barrier {
     int arrived = 0;
@@ -72,7 +72,9 @@ class BlockRunner {
   void barrier(int id, int count);
   void memoryBarrier(void* barrier, HostBarrier what, int number);
   void completePhase(const void* place, MemoryBarrier& barrier);
+  const std::array<std::uint32_t, laneCount>& exchange(std::uint32_t value);
   float shuffleXor(float value, int mask);
+  std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);
 
   void suspend(State state);

@@ -17,6 +17,7 @@ struct HostRuntime {
   /// Id 0 with no threads is the barrier of the whole block.
   void (*barrier)(void* context, int id, int threads);
   float (*shuffleXor)(void* context, float value, int mask);
+  unsigned (*lanesWith)(void* context, unsigned value);
   /// A barrier in shared memory; `number` of threads, of bytes, or the parity of the phase.
   void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.

@@ -79,6 +79,16 @@ KILN_DEVICE float shuffle_xor(float value, int mask) {
   return host_runtime.shuffleXor(host_runtime.context, value, mask);
 }
 
+KILN_DEVICE u32 lanes_with(u32 value) {
+  return host_runtime.lanesWith(host_runtime.context, value);
+}
+KILN_DEVICE void warp_barrier() {
+  shuffle_xor(0.0f, 0);
+}
+KILN_DEVICE int count_bits(u32 bits) {
+  return __builtin_popcount(bits);
+}
+
 // Kernels run one after another here, so there is nothing to wait for.
 KILN_DEVICE void wait_for_predecessor() {}
 KILN_DEVICE void release_successor() {}
@@ -207,9 +217,6 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
   for (int at = 0; at < bytes; at += 16)
     copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
   host_runtime.memoryBarrier(host_runtime.context, barrier, completeBytes, bytes);
-}
-KILN_DEVICE void warp_barrier() {
-  host_runtime.shuffleXor(host_runtime.context, 0.0f, 0);
 }
 
 } // namespace kiln

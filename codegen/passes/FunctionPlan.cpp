@@ -111,22 +111,30 @@ class Planner {
 
  private:
   LogicalResult addKernel(ir::KernelOp op) {
-    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}, {}};
+    PlannedKernel kernel{op, elementaryCopy(op), nullptr, {}, {}, {}, {}, {}};
+    Block& body = kernel.body->getBody().front();
     rows::Refusal refusal;
-    kernel.program = rows::analyze(kernel.body->getBody().front(), refusal);
+    kernel.program = rows::analyze(body, refusal);
     if (!kernel.program) {
-      Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
-      auto error = emitError(where, refusal.reason);
-      error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
-      return error;
+      std::string reason;
+      kernel.sum = sums::analyze(body, reason);
+      if (!kernel.sum)
+        return refuse(op, refusal);
+      if (op.getSchedule())
+        return op.emitError("a sum of rows takes no schedule; leave it out"), failure();
+      unifySums(kernel);
+    } else if (failed(unifySizes(kernel))) {
+      return failure();
     }
-    unifySizes(kernel);
-    for (auto [d, dimension] : llvm::enumerate(spaceOf[op]))
-      if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
-        return op.emitError("the size of dimension ")
-               << d << " is that of no tensor that the kernel reads or writes";
     plan->kernels.push_back(std::move(kernel));
     return success();
+  }
+
+  static LogicalResult refuse(ir::KernelOp op, const rows::Refusal& refusal) {
+    Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
+    auto error = emitError(where, refusal.reason);
+    error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
+    return error;
   }
 
   // Dimensions that meet in one iteration space have one size.
@@ -141,7 +149,7 @@ class Planner {
     if (a != b)
       parent[a] = b;
   }
-  void unifySizes(PlannedKernel& kernel) {
+  LogicalResult unifySizes(PlannedKernel& kernel) {
     llvm::SmallVector<std::optional<Dimension>> at(kernel.program->rank());
     auto meet = [&](Value value, int dimension, int to) {
       if (to < 0 || to >= static_cast<int>(at.size()))
@@ -166,7 +174,29 @@ class Planner {
           if (Value result = kernel.op.getResult(output.index);
               ir::tensorType(result).isDynamicDim(d))
             meet(result, d, to);
+    for (auto [d, dimension] : llvm::enumerate(at))
+      if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
+        return kernel.op.emitError("the size of dimension ")
+               << d << " is that of no tensor that the kernel reads or writes";
     spaceOf[kernel.op] = std::move(at);
+    return success();
+  }
+  /// What is kept of a sum of rows has the sizes that it had; segments are as many as their pattern
+  /// has, and indices as many as rows.
+  void unifySums(PlannedKernel& kernel) {
+    const sums::RowSum& sum = *kernel.sum;
+    Value rows = kernel.op.getInputs()[sum.rows.getArgNumber()];
+    int to = 0;
+    if (sum.like)
+      unite({kernel.op.getInputs()[sum.like.getArgNumber()], 0}, {kernel.op.getResult(0), 0});
+    for (size_t d = 0; sum.index && d + 1 < sum.summed.size(); ++d)
+      unite({rows, static_cast<int>(d)},
+            {kernel.op.getInputs()[sum.index.getArgNumber()], static_cast<int>(d)});
+    if (sum.index)
+      return;
+    for (auto [d, summed] : llvm::enumerate(kernel.sum->summed))
+      if (!summed)
+        unite({rows, static_cast<int>(d)}, {kernel.op.getResult(0), to++});
   }
   Extent extent(Value value, int dimension) {
     int64_t size = ir::tensorType(value).getDimSize(dimension);
@@ -290,6 +320,8 @@ rows::Facts::Stream streamOf(const rows::Access& access) {
 bool hasDenseRows(const PlannedKernel& kernel) {
   const rows::RowProgram& program = *kernel.program;
   return llvm::all_of(program.nodes, [&](const std::unique_ptr<rows::Node>& node) {
+    if (node->kind == rows::Node::Kind::gather)
+      return false;
     if (node->kind != rows::Node::Kind::input || !node->perRow)
       return true;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
@@ -320,6 +352,10 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     }
     facts.rowInputs += node->kind == rows::Node::Kind::pick;
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
+    if (node->kind == rows::Node::Kind::gather) {
+      auto table = cast<BlockArgument>(cast<ir::GatherOp>(node->op()).getTable());
+      facts.inputs.push_back(streamOf(*kernel.inputs[table.getArgNumber()], {0, 1}, 1));
+    }
     if (node->kind != rows::Node::Kind::input)
       continue;
     const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];

@@ -4,6 +4,7 @@
 
 #include "codegen/passes/Passes.h"
 #include "codegen/rows/Access.h"
+#include "codegen/sums/RowSum.h"
 
 #include <deque>
 #include <set>
@@ -13,10 +14,13 @@ namespace kiln::passes {
 struct PlannedKernel {
   ir::KernelOp op;
   mlir::OwningOpRef<ir::KernelOp> body;      // a copy, in elementary operations
-  std::unique_ptr<rows::RowProgram> program; // of the copy
+  std::unique_ptr<rows::RowProgram> program; // of the copy; null: a sum of rows
+  std::optional<sums::RowSum> sum;           // of the copy, then
   llvm::SmallVector<const rows::BufferInfo*> inputs, outputs;
-  llvm::SmallVector<bool> older; // inputs that are older than the kernel's predecessor
-  llvm::SmallVector<Extent> space; // leading dimensions
+  llvm::SmallVector<bool> older;   // inputs that are older than the kernel's predecessor
+  llvm::SmallVector<Extent> space; // leading dimensions; none of a sum of rows
+
+  bool takesSchedule() const { return program != nullptr; }
 };
 
 struct FunctionPlan {
@@ -45,6 +49,7 @@ llvm::FailureOr<std::unique_ptr<FunctionPlan>> planFunction(mlir::func::FuncOp f
 /// The copy of a kernel in elementary operations, with equal ones merged.
 mlir::OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel);
 
+/// Of a kernel of the row family.
 rows::Facts factsOf(const PlannedKernel& kernel);
 
 DType dtypeOf(mlir::Type element);

@@ -37,8 +37,9 @@ class Fuser {
   LogicalResult run() {
     copyReturned();
     absorbIntoKernels();
+    prepareSums();
     for (Operation& op : block.without_terminator())
-      if (!isFree(&op) && !isa<ir::KernelOp>(op))
+      if (!isFree(&op) && !isa<ir::KernelOp>(op) && !groupOf(&op))
         groups.push_back(Group()), groups.back().insert(&op);
     if (failed(mergeRequested()))
       return failure();
@@ -91,17 +92,73 @@ class Fuser {
                                                     ir::dimsFrom(0, type.getRank())));
         continue;
       }
-      auto copy = builder.create<ir::KernelOp>(end->getLoc(), type,
-                                               function.getName().str() + "_copy" +
-                                                   std::to_string(operand.getOperandNumber()),
-                                               ValueRange(), ir::ScheduleAttr());
-      Block& body = copy.getBody().emplaceBlock();
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToEnd(&body);
-      IRMapping map;
-      Value inner = capture(value, copy, map);
-      builder.create<ir::YieldOp>(end->getLoc(), inner);
-      operand.set(copy.getResult(0));
+      copyInto(operand, "_copy" + std::to_string(operand.getOperandNumber()));
+    }
+  }
+  /// A kernel, where the builder stands, that writes what `operand` reads.
+  void copyInto(OpOperand& operand, const std::string& suffix) {
+    Location location = operand.getOwner()->getLoc();
+    auto copy = builder.create<ir::KernelOp>(location, operand.get().getType(),
+                                             function.getName().str() + suffix, ValueRange(),
+                                             ir::ScheduleAttr());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&copy.getBody().emplaceBlock());
+    IRMapping map;
+    Value inner = capture(operand.get(), copy, map);
+    builder.create<ir::YieldOp>(location, inner);
+    operand.set(copy.getResult(0));
+  }
+
+  /// Sums of rows read memory: what they sum is written there if it is computed, before it is
+  /// widened if it is; and they round what they store. Each becomes a group that stays alone.
+  void prepareSums() {
+    for (ir::ReduceOp reduce : llvm::make_early_inc_range(block.getOps<ir::ReduceOp>()))
+      sumOfRowsFirst(reduce);
+    SmallVector<Operation*> found;
+    for (Operation& op : block)
+      if (sums::standsAlone(&op))
+        found.push_back(&op);
+    for (auto [i, op] : llvm::enumerate(found)) {
+      Group& group = groups.emplace_back();
+      OpOperand* source = &op->getOpOperand(0);
+      builder.setInsertionPoint(op);
+      if (auto widen = source->get().getDefiningOp<arith::ExtFOp>()) {
+        Operation* own = builder.clone(*widen);
+        source->set(own->getResult(0));
+        source = &own->getOpOperand(0);
+        builder.setInsertionPoint(own);
+        group.insert(own);
+        if (widen.use_empty())
+          widen.erase();
+      }
+      group.insert(op);
+      Value result = op->getResult(0);
+      if (auto round = result.hasOneUse() ? dyn_cast<arith::TruncFOp>(*result.user_begin())
+                                          : arith::TruncFOp())
+        group.insert(round);
+      auto store = [&](OpOperand& read, const char* suffix) {
+        if (Operation* from = read.get().getDefiningOp(); from && isFree(from))
+          copyInto(read, suffix + std::to_string(i));
+      };
+      store(*source, "_summed");
+      if (op->getNumOperands() > 1)
+        store(op->getOpOperand(1), "_index");
+    }
+  }
+  /// A sum over the last and some other dimensions: over the last first.
+  void sumOfRowsFirst(ir::ReduceOp reduce) {
+    builder.setInsertionPoint(reduce);
+    for (;;) {
+      SmallVector<int64_t> dims(reduce.getDims());
+      auto type = ir::tensorType(reduce.getInput());
+      bool mixed = dims.size() > 1 && dims.back() == type.getRank() - 1 && !reduce.isOverAll();
+      if (reduce.getKind() != ir::ReduceKind::sum || !mixed)
+        return;
+      auto rows = builder.create<ir::ReduceOp>(
+          reduce.getLoc(), RankedTensorType::get(type.getShape().drop_back(), builder.getF32Type()),
+          reduce.getKind(), reduce.getInput(), dims.pop_back_val());
+      reduce.getInputMutable().assign(rows);
+      reduce.setDims(dims);
     }
   }
   /// Makes `value` available inside a kernel, copying what is free.
@@ -175,9 +232,13 @@ class Fuser {
   std::string reasonAgainst(const Group& group) {
     Built built = build(group);
     OwningOpRef<ir::KernelOp> copy = elementaryCopy(*built.kernel);
+    Block& body = copy->getBody().front();
+    if (llvm::any_of(group, sums::standsAlone)) {
+      std::string reason;
+      return sums::analyze(body, reason) ? "" : reason;
+    }
     rows::Refusal refusal;
-    std::string reason = rows::analyze(copy->getBody().front(), refusal) ? "" : refusal.reason;
-    return reason;
+    return rows::analyze(body, refusal) ? "" : refusal.reason;
   }
 
   /// What is left after all merges must be a kernel; an operation alone need not have been one.

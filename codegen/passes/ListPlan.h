@@ -13,6 +13,8 @@ struct ListKernel {
   mlir::OwningOpRef<ir::KernelOp> body; // a copy, in elementary operations
   llvm::SmallVector<segments::Place> inputs, outputs;
   segments::Facts facts;
+
+  bool takesSchedule() const { return true; }
 };
 
 struct ListPlan {

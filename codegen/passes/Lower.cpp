@@ -3,6 +3,7 @@
 #include "codegen/passes/ListPlan.h"
 #include "codegen/rows/Skeleton.h"
 #include "codegen/segments/Partition.h"
+#include "codegen/sums/Skeleton.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -54,6 +55,10 @@ struct Lower : impl::LowerBase<Lower> {
       return failure();
     FunctionPlan& plan = **planned;
     for (PlannedKernel& kernel : plan.kernels) {
+      if (kernel.sum) {
+        lowerSum(kernel, plan.launch);
+        continue;
+      }
       if (failed(hasSchedule(kernel.op)))
         return failure();
       rows::KernelContext context{entryName(kernel.op.getName()),
@@ -66,6 +71,19 @@ struct Lower : impl::LowerBase<Lower> {
       rows::lowerKernel(context, getOperation(), plan.launch);
     }
     return plan.launch;
+  }
+
+  void lowerSum(PlannedKernel& kernel, LaunchPlan& launch) {
+    auto target = getOperation()->getAttrOfType<ir::TargetAttr>(ir::kTargetAttr);
+    sums::KernelContext context{entryName(kernel.op.getName()),
+                                *kernel.sum,
+                                kernel.inputs[kernel.sum->rows.getArgNumber()],
+                                kernel.sum->index ? kernel.inputs[kernel.sum->index.getArgNumber()]
+                                                  : nullptr,
+                                kernel.outputs.front(),
+                                ir::tensorType(kernel.op.getResult(0)).getElementType(),
+                                target && target.getMaxCluster() > 1};
+    sums::lowerKernel(context, getOperation(), launch);
   }
 
   FailureOr<LaunchPlan> lowerLists(func::FuncOp function) {

@@ -44,6 +44,8 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     `kiln.cut` on an operation: its results are stored, and nothing that reads them is in its
     kernel; the merge that this prevents leaves its remark. `kiln.fuse = "name"`: all operations of
     that name are one kernel, or it is an error.
+    A sum over some of the leading dimensions reads its rows from memory and so is a kernel of its
+    own, with at most a widening before it and a rounding behind.
 
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
     others of its operations depend on.

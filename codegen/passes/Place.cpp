@@ -67,6 +67,11 @@ struct Place : impl::PlaceBase<Place> {
       op.setScratch(0);
       most = std::max<int64_t>(most, op.getThreads() * 4);
     });
+    kernel.walk([&](cu::SumRowsOp op) { most = std::max(most, placeSum(op)); });
+    kernel.walk([&](cu::ListRowsOp op) {
+      op.setScratch(0);
+      most = std::max(most, sums::listBytes());
+    });
     kernel.walk([&](cu::StoreSumOp op) {
       op.setScratch(0);
       most = std::max<int64_t>(most, 128);
@@ -76,6 +81,13 @@ struct Place : impl::PlaceBase<Place> {
       most = std::max<int64_t>(most, 128);
     });
     kernel.setSharedBytes(most);
+  }
+
+  /// Threads that have a unit of their own exchange nothing, unless some have far more terms.
+  static int64_t placeSum(cu::SumRowsOp op) {
+    op.setScratch(0);
+    bool alike = isa<cu::StridedTermsOp>(op.getTerms().getDefiningOp());
+    return op.getBlockUnits() > 1 && alike ? 0 : op.getThreads() * op.getVector() * 4;
   }
 
   /// The first byte behind everything that tiles need.
@@ -89,6 +101,8 @@ struct Place : impl::PlaceBase<Place> {
     for (Operation& op : body)
       if (auto load = dyn_cast<cu::LoadOp>(op))
         keep(load);
+      else if (auto gather = dyn_cast<cu::GatherOp>(op))
+        keep(gather);
       else if (auto room = dyn_cast<cu::KeepOp>(op))
         keep(room);
     for (auto reduce : body.getOps<cu::RowReduceOp>())

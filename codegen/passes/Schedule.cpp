@@ -55,7 +55,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     if (failed(plan))
       return failure();
     for (auto& kernel : (*plan)->kernels) {
-      if (kernel.op.getSchedule())
+      if (kernel.op.getSchedule() || !kernel.takesSchedule())
         continue;
       ir::ScheduleAttr attribute;
       if (!schedule.empty()) {

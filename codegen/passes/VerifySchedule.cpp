@@ -56,6 +56,8 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
       return failure();
     bool valid = true;
     for (auto& kernel : (*plan)->kernels) {
+      if (!kernel.takesSchedule())
+        continue;
       if (!kernel.op.getSchedule()) {
         kernel.op.emitError("has no schedule; run kiln-schedule first");
         valid = false;

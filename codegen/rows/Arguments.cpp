@@ -9,6 +9,11 @@ const BufferInfo* Lowering::bufferOf(const Node* input) const {
   return context.inputs[cast<BlockArgument>(input->value).getArgNumber()];
 }
 
+const BufferInfo* Lowering::tableOf(const Node* gather) const {
+  auto op = cast<ir::GatherOp>(gather->op());
+  return context.inputs[cast<BlockArgument>(op.getTable()).getArgNumber()];
+}
+
 bool Lowering::isOlder(const Node* input) const {
   return schedule.getLaunch() == ir::LaunchMode::older_first &&
          context.older[cast<BlockArgument>(input->value).getArgNumber()];

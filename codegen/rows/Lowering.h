@@ -46,6 +46,7 @@ class Lowering {
 
   // Arguments.cpp
   const BufferInfo* bufferOf(const Node* input) const;
+  const BufferInfo* tableOf(const Node* gather) const;
   bool isOlder(const Node* input) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
@@ -83,11 +84,12 @@ class Lowering {
   void emitInputs();
   void emitPick(Node* node);
   void emitRandom(Node* node, const Access& access);
+  void emitGathers();
   void emitRowValues(int level);
   void stageRowOutputs();
   void storeRowOutputs();
   void sumRowOutputs();
-  mlir::Value rowOutput(const Output& output);
+  mlir::Value valuesOfRows(Node* node, mlir::Location at);
   void emitEachRow(llvm::ArrayRef<Node*> targets);
 
   // Elements.cpp

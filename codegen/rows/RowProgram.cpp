@@ -261,6 +261,8 @@ class Analysis {
       return fillRandom(n, random);
     if (auto pick = dyn_cast<PickOp>(op))
       return fillPick(n, pick);
+    if (auto gather = dyn_cast<GatherOp>(op))
+      return fillGather(n, gather);
     n.kind = Node::Kind::scalar;
     if (!findScalarOp(op->getName().getStringRef()))
       return refuse(op, "'" + op->getName().getStringRef().str() + "' has no form in this family");
@@ -314,6 +316,24 @@ class Analysis {
       n.operands.push_back(from);
     }
     return n.operands[1]->perRow || refuse(op, "elements of all rows are picked by one index");
+  }
+
+  /// Rows of a table in memory, by a value of each row.
+  bool fillGather(Node& n, GatherOp op) {
+    n.kind = Node::Kind::gather;
+    n.perColumn = n.perRow = true;
+    if (op.getTable().getDefiningOp())
+      return refuse(op, "a gather reads any row of its table, which is complete only after the "
+                        "kernel that computes it");
+    if (n.map.back() != static_cast<int>(program->rank()))
+      return refuse(op, "rows that are gathered lie along the rows of the space " +
+                            shapeText(program->space) + "; these do not");
+    Node* index = node(op.getIndex(), SmallVector<int>(ArrayRef(n.map).drop_back()), op);
+    if (!index)
+      return false;
+    n.operands.push_back(index);
+    return (!index->perColumn && index->level == 0) ||
+           refuse(op, "the index of a gather differs along a row or depends on its reduction");
   }
 
   /// A broadcast is only another map of its input.
@@ -396,7 +416,7 @@ static void widen(Operation& op) {
   if (isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::ConstantOp, arith::BitcastOp>(op))
     return;
   bool scalar = findScalarOp(op.getName().getStringRef());
-  if (!scalar && !isa<ReduceOp>(op))
+  if (!scalar && !isa<ReduceOp, SegmentSumOp>(op))
     return;
   OpBuilder builder(&op);
   MathBuilder math(builder, op.getLoc());

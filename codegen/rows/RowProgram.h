@@ -16,7 +16,7 @@ namespace kiln::rows {
 inline constexpr int64_t kMaxWidth = 262144;
 
 struct Node {
-  enum class Kind { input, constant, index, random, pick, scalar, rowReduce } kind;
+  enum class Kind { input, constant, index, random, gather, pick, scalar, rowReduce } kind;
   mlir::Value value;
   llvm::SmallVector<int> map; // dimension of the value -> of the space; -1 = size 1, repeated
   ir::PairsAttr pairs;        // not null: seen at each column's partner
@@ -48,7 +48,7 @@ struct RowProgram {
 };
 
 /// Analyses a block whose operations are elementary (scalar math, kiln.reduce,
-/// kiln.broadcast, kiln.index).
+/// kiln.broadcast, kiln.index, kiln.random, kiln.gather).
 /// On failure `reason` says why, and `where` at which operation.
 struct Refusal {
   std::string reason;

@@ -55,7 +55,8 @@ void Lowering::startKernel() {
   // pointers first, in the order of the kernel's inputs
   for (const BufferInfo* buffer : context.inputs)
     for (auto& node : program.nodes)
-      if (node->kind == Node::Kind::input && bufferOf(node.get()) == buffer)
+      if ((node->kind == Node::Kind::input && bufferOf(node.get()) == buffer) ||
+          (node->kind == Node::Kind::gather && tableOf(node.get()) == buffer))
         pointer(*buffer, node->element());
   for (const Output& output : program.outputs)
     if (outputAccess.contains(&output))

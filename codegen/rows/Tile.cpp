@@ -89,6 +89,8 @@ void Lowering::emitTile() {
       staged = std::max(staged, output.node->level);
   for (int level = 0; level <= program.levels; ++level) {
     emitRowValues(level);
+    if (level == 0)
+      emitGathers();
     if (level == staged)
       stageRowOutputs();
     if (level == columnsLevel)
@@ -111,6 +113,31 @@ void Lowering::emitRandom(Node* node, const Access& access) {
     randoms[node] = builder.create<cu::RandomOp>(
         named(name + "_tile"), cu::FragmentType::get(builder.getContext(), node->element()), tile,
         rowMap(access, true), seed, offset);
+}
+
+/// Rows of tables, once it is known which.
+void Lowering::emitGathers() {
+  for (auto& node : program.nodes) {
+    if (node->kind != Node::Kind::gather)
+      continue;
+    const BufferInfo& table = *tableOf(node.get());
+    const Access access = makeAccess(table, {0, 1}, 1);
+    const Extent& rowsOfTable = table.tensor.shape[0];
+    const Stride& step = access.leading[0];
+    auto constant = [&](int64_t value) -> Value {
+      return builder.create<arith::ConstantOp>(location, builder.getI64IntegerAttr(value));
+    };
+    Value count = rowsOfTable.isStatic() ? constant(rowsOfTable.size)
+                                         : product(KernelArgument::Kind::size, rowsOfTable,
+                                                   table.tensor.name + "_rows");
+    Value stride = step.isConstant() ? constant(step.coefficient) : strideArgument(access, step);
+    fragments[node.get()] = builder.create<cu::GatherOp>(
+        named(nameOf(node.get(), "gathered") + "_tile", node->op()->getLoc()),
+        cu::FragmentType::get(builder.getContext(), node->element()), tile,
+        pointer(table, node->element()), valuesOfRows(node->operands[0], node->op()->getLoc()),
+        count, stride, access.column.coefficient, widestAccess(access, schedule.getVector()),
+        schedule.getKeep(), 0);
+  }
 }
 
 /// Values of rows that become computable at `level` and that elements or results need.
@@ -140,7 +167,7 @@ void Lowering::emitRowValues(int level) {
 void Lowering::stageRowOutputs() {
   for (const Output& output : program.outputs)
     if (output.kind == Output::Kind::row)
-      rowOutputs.push_back(rowOutput(output));
+      rowOutputs.push_back(valuesOfRows(beforeRounding(output.node), output.location));
   if (!rowOutputs.empty())
     builder.create<cu::StageRowsOp>(location, tile, rowOutputs, 0);
 }
@@ -175,16 +202,16 @@ void Lowering::sumRowOutputs() {
   }
 }
 
-Value Lowering::rowOutput(const Output& output) {
-  Node* node = beforeRounding(output.node);
+/// One value a row, also where it is the same for every row.
+Value Lowering::valuesOfRows(Node* node, Location at) {
   if (!isUniform(node))
     return rowValues[node];
-  auto place = builder.create<cu::RowsOp>( // the same for every row
-      output.location, cu::RowsType::get(builder.getContext(), node->element()));
-  auto each = builder.create<cu::EachRowOp>(output.location, ValueRange());
+  auto place =
+      builder.create<cu::RowsOp>(at, cu::RowsType::get(builder.getContext(), node->element()));
+  auto each = builder.create<cu::EachRowOp>(at, ValueRange());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-  builder.create<cu::SetRowOp>(output.location, uniforms[node], place);
+  builder.create<cu::SetRowOp>(at, uniforms[node], place);
   return place;
 }
 

@@ -2,7 +2,7 @@
 // what it uses.
 #include "codegen/segments/Skeleton.h"
 
-#include "codegen/exit/Exit.h"
+#include "codegen/exit/Entry.h"
 #include "codegen/segments/Partition.h"
 #include "codegen/segments/Schedule.h"
 
@@ -16,60 +16,6 @@ namespace {
 
 constexpr int64_t kFinishThreads = 1024;
 constexpr llvm::StringLiteral kHeader = "segment.cuh";
-
-/// One entry point under construction: its arguments by name, and the operations in it.
-class Entry {
- public:
-  Entry(OpBuilder& builder, Location location, const std::string& name, int64_t threads,
-        int64_t blocks, ir::ScheduleAttr schedule)
-      : builder(builder), location(location) {
-    kernel = builder.create<cu::KernelOp>(location, name, builder.getStrArrayAttr({}), threads,
-                                          blocks, 0, schedule, 0, kHeader);
-    block = &kernel.getBody().emplaceBlock();
-    builder.setInsertionPointToEnd(block);
-    launch.name = name;
-    launch.threads = static_cast<int>(threads);
-    launch.promisedBlocks = static_cast<int>(blocks);
-  }
-
-  Value argument(const KernelArgument& what, Type type, const std::string& name) {
-    for (auto [i, known] : llvm::enumerate(names))
-      if (known == name)
-        return block->getArgument(i);
-    launch.arguments.push_back(what);
-    names.push_back(name);
-    return block->addArgument(type, location);
-  }
-  Value pointer(const std::string& buffer, Type element) {
-    KernelArgument what;
-    what.name = buffer;
-    return argument(what, cu::PointerType::get(builder.getContext(), element), buffer);
-  }
-
-  void waitThenRelease(bool programmatic) {
-    launch.programmatic = programmatic;
-    if (!programmatic)
-      return;
-    builder.create<cu::WaitOp>(location);
-    builder.create<cu::ReleaseOp>(location);
-  }
-
-  void finish(LaunchPlan& plan) {
-    SmallVector<StringRef> texts(names.begin(), names.end());
-    kernel.setArgumentsAttr(builder.getStrArrayAttr(texts));
-    plan.kernels.push_back(std::move(launch));
-    builder.setInsertionPointAfter(kernel);
-  }
-
-  KernelLaunch launch;
-
- private:
-  OpBuilder& builder;
-  Location location;
-  cu::KernelOp kernel;
-  Block* block = nullptr;
-  std::vector<std::string> names;
-};
 
 class Lowering {
  public:
@@ -110,8 +56,8 @@ class Lowering {
   void emitMain(bool programmatic) {
     std::string text;
     llvm::raw_string_ostream(text) << schedule;
-    Entry entry(builder, location, context.name, schedule.getThreads(), schedule.getBlocks(),
-                schedule);
+    cu::Entry entry(builder, location, context.name, schedule.getThreads(), schedule.getBlocks(),
+                    schedule, kHeader);
     this->entry = &entry;
     entry.launch.schedule = text;
     entry.launch.grid = KernelLaunch::Grid::oneShot;
@@ -255,7 +201,8 @@ class Lowering {
 
   void emitFinish(bool programmatic, int main) {
     const int64_t threads = sums.empty() ? 32 : kFinishThreads;
-    Entry entry(builder, location, context.name + "_finish", threads, 1, ir::ScheduleAttr());
+    cu::Entry entry(builder, location, context.name + "_finish", threads, 1, ir::ScheduleAttr(),
+                    kHeader);
     this->entry = &entry;
     entry.launch.grid = KernelLaunch::Grid::fixed;
     entry.launch.blocks = 1;
@@ -291,7 +238,7 @@ class Lowering {
 
   SmallVector<ir::ReduceOp> sums;
   SmallVector<unsigned> lists, numbers; // results of the kernel
-  Entry* entry = nullptr;               // under construction
+  cu::Entry* entry = nullptr;           // under construction
   SmallVector<Value> totals;            // running sums
   Operation* shared = nullptr;          // before it stands what all elements share
   Value segment;

@@ -4,7 +4,8 @@ def Kiln_ReduceOp : Kiln_ElementaryOp<"reduce"> {
     `sum`, `mean`, `max` or `min` over `dims`, which disappear from the shape. Accumulates in
     fp32 and in a fixed order. `max` and `min` of a row with a NaN are NaN. The row family executes
     any kind over the last dimension, and `sum` over all leading or over all dimensions, also of
-    values of rows.
+    values of rows. `sum` over some of the leading dimensions is a kernel of its own, which reads
+    what it sums from memory.
 
     ```mlir
     %row = kiln.reduce mean %x dims [1] : tensor<?x128xf32> -> tensor<?xf32>

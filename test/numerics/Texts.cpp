@@ -1,8 +1,9 @@
 // See Texts.h. X stands for the type of x, F for the same shape in fp32, R for one value a row.
 #include "test/numerics/Texts.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -94,6 +95,79 @@ std::string reduceText(Width n, const std::string& type, bool sums) {
   }
   return fill(text + "  return " + names + " : " + types + "\n}\n",
               {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
+}
+
+std::string leadingSumsText(Width n, const std::string& type, const std::vector<std::string>& lead,
+                            const std::vector<std::vector<int>>& dims, const std::string& to,
+                            const std::string& layout) {
+  std::vector<std::string> sizes = lead;
+  sizes.push_back(std::to_string(n));
+  const std::string x = fmt::format("tensor<{}x{}>", fmt::join(sizes, "x"), type);
+  std::string body;
+  std::vector<std::string> names, types;
+  for (const std::vector<int>& summed : dims) {
+    std::string kept;
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (std::find(summed.begin(), summed.end(), d) == summed.end())
+        kept += sizes[d] + "x";
+    names.push_back(fmt::format("%s{}", fmt::join(summed, "_")));
+    types.push_back(fmt::format("tensor<{}{}>", kept, to));
+    body += fmt::format("  {} = kiln.reduce sum %x dims [{}] : {} -> {}\n", names.back(),
+                        fmt::join(summed, ", "), x, types.back());
+  }
+  return fmt::format("func.func @sums(%x: {0}{1}) -> ({2}) {{\n{3}  return {4} : {2}\n}}\n", x,
+                     layoutAttr(layout), fmt::join(types, ", "), body, fmt::join(names, ", "));
+}
+
+std::string sharedBiasText(Width n, const std::string& type, const std::string& bias) {
+  return fill(R"(func.func @shared(%x: <X>, %b: <B>, %g: tensor<?x1x<N>x<T>>) -> <X> {
+  %bf = arith.extf %b : <B> to tensor<6x<N>xf32>
+  %xf = arith.extf %x : <X> to <F>
+  %gf = arith.extf %g : tensor<?x1x<N>x<T>> to tensor<?x1x<N>xf32>
+  %bb = kiln.broadcast %bf dims [1, 2] like %x : tensor<6x<N>xf32>, <X> -> <F>
+  %gg = kiln.broadcast %gf dims [0, 1, 2] like %x : tensor<?x1x<N>xf32>, <X> -> <F>
+  %s = arith.addf %xf, %bb : <F>
+  %p = arith.mulf %s, %gg : <F>
+  %y = arith.truncf %p : <F> to <X>
+  return %y : <X>
+}
+)",
+              {{"X", tensor("?x6x", n, type)},
+               {"B", tensor("6x", n, bias)},
+               {"F", tensor("?x6x", n, "f32")},
+               {"N", std::to_string(n)},
+               {"T", type}});
+}
+
+std::string gatherText(Width n, const std::string& type, const std::string& table,
+                       const std::string& lead, const std::string& index, bool norm,
+                       const std::string& options) {
+  std::string text = "func.func @embed(%t: <T>, %i: <I>{1}) -> <X> {{\n"
+                     "  %e = kiln.gather %t, %i {0} : <T>, <I> -> <X>\n";
+  text +=
+      norm ? "  %y, %r = kiln.rms_norm %e, %g : (<X>, <G>) -> (<X>, <R>)\n  return %y : <X>\n}}\n"
+           : "  return %e : <X>\n}}\n";
+  return fill(fmt::format(fmt::runtime(text), options, norm ? ", %g: <G>" : ""),
+              {{"T", tensor(table + "x", n, type)},
+               {"X", tensor(lead + "x", n, type)},
+               {"I", fmt::format("tensor<{}x{}>", lead, index)},
+               {"R", fmt::format("tensor<{}xf32>", lead)},
+               {"G", tensor("", n, "f32")}});
+}
+
+std::string segmentSumText(Width n, const std::string& type, const std::string& segments,
+                           const std::string& lead, const std::string& index, const std::string& to,
+                           const std::string& options) {
+  bool like = segments == "?";
+  return fill(fmt::format("func.func @segments(%x: <X>, %i: <I>{0}) -> <Y> {{\n"
+                          "  %s = kiln.segment_sum %x, %i {1} {2} : <X>, <I>{3} -> <Y>\n"
+                          "  return %s : <Y>\n}}\n",
+                          like ? ", %l: <L>" : "", like ? "like %l" : "", options,
+                          like ? ", <L>" : ""),
+              {{"X", tensor(lead + "x", n, type)},
+               {"I", fmt::format("tensor<{}x{}>", lead, index)},
+               {"Y", tensor(segments + "x", n, to)},
+               {"L", tensor(segments + "x", n, "f16")}});
 }
 
 std::string activationText(const std::string& op, Width n, const std::string& type, bool gated,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kiln::test {
 
@@ -15,6 +16,21 @@ std::string rmsNormText(Width n, const std::string& type, bool gamma = true);
 std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale = 1);
 /// Every row reduction of x, and with `sums` the sums down the columns and over everything.
 std::string reduceText(Width n, const std::string& type, bool sums);
+/// The sums of x over `dims`, one result for each list of dimensions, rounded to `to`.
+std::string leadingSumsText(Width n, const std::string& type, const std::vector<std::string>& lead,
+                            const std::vector<std::vector<int>>& dims,
+                            const std::string& to = "f32", const std::string& layout = "");
+/// (x + b) * g with b: tensor<6xn> and g: tensor<?x1xn>, whose gradients are sums over some
+/// leading dimensions; x: tensor<?x6xn>.
+std::string sharedBiasText(Width n, const std::string& type, const std::string& bias);
+/// Rows of %t: tensor<`table` x n> by %i: tensor<`lead`>, and what RMSNorm makes of them if `norm`.
+std::string gatherText(Width n, const std::string& type, const std::string& table,
+                       const std::string& lead, const std::string& index, bool norm,
+                       const std::string& options = "");
+/// Sums of the rows of %x by segment, rounded to `to`.
+std::string segmentSumText(Width n, const std::string& type, const std::string& segments,
+                           const std::string& lead, const std::string& index, const std::string& to,
+                           const std::string& options = "");
 /// kiln.`op` of %x, with another operand %z after it if `gated`; `options` follow the operands.
 std::string activationText(const std::string& op, Width n, const std::string& type,
                            bool gated = false, const std::string& options = "",

@@ -15,6 +15,8 @@
 // RUN: kiln-opt %t/norm_transpose.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/norm_transpose.mlir
 // RUN: kiln-opt %t/shared_dropout.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/shared_dropout.mlir
 // RUN: kiln-opt %t/norm_rope.mlir --kiln-fuse | FileCheck %t/norm_rope.mlir
+// RUN: kiln-opt %t/embedding.mlir --kiln-fuse | FileCheck %t/embedding.mlir
+// RUN: kiln-opt %t/embedding.mlir --kiln-emittable=function=embed_norm | FileCheck %t/embedding.mlir --check-prefix=LAUNCHED
 
 //--- gate.mlir
 // CHECK-LABEL: func.func @gate(
@@ -186,4 +188,25 @@ func.func @norm_rope(%x: tensor<?x8x64xbf16>, %g: tensor<64xf32>, %p: tensor<?xi
   %n, %r = kiln.rms_norm %x, %g : (tensor<?x8x64xbf16>, tensor<64xf32>) -> (tensor<?x8x64xf32>, tensor<?x8xf32>)
   %y = kiln.rope %n, %p dims [0] half_split : tensor<?x8x64xf32>, tensor<?xi32> -> tensor<?x8x64xbf16>
   return %y : tensor<?x8x64xbf16>
+}
+
+//--- embedding.mlir
+// An embedding is read where it is used: by a norm, by dropout.
+// CHECK-LABEL: func.func @embed_norm(
+// CHECK-NEXT: kiln.kernel "embed_norm"(%{{[a-z0-9]*}}, %{{[a-z0-9]*}}, %{{[a-z0-9]*}}) :
+// CHECK-NOT: kiln.kernel
+// LAUNCHED-COUNT-1: cu.kernel
+// LAUNCHED-NOT: cu.kernel
+func.func @embed_norm(%t: tensor<50304x1280xbf16>, %i: tensor<?xi32>, %g: tensor<1280xf32>) -> tensor<?x1280xbf16> {
+  %e = kiln.gather %t, %i : tensor<50304x1280xbf16>, tensor<?xi32> -> tensor<?x1280xbf16>
+  %y, %r = kiln.rms_norm %e, %g : (tensor<?x1280xbf16>, tensor<1280xf32>) -> (tensor<?x1280xbf16>, tensor<?xf32>)
+  return %y : tensor<?x1280xbf16>
+}
+// CHECK-LABEL: func.func @embed_dropout(
+// CHECK-NEXT: kiln.kernel "embed_dropout"(
+// CHECK-NOT: kiln.kernel
+func.func @embed_dropout(%t: tensor<50304x1280xbf16>, %i: tensor<?xi32>, %seed: tensor<i64>, %offset: tensor<i64>) -> tensor<?x1280xbf16> {
+  %e = kiln.gather %t, %i {padding_index = 0 : i64} : tensor<50304x1280xbf16>, tensor<?xi32> -> tensor<?x1280xbf16>
+  %y = kiln.dropout %e, %seed, %offset p 0.1 : tensor<?x1280xbf16> -> tensor<?x1280xbf16>
+  return %y : tensor<?x1280xbf16>
 }

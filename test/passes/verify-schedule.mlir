@@ -125,6 +125,58 @@ func.func @missing(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   }
   return %a : tensor<?x8xf32>
 }
+// -----
+func.func @ring_once(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring needs grid = resident: tiles to loop over}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {
+  ^bb0(%i: tensor<?x64xf32>):
+    %s = math.sqrt %i : tensor<?x64xf32>
+    kiln.yield %s : tensor<?x64xf32>
+  }
+  return %a : tensor<?x64xf32>
+}
+// -----
+// Rows of 62 fp32 are no multiple of 16 bytes.
+func.func @ring_odd(%x: tensor<?x62xf32>) -> tensor<?x62xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring needs inputs whose rows lie one after another, of whole multiples of 16 bytes and aligned to 16; take keep = shared}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x62xf32>) -> tensor<?x62xf32> {
+  ^bb0(%i: tensor<?x62xf32>):
+    %s = math.sqrt %i : tensor<?x62xf32>
+    kiln.yield %s : tensor<?x62xf32>
+  }
+  return %a : tensor<?x62xf32>
+}
+// -----
+func.func @ring_strided(%x: tensor<?x64xf32> {kiln.layout = #kiln.layout<strides = [128, 1]>}) -> tensor<?x64xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring needs inputs whose rows lie one after another}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {
+  ^bb0(%i: tensor<?x64xf32>):
+    %s = math.sqrt %i : tensor<?x64xf32>
+    kiln.yield %s : tensor<?x64xf32>
+  }
+  return %a : tensor<?x64xf32>
+}
+// -----
+// Nobody says that x is older than the launch before.
+func.func @older(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{schedule refused: launch = older_first needs an input that is known to be older than the predecessor; mark the argument with kiln.older if it is}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = registers, launch = older_first>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {
+  ^bb0(%i: tensor<?x64xf32>):
+    %s = math.sqrt %i : tensor<?x64xf32>
+    kiln.yield %s : tensor<?x64xf32>
+  }
+  return %a : tensor<?x64xf32>
+}
+// -----
+func.func @older_looping(%x: tensor<?x64xf32> {kiln.older}) -> tensor<?x64xf32> {
+  // expected-error @+1 {{schedule refused: launch = older_first needs grid = one_shot or keep = ring}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = registers, launch = older_first>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {
+  ^bb0(%i: tensor<?x64xf32>):
+    %s = math.sqrt %i : tensor<?x64xf32>
+    kiln.yield %s : tensor<?x64xf32>
+  }
+  return %a : tensor<?x64xf32>
+}
 
 //--- attribute.mlir
 // What can be said of a schedule without its kernel.
@@ -163,3 +215,12 @@ func.func private @layout(%x: tensor<2x4xf32> {kiln.layout = 4})
 // -----
 // expected-error @+1 {{attribute 'kiln.name' must be a string}}
 func.func private @name(%x: tensor<2x4xf32> {kiln.name = 4})
+// -----
+// expected-error @+1 {{stages = 1: keep = ring has 2 to 16, others have none}}
+func.func private @few_stages() attributes {s = #kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 64, blocks = 1, grid = resident, keep = ring, launch = plain, stages = 1>}
+// -----
+// expected-error @+1 {{stages = 3: keep = ring has 2 to 16, others have none}}
+func.func private @stages_of_nothing() attributes {s = #kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 64, blocks = 1, grid = resident, keep = shared, launch = plain, stages = 3>}
+// -----
+// expected-error @+1 {{attribute 'kiln.older' has no value; write it alone}}
+func.func private @older(tensor<8xf32> {kiln.older = true})

@@ -1,0 +1,35 @@
+// How the operations that sum rows print themselves.
+#include "codegen/exit/Exit.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cu;
+
+void StridedTermsOp::emit(Emitter& e) {
+  e.line("const StridedTerms " + e.declare(getTerms(), "terms") + "{" + e.name(getKept()) + ", " +
+         e.name(getSummed()) + ", " + e.expression(getCount()) + "};");
+}
+void ListRowsOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("using Tile = ListTile<" + std::to_string(getThreads()) + " /*threads*/, " +
+         std::to_string(getBlockSegments()) + " /*segments*/>;");
+  e.line("list_rows(Tile(), " + sharedAt(getScratch()) + ", " + e.name(getIndex()) + ", " +
+         e.name(getMap()) + ", " + e.expression(getRows()) + ", " + e.expression(getSegments()) +
+         ", " + std::to_string(getPadding()) + ", " + e.name(getSpans()) + ", " +
+         e.name(getList()) + ");");
+}
+void ListedTermsOp::emit(Emitter& e) {
+  e.line("const ListedTerms " + e.declare(getTerms(), "terms") + "{" + e.name(getSpans()) + ", " +
+         e.name(getList()) + ", " + e.name(getMap()) + "};");
+}
+void SumRowsOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("using Tile = SumTile<" + std::to_string(getColumns()) + " /*columns*/, " +
+         std::to_string(getLanes()) + " /*lanes*/, " + std::to_string(getVector()) +
+         " /*vector*/, " + std::to_string(getBlockUnits()) + " /*units*/, " +
+         std::to_string(getParts()) + " /*parts*/, " + std::to_string(getThreads()) +
+         " /*threads*/>;");
+  e.line("sum_rows<" + std::to_string(getAccess()) + ">(Tile(), " + sharedAt(getScratch()) + ", " +
+         e.name(getFrom()) + ", " + e.name(getTerms()) + ", " + e.name(getTo()) + ", " +
+         e.name(getMap()) + ", " + e.expression(getUnits()) + ");");
+}
