@@ -124,7 +124,8 @@ std::vector<Prediction> predict(const Program& program, const RankOptions& rank)
     for (auto op : function.getOps<ir::KernelOp>())
       for (const KernelFacts& kernel : kernels)
         for (std::size_t i = 0; i < predictions.size(); ++i)
-          if (kernel.name == op.getName() && program.kernels()[i].name == kernel.name)
+          if (kernel.name == op.getName() &&
+              program.kernels()[i].name == passes::entryName(kernel.name))
             predictions[i] = predictionOf(passes::scheduleOf(*op.getSchedule()), kernel, target);
   return predictions;
 }

@@ -109,6 +109,15 @@ class Optimizer {
   std::vector<Buffer> inputs;
 };
 
+/// The columns by which reports are matched.
+Json keyOf(const Model& model, bool clips) {
+  return {{"source", "kiln"},
+          {"what", "adamw"},
+          {"shape", model.name},
+          {"dtype", "f32"},
+          {"direction", clips ? "clip and step" : "step"}};
+}
+
 Json measure(const Model& model, bool clips, const CompileOptions& options) {
   Program program = Program::compile(Module::parse(textOf(clips), "adamw"), options);
   auto sizes = parametersOf(model);
@@ -130,22 +139,21 @@ Json measure(const Model& model, bool clips, const CompileOptions& options) {
     schedules.push_back({{"kernel", kernel.name},
                          {"schedule", kernel.schedule},
                          {"registers", kernel.usage.registers}});
-  return {{"source", "kiln"},
-          {"model", model.name},
-          {"clip", clips},
-          {"tensors", sizes.size()},
-          {"elements", optimizer.elements},
-          {"bytes", bytes + (clips ? 4 * optimizer.elements : 0)},
-          {"copy_bytes", bytes},
-          {"microseconds", times[0].medianMicros},
-          {"lowest", sorted.front()},
-          {"highest", sorted.back()},
-          {"copy_us", copied},
-          {"copy_kernel_us", times[1].medianMicros},
-          {"copy_node_us", times[2].medianMicros},
-          {"ratio_to_copy", times[0].medianMicros / copied},
-          {"replays", times[0].samples.size()},
-          {"kernels", schedules}};
+  Json line = keyOf(model, clips);
+  line.update({{"tensors", sizes.size()},
+               {"elements", optimizer.elements},
+               {"bytes", bytes + (clips ? 4 * optimizer.elements : 0)},
+               {"copy_bytes", bytes},
+               {"microseconds", times[0].medianMicros},
+               {"lowest", sorted.front()},
+               {"highest", sorted.back()},
+               {"copy_us", copied},
+               {"copy_kernel_us", times[1].medianMicros},
+               {"copy_node_us", times[2].medianMicros},
+               {"ratio_to_copy", times[0].medianMicros / copied},
+               {"replays", times[0].samples.size()},
+               {"kernels", schedules}});
+  return line;
 }
 
 void run(benchmark::State& state, const Model& model, bool clips, const CompileOptions& options,
@@ -159,7 +167,9 @@ void run(benchmark::State& state, const Model& model, bool clips, const CompileO
   timings.push_back(std::move(timing));
 } catch (const Error& error) {
   troubled = true;
-  timings.push_back({{"model", model.name}, {"clip", clips}, {"trouble", error.what()}});
+  Json line = keyOf(model, clips);
+  line["trouble"] = error.what();
+  timings.push_back(std::move(line));
   state.SkipWithError(error.what());
 }
 

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
-"""Merges the JSON reports of bench/rows, bench/errors and bench/peers_rows.py into one Markdown
-text: times a shape and weighted, with ratios to the best peer and to the copy, and errors beside
-ATen's. With --svg=FILE also a bar chart, a picture that needs nothing else.
+"""Merges the JSON reports of bench/rows, bench/adamw, bench/errors, bench/peers_rows.py and
+bench/peers_adamw.py into one Markdown text: times a shape and weighted by share, with ratios to the
+best peer and to the copy, and errors beside ATen's. With --json=FILE also as JSON, with --svg=FILE
+as a bar chart.
 
-  python3 bench/table.py rows.json peers.json errors.json [--out=FILE.md] [--svg=FILE.svg]
+  python3 bench/table.py rows.json peers.json errors.json [--out=FILE.md] [--json=FILE]
+                         [--svg=FILE.svg] [--title=TEXT]
 
-The copy is the fastest that any report has of the same work. Needs Python only.
+Rows that agree in what, shape, dtype and direction are one. The copy is the fastest that any report
+has of the same work. Needs Python only.
 """
 import argparse
-import html
 import json
 
+from chart import TITLES, svg, title_of
+
 OWN = "kiln"
-TITLES = {"kiln": "Kiln", "aten": "ATen", "torch.compile": "torch.compile"}
-COLOURS = {"kiln": "#c2410c", "aten": "#94a3b8", "torch.compile": "#3b82f6"}
-
-
-def title_of(source):
-    return TITLES.get(source, source)
 
 
 def one_line(text):
@@ -39,7 +37,8 @@ class Figures:
     def add(self, line):
         group = self.groups.setdefault((line["dtype"], line["direction"]), {})
         row = group.setdefault((line["what"], line["shape"]),
-                               {"share": line["share"], "copy": None, "times": {}, "trouble": {}})
+                               {"share": None, "copy": None, "times": {}, "trouble": {}})
+        row["share"] = row["share"] or line.get("share")
         if line["source"] not in self.sources:
             self.sources.append(line["source"])
         if "microseconds" not in line:
@@ -48,9 +47,16 @@ class Figures:
         row["times"][line["source"]] = line["microseconds"]
         row["copy"] = min(filter(None, (row["copy"], line["copy_us"])))
 
-    def weighted(self, group):
-        """As one more row; a source that lacks a shape is left out."""
+    def sources_of(self, group):
         rows = self.groups[group].values()
+        return [source for source in self.sources
+                if any(source in row["times"] or source in row["trouble"] for row in rows)]
+
+    def weighted(self, group):
+        """As one more row; a source that lacks a shape is left out. None: rows have no shares."""
+        rows = self.groups[group].values()
+        if not all(row["share"] for row in rows):
+            return None
         share = sum(row["share"] for row in rows)
         mean = lambda values: sum(r["share"] * v for r, v in zip(rows, values)) / share
         times = {source: mean([row["times"][source] for row in rows]) for source in self.sources
@@ -58,6 +64,38 @@ class Figures:
         copies = [row["copy"] for row in rows]
         return {"share": share, "copy": mean(copies) if all(copies) else None, "times": times,
                 "trouble": {}}
+
+    def titled(self):
+        """Title and named rows of each group, the weighted row first."""
+        for group, rows in self.groups.items():
+            named = [("weighted", self.weighted(group))] if self.weighted(group) else []
+            named += [(f"{what} {shape}", row) for (what, shape), row in rows.items()]
+            yield title_of_group(group), [
+                (f"{name} ({row['share']:.1%})" if row["share"] else name, row)
+                for name, row in named]
+
+    def as_json(self):
+        """One object a row, the weighted ones among them as what = "weighted"."""
+        lines = []
+        for (dtype, direction), rows in self.groups.items():
+            weighted = self.weighted((dtype, direction))
+            more = {("weighted", "-"): weighted} if weighted else {}
+            for (what, shape), row in {**rows, **more}.items():
+                own, peer = row["times"].get(OWN), best_peer(row)
+                over = lambda other: own / other if own and other else None
+                lines.append({"what": what, "shape": shape, "dtype": dtype, "direction": direction,
+                              "share": row["share"], "microseconds": row["times"],
+                              "trouble": row["trouble"], "copy_us": row["copy"],
+                              "ratio_to_best_peer": over(peer),
+                              "ratio_to_copy": over(row["copy"])})
+        return {"reports": [{key: value for key, value in report.items()
+                             if not isinstance(value, list)} for report in self.reports],
+                "rows": lines}
+
+
+def title_of_group(group):
+    dtype, direction = group
+    return f"{direction}, as the files say" if dtype == "-" else f"{dtype} {direction}"
 
 
 def best_peer(row):
@@ -78,22 +116,21 @@ def markdown_table(head, rows):
 def cells(name, row, sources):
     micros = lambda value: f"{value:.2f}" if value else "-"
     own = row["times"].get(OWN)
-    return [name, f"{row['share']:.2%}", *(micros(row["times"].get(s)) for s in sources),
-            micros(row["copy"]), ratio(own, best_peer(row)), ratio(own, row["copy"])]
+    return [name, f"{row['share']:.2%}" if row["share"] else "-",
+            *(micros(row["times"].get(s)) for s in sources), micros(row["copy"]),
+            ratio(own, best_peer(row)), ratio(own, row["copy"])]
 
 
 def times_text(figures):
-    head = ["shape", "share", *(title_of(s) for s in figures.sources), "copy",
-            "Kiln : best peer", "Kiln : copy"]
     lines = []
     for group, rows in figures.groups.items():
-        dtype, direction = group
-        lines += ["", f"## {dtype} {direction} (µs)", ""]
-        body = [cells(f"{what} {shape}", row, figures.sources)
-                for (what, shape), row in rows.items()]
-        body.append(["**" + cell + "**" for cell in
-                     cells("weighted", figures.weighted(group), figures.sources)])
-        lines += markdown_table(head, body)
+        sources, weighted = figures.sources_of(group), figures.weighted(group)
+        lines += ["", f"## {title_of_group(group)} (µs)", ""]
+        body = [cells(f"{what} {shape}", row, sources) for (what, shape), row in rows.items()]
+        if weighted:
+            body.append([f"**{cell}**" for cell in cells("weighted", weighted, sources)])
+        lines += markdown_table(["shape", "share", *map(title_of, sources), "copy",
+                                 "Kiln : best peer", "Kiln : copy"], body)
         lines += [f"\n{title_of(source)}, {what} {shape}: {one_line(why)}"
                   for (what, shape), row in rows.items() for source, why in row["trouble"].items()]
     return lines
@@ -129,8 +166,8 @@ def errors_text(reports):
             "", *markdown_table(["output", *titles, "rms at most the peer's"], rows)]
 
 
-def origin_text(reports):
-    lines = ["# Row kernels", ""]
+def origin_text(reports, title):
+    lines = [f"# {title}", ""]
     for report in reports:
         lines.append(f"- {report['version']}, {report['device']}, {report['date']}: "
                      f"`{report['command']}`")
@@ -140,74 +177,31 @@ def origin_text(reports):
     return lines
 
 
-def svg(figures, limit=4.0):
-    """Bars of time over the copy's; those beyond `limit` are cut and say so by their number."""
-    left, bar, gap, scale, top = 250, 15, 14, 130.0, 64
-    parts, y = [], top
-    text = lambda x, y, words, more="": parts.append(
-        f'<text x="{x}" y="{y}" {more}>{html.escape(words)}</text>')
-    for group, rows in figures.groups.items():
-        text(16, y + 12, f"{group[0]} {group[1]}", 'font-weight="bold"')
-        y += 22
-        named = [("weighted", figures.weighted(group))]
-        named += [(f"{what} {shape}", row) for (what, shape), row in rows.items()]
-        for name, row in named:
-            if not row["copy"] or not row["times"]:
-                continue
-            text(left - 10, y + 12, f"{name} ({row['share']:.1%})", 'text-anchor="end"')
-            for source in figures.sources:
-                if source not in row["times"]:
-                    continue
-                over = row["times"][source] / row["copy"]
-                width = min(over, limit) * scale
-                colour = COLOURS.get(source, "#64748b")
-                parts.append(f'<rect x="{left}" y="{y}" width="{width:.1f}" height="{bar - 2}" '
-                             f'fill="{colour}"/>')
-                text(f"{left + width + 6:.1f}", y + 11,
-                     f"{over:.2f}{' (cut)' if over > limit else ''}, {row['times'][source]:.2f} µs",
-                     'font-size="10"')
-                y += bar
-            y += gap
-        y += gap
-    x = 16
-    for source in figures.sources:
-        parts.append(f'<rect x="{x}" y="38" width="11" height="11" '
-                     f'fill="{COLOURS.get(source, "#64748b")}"/>')
-        text(x + 16, 48, title_of(source))
-        x += 40 + 8 * len(title_of(source))
-    parts.append(f'<line x1="{left + scale}" y1="{top}" x2="{left + scale}" y2="{y}" '
-                 'stroke="#111827" stroke-dasharray="3 3"/>')
-    text(left + scale, top - 6, "copy", 'text-anchor="middle" font-size="10"')
-    device = next((r["device"] for r in figures.reports if r.get("timings")), "")
-    text(16, 22, f"Time over that of a plain copy of as many bytes, {device}",
-         'font-weight="bold" font-size="14"')
-    width = int(left + limit * scale + 130)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
-            f'viewBox="0 0 {width} {y}" font-family="sans-serif" font-size="12">\n'
-            f'<rect width="{width}" height="{y}" fill="white"/>\n' + "\n".join(parts)
-            + "\n</svg>\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("reports", nargs="+")
     parser.add_argument("--out")
+    parser.add_argument("--json")
     parser.add_argument("--svg")
+    parser.add_argument("--title", default="Row kernels")
     given = parser.parse_args()
     reports = []
     for path in given.reports:
         with open(path, encoding="utf-8") as file:
             reports.append(json.load(file))
     figures = Figures(reports)
-    text = "\n".join(origin_text(reports) + times_text(figures) + errors_text(reports)) + "\n"
-    if given.out:
-        with open(given.out, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
+    text = "\n".join(origin_text(reports, given.title) + times_text(figures)
+                     + errors_text(reports)) + "\n"
+    device = next((r["device"] for r in reports if r.get("timings")), "none")
+    wanted = {given.out: lambda: text, given.svg: lambda: svg([*figures.titled()],
+                                                              figures.sources, device),
+              given.json: lambda: json.dumps(figures.as_json(), indent=2) + "\n"}
+    if not given.out:
         print(text, end="")
-    if given.svg:
-        with open(given.svg, "w", encoding="utf-8") as file:
-            file.write(svg(figures))
+    for path, content in wanted.items():
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content())
 
 
 if __name__ == "__main__":

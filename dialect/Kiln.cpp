@@ -64,6 +64,11 @@ Operation* KilnDialect::materializeConstant(OpBuilder& builder, Attribute value,
 LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
   if (attribute.getName() == kTargetAttr && !isa<TargetAttr>(attribute.getValue()))
     return op->emitOpError("attribute '") << kTargetAttr << "' must be a #kiln.target";
+  if (attribute.getName() == kCutAttr && !isa<UnitAttr>(attribute.getValue()))
+    return op->emitOpError("attribute '") << kCutAttr << "' takes no value";
+  if (attribute.getName() == kFuseAttr && !isa<StringAttr>(attribute.getValue()))
+    return op->emitOpError("attribute '")
+           << kFuseAttr << "' must be a string, the name that the operations of one kernel share";
   return success();
 }
 

@@ -36,6 +36,9 @@ inline constexpr llvm::StringLiteral kOlderAttr = "kiln.older";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
+/// On operations: results are always stored; all of one name are one kernel. See kiln-fuse.
+inline constexpr llvm::StringLiteral kCutAttr = "kiln.cut";
+inline constexpr llvm::StringLiteral kFuseAttr = "kiln.fuse";
 /// On math.sin and math.cos: no angle is larger than 2^20, so the general case is left out.
 inline constexpr llvm::StringLiteral kNearAttr = "kiln.near";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";

@@ -26,6 +26,18 @@ def Kiln_Dialect : Dialect {
     are given at run time, each with a length of its own. All lists of a function have the same
     lengths, entry by entry; what is no list has no dimensions and is shared by all entries.
     `kiln.reduce sum` of a list is the sum over all elements of all its tensors.
+
+    What becomes one kernel is chosen by the bytes and launches that it saves. Two attributes of an
+    operation, named or of `arith` and `math`, overrule that choice. `kiln.cut`: its results are
+    always stored, and nothing that reads them is in its kernel (a broadcast, index or random number
+    is then stored too, instead of made again by each reader). `kiln.fuse = "name"`: it is in one
+    kernel with all others of that name; where the family of kernels cannot, that is an error.
+    Derived functions (a backward) start without them.
+
+    ```mlir
+    %a = math.exp %x {kiln.cut} : tensor<?x8xf32>
+    %s = kiln.reduce sum %a dims [1] {kiln.fuse = "tail"} : tensor<?x8xf32> -> tensor<?xf32>
+    ```
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
@@ -49,6 +61,11 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
                     "gives the values that replace its results (none: it is elementary).",
       "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::kiln::ir::MathBuilder &":$math),
       "", "return {};">,
+    InterfaceMethod<"Is it cheaper to make than to load? Each kernel that uses it then makes its own.",
+      "bool", "isFree", (ins), "", "return false;">,
+    InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
+                    "nothing else that has them.",
+      "::mlir::Value", "shapeSource", (ins), "", "return {};">,
   ];
 }
 
@@ -77,6 +94,11 @@ class Kiln_ElementaryOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
         DeclareOpInterfaceMethods<KilnOpInterface>])> {
   let hasVerifier = 1;
+}
+// The same for those that every kernel makes for itself.
+class Kiln_FreeOp<string mnemonic, list<Trait> traits = []>
+    : Kiln_ElementaryOp<mnemonic, traits> {
+  let extraClassDeclaration = [{ bool isFree() { return true; } }];
 }
 
 #endif

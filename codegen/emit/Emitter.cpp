@@ -56,10 +56,6 @@ static const llvm::StringSet<>& reservedNames() {
   return names;
 }
 
-bool isReservedName(StringRef name) {
-  return reservedNames().contains(name);
-}
-
 Emitter::Emitter(llvm::raw_ostream& out) : out_(out), taken_(reservedNames()) {}
 
 std::string Emitter::fresh(StringRef hint) {

@@ -12,9 +12,6 @@
 
 namespace kiln {
 
-/// Whether the generated text or C++ gives this name a meaning of its own.
-bool isReservedName(llvm::StringRef name);
-
 class Emitter {
  public:
   explicit Emitter(llvm::raw_ostream& out);

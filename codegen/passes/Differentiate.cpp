@@ -2,6 +2,7 @@
 // One function with forward and backward is built first, then split: what the backward reads of
 // the forward is saved or computed again, whichever moves fewer bytes.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/FusionRequests.h"
 #include "codegen/passes/MinCut.h"
 #include "codegen/passes/Passes.h"
 #include "codegen/rows/RowProgram.h"
@@ -39,6 +40,7 @@ class Splitter {
     joint = func::FuncOp::create(function.getLoc(), "joint", function.getFunctionType());
     OwningOpRef<func::FuncOp> owner(joint);
     function.getBody().cloneInto(&joint.getBody(), mapping);
+    joint.walk([](Operation* op) { clearRequests(op); });
     block = &joint.getBody().front();
     auto end = block->getTerminator();
     results.assign(end->operand_begin(), end->operand_end());

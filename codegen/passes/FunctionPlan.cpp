@@ -40,6 +40,14 @@ std::string BufferNames::unique(StringRef wanted) {
     name = wanted.str() + "_" + std::to_string(n);
   return name;
 }
+
+std::string entryName(StringRef kernel) {
+  std::string entry = "kiln_" + kernel.str();
+  for (char& c : entry)
+    c = llvm::isAlnum(c) ? c : '_';
+  return entry;
+}
+
 StringRef nameAttr(DictionaryAttr attributes, StringRef fallback) {
   auto name = attributes ? attributes.getAs<StringAttr>(ir::kNameAttr) : StringAttr();
   return name ? name.getValue() : fallback;
@@ -152,9 +160,9 @@ class Planner {
         at[to] = {value, dimension};
     };
     for (auto& node : kernel.program->nodes) {
-      Value shape = node->value; // of random numbers, the tensor whose sizes they have
-      if (auto random = shape.getDefiningOp<ir::RandomOp>())
-        shape = random.getLike();
+      Value shape = node->value; // or the tensor whose sizes it has
+      if (auto named = shape.getDefiningOp<ir::KilnOpInterface>())
+        shape = named.shapeSource();
       auto argument = dyn_cast_if_present<BlockArgument>(shape);
       for (auto [d, to] : llvm::enumerate(node->map))
         if (argument && ir::tensorType(node->value).isDynamicDim(d))

@@ -37,6 +37,9 @@ class BufferNames {
  private:
   std::set<std::string> given;
 };
+/// What a kernel's entry point is called. Its prefix keeps it apart from C++, from CUDA's built-in
+/// functions and from the device library.
+std::string entryName(llvm::StringRef kernel);
 /// The name that the attributes of an argument or result give it.
 llvm::StringRef nameAttr(mlir::DictionaryAttr attributes, llvm::StringRef fallback);
 

@@ -1,14 +1,13 @@
 // kiln-fuse: merges operations into kernels, greedily by the bytes that a merge saves.
 // A merge is legal if no value leaves the group and comes back, and if the family can analyse
-// the merged group. Constants, broadcasts, indices and random numbers belong to nobody: each kernel
-// gets its own copy.
+// the merged group, and crosses no cut that the text asks for. What must be one kernel is merged
+// first. Free operations (constants, broadcasts, random numbers) belong to nobody: each kernel gets
+// its own copy.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/FusionRequests.h"
 #include "codegen/segments/Partition.h"
-#include "dialect/Scalar.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <list>
 
@@ -23,22 +22,6 @@ namespace {
 
 /// What one launch costs, in bytes that could have been moved in the meantime (about 2 us).
 constexpr double kLaunchBytes = 8e6;
-
-/// Arithmetic on single integers, such as the offset of the second of two dropouts.
-bool isSingleInteger(Operation* op) {
-  if (op->getNumResults() != 1 || !ir::findScalarOp(op->getName().getStringRef()))
-    return false;
-  auto type = ir::tensorType(op->getResult(0));
-  return type.getRank() == 0 && type.getElementType().isInteger();
-}
-
-/// Cheaper to make than to load: copied to wherever it is used.
-bool isFree(Operation* op) {
-  return isa<arith::ConstantOp, ir::BroadcastOp, ir::IndexOp, ir::RandomOp>(op) ||
-         isSingleInteger(op);
-}
-
-using Group = llvm::SetVector<Operation*>;
 
 /// A detached kernel that holds a group.
 struct Built {
@@ -58,6 +41,8 @@ class Fuser {
     for (Operation& op : block.without_terminator())
       if (!isFree(&op) && !isa<ir::KernelOp>(op) && !groupOf(&op))
         groups.push_back(Group()), groups.back().insert(&op);
+    if (failed(mergeRequested()))
+      return failure();
     while (mergeBest()) {
     }
     for (Group& group : groups)
@@ -193,14 +178,6 @@ class Fuser {
     return map.lookup(value);
   }
 
-  /// Users, looking through free operations.
-  void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
-    for (Operation* user : value.getUsers())
-      if (isFree(user))
-        eachUser(user->getResult(0), visit);
-      else
-        visit(user);
-  }
   void eachProducer(Operation* op, llvm::function_ref<void(Value)> visit) {
     for (Value operand : op->getOperands()) {
       Operation* from = operand.getDefiningOp();
@@ -241,7 +218,7 @@ class Fuser {
     for (Operation* op : ops) {
       for (Value operand : op->getOperands())
         capture(operand, *built.kernel, map);
-      builder.clone(*op, map);
+      clearRequests(builder.clone(*op, map));
     }
     SmallVector<Value> ends;
     for (Value result : built.results)
@@ -273,35 +250,73 @@ class Fuser {
     return reason.empty() ? success() : LogicalResult(op->emitError(reason));
   }
 
-  /// No path leaves the union of the two groups and comes back. Other groups are kernels too: what
-  /// any of their operations depends on, all of them wait for.
-  bool isConvex(const Group& a, const Group& b) {
-    llvm::DenseSet<Operation*> outside;  // depends on the union, not part of it
-    llvm::DenseSet<Operation*> carrying; // free operations on the union's results
-    for (size_t before = ~size_t(0); before != outside.size();) {
-      before = outside.size();
-      for (Operation& op : block) {
-        bool inside = a.contains(&op) || b.contains(&op);
-        for (Value operand : op.getOperands()) {
-          Operation* from = operand.getDefiningOp();
-          if (!from)
-            continue;
-          bool late = outside.contains(from);
-          if (late && inside)
-            return false;
-          bool dependsOnUnion = a.contains(from) || b.contains(from) || carrying.contains(from);
-          if (inside || !(late || dependsOnUnion))
-            continue;
-          if (!late && isFree(&op))
-            carrying.insert(&op);
-          else if (Group* group = groupOf(&op))
-            outside.insert(group->begin(), group->end());
-          else
-            outside.insert(&op);
-        }
-      }
+  bool isConvex(const Group& a, const Group& b) { return !wayBack(a, b); }
+
+  /// Where a path that left the union of the two groups comes back from; null: there is none.
+  /// What waits for one operation of a group waits for all of it.
+  Operation* wayBack(const Group& a, const Group& b) {
+    Group late; // made from what is inside, and not inside
+    Operation* back = nullptr;
+    auto follow = [&](Operation* op, bool outside) {
+      for (Value result : op->getResults())
+        eachUser(result, [&](Operation* user) {
+          if (!a.contains(user) && !b.contains(user)) {
+            late.insert(user);
+            if (Group* others = groupOf(user))
+              late.insert(others->begin(), others->end());
+          } else if (outside && !back) {
+            back = op;
+          }
+        });
+    };
+    for (const Group* group : {&a, &b})
+      for (Operation* op : *group)
+        follow(op, false);
+    for (size_t i = 0; i < late.size(); ++i)
+      follow(late[i], true);
+    return back;
+  }
+
+  LogicalResult mergeRequested() {
+    auto requested = requestedGroups(function);
+    if (failed(requested))
+      return failure();
+    for (auto& [name, wanted] : *requested) {
+      Group merged;
+      for (Operation* op : wanted)
+        merged.insert(groupOf(op)->begin(), groupOf(op)->end());
+      if (failed(checkRequested(name, merged)))
+        return failure();
+      groups.remove_if([&](const Group& group) { return merged.contains(group.front()); });
+      groups.push_back(merged);
     }
-    return true;
+    return success();
+  }
+
+  LogicalResult checkRequested(StringAttr name, const Group& group) {
+    auto refuse = [&](Operation* at, const Twine& reason, Operation* with, const char* note) {
+      auto error = at->emitError("must be in one kernel with all that is 'kiln.fuse = ")
+                   << name << "', and cannot: " << reason;
+      error.attachNote(with->getLoc()) << note;
+      return error;
+    };
+    if (auto cut = cutWithin(group))
+      return refuse(cut->user, "'kiln.cut' asks for what it reads to be stored", cut->maker,
+                    "the cut was asked for here");
+    if (Operation* back = wayBack(group, {}))
+      return refuse(group.back(), "a value leaves them and comes back", back,
+                    "through this operation, which is not among them");
+    std::string reason = reasonAgainst(group);
+    if (reason.empty())
+      return success();
+    Group part;
+    part.insert(group.front());
+    for (Operation* op : group) {
+      part.insert(op);
+      if (std::string why = reasonAgainst(part); !why.empty())
+        return refuse(op, why, group.front(), "with this operation");
+    }
+    return refuse(group.back(), reason, group.front(), "with this operation");
   }
 
   struct Merge {
@@ -346,7 +361,8 @@ class Fuser {
         continue;
       Group both = *merge.a;
       both.insert(merge.b->begin(), merge.b->end());
-      std::string reason = reasonAgainst(both);
+      std::optional<Cut> cut = cutWithin(both);
+      std::string reason = cut ? "a cut was asked for ('kiln.cut')" : reasonAgainst(both);
       if (reason.empty()) {
         *merge.a = both;
         merge.b->clear();
@@ -355,10 +371,10 @@ class Fuser {
       }
       refused.insert({first, second});
       refused.insert({second, first});
-      auto remark = emitRemark(merge.b->back()->getLoc())
+      auto remark = emitRemark((cut ? cut->user : merge.b->back())->getLoc())
                     << "not fused: " << reason << " (would save "
                     << static_cast<int64_t>(merge.saved / 1e6) << " MB of traffic and launch)";
-      remark.attachNote(merge.a->back()->getLoc()) << "with this operation";
+      remark.attachNote((cut ? cut->maker : merge.a->back())->getLoc()) << "with this operation";
     }
     return false;
   }
@@ -425,8 +441,9 @@ struct Fuse : impl::FuseBase<Fuse> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      if (failed(segments::isOverLists(function) ? segments::partition(function)
-                                                 : Fuser(function).run()))
+      bool lists = segments::isOverLists(function);
+      if (lists ? failed(refuseRequests(function)) || failed(segments::partition(function))
+                : failed(Fuser(function).run()))
         return signalPassFailure();
     }
   }

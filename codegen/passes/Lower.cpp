@@ -5,6 +5,8 @@
 #include "codegen/segments/Partition.h"
 #include "codegen/sums/Skeleton.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 
 namespace kiln::passes {
@@ -13,16 +15,6 @@ namespace kiln::passes {
 #include "codegen/passes/Passes.h.inc"
 
 namespace {
-
-/// Entry points share one name space with the device library and C++.
-std::string entryName(StringRef name) {
-  std::string entry = name.str();
-  for (char& c : entry)
-    c = llvm::isAlnum(c) ? c : '_';
-  if (isReservedName(entry))
-    return entry + "_kernel";
-  return llvm::isDigit(entry.front()) ? "k" + entry : entry;
-}
 
 struct Lower : impl::LowerBase<Lower> {
   using LowerBase::LowerBase;
@@ -36,9 +28,20 @@ struct Lower : impl::LowerBase<Lower> {
         segments::isOverLists(*found) ? lowerLists(*found) : lowerRows(*found);
     if (failed(launch))
       return signalPassFailure();
+    if (failed(haveOwnNames(*found, *launch)))
+      return signalPassFailure();
     module->setAttr(kLaunchAttr, StringAttr::get(&getContext(), toJson(*launch)));
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       function.erase();
+  }
+
+  static LogicalResult haveOwnNames(func::FuncOp function, const LaunchPlan& launch) {
+    llvm::StringSet<> names;
+    for (const KernelLaunch& kernel : launch.kernels)
+      if (!names.insert(kernel.name).second)
+        return function.emitError("two of its kernels would be called '")
+               << kernel.name << "'; rename one";
+    return success();
   }
 
   static LogicalResult hasSchedule(ir::KernelOp kernel) {

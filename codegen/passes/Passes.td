@@ -41,6 +41,9 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     execute the group. Every merge that would save bytes and is refused leaves a remark at both
     operations. A `kiln.kernel` that the text already has stays as it is.
 
+    `kiln.cut` on an operation: its results are stored, and nothing that reads them is in its
+    kernel; the merge that this prevents leaves its remark. `kiln.fuse = "name"`: all operations of
+    that name are one kernel, or it is an error.
     A sum over some of the leading dimensions reads its rows from memory and so is a kernel of its
     own, with at most a widening before it and a rounding behind.
 
@@ -58,7 +61,7 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let options = [Option<"schedule", "schedule", "std::string", "",
                         "text of a #kiln.schedule for every kernel">,
                  ListOption<"spilled", "spilled", "std::string",
-                            "kernel=registers: so many a thread were too few for that kernel">,
+                            "entry point=registers: so many a thread were too few for that kernel">,
                  Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">];
 }
 def VerifySchedule : Kiln_Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {

@@ -28,10 +28,10 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
-  int spilledRegisters(StringRef kernel) {
+  int spilledRegisters(const std::string& entryPoint) {
     int registers = 0;
     for (StringRef entry : spilled)
-      if (auto [name, count] = entry.rsplit('='); name == kernel)
+      if (auto [name, count] = entry.rsplit('='); name == entryPoint)
         count.getAsInteger(10, registers);
     return registers;
   }
@@ -40,12 +40,12 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     const Target& target = findTarget(arch);
     if (segments::isOverLists(function))
       return give(planLists(function), [&](ListKernel& kernel) {
-        kernel.facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+        kernel.facts.spilledRegisters = spilledRegisters(entryName(kernel.op.getName()));
         return segments::defaultSchedule(kernel.facts, target);
       });
     return give(planFunction(function), [&](PlannedKernel& kernel) {
       rows::Facts facts = factsOf(kernel);
-      facts.spilledRegisters = spilledRegisters(kernel.op.getName());
+      facts.spilledRegisters = spilledRegisters(entryName(kernel.op.getName()));
       return rows::defaultSchedule(facts, target);
     });
   }

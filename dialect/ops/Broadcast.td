@@ -1,4 +1,4 @@
-def Kiln_BroadcastOp : Kiln_ElementaryOp<"broadcast"> {
+def Kiln_BroadcastOp : Kiln_FreeOp<"broadcast"> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     Dimension i of the input becomes dimension `dims[i]` of the result; sizes agree, or the

@@ -1,4 +1,4 @@
-def Kiln_IndexOp : Kiln_ElementaryOp<"index"> {
+def Kiln_IndexOp : Kiln_FreeOp<"index"> {
   let summary = "The index of each element along one dimension";
   let description = [{
     `y[i0, i1, ...] = i_dim`, in i32 or i64. Where the result has dynamic sizes, they are those of

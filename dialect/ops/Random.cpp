@@ -40,6 +40,10 @@ void RandomOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tenso
         type.getElementType().isF32() ? random.uniform(i) : static_cast<int32_t>(random.word(i));
 }
 
+Value RandomOp::shapeSource() {
+  return getLike();
+}
+
 LogicalResult RandomOp::gradient(Gradient&) {
   return success(); // seed and offset are integers
 }

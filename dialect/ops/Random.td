@@ -1,4 +1,5 @@
-def Kiln_RandomOp : Kiln_ElementaryOp<"random"> {
+def Kiln_RandomOp : Kiln_FreeOp<"random", [
+    DeclareOpInterfaceMethods<KilnOpInterface, ["shapeSource"]>]> {
   let summary = "Random numbers that depend on seed, offset and place alone";
   let description = [{
     Philox4x32-10, a counter-based generator. For the element with row-major index `i` in the

@@ -1,12 +1,13 @@
 // printed by kiln-translate
-// adamw_0: #kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>
-// adamw_1: #kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"adamw","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"step","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"max_norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"adamw_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"adamw_0","schedule":"#kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":128,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"adamw_0_partials"}]},{"name":"adamw_0_finish","schedule":"","threads":1024,"sharedBytes":128,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":1,"rows":[],"arguments":[{"kind":"buffer","name":"adamw_0_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"max_norm"},{"kind":"buffer","name":"between0"}]},{"name":"adamw_1","schedule":"#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":9,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"step"},{"kind":"buffer","name":"between0"}]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"v","dtype":"f32","shape":[],"strides":[],"alignment":4}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_v","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"copy","dtype":"bf16","shape":[],"strides":[],"alignment":2}]}}
+// kiln_adamw_0: #kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>
+// kiln_adamw_1: #kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"adamw","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"step","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"max_norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_adamw_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_adamw_0","schedule":"#kiln.schedule<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":128,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_adamw_0_partials"}]},{"name":"kiln_adamw_0_finish","schedule":"","threads":1024,"sharedBytes":128,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":1,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_adamw_0_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"max_norm"},{"kind":"buffer","name":"between0"}]},{"name":"kiln_adamw_1","schedule":"#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 9, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":9,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"step"},{"kind":"buffer","name":"between0"}]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"v","dtype":"f32","shape":[],"strides":[],"alignment":4}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_m","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_v","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"copy","dtype":"bf16","shape":[],"strides":[],"alignment":2}]}}
 #include "segment.cuh"
 using namespace kiln;
 
 KILN_KERNEL(128, 16)
-adamw_0(const i64* chunks, const i64* segments, i64 chunk_count, float* adamw_0_partials) {
+kiln_adamw_0(const i64* chunks, const i64* segments, i64 chunk_count,
+             float* kiln_adamw_0_partials) {
   wait_for_predecessor();
   release_successor();
   float sum = 0.0f;
@@ -25,15 +26,15 @@ adamw_0(const i64* chunks, const i64* segments, i64 chunk_count, float* adamw_0_
       }
     });
   }
-  store_partial_scalar(Tile(), shared_memory() + 0, adamw_0_partials + block_index(), sum);
+  store_partial_scalar(Tile(), shared_memory() + 0, kiln_adamw_0_partials + block_index(), sum);
 }
 
 KILN_KERNEL(1024, 1)
-adamw_0_finish(const float* adamw_0_partials, i64 lines, float* norm, const float* max_norm,
-               float* between0) {
+kiln_adamw_0_finish(const float* kiln_adamw_0_partials, i64 lines, float* norm,
+                    const float* max_norm, float* between0) {
   wait_for_predecessor();
   release_successor();
-  const float sum = sum_of_partials<1024>(adamw_0_partials, lines, shared_memory() + 0);
+  const float sum = sum_of_partials<1024>(kiln_adamw_0_partials, lines, shared_memory() + 0);
   const float t = sqrtf(sum);
   store_scalar(norm, t);
   const float max_norm_0 = load_vector<1, 1>(max_norm)[0];
@@ -41,8 +42,8 @@ adamw_0_finish(const float* adamw_0_partials, i64 lines, float* norm, const floa
 }
 
 KILN_KERNEL(128, 9)
-adamw_1(const i64* chunks, const i64* segments, i64 chunk_count, const float* lr, const float* step,
-        const float* between0) {
+kiln_adamw_1(const i64* chunks, const i64* segments, i64 chunk_count, const float* lr,
+             const float* step, const float* between0) {
   wait_for_predecessor();
   release_successor();
   const float lr_0 = load_vector<1, 1>(lr)[0];

@@ -1,12 +1,12 @@
 // printed by kiln-translate
-// cross_entropy_with_gradient: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"cross_entropy_with_gradient","inputs":[{"name":"x","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16},{"name":"target","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"dloss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"outputs":[{"name":"loss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"lse","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dx","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"cross_entropy_with_gradient","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"target"},{"kind":"buffer","name":"dloss"},{"kind":"buffer","name":"lse"},{"kind":"buffer","name":"loss"},{"kind":"buffer","name":"dx"},{"kind":"rows","product":["s0"]}]}]}
+// kiln_cross_entropy_with_gradient: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"cross_entropy_with_gradient","inputs":[{"name":"x","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16},{"name":"target","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"dloss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"outputs":[{"name":"loss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"lse","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dx","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_cross_entropy_with_gradient","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"target"},{"kind":"buffer","name":"dloss"},{"kind":"buffer","name":"lse"},{"kind":"buffer","name":"loss"},{"kind":"buffer","name":"dx"},{"kind":"rows","product":["s0"]}]}]}
 #include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(128, 4)
-cross_entropy_with_gradient(const bf16* x, const i64* target, const float* dloss, float* lse,
-                            float* loss, bf16* dx, i64 row_count) {
+kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* dloss, float* lse,
+                                 float* loss, bf16* dx, i64 row_count) {
   using Tile = RowTile<1000 /*columns*/, 32 /*lanes*/, 8 /*vector*/, 1 /*rows*/, 128 /*threads*/>;
   const RowMap<1> rows_1000{{0}, {1000}};
   const RowMap<1> rows_1{{0}, {1}};

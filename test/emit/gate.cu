@@ -1,11 +1,11 @@
 // printed by kiln-translate
-// gate: #kiln.schedule<lanes = 16, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>
-// kiln.launch {"function":"gate","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"g","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"bias","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"gate","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":false,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"g"},{"kind":"buffer","name":"bias"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0"]}]}]}
+// kiln_gate: #kiln.schedule<lanes = 16, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>
+// kiln.launch {"function":"gate","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"g","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"bias","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_gate","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":false,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"g"},{"kind":"buffer","name":"bias"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0"]}]}]}
 #include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(128, 8)
-gate(const bf16* x, const bf16* g, const float* bias, bf16* y, i64 row_count) {
+kiln_gate(const bf16* x, const bf16* g, const float* bias, bf16* y, i64 row_count) {
   using Tile = RowTile<128 /*columns*/, 16 /*lanes*/, 8 /*vector*/, 1 /*rows*/, 128 /*threads*/>;
   const RowMap<1> rows_128{{0}, {128}};
   const Tile at(row_count, block_index());

@@ -1,12 +1,12 @@
 // printed by kiln-translate
-// layer_norm: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":256,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
+// kiln_layer_norm: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":256,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
 #include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(128, 8)
-layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float* mean, float* rstd,
-           i64 row_count) {
+kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, float* mean,
+                float* rstd, i64 row_count) {
   using Tile = RowTile<128 /*columns*/, 16 /*lanes*/, 8 /*vector*/, 2 /*rows*/, 128 /*threads*/>;
   const RowMap<1> rows_128{{0}, {128}};
   const RowMap<1> rows_1{{0}, {1}};

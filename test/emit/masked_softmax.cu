@@ -1,11 +1,11 @@
 // printed by kiln-translate
-// masked_softmax: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"masked_softmax","inputs":[{"name":"s","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16},{"name":"mask","dtype":"i1","shape":["s0",256],"strides":[256,1],"alignment":16}],"outputs":[{"name":"p","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"masked_softmax","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"s"},{"kind":"buffer","name":"mask"},{"kind":"buffer","name":"p"},{"kind":"rows","product":["s0"]}]}]}
+// kiln_masked_softmax: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"masked_softmax","inputs":[{"name":"s","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16},{"name":"mask","dtype":"i1","shape":["s0",256],"strides":[256,1],"alignment":16}],"outputs":[{"name":"p","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_masked_softmax","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"s"},{"kind":"buffer","name":"mask"},{"kind":"buffer","name":"p"},{"kind":"rows","product":["s0"]}]}]}
 #include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(128, 8)
-masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
+kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
   using Tile = RowTile<256 /*columns*/, 32 /*lanes*/, 8 /*vector*/, 1 /*rows*/, 128 /*threads*/>;
   const RowMap<1> rows_256{{0}, {256}};
   wait_for_predecessor();

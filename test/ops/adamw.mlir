@@ -85,7 +85,7 @@ func.func @lists(%p: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
 
 //--- kernel.mlir
 // What the learning rate and the step decide is computed once a thread; 1 - beta^t by expm1.
-// CHECK-LABEL: adamw(const i64* chunks, const i64* segments, i64 chunk_count, const float* lr, const float* step,
+// CHECK-LABEL: kiln_adamw(const i64* chunks, const i64* segments, i64 chunk_count, const float* lr,
 // CHECK: const float shared = -(lr_0 / -expm1f(step_0 * -0.105360515f));
 // CHECK: const float shared_1 = inverse_sqrt(-expm1f(step_0 * -0.00100050028f));
 // CHECK: at.each(

@@ -89,7 +89,8 @@ func.func @grown(%r: tensor<4x1xf32>) -> tensor<4x8xf32> {
 //--- kernel.mlir
 // Nothing is copied: a row is read once a chunk, a row value once a row, a scalar once.
 // `r` is the loop variable of the generated text: the argument of that name gets a number.
-// CHECK-LABEL: add(const float* x, const float* g, const float* r_1, const float* s, float* y, i64 row_count)
+// CHECK-LABEL: kiln_add(const float* x, const float* g, const float* r_1, const float* s, float* y,
+// CHECK-NEXT: i64 row_count)
 // CHECK: s_0 = load_vector<1, 1>(s)[0];
 // CHECK: load_rows(at, r_r, r_1,
 // CHECK: load_columns<{{[0-9]}}>(at, c, g);

@@ -75,9 +75,9 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 //--- kernel.mlir
 // The name becomes the entry point, made a C++ word; the schedule of the text stays.
-// CHECK: // my_twice: #kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>
+// CHECK: // kiln_my_twice: #kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = plain>
 // CHECK: KILN_KERNEL(128, 8)
-// CHECK-NEXT: my_twice(const float* x, float* y, i64 row_count) {
+// CHECK-NEXT: kiln_my_twice(const float* x, float* y, i64 row_count) {
 // CHECK-NEXT: using Tile = RowTile<8 /*columns*/, 2 /*lanes*/, 4 /*vector*/, 1 /*rows*/, 128 /*threads*/>;
 // CHECK-NOT: wait_for_predecessor
 // CHECK: y_c[i] = x_tile_c[i] + x_tile_c[i];

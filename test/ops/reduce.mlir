@@ -111,7 +111,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<8xf32> {
 
 //--- kernel.mlir
 // Rows, columns and everything in one pass; a second kernel adds the partial sums.
-// CHECK-LABEL: sums(const float* x, float* low, float* sums_partials
+// CHECK-LABEL: kiln_sums(const float* x, float* low, float* kiln_sums_partials
 // CHECK: float cols_sum[Tile::chunks][Tile::vector] = {};
 // CHECK: float all_sum = 0.0f;
 // CHECK: min_r[r] = Min::identity();
@@ -125,7 +125,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<8xf32> {
 // CHECK-NEXT: sums_partials + block_index() * 68 + 0, cols_sum);
 // CHECK: store_partial_scalar(
 // CHECK: sums_partials + block_index() * 68 + 64, all_sum);
-// CHECK-LABEL: sums_columns(const float* partials, i64 lines, float* cols, float* all)
+// CHECK-LABEL: kiln_sums_columns(const float* partials, i64 lines, float* cols, float* all)
 // CHECK: sum_partials<512>(partials, lines, 65, 68, shared_memory() + 0);
 // CHECK: store_total(total, 0, 64, cols);
 // CHECK: store_total(total, 64, 1, all);
@@ -140,7 +140,7 @@ func.func @sums(%x: tensor<?x64xf32> {kiln.name = "x"})
 //--- rows.mlir
 // One value a row is added up once a row, by its first lane, in the kernel that computes it; a sum
 // of ones counts the rows.
-// CHECK-LABEL: total(const float* x, float* total_partials, i64 row_count)
+// CHECK-LABEL: kiln_total(const float* x, float* kiln_total_partials, i64 row_count)
 // CHECK: float all_sum = 0.0f;
 // CHECK: float count_sum = 0.0f;
 // CHECK: row_reduce<Max>

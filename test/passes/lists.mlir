@@ -103,11 +103,11 @@ func.func @byHand(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) 
 // The plan knows the table by its two parts, and the lists apart from the other inputs.
 // CHECK: \22inputs\22:[{\22name\22:\22limit\22,{{.*}}},{\22name\22:\22chunks\22,{{.*}}},{\22name\22:\22segments\22,
 // CHECK-SAME: \22outputs\22:[{\22name\22:\22factor\22,
-// CHECK-SAME: \22workspaces\22:[{\22name\22:\22norm_partials\22,\22dtype\22:\22f32\22,\22elements\22:1,\22blocksOf\22:0
-// CHECK-SAME: \22name\22:\22norm\22,{{.*}}\22grid\22:\22oneShot\22,\22rowsPerBlock\22:8
-// CHECK-SAME: \22name\22:\22norm_finish\22,{{.*}}\22sharedBytes\22:128,{{.*}}\22grid\22:\22fixed\22,{{.*}}\22blocks\22:1
+// CHECK-SAME: \22workspaces\22:[{\22name\22:\22kiln_norm_partials\22,\22dtype\22:\22f32\22,\22elements\22:1,\22blocksOf\22:0
+// CHECK-SAME: \22name\22:\22kiln_norm\22,{{.*}}\22grid\22:\22oneShot\22,\22rowsPerBlock\22:8
+// CHECK-SAME: \22name\22:\22kiln_norm_finish\22,{{.*}}\22sharedBytes\22:128,{{.*}}\22grid\22:\22fixed\22,{{.*}}\22blocks\22:1
 // CHECK-SAME: \22lists\22:{\22chunk\22:1024,\22inputs\22:[{\22name\22:\22g\22,\22dtype\22:\22bf16\22,
-// CHECK: cu.kernel "norm" attributes {arguments = ["chunks", "segments", "chunk_count", "norm_partials"], blocks = 16 : i64, header = "segment.cuh"
+// CHECK: cu.kernel "kiln_norm" attributes {arguments = ["chunks", "segments", "chunk_count", "kiln_norm_partials"], blocks = 16 : i64, header = "segment.cuh"
 // CHECK: cu.wait
 // CHECK: cu.release
 // CHECK: %[[TOTAL:.*]] = cu.total
@@ -117,7 +117,7 @@ func.func @byHand(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) 
 // CHECK: cu.each_piece %[[AT]], (%[[G]] : !cu.ptr<bf16>) {
 // CHECK: cu.accumulate %{{.*}} into %[[TOTAL]]
 // CHECK: cu.store_sum %[[TOTAL]], %{{.*}} {index = 0 : i64}
-// CHECK: cu.kernel "norm_finish" attributes {arguments = ["norm_partials", "lines", "limit", "factor"], blocks = 1 : i64, header = "segment.cuh"
+// CHECK: cu.kernel "kiln_norm_finish" attributes {arguments = ["kiln_norm_partials", "lines", "limit", "factor"], blocks = 1 : i64, header = "segment.cuh"
 // CHECK: cu.wait
 // CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}}, %{{.*}} {index = 0 : i64, threads = 1024 : i64}
 // CHECK: %[[NORM:.*]] = math.sqrt %[[SUM]] : f32

@@ -8,12 +8,12 @@
 //--- kernel.mlir
 // The function is gone; the plan names its arguments, the kernels with grids and their arguments.
 // CHECK: module attributes {kiln.launch = "{\22function\22:\22f\22
-// CHECK-SAME: \22workspaces\22:[{\22name\22:\22k_partials\22,\22dtype\22:\22f32\22,\22elements\22:68,\22blocksOf\22:0
-// CHECK-SAME: \22name\22:\22k\22,{{.*}}\22threads\22:128
+// CHECK-SAME: \22workspaces\22:[{\22name\22:\22kiln_k_partials\22,\22dtype\22:\22f32\22,\22elements\22:68,\22blocksOf\22:0
+// CHECK-SAME: \22name\22:\22kiln_k\22,{{.*}}\22threads\22:128
 // CHECK-SAME: \22grid\22:\22resident\22,\22rowsPerBlock\22:8,\22blocks\22:2
-// CHECK-SAME: \22name\22:\22k_columns\22,{{.*}}\22grid\22:\22fixed\22,{{.*}}\22blocks\22:3
+// CHECK-SAME: \22name\22:\22kiln_k_columns\22,{{.*}}\22grid\22:\22fixed\22,{{.*}}\22blocks\22:3
 // CHECK-NOT: func.func
-// CHECK: cu.kernel "k" attributes {arguments = ["x", "y", "k_partials", "row_count"], blocks = 2 : i64, columns = 64 : i64
+// CHECK: cu.kernel "kiln_k" attributes {arguments = ["x", "y", "kiln_k_partials", "row_count"], blocks = 2 : i64, columns = 64 : i64
 // CHECK: %[[MAP:.*]] = cu.row_map sizes [0]() strides [64]() columns 1
 // CHECK: cu.wait
 // CHECK-NOT: cu.release
@@ -32,7 +32,7 @@
 // CHECK: cu.release
 // CHECK: cu.store_columns %[[COLUMNS]]
 // CHECK: cu.store_total %[[TOTAL]]
-// CHECK: cu.kernel "k_columns" attributes {arguments = ["partials", "lines", "columns", "total"], blocks = 1 : i64, threads = 512 : i64}
+// CHECK: cu.kernel "kiln_k_columns" attributes {arguments = ["partials", "lines", "columns", "total"], blocks = 1 : i64, threads = 512 : i64}
 // CHECK: %[[T:.*]] = cu.sum_partials {{.*}} {stride = 68 : i64, threads = 512 : i64, width = 65 : i64}
 // CHECK: cu.finish_columns %[[T]], %{{.*}} {columns = 64 : i64, first = 0 : i64}
 // CHECK: cu.finish_columns %[[T]], %{{.*}} {columns = 1 : i64, first = 64 : i64}
@@ -53,7 +53,7 @@ func.func @f(%x: tensor<?x64xf32> {kiln.name = "x"}) -> (tensor<?x64xf32> {kiln.
 // Leading dimensions are walked as one where every buffer allows it. x is a view of rows of 64, z
 // is repeated over the first dimension, w is strided at run time: three maps of two dimensions.
 // 2-byte alignment allows single elements only.
-// CHECK-LABEL: cu.kernel "k"
+// CHECK-LABEL: cu.kernel "kiln_k"
 // CHECK-DAG: %[[X:.*]] = cu.row_map sizes [0, 4]() strides [512, 64]() columns 1
 // CHECK-DAG: %[[Z:.*]] = cu.row_map sizes [0, 4]() strides [0, 8]() columns 1
 // CHECK-DAG: %[[W:.*]] = cu.row_map sizes [0, 4]() strides [-1, 8](%{{.*}}) columns 1
@@ -78,8 +78,8 @@ func.func @f(%x: tensor<?x4x8xf32> {kiln.name = "x", kiln.layout = #kiln.layout<
 //--- between.mlir
 // What one kernel hands to another is a workspace of the plan.
 // CHECK: \22workspaces\22:[{\22name\22:\22between0\22,\22dtype\22:\22bf16\22,\22elements\22:1,
-// CHECK: cu.kernel "a" attributes {arguments = ["x", "between0", "row_count"]
-// CHECK: cu.kernel "b" attributes {arguments = ["between0", "y", "row_count"]
+// CHECK: cu.kernel "kiln_a" attributes {arguments = ["x", "between0", "row_count"]
+// CHECK: cu.kernel "kiln_b" attributes {arguments = ["between0", "y", "row_count"]
 func.func @f(%x: tensor<?x8xbf16> {kiln.name = "x"}) -> (tensor<?x8xbf16> {kiln.name = "y"}) {
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x8xbf16>) -> tensor<?x8xbf16> {
   ^bb0(%i: tensor<?x8xbf16>):
@@ -128,3 +128,19 @@ func.func @twice(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
 // -----
 // expected-error @+1 {{a function to compile has a body of one block}}
 func.func private @external(%x: tensor<?x8xf32>)
+// -----
+// What no entry point can be called becomes '_': two names may become one.
+// expected-error @+1 {{two of its kernels would be called 'kiln_a_b'; rename one}}
+func.func @names(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+  %a = kiln.kernel "a-b"(%x) schedule(#kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+  ^bb0(%i: tensor<?x8xbf16>):
+    %0 = math.sin %i : tensor<?x8xbf16>
+    kiln.yield %0 : tensor<?x8xbf16>
+  }
+  %b = kiln.kernel "a+b"(%a) schedule(#kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+  ^bb0(%i: tensor<?x8xbf16>):
+    %0 = math.cos %i : tensor<?x8xbf16>
+    kiln.yield %0 : tensor<?x8xbf16>
+  }
+  return %b : tensor<?x8xbf16>
+}

@@ -28,8 +28,8 @@
 // CHECK-NEXT: %[[D:.*]]:3 = kiln.kernel "gate_backward"(%{{[a-z0-9]*}}, %{{[a-z0-9]*}}, %{{[a-z0-9]*}}, %{{[a-z0-9]*}}) :
 // CHECK-NOT: kiln.kernel
 // CHECK: return %[[D]]#{{[0-2]}}, %[[D]]#{{[0-2]}}, %[[D]]#{{[0-2]}} : tensor<?x128xbf16>, tensor<?x128xbf16>, tensor<128xf32>
-// LAUNCHED-COUNT-1: cu.kernel "gate_backward"
-// LAUNCHED-COUNT-1: cu.kernel "gate_backward_columns"
+// LAUNCHED-COUNT-1: cu.kernel "kiln_gate_backward"
+// LAUNCHED-COUNT-1: cu.kernel "kiln_gate_backward_columns"
 // LAUNCHED-NOT: cu.kernel
 func.func @gate(%x: tensor<?x128xbf16>, %g: tensor<?x128xbf16>, %bias: tensor<128xf32>) -> tensor<?x128xbf16> {
   %gf = arith.extf %g : tensor<?x128xbf16> to tensor<?x128xf32>
@@ -78,11 +78,11 @@ func.func @geglu(%g: tensor<?x2048xbf16>, %x: tensor<?x2048xbf16>) -> tensor<?x2
 // CHECK-NEXT: %[[K:.*]]:3 = kiln.kernel "loss_with_gradient"(%{{[a-z0-9]*}}, %{{[a-z0-9]*}}, %{{[a-z0-9]*}}) :
 // CHECK-NOT: kiln.kernel
 // CHECK: return %[[K]]#{{[0-2]}}, %[[K]]#{{[0-2]}}, %[[K]]#{{[0-2]}} : tensor<?xf32>, tensor<f32>, tensor<?x1000xbf16>
-// LAUNCHED: cu.kernel "loss_with_gradient"
+// LAUNCHED: cu.kernel "kiln_loss_with_gradient"
 // LAUNCHED-COUNT-1: cu.load %
 // LAUNCHED-NOT: cu.load %
 // LAUNCHED: cu.accumulate_row
-// LAUNCHED: cu.kernel "loss_with_gradient_columns"
+// LAUNCHED: cu.kernel "kiln_loss_with_gradient_columns"
 // LAUNCHED-NOT: cu.kernel
 func.func @loss(%x: tensor<?x1000xbf16>, %t: tensor<?xi64>)
     -> (tensor<?xf32> {kiln.name = "loss"}, tensor<f32> {kiln.name = "sum", kiln.gradient = false}) {

@@ -8,7 +8,7 @@
 //--- lone.mlir
 // The next tile's exchange would overwrite what a slow warp still reads: a barrier at the end.
 // Without shared rows the exchange of 2 warps begins at 0.
-// CHECK: cu.kernel "k" {{.*}}shared_bytes = 16 : i64
+// CHECK: cu.kernel "kiln_k" {{.*}}shared_bytes = 16 : i64
 // CHECK: cu.row_reduce {{.*}}kind = #kiln<kind sum>
 // CHECK: cu.put
 // CHECK: cu.barrier
@@ -27,7 +27,7 @@ func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
 // Two exchanges have scratch of their own and protect each other: no barrier. The rows kept in
 // shared memory come first: 4 columns of 4 bytes for each
 // of 128 threads, and the values of erf behind them; then 4 warps' values for each exchange.
-// CHECK: cu.kernel "k" {{.*}}shared_bytes = 4128 : i64
+// CHECK: cu.kernel "kiln_k" {{.*}}shared_bytes = 4128 : i64
 // CHECK: cu.load {{.*}}keep = #kiln<keep shared>}
 // CHECK: cu.row_reduce {{.*}}kind = #kiln<kind max>, scratch = 4096 : i64
 // CHECK: cu.keep {keep = #kiln<keep shared>, scratch = 2048 : i64}
@@ -50,9 +50,9 @@ func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
 
 //--- once.mlir
 // One tile a block: nothing comes after the exchange. Rows within a warp need no memory at all.
-// CHECK: cu.kernel "across" {{.*}}shared_bytes = 16 : i64
+// CHECK: cu.kernel "kiln_across" {{.*}}shared_bytes = 16 : i64
 // CHECK-NOT: cu.barrier
-// CHECK: cu.kernel "within"
+// CHECK: cu.kernel "kiln_within"
 // CHECK-NOT: shared_bytes
 // CHECK-NOT: cu.barrier
 func.func @f(%x: tensor<?x256xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
@@ -71,9 +71,9 @@ func.func @f(%x: tensor<?x256xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
 
 //--- sums.mlir
 // Column sums reuse the memory of the tiles: 4 warps of 64 columns are more than the rest.
-// CHECK: cu.kernel "k" {{.*}}shared_bytes = 1024 : i64
+// CHECK: cu.kernel "kiln_k" {{.*}}shared_bytes = 1024 : i64
 // CHECK: cu.store_columns
-// CHECK: cu.kernel "k_columns" {{.*}}shared_bytes = 2048 : i64
+// CHECK: cu.kernel "kiln_k_columns" {{.*}}shared_bytes = 2048 : i64
 func.func @f(%x: tensor<?x64xf32>) -> tensor<64xf32> {
   %r = kiln.kernel "k"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = registers, launch = plain>) : (tensor<?x64xf32>) -> tensor<64xf32> {
   ^bb0(%i: tensor<?x64xf32>):

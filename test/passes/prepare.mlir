@@ -6,7 +6,7 @@
 // EARLY: prepare.mlir:[[#]]:1: error: has no launch plan ('kiln.launch'); run kiln-lower first
 // PRINT: error: has no launch plan ('kiln.launch'); run kiln-lower first
 // CHECK: \22sharedBytes\22:16,
-// CHECK: cu.kernel "k" {{.*}}shared_bytes = 16 : i64
+// CHECK: cu.kernel "kiln_k" {{.*}}shared_bytes = 16 : i64
 // CHECK-COUNT-1: arith.constant 2.560000e+02 : f32
 // CHECK: cu.barrier
 module {

@@ -122,7 +122,7 @@ TEST(Api, AnyNameCompiles) {
                     "  return %e : tensor<?x8xf32>\n}"),
       untilCuda());
   const std::string& text = program.text(Stage::cuda);
-  EXPECT_HAS(text, "load_kernel(const float* float_1, const float* c_1, const float* Tile_1, "
+  EXPECT_HAS(text, "kiln_load(const float* float_1, const float* c_1, const float* Tile_1, "
                    "float* r_1");
 }
 

@@ -83,7 +83,7 @@ TEST(Stages, AnEditedFusionComesOut) {
       Stage::fused,
       replaced(normal().text(Stage::fused), "kiln.kernel \"layer_norm\"", "kiln.kernel \"mine\""),
       until(Stage::cuda));
-  EXPECT_HAS(program.text(Stage::cuda), "\nmine(const bf16* x");
+  EXPECT_HAS(program.text(Stage::cuda), "\nkiln_mine(const bf16* x");
 }
 
 TEST(Stages, AnEditedScheduleComesOut) {
@@ -108,6 +108,25 @@ TEST(Stages, AnEditedKernelComesOut) {
              "no launch plan");
 }
 
+/// What CUDA and C++ call so has another type, or is no name at all.
+TEST(Stages, AFunctionMayHaveAnyName) {
+  for (std::string name :
+       {"round", "sinf", "atomicAdd", "max", "int", "main", "row_reduce", "2d"}) {
+    std::string text = "func.func @\"" + name +
+                       "\"(%x: tensor<?x64xf32>) -> tensor<64xf32> {\n"
+                       "  %s = kiln.reduce sum %x dims [0] : tensor<?x64xf32> -> tensor<64xf32>\n"
+                       "  return %s : tensor<64xf32>\n}\n";
+    try {
+      Program program = Program::compile(Module::parse(text, "names"), {});
+      EXPECT_EQ(program.kernels()[0].name, "kiln_" + name);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unavailable)
+        throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+}
+
 TEST(Stages, EditedCudaIsWhatIsCompiled) {
   std::string edited = replaced(normal().text(Stage::cuda), "using namespace kiln;",
                                 "// by hand\nusing namespace kiln;");
@@ -117,7 +136,7 @@ TEST(Stages, EditedCudaIsWhatIsCompiled) {
   try {
     Program program = Program::resume(Stage::cuda, edited, until(Stage::cubin));
     ASSERT_EQ(program.kernels().size(), 1u);
-    EXPECT_EQ(program.kernels()[0].name, "layer_norm");
+    EXPECT_EQ(program.kernels()[0].name, "kiln_layer_norm");
     EXPECT_GT(program.kernels()[0].usage.registers, 15);
     EXPECT_HAS(program.usageJson(), "\"registers\"");
     std::string broken = replaced(edited, "// by hand", "#error by hand");

@@ -1,16 +1,13 @@
-// The launch plan as JSON and back. Reading is strict (unknown keys, names and numbers out of
-// range are refused with the place in the document), because people edit the text.
-// A size is written as a number, a run-time size as "s0", "s1", ...
-#include "codegen/backend/LaunchPlan.h"
-
+// The launch plan from JSON. Reading is strict (unknown keys, names and numbers out of range are
+// refused with the place in the document), because people edit the text.
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/LaunchPlanNames.h"
 #include "codegen/backend/Resolve.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 
@@ -24,89 +21,6 @@ using Grid = KernelLaunch::Grid;
 
 constexpr std::int64_t maxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t maxInt64 = std::numeric_limits<std::int64_t>::max();
-
-constexpr std::array<std::pair<Kind, std::string_view>, 5> kindNames = {{{Kind::buffer, "buffer"},
-                                                                         {Kind::rows, "rows"},
-                                                                         {Kind::size, "size"},
-                                                                         {Kind::stride, "stride"},
-                                                                         {Kind::blocks, "blocks"}}};
-constexpr std::array<std::pair<Grid, std::string_view>, 3> gridNames = {
-    {{Grid::oneShot, "oneShot"}, {Grid::resident, "resident"}, {Grid::fixed, "fixed"}}};
-
-template <typename Table, typename Value> std::string_view nameIn(const Table& table, Value value) {
-  for (const auto& [known, text] : table)
-    if (known == value)
-      return text;
-  return "?";
-}
-
-//===- Writing ------------------------------------------------------------------------------===//
-
-Json write(const Extent& extent) {
-  return extent.isStatic() ? Json(extent.size) : Json(fmt::format("s{}", extent.symbol));
-}
-
-Json write(const std::vector<Extent>& extents) {
-  Json array = Json::array();
-  for (const Extent& extent : extents)
-    array.push_back(write(extent));
-  return array;
-}
-
-Json write(const TensorInfo& tensor) {
-  return {{"name", tensor.name},
-          {"dtype", name(tensor.dtype)},
-          {"shape", write(tensor.shape)},
-          {"strides", tensor.strides},
-          {"alignment", tensor.alignment}};
-}
-
-Json write(const WorkspaceInfo& workspace) {
-  return {{"name", workspace.name},
-          {"dtype", name(workspace.dtype)},
-          {"elements", workspace.elements},
-          {"blocksOf", workspace.blocksOf},
-          {"sizes", write(workspace.sizes.factors)}};
-}
-
-Json write(const KernelArgument& argument) {
-  Json json = {{"kind", nameIn(kindNames, argument.kind)}};
-  if (argument.kind != Kind::blocks && !argument.name.empty())
-    json["name"] = argument.name;
-  if (argument.kind == Kind::stride)
-    json["dimension"] = argument.dimension;
-  if (argument.kind == Kind::rows || argument.kind == Kind::size)
-    json["product"] = write(argument.product.factors);
-  if (argument.kind == Kind::blocks)
-    json["kernel"] = argument.kernel;
-  return json;
-}
-
-Json write(const KernelLaunch& kernel);
-
-template <typename T> Json writeAll(const std::vector<T>& values) {
-  Json array = Json::array();
-  for (const T& value : values)
-    array.push_back(write(value));
-  return array;
-}
-
-Json write(const KernelLaunch& kernel) {
-  return {{"name", kernel.name},
-          {"schedule", kernel.schedule},
-          {"threads", kernel.threads},
-          {"sharedBytes", kernel.sharedBytes},
-          {"promisedBlocks", kernel.promisedBlocks},
-          {"programmatic", kernel.programmatic},
-          {"cluster", kernel.cluster},
-          {"grid", nameIn(gridNames, kernel.grid)},
-          {"rowsPerBlock", kernel.rowsPerBlock},
-          {"blocks", kernel.blocks},
-          {"rows", write(kernel.rows.factors)},
-          {"arguments", writeAll(kernel.arguments)}};
-}
-
-//===- Reading ------------------------------------------------------------------------------===//
 
 /// One object of the document with its place; remembers which keys exist.
 class Reader {
@@ -377,20 +291,6 @@ void checkPlan(const LaunchPlan& plan) {
 }
 
 } // namespace
-
-std::string toJson(const LaunchPlan& plan) {
-  Json json = {{"function", plan.function},
-               {"inputs", writeAll(plan.inputs)},
-               {"outputs", writeAll(plan.outputs)},
-               {"workspaces", writeAll(plan.workspaces)},
-               {"kernels", writeAll(plan.kernels)}};
-  if (plan.lists.chunk > 0)
-    json["lists"] = {{"chunk", plan.lists.chunk},
-                     {"inputs", writeAll(plan.lists.inputs)},
-                     {"outputs", writeAll(plan.lists.outputs)}};
-  // Names that are not UTF-8 must not stop the compiler; they come back with a marker.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 LaunchPlan parseLaunchPlan(std::string_view text) {
   Json json;

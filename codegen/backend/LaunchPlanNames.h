@@ -1,0 +1,28 @@
+// The words by which a launch plan's choices are written in JSON, for its writer and its reader.
+#pragma once
+
+#include "codegen/backend/LaunchPlan.h"
+
+#include <array>
+
+namespace kiln {
+
+inline constexpr std::array<std::pair<KernelArgument::Kind, std::string_view>, 5> kindNames = {
+    {{KernelArgument::Kind::buffer, "buffer"},
+     {KernelArgument::Kind::rows, "rows"},
+     {KernelArgument::Kind::size, "size"},
+     {KernelArgument::Kind::stride, "stride"},
+     {KernelArgument::Kind::blocks, "blocks"}}};
+inline constexpr std::array<std::pair<KernelLaunch::Grid, std::string_view>, 3> gridNames = {
+    {{KernelLaunch::Grid::oneShot, "oneShot"},
+     {KernelLaunch::Grid::resident, "resident"},
+     {KernelLaunch::Grid::fixed, "fixed"}}};
+
+template <typename Table, typename Value> std::string_view nameIn(const Table& table, Value value) {
+  for (const auto& [known, text] : table)
+    if (known == value)
+      return text;
+  return "?";
+}
+
+} // namespace kiln

@@ -1,0 +1,94 @@
+// The launch plan as JSON. A size is written as a number, a run-time size as "s0", "s1", ...
+#include "codegen/backend/LaunchPlanNames.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace kiln {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = KernelArgument::Kind;
+
+Json write(const Extent& extent) {
+  return extent.isStatic() ? Json(extent.size) : Json(fmt::format("s{}", extent.symbol));
+}
+
+Json write(const std::vector<Extent>& extents) {
+  Json array = Json::array();
+  for (const Extent& extent : extents)
+    array.push_back(write(extent));
+  return array;
+}
+
+Json write(const TensorInfo& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", name(tensor.dtype)},
+          {"shape", write(tensor.shape)},
+          {"strides", tensor.strides},
+          {"alignment", tensor.alignment}};
+}
+
+Json write(const WorkspaceInfo& workspace) {
+  return {{"name", workspace.name},
+          {"dtype", name(workspace.dtype)},
+          {"elements", workspace.elements},
+          {"blocksOf", workspace.blocksOf},
+          {"sizes", write(workspace.sizes.factors)}};
+}
+
+Json write(const KernelArgument& argument) {
+  Json json = {{"kind", nameIn(kindNames, argument.kind)}};
+  if (argument.kind != Kind::blocks && !argument.name.empty())
+    json["name"] = argument.name;
+  if (argument.kind == Kind::stride)
+    json["dimension"] = argument.dimension;
+  if (argument.kind == Kind::rows || argument.kind == Kind::size)
+    json["product"] = write(argument.product.factors);
+  if (argument.kind == Kind::blocks)
+    json["kernel"] = argument.kernel;
+  return json;
+}
+
+Json write(const KernelLaunch& kernel);
+
+template <typename T> Json writeAll(const std::vector<T>& values) {
+  Json array = Json::array();
+  for (const T& value : values)
+    array.push_back(write(value));
+  return array;
+}
+
+Json write(const KernelLaunch& kernel) {
+  return {{"name", kernel.name},
+          {"schedule", kernel.schedule},
+          {"threads", kernel.threads},
+          {"sharedBytes", kernel.sharedBytes},
+          {"promisedBlocks", kernel.promisedBlocks},
+          {"programmatic", kernel.programmatic},
+          {"cluster", kernel.cluster},
+          {"grid", nameIn(gridNames, kernel.grid)},
+          {"rowsPerBlock", kernel.rowsPerBlock},
+          {"blocks", kernel.blocks},
+          {"rows", write(kernel.rows.factors)},
+          {"arguments", writeAll(kernel.arguments)}};
+}
+
+} // namespace
+
+std::string toJson(const LaunchPlan& plan) {
+  Json json = {{"function", plan.function},
+               {"inputs", writeAll(plan.inputs)},
+               {"outputs", writeAll(plan.outputs)},
+               {"workspaces", writeAll(plan.workspaces)},
+               {"kernels", writeAll(plan.kernels)}};
+  if (plan.lists.chunk > 0)
+    json["lists"] = {{"chunk", plan.lists.chunk},
+                     {"inputs", writeAll(plan.lists.inputs)},
+                     {"outputs", writeAll(plan.lists.outputs)}};
+  // Names that are not UTF-8 must not stop the compiler; they come back with a marker.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace kiln

@@ -1,0 +1,87 @@
+// See FusionRequests.h.
+#include "codegen/passes/FusionRequests.h"
+
+#include "dialect/Scalar.h"
+
+using namespace mlir;
+
+namespace kiln::passes {
+
+/// Arithmetic on single integers, such as the offset of the second of two dropouts.
+static bool isSingleInteger(Operation* op) {
+  if (op->getNumResults() != 1 || !ir::findScalarOp(op->getName().getStringRef()))
+    return false;
+  auto type = ir::tensorType(op->getResult(0));
+  return type.getRank() == 0 && type.getElementType().isInteger();
+}
+
+bool isFree(Operation* op) {
+  if (op->hasAttr(ir::kCutAttr))
+    return false;
+  auto named = dyn_cast<ir::KilnOpInterface>(op);
+  return op->hasTrait<OpTrait::ConstantLike>() || (named && named.isFree()) || isSingleInteger(op);
+}
+
+void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
+  for (Operation* user : value.getUsers())
+    if (isFree(user))
+      eachUser(user->getResult(0), visit);
+    else
+      visit(user);
+}
+
+std::optional<Cut> cutWithin(const Group& group) {
+  std::optional<Cut> cut;
+  for (Operation* op : group)
+    if (op->hasAttr(ir::kCutAttr))
+      for (Value result : op->getResults())
+        eachUser(result, [&](Operation* user) {
+          if (!cut && group.contains(user))
+            cut = {op, user};
+        });
+  return cut;
+}
+
+FailureOr<llvm::MapVector<StringAttr, Group>> requestedGroups(func::FuncOp function) {
+  llvm::MapVector<StringAttr, Group> groups;
+  auto refuse = [](Operation* op, StringRef attribute, const char* why) {
+    return op->emitError("'") << attribute << "' is asked of an operation that " << why;
+  };
+  for (Operation& op : function.getBody().front().without_terminator()) {
+    bool refused = false;
+    op.walk([&](Operation* inner) {
+      for (StringRef attribute : {ir::kCutAttr, ir::kFuseAttr})
+        if (inner != &op && !refused && inner->hasAttr(attribute))
+          refuse(inner, attribute, "is in a kernel written by hand; no kernel is cut or merged"),
+              refused = true;
+    });
+    if (refused)
+      return failure();
+    auto name = op.getAttrOfType<StringAttr>(ir::kFuseAttr);
+    if (!name)
+      continue;
+    if (isa<ir::KernelOp>(op))
+      return refuse(&op, ir::kFuseAttr, "is a kernel; write what is to join it into its body");
+    if (isFree(&op))
+      return refuse(&op, ir::kFuseAttr, "is copied into every kernel that uses it; leave it out");
+    groups[name].insert(&op);
+  }
+  return groups;
+}
+
+LogicalResult refuseRequests(func::FuncOp function) {
+  for (Operation& op : function.getBody().front())
+    for (StringRef attribute : {ir::kCutAttr, ir::kFuseAttr})
+      if (op.hasAttr(attribute))
+        return op.emitError("'") << attribute
+                                 << "' in a function over lists of tensors, whose kernels are "
+                                    "parted by its sums alone; leave it out";
+  return success();
+}
+
+void clearRequests(Operation* op) {
+  op->removeAttr(ir::kCutAttr);
+  op->removeAttr(ir::kFuseAttr);
+}
+
+} // namespace kiln::passes

@@ -1,0 +1,103 @@
+"""The peers compute what they are said to: each backward is the gradient of its forward, in both
+forms; and every entry of the workload files has a peer that runs."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("torch is not installed: nothing is tested")
+    sys.exit(0)
+
+SOURCE = os.environ["KILN_SOURCE"]
+sys.path.insert(0, os.path.join(SOURCE, "bench"))
+import peers_ops as ops  # noqa: E402
+
+
+def normal(*shape):
+    return torch.randn(*shape)
+
+
+def gradients(function, inputs, *outputs):
+    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
+    return torch.autograd.grad(function(*inputs), inputs, outputs)
+
+
+class Backward(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def agree(self, results, expected):
+        results = results if isinstance(results, tuple) else (results,)
+        for result, wanted in zip(results, expected, strict=True):
+            torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
+
+    def test_norms(self):
+        dy, x, gamma, beta, mean, rstd = ops.make_layer_norm_backward(normal, 8, 32, torch.float32)
+        expected = gradients(ops.plain_layer_norm, (x, gamma, beta), dy)
+        for form in ops.layer_norm_backward, ops.plain_layer_norm_backward:
+            self.agree(form(dy, x, gamma, beta, mean, rstd), expected)
+        dy, x, gamma, rstd = ops.make_rms_norm_backward(normal, 8, 32, torch.float32)
+        self.agree(ops.plain_rms_norm_backward(dy, x, gamma, rstd),
+                   gradients(ops.rms_norm, (x, gamma), dy))
+
+    def test_softmax(self):
+        dy, x, mask = normal(8, 32), normal(8, 32), normal(8, 32) > -1
+        self.agree(ops.softmax_backward(dy, ops.softmax(x)), gradients(ops.softmax, (x,), dy))
+        masked = lambda x: ops.masked_softmax(x, mask)
+        self.agree(ops.masked_softmax_backward(dy, masked(x)), gradients(masked, (x,), dy))
+
+    def test_cross_entropy(self):
+        case = ops.make_cross_entropy_backward(normal, 8, 32, torch.float32)
+        x, _, target, _, dloss = case
+        loss = lambda x: ops.cross_entropy(x, target)
+        for form in ops.cross_entropy_backward, ops.plain_cross_entropy_backward:
+            self.agree(form(*case), gradients(loss, (x,), dloss))
+        scale = torch.tensor(0.25)
+        for form in ops.cross_entropy_with_gradient, ops.plain_cross_entropy_with_gradient:
+            self.agree(form(x, target, scale),
+                       (loss(x), *gradients(loss, (x,), scale.expand(8))))
+
+    def test_gates(self):
+        dy, x, g, bias = normal(8, 32), normal(8, 32), normal(8, 32), normal(32)
+        self.agree(ops.gate_backward(dy, x, torch.sigmoid(g + bias)),
+                   gradients(ops.gate, (x, g, bias), dy))
+        for form in ops.swiglu_backward, ops.plain_swiglu_backward:
+            self.agree(form(dy, g, x, torch.nn.functional.silu(g)),
+                       gradients(ops.swiglu, (g, x), dy))
+
+
+class Scripts(unittest.TestCase):
+    def report(self, script, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            run = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", script), "--tiny",
+                                  f"--json={path}", *options], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+
+    def test_every_entry_has_a_time(self):
+        folder = os.path.join(SOURCE, "bench", "workloads")
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".txt"):
+                continue
+            report = self.report("peers_rows.py", "--no-compile",
+                                 f"--workload={os.path.join(folder, name)}")
+            self.assertTrue(report["timings"])
+            for line in report["timings"]:
+                # The one operation that torch has for GPUs only.
+                if (line["what"], line["direction"]) != ("rms_norm", "backward"):
+                    self.assertGreater(line.get("microseconds", 0), 0, line)
+
+    def test_adamw(self):
+        for line in self.report("peers_adamw.py")["timings"]:
+            self.assertGreater(line.get("microseconds", 0), 0, line)
+
+
+if __name__ == "__main__":
+    unittest.main()
