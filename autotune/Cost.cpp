@@ -71,6 +71,7 @@ constexpr double kBarrier = 0.06;     // an exchange between warps
 constexpr double kGather = 0.02;      // a value that it gathers
 constexpr double kColumnsLate = 0.15; // columns asked for only after the exchanges
 constexpr double kThreads = 0.25;     // 1024 threads in a block
+constexpr double kSingle = 0.15;      // a value that a ring's mover copies by itself
 // us of sums down the columns.
 constexpr double kFinish = 1.3;      // the kernel that adds up partial sums
 constexpr double kFinishAhead = 0.6; // while the next kernel fills its ring
@@ -226,6 +227,9 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   double busy =
       bytes / bandwidth * std::exp(ring ? ringLoss(shape, s, facts) : loss(shape, s, facts));
   double waiting = shape.rounds * round(shape, s, facts);
+  if (ring && s.rowsPerBlock() % 4 != 0)
+    waiting =
+        std::max(waiting, kSingle * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
   const double join = ring ? kRingJoin : kJoin;
   double time = std::pow(std::pow(busy, join) + std::pow(waiting, join), 1.0 / join);
   time += kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);

@@ -20,7 +20,15 @@ using namespace kiln::bench;
 
 namespace {
 
-constexpr std::int64_t kVerifiedRows = 1000; // no multiple of a block's rows: tails are met
+constexpr std::int64_t kVerifiedRows = 1000;        // no multiple of a block's rows: tails are met
+constexpr std::int64_t kVerifiedElements = 2000000; // the reference is one thread in fp64
+
+/// Rows of the first input to verify.
+std::int64_t verifiedRows(const Program& program) {
+  const auto& shape = program.inputs().front().shape;
+  const std::int64_t width = shape.empty() ? 1 : std::max<std::int64_t>(1, shape.back().size);
+  return std::clamp<std::int64_t>(kVerifiedElements / width, 39, kVerifiedRows);
+}
 
 struct Row {
   Entry entry;
@@ -40,7 +48,7 @@ void compileAndVerify(Row& row, const CompileOptions& options) try {
   RunOptions run;
   run.where = Where::gpu;
   for (std::int64_t size : row.entry.sizes())
-    run.sizes.push_back(std::min(size, kVerifiedRows));
+    run.sizes.push_back(std::min(size, verifiedRows(*row.program)));
   Verification verification = verify(*row.program, run);
   for (const OutputCheck& output : verification.outputs) {
     row.maxError = std::max(row.maxError, output.maxError);

@@ -65,7 +65,8 @@ void compileAll(const Module& module, const CompileOptions& options, std::vector
 void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wanted) {
   std::string label = fmt::format("{} {} {} {}", entry.what, shapeText(entry.shape),
                                   name(entry.dtype), entry.backward ? "backward" : "forward");
-  Module module = Module::fromOp({entry.what, entry.shape, entry.dtype});
+  Module module = entry.isFile ? Module::parse(readFile(entry.what), entry.what)
+                               : Module::fromOp({entry.what, entry.shape, entry.dtype});
   CompileOptions options;
   options.backward = entry.backward;
   auto plans = plan(module, options, {.sizes = {}, .keep = 1 << 20});
@@ -119,7 +120,7 @@ int main(int count, char** arguments) try {
   for (const WorkloadEntry& entry : workload.entries) {
     std::string key = fmt::format("{}{}{}{}", entry.what, shapeText(entry.shape), name(entry.dtype),
                                   entry.backward);
-    if (!entry.isFile && std::ranges::find(seen, key) == seen.end())
+    if (std::ranges::find(seen, key) == seen.end())
       sweep(entry, count > 2 ? std::stoul(arguments[2]) : 60, count > 3 ? arguments[3] : "");
     seen.push_back(key);
   }

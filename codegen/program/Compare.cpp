@@ -57,11 +57,37 @@ struct Noise {
         value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
     if (unit == 0.0 || isResult) // rounding a result is allowed for by itself
       return;
-    if (value.getDefiningOp<ir::ReduceOp>())
+    auto reduce = value.getDefiningOp<ir::ReduceOp>();
+    if (reduce)
       unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
-    for (double& v : tensor.data)
-      v *= 1.0 + unit * uniform(random);
+    auto partial = partialSums.find(reduce ? reduce.getInput() : Value());
+    for (auto [i, v] : llvm::enumerate(tensor.data)) {
+      double size = std::abs(v);
+      if (partial != partialSums.end() && partial->second.size() == tensor.data.size())
+        size = std::max(size, partial->second[i]); // they may have cancelled
+      v += size * unit * uniform(random);
+    }
+    notePartialSums(value, tensor);
   }
+
+ private:
+  /// What the partial sums of a row amount to, where rows are added up.
+  void notePartialSums(Value value, const ir::Tensor64& tensor) {
+    bool isSummed = llvm::any_of(value.getUsers(), [](Operation* user) {
+      auto reduce = dyn_cast<ir::ReduceOp>(user);
+      return reduce && reduce.isOverLast();
+    });
+    if (!isSummed)
+      return;
+    std::vector<double>& sums = partialSums[value];
+    for (int64_t r = 0; r < tensor.rows(); ++r) {
+      double squares = 0.0;
+      for (double v : ArrayRef(tensor.row(r), tensor.width()))
+        squares += std::isfinite(v) ? v * v : 0.0;
+      sums.push_back(std::sqrt(squares));
+    }
+  }
+  llvm::DenseMap<Value, std::vector<double>> partialSums;
 };
 
 /// Root mean squares over the finite elements [start, start + width).

@@ -1,14 +1,14 @@
 // printed by kiln-translate
-// layer_norm_backward: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>
-// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"layer_norm_backward","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>","threads":288,"sharedBytes":84560,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}]},{"name":"layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}]}]}
+// kiln_layer_norm_backward: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>
+// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>","threads":288,"sharedBytes":84560,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}]},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}]}]}
 #include "ring.cuh"
 #include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(288, 2)
-layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const bf16* dy,
-                    const float* gamma, bf16* dx, float* layer_norm_backward_partials,
-                    i64 row_count) {
+kiln_layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const bf16* dy,
+                         const float* gamma, bf16* dx, float* kiln_layer_norm_backward_partials,
+                         i64 row_count) {
   using Tile = RowTile<128 /*columns*/, 16 /*lanes*/, 8 /*vector*/, 2 /*rows*/, 256 /*threads*/,
       1 /*movers*/>;
   const RowMap<1> rows_128{{0}, {128}};
@@ -96,13 +96,13 @@ layer_norm_backward(const bf16* x, const float* mean, const float* rstd, const b
     }
   }
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
-                        layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
+                        kiln_layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
-                        layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
+                        kiln_layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
 }
 
 KILN_KERNEL(512, 1)
-layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
+kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   release_successor();
   wait_for_predecessor();
   const float total = sum_partials<512>(partials, lines, 256, 256, shared_memory() + 0);

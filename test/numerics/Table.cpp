@@ -322,6 +322,33 @@ struct Table {
         schedule(64, 4, 2, 192);
   }
 
+  void picks() {
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (const char* index : {"i32", "i64"})
+        for (Width n : {1, 31, 128, 1000})
+          add("Pick", fmt::format("pick_{}_{}_{}", n, type, index), pickText(n, type, index), {37});
+  }
+
+  /// Tiles through a ring: fewer rows than a tile, than all stages, and many; several warps a row.
+  void rings() {
+    const char* ring =
+        "#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, blocks = 1, "
+        "grid = resident, keep = ring, launch = older_first, stages = {}>";
+    auto of = [&](int lanes, int vector, int rows, int threads, int stages) {
+      return fmt::format(fmt::runtime(ring), lanes, vector, rows, threads, stages);
+    };
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (std::int64_t rows : {1, 37, 1003}) {
+        std::string suffix = fmt::format("_{}_rows{}", type, rows);
+        add("LayerNorm", "ring_norm" + suffix, layerNormText(128, type), {rows}, true).schedule =
+            of(16, 8, 2, 128, 3);
+        add("LayerNorm", "ring_singles" + suffix, layerNormText(64, type), {rows}, true).schedule =
+            of(32, 2, 1, 96, 2);
+        add("RmsNorm", "ring_wide" + suffix, rmsNormText(640, type), {rows}, true).schedule =
+            of(96, 4, 1, 192, 4);
+      }
+  }
+
   /// What shall be one kernel in one direction and the other, and transposes of rows.
   void fusions() {
     for (const char* type : {"f32", "bf16", "f16"})
@@ -535,6 +562,8 @@ std::vector<Case> allCases() {
   table.rope();
   table.randomNumbers();
   table.layouts();
+  table.picks();
+  table.rings();
   table.hardRows();
   table.schedules();
   return std::move(table.cases);

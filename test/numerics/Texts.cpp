@@ -225,6 +225,19 @@ std::string indexText(Width n, const std::string& type, const std::string& index
                {"M", tensor("?x", n, "i1")}});
 }
 
+std::string pickText(Width n, const std::string& type, const std::string& index) {
+  return fill("func.func @pick(%x: <X>, %t: <T>) -> (<R>, <S>) {\n"
+              "  %p = kiln.pick %x, %t : <X>, <T> -> <R>\n" +
+                  widen("x", "xf", type) +
+                  "  %q = arith.mulf %xf, %xf : <F>\n"
+                  "  %s = kiln.pick %q, %t : <F>, <T> -> <S>\n"
+                  "  return %p, %s : <R>, <S>\n}\n",
+              {{"X", tensor("?x", n, type)},
+               {"F", tensor("?x", n, "f32")},
+               {"T", rowValues("?x", index)},
+               {"R", rowValues("?x", type)},
+               {"S", rowValues("?x", "f32")}});
+}
 std::string rowIndexText() {
   return fill("func.func @row_index(%x: <R>) -> (<R>, tensor<f32>) {\n"
               "  %row = kiln.index dim 0 like %x : <R> -> <I>\n"

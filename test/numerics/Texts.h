@@ -41,6 +41,8 @@ std::string adamwText(Width n, const std::string& type, bool ema);
 std::string logSoftmaxText(Width n, const std::string& type, const std::string& to);
 /// x weighted by its column and masked by row and column; and the sum of the two.
 std::string indexText(Width n, const std::string& type, const std::string& index);
+/// The element of each row of x that an index of type `index` chooses, and of x * x.
+std::string pickText(Width n, const std::string& type, const std::string& index);
 /// Values of rows alone, weighted by their index, and their weighted mean.
 std::string rowIndexText();
 /// Loss and lse of logits and targets of type `index`.

@@ -75,16 +75,16 @@ func.func @f(%x: tensor<?x8xf32>, %i: tensor<?xi32>, %l: tensor<?x8xf32>) -> ten
 //--- kernel.mlir
 // Many segments: a group of threads for each, the block for those with many rows. Few: a block for
 // each part of one, and a kernel that adds the parts.
-// CHECK-LABEL: tokens_lists(const i32* token, i32* tokens_spans, i32* tokens_rows, i64 row_count)
+// CHECK-LABEL: kiln_tokens_lists(const i32* token, i32* kiln_tokens_spans, i32* kiln_tokens_rows, i64 row_count)
 // CHECK: using Tile = ListTile<512 /*threads*/, 256 /*segments*/>;
-// CHECK-NEXT: list_rows(Tile(), shared_memory() + 0, token, rows_1, row_count, 50304ll, 3, tokens_spans,
-// CHECK-LABEL: tokens(const bf16* dy, bf16* dtable, const i32* tokens_spans, const i32* tokens_rows)
-// CHECK: const ListedTerms terms{tokens_spans, tokens_rows, rows_1280};
+// CHECK-NEXT: list_rows(Tile(), shared_memory() + 0, token, rows_1, row_count, 50304ll, 3, kiln_tokens_spans,
+// CHECK-LABEL: kiln_tokens(const bf16* dy, bf16* dtable, const i32* kiln_tokens_spans, const i32* kiln_tokens_rows)
+// CHECK: const ListedTerms terms{kiln_tokens_spans, kiln_tokens_rows, rows_1280};
 // CHECK: SumTile<1280 /*columns*/, 32 /*lanes*/, 8 /*vector*/, 8 /*units*/, 1 /*parts*/,
-// CHECK-LABEL: positions_lists(const i64* position,
-// CHECK-LABEL: positions_parts(const float* dz, float* positions_partials,
+// CHECK-LABEL: kiln_positions_lists(const i64* position,
+// CHECK-LABEL: kiln_positions_parts(const float* dz, float* kiln_positions_partials,
 // CHECK: SumTile<128 /*columns*/, 32 /*lanes*/, 4 /*vector*/, 1 /*units*/, 8 /*parts*/,
-// CHECK-LABEL: positions(const float* positions_partials, float* dweight)
+// CHECK-LABEL: kiln_positions(const float* kiln_positions_partials, float* dweight)
 func.func @sums(%x: tensor<?x1280xbf16> {kiln.name = "dy"}, %i: tensor<?xi32> {kiln.name = "token"}, %z: tensor<65536x128xf32> {kiln.name = "dz"}, %j: tensor<65536xi64> {kiln.name = "position"})
     -> (tensor<50304x1280xbf16> {kiln.name = "dtable"}, tensor<65x128xf32> {kiln.name = "dweight"}) {
   %0 = kiln.kernel "tokens"(%x, %i) : (tensor<?x1280xbf16>, tensor<?xi32>) -> tensor<50304x1280xbf16> {

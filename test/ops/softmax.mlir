@@ -79,10 +79,10 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}, %b: tensor<?x8xf32> {kiln.na
 // CHECK: m_tile_c[i] ? float(x_tile_c[i]) * 0.125f : bits_to_float(0xff800000u));
 // CHECK: row_reduce<Max>
 // CHECK: == bits_to_float(0xff800000u) ? 0.0f :
-// CHECK: expf(
+// CHECK: fast_exp(
 // CHECK: row_reduce<Sum>
 // CHECK: row_r_1[r] = 1.0f / ({{.*}} == 0.0f ? 1.0f : {{.*}});
-// CHECK: p_c[i] = expf(
+// CHECK: p_c[i] = fast_exp(
 // CHECK-NEXT: * row_r_1[r];
 // CHECK: store<{{[0-9]+}}>(at, r, c, p,
 func.func @sm(%x: tensor<?x256xbf16> {kiln.name = "x"}, %m: tensor<?x256xi1> {kiln.name = "m"}) -> (tensor<?x256xbf16> {kiln.name = "p"}) {

@@ -74,14 +74,14 @@ func.func @schedule(%x: tensor<4x6x8xf32>) -> tensor<4x8xf32> {
 
 //--- kernel.mlir
 // Few terms: a group of threads for each row. Few rows with many terms: parts, and their sum.
-// CHECK-LABEL: few(const float* x, float* s0, i64 unit_count)
+// CHECK-LABEL: kiln_few(const float* x, float* s0, i64 unit_count)
 // CHECK: const StridedTerms terms{rows_48, rows_8, 6ll};
 // CHECK-NEXT: wait_for_predecessor();
 // CHECK: SumTile<8 /*columns*/, 2 /*lanes*/, 4 /*vector*/, 128 /*units*/, 1 /*parts*/,
 // CHECK: sum_rows<4>(Tile(), shared_memory() + 0, x, terms, s0, rows_8, unit_count);
-// CHECK-LABEL: many_parts(const bf16* z, float* many_partials)
+// CHECK-LABEL: kiln_many_parts(const bf16* z, float* kiln_many_partials)
 // CHECK: SumTile<64 /*columns*/, 8 /*lanes*/, 8 /*vector*/, 1 /*units*/, 46 /*parts*/,
-// CHECK-LABEL: many(const float* many_partials, bf16* s1)
+// CHECK-LABEL: kiln_many(const float* kiln_many_partials, bf16* s1)
 // CHECK: StridedTerms terms{rows_2944, rows_64, 46ll};
 // CHECK: SumTile<64 /*columns*/, 16 /*lanes*/, 4 /*vector*/, 1 /*units*/, 1 /*parts*/,
 // AMPERE-NOT: wait_for_predecessor
