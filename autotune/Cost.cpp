@@ -36,6 +36,7 @@ constexpr double kFewRows = 0.1;                            // no row but one a 
 constexpr double kColumnsAgain = 0.023;                     // columns read by every block
 constexpr double kTilesShared = 0.025;                      // rows kept in shared memory
 constexpr double kWideShared = 0.06; // the same where a row needs several warps
+constexpr double kWideHeld = 0.12;   // of such rows, each doubling of 16 elements held for 3 passes
 constexpr double kAtBarriers = 0.08; // of such rows, where one block alone waits
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
@@ -57,11 +58,11 @@ constexpr double kRingTail = 0.5;                        // of the share of a ro
 constexpr double kRingAllAhead = 0.06;                   // more stages than tiles
 constexpr double kRingIdle = 0.05;                       // of the share of lanes without a column
 // Of these, where a row needs several warps.
-constexpr double kRingTeams = 0.02, kRingRows = 0.02; // any; each doubling of rows at a barrier
-constexpr double kRingHeld = 0.03;                    // each doubling of 16 elements a thread
-constexpr double kRingFewHeld = 0.2;                  // each halving of 4 elements of a row
-constexpr double kRingWideThreads = 0.03;             // each halving below 1280 threads
-constexpr double kRingWideNarrow = 0.06;              // each halving of 8 bytes
+constexpr double kRingTeams = 0.02, kRingRows = 0.008; // any; each doubling of rows at a barrier
+constexpr double kRingHeld = 0.03;                     // each doubling of 16 elements a thread
+constexpr double kRingFewHeld = 0.2;                   // each halving of 4 elements of a row
+constexpr double kRingWideThreads = 0.03;              // each halving below 1280 threads
+constexpr double kRingWideNarrow = 0.06;               // each halving of 8 bytes
 
 // us of a round.
 constexpr double kElement = 0.026;    // an element that a thread holds
@@ -135,7 +136,9 @@ double rowBytes(const rows::Facts& facts) {
 double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
   const double bytesOfRow = std::max(1.0, facts.bytes(1.0));
   double sum = accessLoss(s, facts);
-  sum += kArithmetic * facts.operations * double(facts.width) / bytesOfRow;
+  // With few threads the latency of arithmetic shows.
+  sum += kArithmetic * facts.operations * double(facts.width) / bytesOfRow *
+         std::max(1.0, 1024.0 / double(s.threads * s.blocks));
   sum += kUnderfilled * halvings(shape.inFlight, facts.inputs.empty() ? 0.0 : kWanted);
   sum += kPieces * std::log2(shape.chunks) + kSteps * shape.steps + (shape.wide ? kTeams : 0.0);
   sum += kTail * (std::ceil(shape.waves) / shape.waves - 1.0) / shape.waves;
@@ -147,6 +150,8 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
     sum += shape.wide ? kWideShared : kTilesShared;
   if (shape.wide)
     sum += kAtBarriers / double(s.blocks);
+  if (shape.wide && s.keep == rows::Keep::registers && facts.passes > 2)
+    sum += kWideHeld * halvings(16.0, shape.held);
   if (shape.once) {
     sum += kFewAccesses * halvings(accesses, 2.0) + kManyAccesses * halvings(4.0, accesses);
     sum += kSmallBlock * halvings(threads, 128.0) + kLargeBlock * halvings(256.0, threads);

@@ -28,24 +28,25 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
-  int spilledRegisters(const std::string& entryPoint) {
-    int registers = 0;
+  /// Into the facts of a kernel: what its last schedules have shown.
+  template <class Facts> void noteSpills(Facts& facts, const std::string& entryPoint) {
     for (StringRef entry : spilled)
-      if (auto [name, count] = entry.rsplit('='); name == entryPoint)
-        count.getAsInteger(10, registers);
-    return registers;
+      if (auto [name, count] = entry.rsplit('='); name == entryPoint) {
+        count.getAsInteger(10, facts.spilledRegisters);
+        ++facts.spills;
+      }
   }
 
   LogicalResult run(func::FuncOp function) {
     const Target& target = findTarget(arch);
     if (segments::isOverLists(function))
       return give(planLists(function), [&](ListKernel& kernel) {
-        kernel.facts.spilledRegisters = spilledRegisters(entryName(kernel.op.getName()));
+        noteSpills(kernel.facts, entryName(kernel.op.getName()));
         return segments::defaultSchedule(kernel.facts, target);
       });
     return give(planFunction(function), [&](PlannedKernel& kernel) {
       rows::Facts facts = factsOf(kernel);
-      facts.spilledRegisters = spilledRegisters(entryName(kernel.op.getName()));
+      noteSpills(facts, entryName(kernel.op.getName()));
       return rows::defaultSchedule(facts, target);
     });
   }

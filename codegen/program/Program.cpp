@@ -156,7 +156,7 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
 /// One attempt; `spilled` is what those before have learned.
 static std::shared_ptr<Program::State> compileOnce(const Module& module,
                                                    const CompileOptions& options,
-                                                   const std::map<std::string, int>& spilled) {
+                                                   const std::multimap<std::string, int>& spilled) {
   auto state = std::make_shared<Program::State>();
   state->options = options;
   state->spilled = spilled;
@@ -173,7 +173,7 @@ static std::shared_ptr<Program::State> compileOnce(const Module& module,
 Program Program::compile(const Module& module, const CompileOptions& options) {
   constexpr int attempts = 12;
   std::vector<std::string> refusals;
-  std::map<std::string, int> spilled;
+  std::multimap<std::string, int> spilled;
   Program result;
   for (int attempt = 1;; ++attempt) {
     try {
@@ -185,7 +185,7 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
       if (!options.schedule.empty() || attempt == attempts)
         throw Error(ErrorKind::infeasible, broken.what());
       for (const auto& [kernel, registers] : broken.registers)
-        spilled[kernel] = registers;
+        spilled.emplace(kernel, registers);
       refusals.push_back(fmt::format("choice {} of the cost model: {}", attempt, broken.what()));
     }
   }

@@ -25,7 +25,7 @@ struct Program::State {
   std::string texts[5]; // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
   std::string log;                    // of the assembler
-  std::map<std::string, int> spilled; // by entry point: registers a thread that were too few
+  std::multimap<std::string, int> spilled; // by entry point: registers that were too few
   std::vector<std::string> remarks;
   LaunchPlan plan;
   std::vector<KernelInfo> kernels;

@@ -95,7 +95,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
   if (facts.passes == 1) // all inputs of a vector are at work at once
     registers += s.vector * static_cast<std::int64_t>(facts.inputs.size());
-  return std::max<std::int64_t>(registers, facts.spilledRegisters + 1);
+  // Every spill raises the estimate for all schedules alike. A large tile may spill with all the
+  // registers there are: a smaller one needs fewer.
+  registers = registers * (4 + facts.spills) / 4;
+  return std::max<std::int64_t>(registers, std::min(facts.spilledRegisters, 127) + 1);
 }
 
 namespace {

@@ -59,6 +59,7 @@ struct Facts {
   int passes = 1;
   int operations = 0;       // scalar instructions an element, all passes, roughly
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
+  int spills = 0;           // schedules that did
 
   /// Whether there is anything to load ahead of the predecessor's end.
   bool hasOlder() const;

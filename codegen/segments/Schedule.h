@@ -18,6 +18,7 @@ struct Facts {
   int inputs = 0, outputs = 0; // lists read and written
   int widestBytes = 4;         // of an element of any of them
   int spilledRegisters = 0;    // a thread: with so few the assembler spilled; 0: not known
+  int spills = 0;              // schedules that did
 };
 
 std::vector<Violation> check(const Schedule& schedule, const Target& target);

@@ -226,9 +226,8 @@ std::string indexText(Width n, const std::string& type, const std::string& index
 }
 
 std::string pickText(Width n, const std::string& type, const std::string& index) {
-  return fill("func.func @pick(%x: <X>, %t: <T>) -> (<R>, <S>) {\n"
-              "  %p = kiln.pick %x, %t : <X>, <T> -> <R>\n" +
-                  widen("x", "xf", type) +
+  return fill("func.func @pick(%x: <X>, %t: <T>) -> (<R>, <S>) {\n" + constant("zero", 0) +
+                  "  %p = kiln.pick %x, %t : <X>, <T> -> <R>\n" + widen("x", "xf", type) +
                   "  %q = arith.mulf %xf, %xf : <F>\n"
                   "  %s = kiln.pick %q, %t : <F>, <T> -> <S>\n"
                   "  return %p, %s : <R>, <S>\n}\n",

@@ -78,7 +78,7 @@ func.func @f(%x: tensor<?x8xf32>, %i: tensor<?xi32>, %l: tensor<?x8xf32>) -> ten
 // CHECK-LABEL: kiln_tokens_lists(const i32* token, i32* kiln_tokens_spans, i32* kiln_tokens_rows, i64 row_count)
 // CHECK: using Tile = ListTile<512 /*threads*/, 256 /*segments*/>;
 // CHECK-NEXT: list_rows(Tile(), shared_memory() + 0, token, rows_1, row_count, 50304ll, 3, kiln_tokens_spans,
-// CHECK-LABEL: kiln_tokens(const bf16* dy, bf16* dtable, const i32* kiln_tokens_spans, const i32* kiln_tokens_rows)
+// CHECK-LABEL: kiln_tokens(const bf16* dy, bf16* dtable, const i32* kiln_tokens_spans,
 // CHECK: const ListedTerms terms{kiln_tokens_spans, kiln_tokens_rows, rows_1280};
 // CHECK: SumTile<1280 /*columns*/, 32 /*lanes*/, 8 /*vector*/, 8 /*units*/, 1 /*parts*/,
 // CHECK-LABEL: kiln_positions_lists(const i64* position,
