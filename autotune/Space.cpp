@@ -40,7 +40,7 @@ std::vector<Keeping> keepChoices(const rows::Facts& facts, const Target& target)
   // warps that work on rows wait for one another anyway.
   if (facts.dense && facts.hasOlder() && facts.hasSums() && facts.reductions > 0 &&
       target.maxCluster > 1)
-    for (std::int64_t stages : {2, 3, 4, 5, 6, 8})
+    for (std::int64_t stages : {2, 3, 4, 5})
       choices.push_back({rows::Keep::ring, stages});
   return choices;
 }
@@ -62,6 +62,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
       for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
         for (auto [keep, stages] : keepings)
           for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
+            if (keep == rows::Keep::ring && std::max(rows, blocks) > 4)
+              continue; // never among the best
             s.rows = rows;
             s.blocks = blocks;
             s.keep = keep;

@@ -24,7 +24,7 @@ struct Program::State {
   std::string function; // the one compiled
   std::string texts[5]; // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
-  std::string log;                    // of the assembler
+  std::string log;                         // of the assembler
   std::multimap<std::string, int> spilled; // by entry point: registers that were too few
   std::vector<std::string> remarks;
   LaunchPlan plan;
