@@ -30,6 +30,7 @@ class Work:
 
     def __init__(self, function, sets, launches):
         self.launches, self.results, self.graph = launches, [], None
+        self.kept = (function, sets)  # a graph does not keep the tensors that it reads
         if DEVICE == "cpu":
             self.replay = lambda: [function(*sets[i % len(sets)]) for i in range(launches)]
             self.replay()
