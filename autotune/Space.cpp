@@ -64,6 +64,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
           for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
             if (keep == rows::Keep::ring && std::max(rows, blocks) > 4)
               continue; // never among the best
+            if (s.overlaps(facts.width) && rows > 1)
+              continue;
             s.rows = rows;
             s.blocks = blocks;
             s.keep = keep;
@@ -73,9 +75,12 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
             visit(s);
           }
   };
+  std::int64_t overlapping = 16; // the vector of 16 bytes
+  for (const auto& stream : facts.inputs)
+    overlapping = std::min<std::int64_t>(overlapping, 16 / std::max(1, stream.bytes));
   for (s.vector = 1; s.vector <= 16; s.vector *= 2) {
-    if (facts.width % s.vector != 0)
-      break;
+    if (s.overlaps(facts.width) && !(facts.packed && s.vector == overlapping))
+      continue;
     for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
       s.lanes = lanes;
       for (std::int64_t threads : kThreads)

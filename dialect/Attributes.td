@@ -76,8 +76,10 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
   let summary = "How a kernel of the row family runs";
   let description = [{
     `lanes`: threads that share a row: a power of two up to 32, or a multiple of 32.
-    `vector`: neighbouring columns a thread handles together: a power of two that divides the
-    row width. `rows`: rows a thread works on at once. `threads`: threads in a block.
+    `vector`: neighbouring columns a thread handles together: a power of two that divides the row
+    width; or, where rows lie one after another and nothing is the same for all rows, vectors of
+    memory that overlap the ends of rows.
+    `rows`: rows a thread works on at once. `threads`: threads in a block.
     `blocks`: blocks that must fit on a multiprocessor; limits the registers.
     `grid`: one block for each tile of rows, or as many blocks as are resident.
     `keep`: where rows are kept between the passes over them: in registers, in shared memory, or

@@ -144,6 +144,17 @@ KILN_DEVICE Vec<T, count> load_row(const Paired<Pairs, T>& row, int column, i64 
   return v;
 }
 
+/// A chunk that is not whole: what the row has of it, the rest is zero.
+template <class Tile, class T>
+KILN_DEVICE Vec<T, Tile::vector> load_edge(const Tile& at, int c, const T* row) {
+  Vec<T, Tile::vector> v = {};
+#pragma unroll
+  for (int i = 0; i < Tile::vector; ++i)
+    if (at.holds(c, i))
+      v[i] = load_global<Vec<T, 1>>(row + at.column(c) + i)[0];
+  return v;
+}
+
 /// Fills `to` with this thread's part of the tile. Chunks past the end become zero; rows past
 /// the end repeat the last row and must not be stored or summed.
 template <int access, class Tile, class Keep, class From, int rank>
@@ -154,8 +165,10 @@ KILN_DEVICE void load(const Tile& at, Keep& to, const From& from, const RowMap<r
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
       decltype(to.get(r, c)) v = {};
-      if (at.has(c))
+      if (at.whole(c))
         v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
+      else if constexpr (Tile::overlaps)
+        v = load_edge(at, c, row);
       to.set(r, c, v);
     }
   }
@@ -196,8 +209,10 @@ KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const 
     const T* row = from + map.offset(at.row_to_read(r));
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c)
-      if (at.has(c))
+      if (at.whole(c))
         to.template fetch<access>(r, c, row + at.column(c) * map.column_stride, map.column_stride);
+      else if constexpr (Tile::overlaps)
+        to.set(r, c, load_edge(at, c, row));
       else
         to.set(r, c, {});
   }
@@ -211,8 +226,10 @@ template <int access, class Tile, class From, int rank> struct Reread {
   KILN_DEVICE auto get(int r, int c) const {
     const auto row = from + map.offset(at.row_to_read(r));
     decltype(load_row<Tile::vector, access>(row, 0, 1)) v = {};
-    if (at.has(c))
+    if (at.whole(c))
       v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
+    else if constexpr (Tile::overlaps)
+      v = load_edge(at, c, row);
     return v;
   }
 };
@@ -258,9 +275,17 @@ KILN_DEVICE void pick_rows(const Tile& at, To (&to)[Tile::rows], const T* from,
 template <int access, class Tile, class T, class From, int rank>
 KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& map,
                        const Vec<From, Tile::vector>& v) {
-  if (at.valid(r))
-    store_vector<access>(to + map.offset(at.row(r)) + at.column(c) * map.column_stride,
-                         convert<T>(v), map.column_stride);
+  if (!at.valid(r))
+    return;
+  T* row = to + map.offset(at.row(r));
+  const auto rounded = convert<T>(v);
+  if (at.whole(c))
+    store_vector<access>(row + at.column(c) * map.column_stride, rounded, map.column_stride);
+  else if constexpr (Tile::overlaps)
+#pragma unroll
+    for (int i = 0; i < Tile::vector; ++i)
+      if (at.holds(c, i))
+        store_global(row + at.column(c) + i, Vec<T, 1>{{rounded[i]}});
 }
 
 /// Bytes of scratch that one staged value a row needs; 0 if few rows are stored directly.

@@ -8,7 +8,10 @@
 
 namespace kiln {
 
-/// `movers_`: warps of the block behind these threads, which only move data (ring.cuh).
+/// Where the vector does not divide the row, vectors are those of memory: rows lie one after
+/// another from an aligned place on, so a row begins `shift` elements into a vector. Its first and
+/// last vectors are not whole; only one row a thread has one shift. `movers_`: warps of the block
+/// behind these threads, which only move data (ring.cuh).
 template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0>
 struct RowTile {
   static constexpr int columns = columns_;
@@ -17,27 +20,31 @@ struct RowTile {
   static constexpr int rows = rows_;
   static constexpr int threads = threads_;
   static constexpr int movers = movers_;
-  static constexpr int chunks = (columns + lanes * vector - 1) / (lanes * vector);
+  static constexpr bool overlaps = columns % vector != 0;
+  static constexpr int span = columns + (overlaps ? vector - 1 : 0);
+  static constexpr int chunks = (span + lanes * vector - 1) / (lanes * vector);
   static constexpr int groups = threads / lanes;
   static constexpr int rows_per_block = groups * rows;
   static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
   static constexpr int warps_per_group = lanes < 32 ? 1 : lanes / 32;
-  static constexpr bool full = columns == chunks * lanes * vector; // no chunk hangs over the end
+  static constexpr bool full =
+      columns == chunks * lanes * vector && !overlaps; // no chunk hangs over the end
 
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
   static_assert(threads % lanes == 0, "lanes divide the threads of a block");
   static_assert(lanes % 32 == 0 || (lanes < 32 && (lanes & (lanes - 1)) == 0),
                 "a row is shared by a power of two of lanes, or by whole warps");
-  static_assert(columns % vector == 0, "a vector never crosses the end of a row");
+  static_assert(!overlaps || rows == 1, "vectors overlap the ends of one row a thread");
 
   u32 count; // rows in all, at most 2^31
   u32 base;  // first row of the block
   int lane;  // of this thread within its row
   int group; // of this thread within the block
+  int shift; // elements of the first vector that belong to the row before
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
       : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(thread_index() % lanes),
-        group(thread_index() / lanes) {}
+        group(thread_index() / lanes), shift(shift_of_row()) {}
 
   /// Barrier of the threads that work on rows.
   static KILN_DEVICE void barrier() {
@@ -48,7 +55,13 @@ struct RowTile {
   }
 
   KILN_DEVICE bool any() const { return base < count; }
-  KILN_DEVICE void advance(i64 tiles) { base += u32(tiles) * rows_per_block; }
+  KILN_DEVICE void advance(i64 tiles) {
+    base += u32(tiles) * rows_per_block;
+    shift = shift_of_row();
+  }
+  KILN_DEVICE int shift_of_row() const {
+    return overlaps ? int(row_to_read(0) * u32(columns) % u32(vector)) : 0;
+  }
 
   /// The r-th row of this thread within the block, 0 <= r < rows.
   KILN_DEVICE int local_row(int r) const {
@@ -61,8 +74,14 @@ struct RowTile {
   KILN_DEVICE u32 row_to_read(int r) const { return row(r) < count ? row(r) : count - 1; }
 
   /// First column of this thread's c-th chunk, 0 <= c < chunks.
-  KILN_DEVICE int column(int c) const { return (c * lanes + lane) * vector; }
+  KILN_DEVICE int column(int c) const { return (c * lanes + lane) * vector - shift; }
   KILN_DEVICE bool has(int c) const { return full || column(c) < columns; }
+  /// Whether all of the chunk lies in the row.
+  KILN_DEVICE bool whole(int c) const {
+    return overlaps ? column(c) >= 0 && column(c) + vector <= columns : has(c);
+  }
+  /// Whether its i-th element does.
+  KILN_DEVICE bool holds(int c, int i) const { return u32(column(c) + i) < u32(columns); }
 };
 
 /// Where a row begins: the row index is split over `rank` leading dimensions, innermost last.

@@ -303,6 +303,8 @@ void EachOp::emit(Emitter& e) {
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
   e.unrolled(kEachElement);
+  if (columns % schedule.getVector() != 0)
+    e.line("if (!" + tile + ".holds(c, i)) continue;");
   e.block(block);
   e.close();
   for (const std::string& line : after)

@@ -73,16 +73,19 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
   return runs;
 }
 
-bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
-  const TensorInfo& tensor = access.buffer->tensor;
-  std::int64_t size = sizeInBytes(tensor.dtype);
-  bool whole = elements == 1 ? size >= 4 : elements * size % 16 == 0;
-  if (space.empty() || tensor.alignment % 16 != 0 || !whole || access.pairs)
+bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
+  if (space.empty() || access.pairs || access.buffer->tensor.alignment % 16 != 0)
     return false;
   if (elements > 1 && access.column != Stride{1, {}, -1})
     return false;
   return mergeDimensions(space, access).size() == 1 &&
          access.leading.back() == Stride{elements, {}, -1};
+}
+
+bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
+  std::int64_t size = sizeInBytes(access.buffer->tensor.dtype);
+  bool whole = elements == 1 ? size >= 4 : elements * size % 16 == 0;
+  return whole && hasPackedRows(access, space, elements);
 }
 
 std::int64_t widestAccess(const Access& access, std::int64_t vector) {

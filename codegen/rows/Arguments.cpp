@@ -14,6 +14,12 @@ const BufferInfo* Lowering::tableOf(const Node* gather) const {
   return context.inputs[cast<BlockArgument>(op.getTable()).getArgNumber()];
 }
 
+/// Elements moved at once. Vectors of memory are aligned wherever rows begin.
+int64_t Lowering::accessWidth(const Access& access) const {
+  int64_t vector = schedule.getVector();
+  return program.width() % vector != 0 ? vector : widestAccess(access, vector);
+}
+
 bool Lowering::isOlder(const Node* input) const {
   return schedule.getLaunch() == ir::LaunchMode::older_first &&
          context.older[cast<BlockArgument>(input->value).getArgNumber()];

@@ -40,7 +40,7 @@ struct Lowering::ElementBody {
       if (Value staged = lowering.columns.lookup(node))
         return input(node, staged, 1, 1);
       const Access& from = lowering.inputAccess[node];
-      int64_t width = widestAccess(from, lowering.schedule.getVector());
+      int64_t width = lowering.accessWidth(from);
       return input(node, lowering.source(from, node->element()), width, from.column.coefficient);
     }
     if (node->kind == Node::Kind::index)
@@ -100,7 +100,7 @@ void Lowering::emitResult(const Output& output, ElementBody& body) {
   const Access& access = outputAccess[&output];
   builder.create<cu::PutOp>(output.location, body.value(beforeRounding(output.node)),
                             pointer(*access.buffer, resultElement(output)), rowMap(access, true),
-                            widestAccess(access, schedule.getVector()));
+                            accessWidth(access));
 }
 
 /// Reductions of one kind share an exchange; a mean is a sum that is scaled afterwards.

@@ -48,6 +48,7 @@ class Lowering {
   const BufferInfo* bufferOf(const Node* input) const;
   const BufferInfo* tableOf(const Node* gather) const;
   bool isOlder(const Node* input) const;
+  int64_t accessWidth(const Access& access) const;
   mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
   mlir::Value source(const Access& access, mlir::Type element);

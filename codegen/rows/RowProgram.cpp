@@ -6,7 +6,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 
-#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -393,84 +392,6 @@ class Analysis {
 
 std::unique_ptr<RowProgram> analyze(Block& block, Refusal& refusal) {
   return Analysis(block, refusal).run();
-}
-
-/// The names an operation suggests for its results stay with the values that replace them.
-static void keepNames(Operation& op, ArrayRef<Value> values) {
-  auto named = dyn_cast<OpAsmOpInterface>(op);
-  if (!named)
-    return;
-  named.getAsmResultNames([&](Value result, StringRef name) {
-    Operation* to = values[cast<OpResult>(result).getResultNumber()].getDefiningOp();
-    if (to)
-      to->setLoc(NameLoc::get(StringAttr::get(op.getContext(), name), op.getLoc()));
-  });
-}
-
-/// Scalar math and reductions on bf16 and fp16 are done in fp32 and rounded once at the end.
-static void widen(Operation& op) {
-  auto narrow = [](Value value) {
-    Type type = tensorType(value).getElementType();
-    return type.isBF16() || type.isF16();
-  };
-  if (isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp, arith::ConstantOp, arith::BitcastOp>(op))
-    return;
-  bool scalar = findScalarOp(op.getName().getStringRef());
-  if (!scalar && !isa<ReduceOp, SegmentSumOp>(op))
-    return;
-  OpBuilder builder(&op);
-  MathBuilder math(builder, op.getLoc());
-  for (OpOperand& operand : op.getOpOperands())
-    if (narrow(operand.get()))
-      operand.set(math.f32(operand.get()));
-  Value result = op.getResult(0);
-  if (!narrow(result))
-    return;
-  auto type = tensorType(result);
-  result.setType(type.clone(builder.getF32Type()));
-  builder.setInsertionPointAfter(&op);
-  auto rounded = builder.create<arith::TruncFOp>(op.getLoc(), type, result);
-  result.replaceAllUsesExcept(rounded, rounded);
-}
-
-/// Elements that a kernel computes cannot be loaded: the sum of a row that is zero but at the
-/// index.
-static void compareColumns(PickOp pick) {
-  if (isa<BlockArgument>(pick.getInput()) && isa<BlockArgument>(pick.getIndex()))
-    return;
-  OpBuilder builder(pick);
-  MathBuilder math(builder, pick.getLoc());
-  Value x = pick.getInput(), index = pick.getIndex();
-  auto type = tensorType(index).getElementType();
-  Value wide = isa<FloatType>(tensorType(x).getElementType()) ? math.f32(x) : x;
-  Value chosen =
-      math.equal(math.index(tensorType(x).getRank() - 1, wide, type), math.alongRow(index, wide));
-  Value sum = math.sumOfRow(math.select(chosen, wide, math.constant(0.0, wide)));
-  Value width = math.integer(tensorType(x).getShape().back(), index);
-  Value missing = math.constant(std::numeric_limits<double>::quiet_NaN(), sum);
-  Value value = math.select(math.inRange(index, width), sum, missing);
-  pick.replaceAllUsesWith(math.cast(value, tensorType(pick.getOutput()).getElementType()));
-  pick.erase();
-}
-
-void decomposeNamedOps(Block& block) {
-  for (Operation& op : llvm::make_early_inc_range(block)) {
-    auto named = dyn_cast<KilnOpInterface>(op);
-    if (!named || isa<KernelOp>(op))
-      continue;
-    OpBuilder builder(&op);
-    MathBuilder math(builder, op.getLoc());
-    SmallVector<Value> values = named.decompose(math);
-    if (values.empty())
-      continue;
-    keepNames(op, values);
-    op.replaceAllUsesWith(values);
-    op.erase();
-  }
-  for (PickOp pick : llvm::make_early_inc_range(block.getOps<PickOp>()))
-    compareColumns(pick);
-  for (Operation& op : llvm::make_early_inc_range(block))
-    widen(op);
 }
 
 } // namespace kiln::rows

@@ -131,8 +131,12 @@ struct Checker {
   }
 
   void shape() {
-    require(facts.width % s.vector == 0, "vector", "vector = {} does not divide the row width {}",
-            s.vector, facts.width);
+    require(!s.overlaps(facts.width) || facts.packed, "vector",
+            "vector = {} does not divide the row width {}", s.vector, facts.width);
+    require(!s.overlaps(facts.width) || s.rows == 1, "vector",
+            "vector = {} does not divide the row width {}: vectors then overlap the ends of rows, "
+            "which takes rows = 1, not {}",
+            s.vector, facts.width, s.rows);
     std::int64_t useful = std::max<std::int64_t>(32, (facts.width / s.vector + 31) / 32 * 32);
     require(s.lanes <= useful, "lanes",
             "lanes = {} for rows of {} vectors leaves whole warps idle; at most {} are of use",

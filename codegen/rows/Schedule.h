@@ -26,8 +26,11 @@ struct Schedule {
   std::int64_t stages = 0; // of the ring
   bool operator==(const Schedule&) const = default;
 
+  /// Whether vectors are those of memory, which overlap the ends of rows.
+  bool overlaps(std::int64_t width) const { return width % vector != 0; }
   std::int64_t chunks(std::int64_t width) const {
-    return (width + lanes * vector - 1) / (lanes * vector);
+    const std::int64_t span = width + (overlaps(width) ? vector - 1 : 0);
+    return (span + lanes * vector - 1) / (lanes * vector);
   }
   std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
   /// With the warp that keeps a ring filled.
@@ -49,9 +52,10 @@ struct Facts {
   std::vector<Stream> outputs;
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
-  bool dense = false; // all inputs that differ by row: rows one after another, aligned to 16 bytes
-  int kept = 0;       // computed values of 4 bytes kept from one pass to the next
-  int randoms = 0;    // tiles of random numbers
+  bool packed = false; // rows of all that is full lie one after another, and nothing is by column
+  bool dense = false;  // all inputs that differ by row: rows one after another, aligned to 16 bytes
+  int kept = 0;        // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;     // tiles of random numbers
   int columnSums = 0, totalSums = 0;
   int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes

@@ -153,8 +153,7 @@ void Lowering::stageColumns() {
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
-        pointer(*access.buffer, element), widestAccess(access, schedule.getVector()),
-        access.column.coefficient, 0);
+        pointer(*access.buffer, element), accessWidth(access), access.column.coefficient, 0);
   }
   if (columns.empty())
     return;

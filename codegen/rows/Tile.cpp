@@ -39,9 +39,9 @@ void Lowering::emitInput(Node* node, const Access& access) {
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
   else if (isFull(node))
-    fragments[node] = builder.create<cu::LoadOp>(
-        named(nameOf(node, "x") + "_tile"), fragment, tile, from, rowMap(access, true),
-        widestAccess(access, schedule.getVector()), schedule.getKeep(), 0);
+    fragments[node] = builder.create<cu::LoadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
+                                                 from, rowMap(access, true), accessWidth(access),
+                                                 schedule.getKeep(), 0);
   else
     rowValues[node] = builder.create<cu::LoadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, from, rowMap(access, false));
@@ -135,8 +135,7 @@ void Lowering::emitGathers() {
         named(nameOf(node.get(), "gathered") + "_tile", node->op()->getLoc()),
         cu::FragmentType::get(builder.getContext(), node->element()), tile,
         pointer(table, node->element()), valuesOfRows(node->operands[0], node->op()->getLoc()),
-        count, stride, access.column.coefficient, widestAccess(access, schedule.getVector()),
-        schedule.getKeep(), 0);
+        count, stride, access.column.coefficient, accessWidth(access), schedule.getKeep(), 0);
   }
 }
 

@@ -1,53 +1,7 @@
-// See Texts.h. X stands for the type of x, F for the same shape in fp32, R for one value a row.
-#include "test/numerics/Texts.h"
-
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <initializer_list>
-#include <utility>
+// See Texts.h: norms, losses, activations, reductions, random numbers.
+#include "test/numerics/TextParts.h"
 
 namespace kiln::test {
-namespace {
-
-/// Replaces words in angle brackets: "<X>" by what `words` gives for "X".
-std::string fill(std::string text,
-                 std::initializer_list<std::pair<const char*, std::string>> words) {
-  for (auto& [word, value] : words) {
-    std::string place = fmt::format("<{}>", word);
-    for (std::size_t at; (at = text.find(place)) != std::string::npos;)
-      text.replace(at, place.size(), value);
-  }
-  return text;
-}
-
-std::string tensor(const std::string& lead, Width n, const std::string& type) {
-  return fmt::format("tensor<{}{}x{}>", lead, n, type);
-}
-std::string rowValues(const std::string& lead, const std::string& type) {
-  return fmt::format("tensor<{}{}>", lead, type);
-}
-std::string layoutAttr(const std::string& layout) {
-  return layout.empty() ? "" : fmt::format(" {{kiln.layout = #kiln.layout<{}>}}", layout);
-}
-
-/// Lines that widen %from to fp32 as %to, and round %from to the type as %to; none for fp32.
-std::string widen(const std::string& from, const std::string& to, const std::string& type) {
-  return type == "f32" ? fmt::format("  %{} = arith.addf %{}, %zero : <F>\n", to, from)
-                       : fmt::format("  %{} = arith.extf %{} : <X> to <F>\n", to, from);
-}
-std::string narrow(const std::string& from, const std::string& to, const std::string& type) {
-  return type == "f32" ? fmt::format("  %{} = arith.addf %{}, %zero : <F>\n", to, from)
-                       : fmt::format("  %{} = arith.truncf %{} : <F> to <X>\n", to, from);
-}
-/// A constant %c<name> of the shape of x, in fp32.
-std::string constant(const std::string& name, double value) {
-  return fmt::format("  %s_{0} = arith.constant dense<{1:e}> : tensor<f32>\n"
-                     "  %{0} = kiln.broadcast %s_{0} dims [] like %x : tensor<f32>, <X> -> <F>\n",
-                     name, value);
-}
-
-} // namespace
 
 std::string layerNormText(Width n, const std::string& type, const std::string& affine,
                           const std::string& lead, const std::string& layout) {
@@ -61,7 +15,6 @@ std::string layerNormText(Width n, const std::string& type, const std::string& a
                   plain ? "" : ", %gamma, %beta", plain ? "" : ", <G>, <G>"),
       {{"X", tensor(lead, n, type)}, {"R", rowValues(lead, "f32")}, {"G", tensor("", n, affine)}});
 }
-
 std::string rmsNormText(Width n, const std::string& type, bool gamma) {
   return fill(fmt::format("func.func @rms_norm(%x: <X>{}) -> (<X>, <R> {{kiln.gradient = false}}) "
                           "{{\n  %y, %rstd = kiln.rms_norm %x{} : (<X>{}) -> (<X>, <R>)\n"
@@ -70,7 +23,6 @@ std::string rmsNormText(Width n, const std::string& type, bool gamma) {
                           gamma ? ", <G>" : ""),
               {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"G", tensor("", n, type)}});
 }
-
 std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, double scale) {
   return fill(
       fmt::format("func.func @softmax(%x: <X>{}{}) -> <X> {{\n"
@@ -80,7 +32,6 @@ std::string softmaxText(Width n, const std::string& type, bool bias, bool mask, 
                   mask ? " mask %mask" : "", scale, bias ? ", <F>" : "", mask ? ", <M>" : ""),
       {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}, {"M", tensor("?x", n, "i1")}});
 }
-
 std::string reduceText(Width n, const std::string& type, bool sums) {
   std::string text = "func.func @reduce(%x: <X>) -> (<R>, <R>, <R>, <R>" +
                      std::string(sums ? ", <C>, tensor<f32>" : "") + ") {\n";
@@ -96,80 +47,6 @@ std::string reduceText(Width n, const std::string& type, bool sums) {
   return fill(text + "  return " + names + " : " + types + "\n}\n",
               {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
 }
-
-std::string leadingSumsText(Width n, const std::string& type, const std::vector<std::string>& lead,
-                            const std::vector<std::vector<int>>& dims, const std::string& to,
-                            const std::string& layout) {
-  std::vector<std::string> sizes = lead;
-  sizes.push_back(std::to_string(n));
-  const std::string x = fmt::format("tensor<{}x{}>", fmt::join(sizes, "x"), type);
-  std::string body;
-  std::vector<std::string> names, types;
-  for (const std::vector<int>& summed : dims) {
-    std::string kept;
-    for (std::size_t d = 0; d < sizes.size(); ++d)
-      if (std::find(summed.begin(), summed.end(), d) == summed.end())
-        kept += sizes[d] + "x";
-    names.push_back(fmt::format("%s{}", fmt::join(summed, "_")));
-    types.push_back(fmt::format("tensor<{}{}>", kept, to));
-    body += fmt::format("  {} = kiln.reduce sum %x dims [{}] : {} -> {}\n", names.back(),
-                        fmt::join(summed, ", "), x, types.back());
-  }
-  return fmt::format("func.func @sums(%x: {0}{1}) -> ({2}) {{\n{3}  return {4} : {2}\n}}\n", x,
-                     layoutAttr(layout), fmt::join(types, ", "), body, fmt::join(names, ", "));
-}
-
-std::string sharedBiasText(Width n, const std::string& type, const std::string& bias) {
-  return fill(R"(func.func @shared(%x: <X>, %b: <B>, %g: tensor<?x1x<N>x<T>>) -> <X> {
-  %bf = arith.extf %b : <B> to tensor<6x<N>xf32>
-  %xf = arith.extf %x : <X> to <F>
-  %gf = arith.extf %g : tensor<?x1x<N>x<T>> to tensor<?x1x<N>xf32>
-  %bb = kiln.broadcast %bf dims [1, 2] like %x : tensor<6x<N>xf32>, <X> -> <F>
-  %gg = kiln.broadcast %gf dims [0, 1, 2] like %x : tensor<?x1x<N>xf32>, <X> -> <F>
-  %s = arith.addf %xf, %bb : <F>
-  %p = arith.mulf %s, %gg : <F>
-  %y = arith.truncf %p : <F> to <X>
-  return %y : <X>
-}
-)",
-              {{"X", tensor("?x6x", n, type)},
-               {"B", tensor("6x", n, bias)},
-               {"F", tensor("?x6x", n, "f32")},
-               {"N", std::to_string(n)},
-               {"T", type}});
-}
-
-std::string gatherText(Width n, const std::string& type, const std::string& table,
-                       const std::string& lead, const std::string& index, bool norm,
-                       const std::string& options) {
-  std::string text = "func.func @embed(%t: <T>, %i: <I>{1}) -> <X> {{\n"
-                     "  %e = kiln.gather %t, %i {0} : <T>, <I> -> <X>\n";
-  text +=
-      norm ? "  %y, %r = kiln.rms_norm %e, %g : (<X>, <G>) -> (<X>, <R>)\n  return %y : <X>\n}}\n"
-           : "  return %e : <X>\n}}\n";
-  return fill(fmt::format(fmt::runtime(text), options, norm ? ", %g: <G>" : ""),
-              {{"T", tensor(table + "x", n, type)},
-               {"X", tensor(lead + "x", n, type)},
-               {"I", fmt::format("tensor<{}x{}>", lead, index)},
-               {"R", fmt::format("tensor<{}xf32>", lead)},
-               {"G", tensor("", n, "f32")}});
-}
-
-std::string segmentSumText(Width n, const std::string& type, const std::string& segments,
-                           const std::string& lead, const std::string& index, const std::string& to,
-                           const std::string& options) {
-  bool like = segments == "?";
-  return fill(fmt::format("func.func @segments(%x: <X>, %i: <I>{0}) -> <Y> {{\n"
-                          "  %s = kiln.segment_sum %x, %i {1} {2} : <X>, <I>{3} -> <Y>\n"
-                          "  return %s : <Y>\n}}\n",
-                          like ? ", %l: <L>" : "", like ? "like %l" : "", options,
-                          like ? ", <L>" : ""),
-              {{"X", tensor(lead + "x", n, type)},
-               {"I", fmt::format("tensor<{}x{}>", lead, index)},
-               {"Y", tensor(segments + "x", n, to)},
-               {"L", tensor(segments + "x", n, "f16")}});
-}
-
 std::string activationText(const std::string& op, Width n, const std::string& type, bool gated,
                            const std::string& options, const std::string& lead) {
   return fill(fmt::format("func.func @activation(%x: <X>{}) -> <X> {{\n"
@@ -178,7 +55,6 @@ std::string activationText(const std::string& op, Width n, const std::string& ty
                           gated ? ", <X>" : ""),
               {{"X", tensor(lead, n, type)}});
 }
-
 /// Squares and a first step of 1 or more: what the state of an optimizer holds.
 std::string adamwText(Width n, const std::string& type, bool ema) {
   return fill("func.func @adamw(%p: <F>, %g: <G>, %m: <F>, %w: <F>, %e: <F>, %lr: tensor<f32>,\n"
@@ -200,13 +76,11 @@ std::string adamwText(Width n, const std::string& type, bool ema) {
                {"G", tensor("?x", n, type)},
                {"H", tensor("?x", n, type == "f16" ? "f16" : "bf16")}});
 }
-
 std::string logSoftmaxText(Width n, const std::string& type, const std::string& to) {
   return fill("func.func @log_softmax(%x: <X>) -> <Y> {\n"
               "  %y = kiln.log_softmax %x : <X> -> <Y>\n  return %y : <Y>\n}\n",
               {{"X", tensor("?x", n, type)}, {"Y", tensor("?x", n, to)}});
 }
-
 std::string indexText(Width n, const std::string& type, const std::string& index) {
   return fill("func.func @index(%x: <X>) -> (<X>, <I>) {\n" + constant("zero", 0) +
                   widen("x", "xf", type) +
@@ -224,7 +98,6 @@ std::string indexText(Width n, const std::string& type, const std::string& index
                {"I", tensor("?x", n, index)},
                {"M", tensor("?x", n, "i1")}});
 }
-
 std::string pickText(Width n, const std::string& type, const std::string& index) {
   return fill("func.func @pick(%x: <X>, %t: <T>) -> (<R>, <S>) {\n" + constant("zero", 0) +
                   "  %p = kiln.pick %x, %t : <X>, <T> -> <R>\n" + widen("x", "xf", type) +
@@ -247,7 +120,6 @@ std::string rowIndexText() {
               "  return %y, %mean : <R>, tensor<f32>\n}\n",
               {{"R", "tensor<?xf32>"}, {"I", "tensor<?xi32>"}});
 }
-
 std::string crossEntropyText(Width n, const std::string& type, const std::string& index,
                              const std::string& options, const std::string& lead) {
   return fill(
@@ -258,7 +130,6 @@ std::string crossEntropyText(Width n, const std::string& type, const std::string
           "  return %loss, %lse : <R>, <R>\n}\n",
       {{"X", tensor(lead, n, type)}, {"T", rowValues(lead, index)}, {"R", rowValues(lead, "f32")}});
 }
-
 std::string lossAndGradientText(Width n, const std::string& type) {
   return fill("func.func @loss_and_gradient(%x: <X>, %t: <T>, %d: <R>) -> (<R>, <X>, tensor<f32>, "
               "tensor<f32>) {\n" +
@@ -289,125 +160,6 @@ std::string lossAndGradientText(Width n, const std::string& type) {
                {"B", "tensor<?xi1>"},
                {"R", "tensor<?xf32>"}});
 }
-
-std::string ropeText(Width n, const std::string& type, const std::string& index,
-                     const std::string& options, bool ofBatch) {
-  return fill("func.func @rope(%x: <X>, %p: <P>) -> <X> {\n  %y = kiln.rope %x, %p dims [" +
-                  std::string(ofBatch ? "0" : "1") + "] " + options +
-                  " : <X>, <P> -> <X>\n  return %y : <X>\n}\n",
-              {{"X", tensor("?x?x3x", n, type)}, {"P", rowValues("?x", index)}});
-}
-
-std::string normRopeText(Width n, const std::string& type, const std::string& options) {
-  return fill("func.func @norm_rope(%x: <X>, %gamma: <G>, %p: <P>) -> <X> {\n"
-              "  %n, %r = kiln.rms_norm %x, %gamma : (<X>, <G>) -> (<F>, <R>)\n"
-              "  %y = kiln.rope %n, %p dims [0] " +
-                  options + " : <F>, <P> -> <X>\n  return %y : <X>\n}\n",
-              {{"X", tensor("?x3x", n, type)},
-               {"F", tensor("?x3x", n, "f32")},
-               {"R", "tensor<?x3xf32>"},
-               {"G", tensor("", n, "f32")},
-               {"P", "tensor<?xi32>"}});
-}
-
-std::string anglesText(Width n) {
-  return fill("func.func @angles(%x: <X>) -> (<F>, <F>) {\n"
-              "  %a = arith.extf %x : <X> to <F>\n  %s = math.sin %a : <F>\n"
-              "  %c = math.cos %a : <F>\n  return %s, %c : <F>, <F>\n}\n",
-              {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
-}
-
-std::string partnerText(Width n, const std::string& type, const std::string& pairs) {
-  return fill("func.func @partner(%x: <X>, %c: <C>) -> (<X>, <X>, <R>) {\n" + constant("zero", 0) +
-                  widen("x", "xf", type) +
-                  "  %cb = kiln.broadcast %c dims [1] like %x : <C>, <X> -> <F>\n"
-                  "  %w = arith.mulf %xf, %cb : <F>\n"
-                  "  %o = kiln.partner %w pairs <" +
-                  pairs + "> : <F> -> <F>\n  %q = arith.mulf %o, %xf : <F>\n" +
-                  narrow("q", "y", type) + "  %z = kiln.partner %x pairs <" + pairs +
-                  "> : <X> -> <X>\n  %s = kiln.reduce sum %q dims [1] : <F> -> <R>\n"
-                  "  return %y, %z, %s : <X>, <X>, <R>\n}\n",
-              {{"X", tensor("?x", n, type)},
-               {"F", tensor("?x", n, "f32")},
-               {"R", "tensor<?xf32>"},
-               {"C", tensor("", n, "f32")}});
-}
-
-std::string severalNormsText(Width n, const std::string& type) {
-  return fill("func.func @several_norms(%x: <X>, %g: <G>, %b: <G>, %h: <G>, %c: <G>) -> (<X>, <X>, "
-              "<X>) {\n"
-              "  %0, %m0, %r0 = kiln.layer_norm %x, %g, %b : (<X>, <G>, <G>) -> (<X>, <R>, <R>)\n"
-              "  %1, %m1, %r1 = kiln.layer_norm %x, %h, %c : (<X>, <G>, <G>) -> (<X>, <R>, <R>)\n"
-              "  %2, %m2, %r2 = kiln.layer_norm %x : (<X>) -> (<X>, <R>, <R>)\n"
-              "  return %0, %1, %2 : <X>, <X>, <X>\n}\n",
-              {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}, {"G", tensor("", n, "f32")}});
-}
-
-std::string sumNormText(Width n, const std::string& type) {
-  std::string text = "func.func @sum_norm(%x: <X>, %b: <X>, %c: <X>, %d: <X>, %g: <G>, %h: <G>) "
-                     "-> (<X>, <X>) {\n" +
-                     constant("zero", 0);
-  for (const char* from : {"x", "b", "c", "d"})
-    text += widen(from, fmt::format("{}f", from), type);
-  text += "  %p = arith.addf %xf, %bf : <F>\n  %q = arith.addf %p, %cf : <F>\n"
-          "  %s = arith.addf %q, %df : <F>\n" +
-          narrow("s", "z", type);
-  return fill(text + "  %y, %m, %r = kiln.layer_norm %s, %g, %h : (<F>, <G>, <G>) -> (<X>, <R>, "
-                     "<R>)\n  return %z, %y : <X>, <X>\n}\n",
-              {{"X", tensor("?x", n, type)},
-               {"F", tensor("?x", n, "f32")},
-               {"R", "tensor<?xf32>"},
-               {"G", tensor("", n, "f32")}});
-}
-
-std::string residualNormText(Width n, const std::string& type) {
-  return fill("func.func @residual_norm(%x: <X>, %r: <X>, %g: <G>) -> (<X>, <X>) {\n" +
-                  constant("zero", 0) + widen("x", "xf", type) + widen("r", "rf", type) +
-                  "  %h = arith.addf %xf, %rf : <F>\n" + narrow("h", "z", type) +
-                  "  %y, %s = kiln.rms_norm %h, %g : (<F>, <G>) -> (<X>, <R>)\n"
-                  "  return %z, %y : <X>, <X>\n}\n",
-              {{"X", tensor("?x", n, type)},
-               {"F", tensor("?x", n, "f32")},
-               {"R", "tensor<?xf32>"},
-               {"G", tensor("", n, type)}});
-}
-
-std::string normTransposeText(Width n, const std::string& type) {
-  return fill(
-      "func.func @norm_transpose(%x: <X>, %g: <G>, %b: <G>) -> (<X>, <R> {kiln.gradient = "
-      "false}) {\n"
-      "  %n, %m, %r = kiln.layer_norm %x, %g, %b : (<X>, <G>, <G>) -> (<X>, <R>, <R>)\n"
-      "  %y = kiln.transpose %n [1, 0, 2] : <X> -> <X>\n"
-      "  %t = kiln.transpose %m [1, 0] : <R> -> <R>\n"
-      "  return %y, %t : <X>, <R>\n}\n",
-      {{"X", tensor("?x?x", n, type)}, {"R", "tensor<?x?xf32>"}, {"G", tensor("", n, "f32")}});
-}
-
-std::string transposeText(Width n, const std::string& type, const std::string& permutation,
-                          const std::string& lead) {
-  return fill(fmt::format("func.func @transpose(%x: <X>, %z: <Z>) -> (<Z>, <Z>) {{\n"
-                          "  %e = math.exp %x : <X>\n"
-                          "  %t = kiln.transpose %e [{0}] : <X> -> <Z>\n"
-                          "  %y = arith.addf %t, %z : <Z>\n"
-                          "  return %t, %y : <Z>, <Z>\n}}\n",
-                          permutation),
-              {{"X", tensor("?x3x5x", n, type)}, {"Z", tensor(lead, n, type)}});
-}
-
-std::string dropoutResidualText(Width n, const std::string& type, const std::string& shared) {
-  return fill("func.func @dropout_residual(%x: <X>, %bias: <C>, %z: <X>, %seed: tensor<i64>, "
-              "%offset: tensor<i64>) -> <X> {\n" +
-                  constant("zero", 0) + widen("x", "xf", type) + widen("z", "zf", type) +
-                  "  %b = kiln.broadcast %bias dims [2] like %x : <C>, <X> -> <F>\n"
-                  "  %t = arith.addf %xf, %b : <F>\n"
-                  "  %d = kiln.dropout %t, %seed, %offset p 0.25 shared " +
-                  shared + " : <F> -> <F>\n  %s = arith.addf %zf, %d : <F>\n" +
-                  narrow("s", "y", type) + "  return %y : <X>\n}\n",
-              {{"X", tensor("?x5x", n, type)},
-               {"F", tensor("?x5x", n, "f32")},
-               {"C", tensor("", n, "f32")}});
-}
-
 std::string gateText(Width n, const std::string& type) {
   return fill(
       "func.func @gate(%x: <X>, %g: <X>, %bias: <C>) -> <X> {\n" + constant("zero", 0) +
@@ -419,7 +171,6 @@ std::string gateText(Width n, const std::string& type) {
           narrow("q", "y", type) + "  return %y : <X>\n}\n",
       {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}, {"C", tensor("", n, "f32")}});
 }
-
 std::string geluText(Width n, const std::string& type) {
   return fill("func.func @gelu(%x: <X>) -> <X> {\n" + constant("zero", 0) + constant("one", 1) +
                   constant("half", 0.5) + constant("slope", 0.7071067811865476) +
@@ -430,7 +181,6 @@ std::string geluText(Width n, const std::string& type) {
                   narrow("q", "y", type) + "  return %y : <X>\n}\n",
               {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}});
 }
-
 std::string chainText(Width n, const std::string& type) {
   return fill("func.func @chain(%x: <X>, %c: <C>) -> (<X>, <R>) {\n" + constant("zero", 0) +
                   widen("x", "xf", type) +
@@ -449,37 +199,6 @@ std::string chainText(Width n, const std::string& type) {
                {"R", "tensor<?xf32>"},
                {"C", tensor("", n, "f32")}});
 }
-
-std::string broadcastText(Width n, const std::string& type) {
-  return fill("func.func @broadcast(%x: <X>, %row: <R>, %column: <C>, %outer: <O> {kiln.gradient = "
-              "false}, %scalar: "
-              "tensor<f32>) -> <X> {\n" +
-                  constant("zero", 0) + widen("x", "xf", type) +
-                  "  %a = kiln.broadcast %row dims [0, 1] like %x : <R>, <X> -> <F>\n"
-                  "  %b = kiln.broadcast %column dims [2] like %x : <C>, <X> -> <F>\n"
-                  "  %c = kiln.broadcast %outer dims [0, 1, 2] like %x : <O>, <X> -> <F>\n"
-                  "  %d = kiln.broadcast %scalar dims [] like %x : tensor<f32>, <X> -> <F>\n"
-                  "  %0 = arith.addf %xf, %a : <F>\n  %1 = arith.mulf %0, %b : <F>\n"
-                  "  %2 = arith.addf %1, %c : <F>\n  %3 = arith.subf %2, %d : <F>\n" +
-                  narrow("3", "y", type) + "  return %y : <X>\n}\n",
-              {{"X", tensor("?x3x", n, type)},
-               {"F", tensor("?x3x", n, "f32")},
-               {"R", "tensor<?x3xf32>"},
-               {"C", tensor("", n, "f32")},
-               {"O", tensor("1x3x", n, "f32")}});
-}
-
-std::string stridedText(Width n, const std::string& type, const std::string& x,
-                        const std::string& z, const std::string& w) {
-  return fill(fmt::format("func.func @strided(%x: <X>{}, %z: <X>{}, %w: <X>{}) -> <X> {{\n",
-                          layoutAttr(x), layoutAttr(z), layoutAttr(w)) +
-                  constant("zero", 0) + widen("x", "xf", type) + widen("z", "zf", type) +
-                  widen("w", "wf", type) +
-                  "  %p = arith.mulf %xf, %zf : <F>\n  %q = arith.addf %p, %wf : <F>\n" +
-                  narrow("q", "y", type) + "  return %y : <X>\n}\n",
-              {{"X", tensor("?x4x", n, type)}, {"F", tensor("?x4x", n, "f32")}});
-}
-
 std::string randomText(Width n, const std::string& type) {
   std::string text =
       "func.func @random(%x: <X>, %seed: tensor<i64>, %offset: tensor<i64>) -> (<X>, "
@@ -502,7 +221,6 @@ std::string randomText(Width n, const std::string& type) {
                {"R", "tensor<?x1x1xf32>"},
                {"O", "tensor<1x1x1xf32>"}});
 }
-
 std::string randomSumsText(Width n) {
   return fill("func.func @random_sums(%x: <F>, %m: <R>, %seed: tensor<i64>, %offset: tensor<i64>) "
               "-> (<R>, <C>, tensor<f32>, <R>) {\n"
@@ -517,7 +235,6 @@ std::string randomSumsText(Width n) {
               "  return %r, %c, %t, %w : <R>, <C>, tensor<f32>, <R>\n}\n",
               {{"F", tensor("?x", n, "f32")}, {"R", "tensor<?xf32>"}, {"C", tensor("", n, "f32")}});
 }
-
 std::string dropoutText(Width n, const std::string& type, double p, const std::string& shared) {
   return fill(
       fmt::format("func.func @dropout(%x: <X>, %seed: tensor<i64>, %offset: tensor<i64>) -> "
@@ -527,7 +244,6 @@ std::string dropoutText(Width n, const std::string& type, double p, const std::s
                   p, shared.empty() ? "" : " shared " + shared),
       {{"X", tensor("?x3x", n, type)}});
 }
-
 std::string dropoutNormText(Width n, const std::string& type) {
   return fill(
       "func.func @dropout_norm(%x: <X>, %bias: <C>, %residual: <X>, %gamma: <C>, %beta: <C>,"
@@ -547,7 +263,6 @@ std::string dropoutNormText(Width n, const std::string& type) {
        {"C", tensor("", n, "f32")},
        {"R", "tensor<?xf32>"}});
 }
-
 std::string stochasticRoundText(Width n) {
   return fill(
       "func.func @stochastic_round(%x: <F>, %seed: tensor<i64>, %offset: tensor<i64>) -> <X> {\n"
@@ -555,7 +270,6 @@ std::string stochasticRoundText(Width n) {
       "  return %y : <X>\n}\n",
       {{"X", tensor("?x", n, "bf16")}, {"F", tensor("?x", n, "f32")}});
 }
-
 std::string kernelText(Width n, const std::string& type) {
   return fill("func.func @kernel(%x: <X>) -> (<X>, <R>) {\n"
               "  %a = kiln.kernel \"first\"(%x) : (<X>) -> <X> {\n  ^bb0(%i: <X>):\n"
@@ -567,7 +281,6 @@ std::string kernelText(Width n, const std::string& type) {
               "  return %b#0, %b#1 : <X>, <R>\n}\n",
               {{"X", tensor("?x", n, type)}, {"R", "tensor<?xf32>"}});
 }
-
 std::string scalarText(Width n) {
   return fill(
       "func.func @scalar(%x: <F>, %i: <I>, %m: <M>) -> (<F>, <I>, <M>) {\n"

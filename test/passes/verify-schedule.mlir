@@ -76,9 +76,19 @@ func.func @registers(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   return %a : tensor<?x4096xf32>
 }
 // -----
-func.func @vector(%x: tensor<?x6xf32>) -> tensor<?x6xf32> {
+func.func @vector(%x: tensor<?x6xf32> {kiln.layout = #kiln.layout<strides = [8, 1]>}) -> tensor<?x6xf32> {
   // expected-error @+1 {{schedule refused: vector = 4 does not divide the row width 6}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 1, vector = 4, rows = 1, threads = 64, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x6xf32>) -> tensor<?x6xf32> {
+  ^bb0(%i: tensor<?x6xf32>):
+    %s = math.sin %i : tensor<?x6xf32>
+    kiln.yield %s : tensor<?x6xf32>
+  }
+  return %a : tensor<?x6xf32>
+}
+// -----
+func.func @overlapping_vector(%x: tensor<?x6xf32>) -> tensor<?x6xf32> {
+  // expected-error @+1 {{schedule refused: vector = 4 does not divide the row width 6: vectors then overlap the ends of rows, which takes rows = 1, not 2}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 1, vector = 4, rows = 2, threads = 64, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x6xf32>) -> tensor<?x6xf32> {
   ^bb0(%i: tensor<?x6xf32>):
     %s = math.sin %i : tensor<?x6xf32>
     kiln.yield %s : tensor<?x6xf32>

@@ -1,0 +1,46 @@
+// How the parts of the numerics table add their cases.
+#pragma once
+
+#include "test/numerics/Table.h"
+#include "test/numerics/Texts.h"
+
+#include <fmt/format.h>
+
+namespace kiln::test {
+
+using Sizes = std::vector<std::int64_t>;
+
+inline std::string schedule(int lanes, int vector, int rows, int threads,
+                            const char* grid = "one_shot", const char* keep = "registers",
+                            int blocks = 1) {
+  return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, blocks = "
+                     "{}, grid = {}, keep = {}, launch = programmatic>",
+                     lanes, vector, rows, threads, blocks, grid, keep);
+}
+
+inline std::string nameOf(Fill fill) {
+  return fill == Fill::infinities ? "infinities" : fill == Fill::nans ? "nans" : "minus_inf";
+}
+
+/// Collects cases.
+struct Builder {
+  std::vector<Case> cases;
+
+  Case& add(const char* op, const std::string& name, std::string text, Sizes sizes,
+            bool backward = false) {
+    Case made;
+    made.name = name;
+    made.op = op;
+    made.text = std::move(text);
+    made.sizes = std::move(sizes);
+    made.backward = backward;
+    if (backward)
+      made.name += "_backward";
+    return cases.emplace_back(std::move(made));
+  }
+};
+
+/// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
+void addShapes(std::vector<Case>& cases);
+
+} // namespace kiln::test
