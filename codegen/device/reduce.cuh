@@ -157,7 +157,8 @@ KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial
 template <int threads>
 KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int stride,
                                char* scratch) {
-  constexpr int slices = threads / 8;
+  constexpr int slices = threads / 8, warps = threads / 32;
+  static_assert((warps & (warps - 1)) == 0, "warps are combined in pairs");
   const int quad = thread_index() % 8 * 4;
   const i64 column = block_index() * 32 + quad;
   const int left = column < width ? int(width - column) : 0;
@@ -185,12 +186,18 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
   if (thread_index() % 32 < 8)
     store_shared(slots + thread_index() / 32 * 32 + quad, total);
   block_barrier();
-  float sum = 0.0f;
-  if (thread_index() < 32)
+  if (thread_index() >= 32)
+    return 0.0f;
+  float sums[warps];
 #pragma unroll
-    for (int warp = 0; warp < threads / 32; ++warp)
-      sum += load_shared<float>(slots + warp * 32 + thread_index());
-  return sum;
+  for (int warp = 0; warp < warps; ++warp)
+    sums[warp] = load_shared<float>(slots + warp * 32 + thread_index());
+#pragma unroll
+  for (int half = warps / 2; half > 0; half /= 2) // in pairs: the error grows with their depth
+#pragma unroll
+    for (int i = 0; i < half; ++i)
+      sums[i] += sums[i + half];
+  return sums[0];
 }
 
 /// Writes the totals of columns [first, first + columns) of the partials to `to`.
