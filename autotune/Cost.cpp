@@ -196,7 +196,7 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
   }
   if (!shape.wide)
     return sum + kRingNarrow * halvings(access, 16.0);
-  sum += kRingTeams + kRingRows * std::log2(double(s.threads / s.lanes));
+  sum += kRingTeams + kRingRows * std::log2(double(s.threads) / double(s.lanes));
   sum += kRingHeld * halvings(16.0, shape.held) + kRingWideThreads * halvings(threads, 1280.0);
   sum += kRingFewHeld * halvings(shape.chunks * double(s.vector), 4.0);
   return sum + kRingWideNarrow * halvings(access, 8.0);

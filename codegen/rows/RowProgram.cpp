@@ -308,7 +308,7 @@ class Analysis {
         llvm::is_contained(n.map, static_cast<int>(program->rank())))
       return refuse(op, "elements are picked from rows of the kernel's width, " +
                             std::to_string(program->width()));
-    for (auto [operand, through] : {std::pair{op.getInput(), map}, {op.getIndex(), n.map}}) {
+    for (const auto& [operand, through] : {std::pair{op.getInput(), map}, {op.getIndex(), n.map}}) {
       Node* from = node(operand, through, op);
       if (!from)
         return false;
