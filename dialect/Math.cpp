@@ -135,6 +135,10 @@ Value MathBuilder::broadcast(Value value, ArrayRef<int64_t> dims, Value like) {
   return builder.create<BroadcastOp>(location, type, value, dims,
                                      type.hasStaticShape() ? Value() : like);
 }
+Value MathBuilder::isColumn(Value ofRow, Value like) {
+  Value column = index(tensorType(like).getRank() - 1, like, tensorType(ofRow).getElementType());
+  return equal(column, alongRow(ofRow, like));
+}
 Value MathBuilder::alongRow(Value statistic, Value like) {
   return broadcast(statistic, dimsFrom(0, tensorType(like).getRank() - 1), like);
 }

@@ -57,6 +57,9 @@ class MathBuilder {
   /// The index along `dim` of the shape of `like`, in integers of `type`.
   mlir::Value index(int64_t dim, mlir::Value like, mlir::Type type);
 
+  /// True where the column, in the shape of `like`, is the integer that its row has.
+  mlir::Value isColumn(mlir::Value ofRow, mlir::Value like);
+
   /// One number a row, repeated along the row of `like`.
   mlir::Value alongRow(mlir::Value statistic, mlir::Value like);
   /// One row, repeated over the leading dimensions of `like`.

@@ -155,6 +155,17 @@ KILN_DEVICE Vec<T, Tile::vector> load_edge(const Tile& at, int c, const T* row) 
   return v;
 }
 
+/// Chunk c of a row; zero where the row has none.
+template <int access, class Tile, class From>
+KILN_DEVICE auto load_chunk(const Tile& at, int c, const From& row, i64 column_stride) {
+  decltype(load_row<Tile::vector, access>(row, 0, column_stride)) v = {};
+  if (at.whole(c))
+    v = load_row<Tile::vector, access>(row, at.column(c), column_stride);
+  else if constexpr (Tile::overlaps)
+    v = load_edge(at, c, row);
+  return v;
+}
+
 /// Fills `to` with this thread's part of the tile. Chunks past the end become zero; rows past
 /// the end repeat the last row and must not be stored or summed.
 template <int access, class Tile, class Keep, class From, int rank>
@@ -163,14 +174,8 @@ KILN_DEVICE void load(const Tile& at, Keep& to, const From& from, const RowMap<r
   for (int r = 0; r < Tile::rows; ++r) {
     const auto row = from + map.offset(at.row_to_read(r));
 #pragma unroll
-    for (int c = 0; c < Tile::chunks; ++c) {
-      decltype(to.get(r, c)) v = {};
-      if (at.whole(c))
-        v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
-      else if constexpr (Tile::overlaps)
-        v = load_edge(at, c, row);
-      to.set(r, c, v);
-    }
+    for (int c = 0; c < Tile::chunks; ++c)
+      to.set(r, c, load_chunk<access>(at, c, row, map.column_stride));
   }
 }
 
@@ -225,12 +230,7 @@ template <int access, class Tile, class From, int rank> struct Reread {
   RowMap<rank> map;
   KILN_DEVICE auto get(int r, int c) const {
     const auto row = from + map.offset(at.row_to_read(r));
-    decltype(load_row<Tile::vector, access>(row, 0, 1)) v = {};
-    if (at.whole(c))
-      v = load_row<Tile::vector, access>(row, at.column(c), map.column_stride);
-    else if constexpr (Tile::overlaps)
-      v = load_edge(at, c, row);
-    return v;
+    return load_chunk<access>(at, c, row, map.column_stride);
   }
 };
 template <int access, class Tile, class From, int rank>

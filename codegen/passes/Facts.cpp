@@ -13,6 +13,14 @@ rows::Facts::Stream streamOf(const rows::Access& access) {
           rows::widestAccess(access, 16)};
 }
 
+const rows::BufferInfo& bufferOf(const PlannedKernel& kernel, Value input) {
+  return *kernel.inputs[cast<BlockArgument>(input).getArgNumber()];
+}
+rows::Access accessOf(const PlannedKernel& kernel, const rows::Node& input) {
+  return rows::makeAccess(bufferOf(kernel, input.value), input.map, kernel.program->rank(),
+                          input.pairs);
+}
+
 /// Whether bulk copies can move every input that differs by row.
 bool hasDenseRows(const PlannedKernel& kernel) {
   const rows::RowProgram& program = *kernel.program;
@@ -21,9 +29,8 @@ bool hasDenseRows(const PlannedKernel& kernel) {
       return false;
     if (node->kind != rows::Node::Kind::input || !node->perRow)
       return true;
-    const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    rows::Access access = rows::makeAccess(buffer, node->map, program.rank(), node->pairs);
-    return rows::hasDenseRows(access, kernel.space, node->perColumn ? program.width() : 1);
+    return rows::hasDenseRows(accessOf(kernel, *node), kernel.space,
+                              node->perColumn ? program.width() : 1);
   });
 }
 
@@ -31,9 +38,8 @@ bool hasDenseRows(const PlannedKernel& kernel) {
 /// everything that the kernel reads or writes by column.
 bool hasPackedRows(const PlannedKernel& kernel) {
   const rows::RowProgram& program = *kernel.program;
-  auto packed = [&](const rows::BufferInfo& buffer, ArrayRef<int> map, ir::PairsAttr pairs) {
-    return rows::hasPackedRows(rows::makeAccess(buffer, map, program.rank(), pairs), kernel.space,
-                               program.width());
+  auto packed = [&](const rows::Access& access) {
+    return rows::hasPackedRows(access, kernel.space, program.width());
   };
   for (const auto& node : program.nodes) {
     if (!node->perColumn)
@@ -43,13 +49,12 @@ bool hasPackedRows(const PlannedKernel& kernel) {
       return false;
     if (node->kind != Kind::input)
       continue;
-    const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    if (!node->perRow || !packed(buffer, node->map, node->pairs))
+    if (!node->perRow || !packed(accessOf(kernel, *node)))
       return false;
   }
   return llvm::all_of(program.outputs, [&](const rows::Output& output) {
     return output.kind == rows::Output::Kind::full
-               ? packed(*kernel.outputs[output.index], output.map, {})
+               ? packed(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank()))
                : output.kind != rows::Output::Kind::columnSum;
   });
 }
@@ -73,14 +78,12 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.rowInputs += node->kind == rows::Node::Kind::pick;
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind == rows::Node::Kind::gather) {
-      auto table = cast<BlockArgument>(cast<ir::GatherOp>(node->op()).getTable());
-      facts.inputs.push_back(
-          streamOf(rows::makeAccess(*kernel.inputs[table.getArgNumber()], {0, 1}, 1)));
+      Value table = cast<ir::GatherOp>(node->op()).getTable();
+      facts.inputs.push_back(streamOf(rows::makeAccess(bufferOf(kernel, table), {0, 1}, 1)));
     }
     if (node->kind != rows::Node::Kind::input)
       continue;
-    const auto& buffer = *kernel.inputs[cast<BlockArgument>(node->value).getArgNumber()];
-    auto stream = streamOf(rows::makeAccess(buffer, node->map, program.rank(), node->pairs));
+    auto stream = streamOf(accessOf(kernel, *node));
     stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
                      return other->value == node->value && other->map == node->map && !other->pairs;
                    });

@@ -57,10 +57,8 @@ static void compareColumns(PickOp pick) {
   OpBuilder builder(pick);
   MathBuilder math(builder, pick.getLoc());
   Value x = pick.getInput(), index = pick.getIndex();
-  auto type = tensorType(index).getElementType();
   Value wide = isa<FloatType>(tensorType(x).getElementType()) ? math.f32(x) : x;
-  Value chosen =
-      math.equal(math.index(tensorType(x).getRank() - 1, wide, type), math.alongRow(index, wide));
+  Value chosen = math.isColumn(index, wide);
   Value sum = math.sumOfRow(math.select(chosen, wide, math.constant(0.0, wide)));
   Value width = math.integer(tensorType(x).getShape().back(), index);
   Value missing = math.constant(std::numeric_limits<double>::quiet_NaN(), sum);

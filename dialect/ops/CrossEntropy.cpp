@@ -59,14 +59,6 @@ void CrossEntropyOp::reference(ArrayRef<const Tensor64*> inputs,
   }
 }
 
-/// True at the target of each row, which needs no gather.
-static Value isTarget(MathBuilder& math, CrossEntropyOp op) {
-  Value x = op.getInput();
-  Type type = tensorType(op.getTarget()).getElementType();
-  Value column = math.index(tensorType(x).getRank() - 1, x, type);
-  return math.equal(column, math.alongRow(op.getTarget(), x));
-}
-
 static Value isIgnored(MathBuilder& math, CrossEntropyOp op) {
   auto ignore = static_cast<int64_t>(op.getIgnoreIndex());
   return math.equal(op.getTarget(), math.integer(ignore, op.getTarget()));
@@ -97,7 +89,7 @@ LogicalResult CrossEntropyOp::gradient(Gradient& gradient) {
     const double smoothing = getLabelSmoothing().convertToFloat();
     const double other = smoothing / static_cast<double>(tensorType(x).getShape().back());
     Value mine = math.constant(1.0 - smoothing + other, x), others = math.constant(other, x);
-    Value share = math.select(isTarget(math, *this), mine, others);
+    Value share = math.select(math.isColumn(getTarget(), getInput()), mine, others);
     Value pull = math.mul(share, math.alongRow(dloss, x));
     Value dx = math.sub(math.mul(p, math.alongRow(scale, x)), pull);
     Value ignored = math.alongRow(isIgnored(math, *this), x);

@@ -40,9 +40,7 @@ LogicalResult PickOp::gradient(Gradient& gradient) {
     return success();
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
-  Value column =
-      math.index(tensorType(x).getRank() - 1, x, tensorType(getIndex()).getElementType());
-  Value chosen = math.equal(column, math.alongRow(getIndex(), x));
+  Value chosen = math.isColumn(getIndex(), x);
   gradient.add(getInput(), math.select(chosen, math.alongRow(dy, x), math.constant(0.0, x)));
   return success();
 }
