@@ -170,6 +170,8 @@ std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
   add("-std=c++20", {"-std", "--std"});
   add("-default-device", {"-default-device", "--device-as-default-execution-space"});
   add("--ptxas-options=-v", {"--ptxas-options=-v", "-Xptxas=-v"});
+  if (nvrtc.info.major > 12 || (nvrtc.info.major == 12 && nvrtc.info.minor >= 4))
+    add("--minimal", {"--minimal", "-minimal"}); // no textures, no runtime API: less to parse
   if (job.lineInfo)
     add("-lineinfo", {"-lineinfo", "--generate-line-info"});
   if (nvrtc.info.major >= 13 && driverPresent())
