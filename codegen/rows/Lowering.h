@@ -74,6 +74,7 @@ class Lowering {
   void emitPartial(const Output& output, int64_t first);
   void emitUniforms();
   mlir::Value scalarConstant(Node* node);
+  void notePromises();
   void finishKernel();
   void emitFinishKernel();
 
