@@ -8,6 +8,7 @@
 
 #include "codegen/exit/Exit.h"
 #include "codegen/rows/PassPlan.h"
+#include "codegen/rows/Schedule.h"
 #include "codegen/rows/Skeleton.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -85,6 +86,12 @@ class Lowering {
   void emitInput(Node* node, const Access& access);
   void emitInputs();
   void emitPick(Node* node);
+  bool turns(const Access& access) const {
+    return isTurned(access, program.width()) &&
+           schedule.getThreads() / schedule.getLanes() * schedule.getRows() >= kTurnedRows;
+  }
+  bool readsTurned();
+  void storeTurned();
   void emitRandom(Node* node, const Access& access);
   void emitGathers();
   void emitRowValues(int level);
@@ -133,6 +140,7 @@ class Lowering {
   llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
   int columnsLevel = -1; // the pass before which a tile awaits the columns
   llvm::SmallVector<mlir::Value> rowOutputs;
+  llvm::MapVector<const Output*, mlir::Value> turned; // tiles of results on their way to memory
   llvm::DenseMap<const Output*, mlir::Value> accumulators;
 };
 
