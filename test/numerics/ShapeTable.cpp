@@ -152,8 +152,8 @@ struct Shapes : Builder {
         with("tile", 64, schedule(8, 8, 2, 64, grid, keep));
         with("odd_tile", 48, schedule(4, 2, 3, 96, grid, keep));
         with("wide_vector", 64, schedule(4, 16, 1, 64, grid, keep));
-        with("warps", 512, schedule(64, 2, 4, 128, grid, keep));
-        with("elements", 600, schedule(32, 2, 1, 64, grid, keep));
+        with("warps", 512, schedule(64, 2, 8, 128, grid, keep));
+        with("elements", 5000, schedule(128, 4, 1, 128, grid, keep));
       }
   }
 
