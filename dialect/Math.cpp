@@ -97,6 +97,15 @@ Value MathBuilder::expFor(Type stored, Value a) {
   auto flags = stored.isF32() ? arith::FastMathFlags::none : arith::FastMathFlags::afn;
   return builder.create<math::ExpOp>(location, f32(a), flags);
 }
+Value MathBuilder::expTimes(Type stored, Value a, Value row, Value factor) {
+  constexpr double lift = 16.0; // exp(-16) times the least normal is less than any bf16
+  if (stored.isBF16()) {
+    Value lower = add(row, -lift); // may round: the factor has the difference that there is
+    factor = mul(factor, exp(sub(lower, row)));
+    row = lower;
+  }
+  return mul(expFor(stored, sub(a, alongRow(row, a))), alongRow(factor, a));
+}
 Value MathBuilder::log(Value a) {
   return builder.create<math::LogOp>(location, f32(a));
 }
@@ -125,6 +134,9 @@ Value MathBuilder::equal(Value a, Value b) {
 }
 Value MathBuilder::greater(Value a, Value b) {
   return builder.create<arith::CmpFOp>(location, arith::CmpFPredicate::OGT, f32(a), f32(b));
+}
+Value MathBuilder::maximum(Value a, Value b) {
+  return builder.create<arith::MaximumFOp>(location, f32(a), f32(b));
 }
 Value MathBuilder::inRange(Value a, Value bound) { // below 0 is above every bound without a sign
   return builder.create<arith::CmpIOp>(location, arith::CmpIPredicate::ult, a, bound);
@@ -179,6 +191,10 @@ Value MathBuilder::sumOver(Value value, ArrayRef<int64_t> dims) {
 }
 Value MathBuilder::sumOfColumns(Value value) {
   return sumOver(value, dimsFrom(0, lastDim(value)));
+}
+Value MathBuilder::named(StringRef name, Value value) {
+  value.getDefiningOp()->setLoc(NameLoc::get(builder.getStringAttr(name), location));
+  return value;
 }
 
 } // namespace kiln::ir

@@ -38,6 +38,9 @@ class MathBuilder {
   /// exp(a) for sums and for results that are rounded to `stored`: if that is narrower than fp32,
   /// as a power of two with one rounding of the exponent (error |a| 2^-24 and 2^-22).
   mlir::Value expFor(mlir::Type stored, mlir::Value a);
+  /// exp(a - row) * factor, of numbers `row` and `factor` a row. Where `stored` has denormals of
+  /// fp32 and expFor flushes them, the exponential is taken of more and the factor lowered as much.
+  mlir::Value expTimes(mlir::Type stored, mlir::Value a, mlir::Value row, mlir::Value factor);
   mlir::Value log(mlir::Value a);
   mlir::Value tanh(mlir::Value a);
   mlir::Value erf(mlir::Value a);
@@ -49,6 +52,8 @@ class MathBuilder {
   /// a == b, of floats ordered, or of integers of one type; a > b, ordered.
   mlir::Value equal(mlir::Value a, mlir::Value b);
   mlir::Value greater(mlir::Value a, mlir::Value b);
+  /// The larger of two; NaN if either is.
+  mlir::Value maximum(mlir::Value a, mlir::Value b);
 
   /// The integer `number`, with the shape and the type of `like`.
   mlir::Value integer(int64_t number, mlir::Value like);
@@ -74,6 +79,9 @@ class MathBuilder {
   mlir::Value sumOver(mlir::Value value, llvm::ArrayRef<int64_t> dims);
   /// The sum over all leading dimensions.
   mlir::Value sumOfColumns(mlir::Value value);
+
+  /// `value`, which is to be called so where a kernel or a derived function shows it.
+  mlir::Value named(llvm::StringRef name, mlir::Value value);
 
   mlir::OpBuilder& builder;
   mlir::Location location;

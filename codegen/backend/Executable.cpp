@@ -5,6 +5,8 @@
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Fail.h"
 
+#include <utility>
+
 namespace kiln {
 
 namespace {
@@ -82,21 +84,26 @@ std::size_t LoadedProgram::workspaceBytes(std::span<const Buffer> inputs) const 
 }
 
 void LoadedProgram::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
-                           void* workspace, void* stream) const {
+                           void* workspace, void* stream, const LaunchOptions& options) const {
   const DeviceInfo& device = Driver::get().currentDevice();
   prepare(device);
   thread_local ResolvedLaunch resolved; // kept for its memory
   thread_local std::vector<void*> parameters;
   resolver.resolve(inputs, outputs, device.multiprocessors, workspace, resolved);
+  // What a kernel reads ahead is older than the kernel that the plan has before it. Where that one
+  // is left out, it would follow another: it waits for all.
+  bool overlap = options.overlap;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     ResolvedKernel& kernel = resolved.kernels[k];
+    const bool mayOverlap = std::exchange(overlap, kernel.blocks > 0);
     if (kernel.blocks == 0)
       continue;
     parameters.clear();
     for (std::uint64_t& argument : kernel.arguments)
       parameters.push_back(&argument);
-    launchKernel(kernels[k], shapeOf(plan().kernels[k], kernel.blocks), parameters.data(),
-                 static_cast<CuStream>(stream));
+    LaunchShape shape = shapeOf(plan().kernels[k], kernel.blocks);
+    shape.programmatic &= mayOverlap;
+    launchKernel(kernels[k], shape, parameters.data(), static_cast<CuStream>(stream));
   }
 }
 

@@ -26,7 +26,7 @@ class LoadedProgram {
   /// device memory, waits for nothing: safe inside graph capture. The first launch on a further
   /// device makes the code ready there.
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
-              void* stream) const;
+              void* stream, const LaunchOptions& options = {}) const;
 
  private:
   void checkDevice(const DeviceInfo& device) const;

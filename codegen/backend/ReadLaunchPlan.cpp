@@ -136,7 +136,7 @@ std::vector<Extent> readExtents(const Reader& reader, const char* key) {
 }
 
 TensorInfo readTensor(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment"});
+  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));
@@ -152,6 +152,7 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
   if ((tensor.alignment & (tensor.alignment - 1)) != 0)
     fail(ErrorKind::input, "launch plan: {}.alignment is {}; allowed are powers of two", place,
          tensor.alignment);
+  tensor.older = reader.flag("older", false);
   return tensor;
 }
 

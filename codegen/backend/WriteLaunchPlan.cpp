@@ -23,11 +23,14 @@ Json write(const std::vector<Extent>& extents) {
 }
 
 Json write(const TensorInfo& tensor) {
-  return {{"name", tensor.name},
-          {"dtype", name(tensor.dtype)},
-          {"shape", write(tensor.shape)},
-          {"strides", tensor.strides},
-          {"alignment", tensor.alignment}};
+  Json json = {{"name", tensor.name},
+               {"dtype", name(tensor.dtype)},
+               {"shape", write(tensor.shape)},
+               {"strides", tensor.strides},
+               {"alignment", tensor.alignment}};
+  if (tensor.older)
+    json["older"] = true;
+  return json;
 }
 
 Json write(const WorkspaceInfo& workspace) {

@@ -7,4 +7,5 @@
 #include "random.cuh"
 #include "reduce.cuh"
 #include "tile.cuh"
+#include "turn.cuh"
 #include "types.cuh"

@@ -35,7 +35,7 @@ void KernelOp::emit(Emitter& e) {
       if (auto lists = dyn_cast<ListRowsOp>(user))
         return lists.getIndex() != argument;
       return isa<PutOp, StoreRowsOp, StoreColumnsOp, StoreTotalOp, FinishColumnsOp, StoreSumOp,
-                 StoreScalarOp>(user);
+                 StoreScalarOp, StoreTurnedOp>(user);
     });
     auto pointer = dyn_cast<PointerType>(argument.getType());
     std::string type = pointer

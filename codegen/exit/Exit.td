@@ -422,5 +422,6 @@ def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
 }
 
 include "Sums.td"
+include "Turned.td"
 
 #endif

@@ -8,9 +8,13 @@ namespace kiln::passes {
 namespace {
 
 /// Elements one access may move, up to 16.
-rows::Facts::Stream streamOf(const rows::Access& access) {
-  return {static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
-          rows::widestAccess(access, 16)};
+rows::Facts::Stream streamOf(const rows::Access& access, int64_t width) {
+  rows::Facts::Stream stream{static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
+                             rows::widestAccess(access, 16)};
+  stream.turned = rows::isTurned(access, width);
+  if (stream.turned) // threads reach it through shared memory
+    stream.widest = 16;
+  return stream;
 }
 
 const rows::BufferInfo& bufferOf(const PlannedKernel& kernel, Value input) {
@@ -79,11 +83,12 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.randoms += node->kind == rows::Node::Kind::random && node->perColumn;
     if (node->kind == rows::Node::Kind::gather) {
       Value table = cast<ir::GatherOp>(node->op()).getTable();
-      facts.inputs.push_back(streamOf(rows::makeAccess(bufferOf(kernel, table), {0, 1}, 1)));
+      facts.inputs.push_back(
+          streamOf(rows::makeAccess(bufferOf(kernel, table), {0, 1}, 1), facts.width));
     }
     if (node->kind != rows::Node::Kind::input)
       continue;
-    auto stream = streamOf(accessOf(kernel, *node));
+    auto stream = streamOf(accessOf(kernel, *node), facts.width);
     stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
                      return other->value == node->value && other->map == node->map && !other->pairs;
                    });
@@ -108,7 +113,8 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
   for (const rows::Output& output : program.outputs) {
     if (output.kind == rows::Output::Kind::full)
       facts.outputs.push_back(
-          streamOf(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank())));
+          streamOf(rows::makeAccess(*kernel.outputs[output.index], output.map, program.rank()),
+                   facts.width));
     else if (output.kind == rows::Output::Kind::row)
       ++facts.rowOutputs;
     else

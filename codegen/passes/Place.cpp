@@ -97,6 +97,10 @@ struct Place : impl::PlaceBase<Place> {
       int bytes = elementBytes(op.getFragment().getType().getElement());
       op.setScratch(places.take(rows::fragmentBytes(schedule, width, bytes)));
     };
+    auto turn = [&](auto op) {
+      int bytes = elementBytes(op.getFragment().getType().getElement());
+      op.setScratch(places.take(rows::turnedBytes(schedule, width, bytes)));
+    };
     Block& body = tiles.getBody().front();
     for (Operation& op : body)
       if (auto load = dyn_cast<cu::LoadOp>(op))
@@ -105,6 +109,10 @@ struct Place : impl::PlaceBase<Place> {
         keep(gather);
       else if (auto room = dyn_cast<cu::KeepOp>(op))
         keep(room);
+      else if (auto load = dyn_cast<cu::LoadTurnedOp>(op))
+        turn(load);
+      else if (auto result = dyn_cast<cu::TurnedOp>(op))
+        turn(result);
     for (auto reduce : body.getOps<cu::RowReduceOp>())
       reduce.setScratch(places.take(rows::exchangeBytes(schedule, reduce.getValues().size())));
     for (auto stage : body.getOps<cu::StageRowsOp>())

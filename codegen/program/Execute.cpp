@@ -27,8 +27,8 @@ std::size_t Executable::workspaceBytes(std::span<const Buffer> inputs) const {
   return state_->program.workspaceBytes(inputs);
 }
 void Executable::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
-                        void* workspace, void* stream) const {
-  state_->program.launch(inputs, outputs, workspace, stream);
+                        void* workspace, void* stream, const LaunchOptions& options) const {
+  state_->program.launch(inputs, outputs, workspace, stream, options);
 }
 
 } // namespace kiln

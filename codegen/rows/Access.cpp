@@ -73,6 +73,12 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
   return runs;
 }
 
+bool isTurned(const Access& access, std::int64_t elements) {
+  const Stride one{1, {}, -1};
+  return elements > 1 && !access.leading.empty() && !access.pairs && access.leading.back() == one &&
+         access.column != one && access.column != Stride{};
+}
+
 bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
   if (space.empty() || access.pairs || access.buffer->tensor.alignment % 16 != 0)
     return false;

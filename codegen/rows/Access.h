@@ -42,6 +42,8 @@ Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t lead
 llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Extent> space,
                                                              llvm::ArrayRef<Access> accesses);
 
+/// Whether rows of `elements` are neighbours in memory, element by element, and columns are not.
+bool isTurned(const Access& access, std::int64_t elements);
 /// Whether rows of `elements` lie one after another, the first at a multiple of 16 bytes.
 bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
 /// Whether rows of `elements` lie one after another, each and the first at a multiple of 16 bytes

@@ -64,6 +64,12 @@ void Lowering::emitPass(int level) {
         builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
                                    cu::FragmentType::get(builder.getContext(), node->element()),
                                    hasRing() ? ir::Keep::registers : schedule.getKeep(), 0);
+  for (const Output* output : pass.outputs)
+    if (output->kind == Output::Kind::full && turns(outputAccess[output])) {
+      std::string name = context.outputs[output->index]->tensor.name + "_turned";
+      auto type = cu::FragmentType::get(builder.getContext(), resultElement(*output));
+      turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile, 0);
+    }
   emitEach(pass);
   emitExchange(pass);
 }
@@ -100,6 +106,10 @@ void Lowering::emitResult(const Output& output, ElementBody& body) {
     return;
   }
   const Access& access = outputAccess[&output];
+  if (Value tile = turned.lookup(&output)) {
+    builder.create<cu::SetOp>(output.location, body.value(beforeRounding(output.node)), tile);
+    return;
+  }
   builder.create<cu::PutOp>(output.location, body.value(beforeRounding(output.node)),
                             pointer(*access.buffer, resultElement(output)), rowMap(access, true),
                             accessWidth(access));

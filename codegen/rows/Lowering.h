@@ -8,6 +8,7 @@
 
 #include "codegen/exit/Exit.h"
 #include "codegen/rows/PassPlan.h"
+#include "codegen/rows/Schedule.h"
 #include "codegen/rows/Skeleton.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -74,6 +75,7 @@ class Lowering {
   void emitPartial(const Output& output, int64_t first);
   void emitUniforms();
   mlir::Value scalarConstant(Node* node);
+  void notePromises();
   void finishKernel();
   void emitFinishKernel();
 
@@ -84,6 +86,12 @@ class Lowering {
   void emitInput(Node* node, const Access& access);
   void emitInputs();
   void emitPick(Node* node);
+  bool turns(const Access& access) const {
+    return isTurned(access, program.width()) &&
+           schedule.getThreads() / schedule.getLanes() * schedule.getRows() >= kTurnedRows;
+  }
+  bool readsTurned();
+  void storeTurned();
   void emitRandom(Node* node, const Access& access);
   void emitGathers();
   void emitRowValues(int level);
@@ -133,6 +141,7 @@ class Lowering {
   int columnsLevel = -1;     // the pass before which a tile awaits the columns
   bool keepsGuarded = false; // values are kept of rows before the end only
   llvm::SmallVector<mlir::Value> rowOutputs;
+  llvm::MapVector<const Output*, mlir::Value> turned; // tiles of results on their way to memory
   llvm::DenseMap<const Output*, mlir::Value> accumulators;
 };
 

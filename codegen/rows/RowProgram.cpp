@@ -117,9 +117,18 @@ class Analysis {
     return map;
   }
 
-  /// What a result is the transpose of, and the map of the result's dimensions to those of that.
-  std::pair<Value, SmallVector<int>> untransposed(Value value) {
-    if (auto transpose = value.getDefiningOp<TransposeOp>())
+  /// Whether what a kernel computes can be stored in this order in vectors of columns, or in runs
+  /// of rows. If not it may load in runs.
+  static bool storesRuns(TransposeOp op) {
+    auto rank = static_cast<int64_t>(op.getPermutation().size());
+    return rank < 2 || op.getPermutation().back() >= rank - 2;
+  }
+
+  /// What a result is the transpose of, and the map of the result's dimensions to those of that;
+  /// the result itself where that is the better order to compute in, unless `always`.
+  std::pair<Value, SmallVector<int>> untransposed(Value value, bool always = false) {
+    if (auto transpose = value.getDefiningOp<TransposeOp>();
+        transpose && (always || storesRuns(transpose)))
       return {transpose.getInput(), llvm::to_vector_of<int>(transpose.getPermutation())};
     return {value, identity(tensorType(value).getRank())};
   }
@@ -147,8 +156,12 @@ class Analysis {
       else
         break;
     auto reduce = source.getDefiningOp<ReduceOp>();
+    ArrayRef<int64_t> space = program->space;
     auto [stored, map] = untransposed(value);
-    ArrayRef<int64_t> shape = tensorType(stored).getShape(), space = program->space;
+    if (ArrayRef<int64_t> own = tensorType(stored).getShape();
+        own != space && own != space.drop_back())
+      std::tie(stored, map) = untransposed(value, true);
+    ArrayRef<int64_t> shape = tensorType(stored).getShape();
     Output output{Output::Kind::full, nullptr, map, index, at->getLoc()};
     if (auto kind = sumOverRows(reduce)) {
       if (reduce.getKind() != ReduceKind::sum)
@@ -157,9 +170,6 @@ class Analysis {
       output.node =
           node(reduce.getInput(), identity(tensorType(reduce.getInput()).getRank()), reduce);
     } else if (shape == space) {
-      if (auto transpose = value.getDefiningOp<TransposeOp>();
-          transpose && !keepsColumns(transpose, true))
-        return false;
       output.node = node(stored, identity(space.size()), at);
     } else if (shape == space.drop_back()) {
       output.kind = Output::Kind::row;
@@ -198,20 +208,11 @@ class Analysis {
     return known[key] = program->nodes.emplace_back(std::move(made)).get();
   }
 
-  /// Only the rows of a tensor may lie in another order: memory is reached in vectors of columns.
-  bool keepsColumns(TransposeOp op, bool hasColumns) {
-    return !hasColumns || op.getPermutation().empty() ||
-           op.getPermutation().back() == tensorType(op.getInput()).getRank() - 1 ||
-           refuse(op, "a transpose that moves the last dimension would reach memory in single "
-                      "elements; keep that dimension the last");
-  }
-
   Node* throughTranspose(TransposeOp op, ArrayRef<int> map, PairsAttr pairs) {
     SmallVector<int> inner(map.size());
     for (auto [to, from] : llvm::zip_equal(map, op.getPermutation()))
       inner[from] = to;
-    bool hasColumns = llvm::is_contained(map, static_cast<int>(program->rank()));
-    return keepsColumns(op, hasColumns) ? node(op.getInput(), inner, op, pairs) : nullptr;
+    return node(op.getInput(), inner, op, pairs);
   }
 
   /// What is computed of partners is computed at the partner of each column.

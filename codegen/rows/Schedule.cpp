@@ -24,6 +24,14 @@ std::string toText(const Schedule& s) {
                      s.stages > 0 ? fmt::format(", stages = {}", s.stages) : "");
 }
 
+std::int64_t Facts::turnedBytes() const {
+  std::int64_t bytes = 0;
+  for (const auto* streams : {&inputs, &outputs})
+    for (const Stream& stream : *streams)
+      bytes += stream.turned ? stream.bytes * width : 0;
+  return bytes;
+}
+
 bool Facts::hasOddRows() const {
   return std::any_of(inputs.begin(), inputs.end(),
                      [&](const Stream& s) { return width * s.bytes % 16 != 0; });
@@ -61,6 +69,10 @@ std::int64_t stageBytes(const Schedule& s, const Facts& facts) {
     bytes += stagePart(s.rowsPerBlock(), facts.width, stream.bytes);
   return bytes;
 }
+std::int64_t turnedBytes(const Schedule& s, std::int64_t width, int elementBytes) {
+  std::int64_t unit = std::min<std::int64_t>(s.vector, 16 / elementBytes);
+  return s.rowsPerBlock() * (width / unit | 1) * unit * elementBytes;
+}
 std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes) {
   return s.columns == Columns::shared ? (width * elementBytes + 15) / 16 * 16 : 0;
 }
@@ -72,7 +84,11 @@ std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   std::int64_t tile = 0;
   for (const Facts::Stream& stream : facts.inputs)
-    tile += fragmentBytes(s, facts.width, stream.bytes);
+    tile += stream.turned && s.turns() ? turnedBytes(s, facts.width, stream.bytes)
+                                       : fragmentBytes(s, facts.width, stream.bytes);
+  for (const Facts::Stream& stream : facts.outputs)
+    if (stream.turned && s.turns())
+      tile += turnedBytes(s, facts.width, stream.bytes);
   if (s.keep == Keep::ring) // and two barriers for each stage
     tile += s.stages * (stageBytes(s, facts) + 16);
   for (const Facts::Stream& stream : facts.columns)
@@ -91,8 +107,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
   std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
   if (s.keep == Keep::registers || s.keep == Keep::ring) {
-    for (const Facts::Stream& stream : facts.inputs) // single elements do not share registers
-      registers += elements * (s.vector > 1 ? stream.bytes : 4) / 4;
+    for (const Facts::Stream& stream : facts.inputs)
+      if (!stream.turned || !s.turns()) // single elements do not share registers
+        registers += elements * (s.vector > 1 ? stream.bytes : 4) / 4;
     registers += elements * facts.kept;
   }
   registers += facts.columnSums * s.chunks(facts.width) * s.vector;
@@ -128,6 +145,7 @@ struct Checker {
 
   void all() {
     shape();
+    turned();
     if (!valid && !explain)
       return;
     threads();
@@ -151,6 +169,16 @@ struct Checker {
             "each thread would hold {} vectors of a row, 64 are allowed; take more lanes, or "
             "keep = global",
             s.chunks(facts.width));
+  }
+
+  /// Sectors of 32 bytes hold 8 to 16 rows of a turned tensor: as many, if that is at most 64 KB.
+  void turned() {
+    const std::int64_t fit = facts.turnedBytes() > 0 ? 65536 / facts.turnedBytes() : 0;
+    const std::int64_t least = std::min<std::int64_t>(16, fit);
+    require(s.rowsPerBlock() >= least || least < kTurnedRows, "rows",
+            "a block of {} rows: tensors whose rows are neighbours in memory take at least {}, so "
+            "that whole sectors move; take fewer lanes, more rows or more threads",
+            s.rowsPerBlock(), least);
   }
 
   void threads() {

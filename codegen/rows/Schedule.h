@@ -16,6 +16,9 @@ enum class Keep { registers, shared, global, ring };
 enum class Launch { plain, programmatic, olderFirst };
 enum class Columns { global, shared };
 
+/// The fewest rows of a block that are worth moving together where rows are neighbours in memory.
+inline constexpr std::int64_t kTurnedRows = 8;
+
 /// See #kiln.schedule for the meaning of each knob.
 struct Schedule {
   std::int64_t lanes = 32, vector = 1, rows = 1, threads = 128, blocks = 1;
@@ -33,6 +36,8 @@ struct Schedule {
     return (span + lanes * vector - 1) / (lanes * vector);
   }
   std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
+  /// Whether tiles of turned tensors pass through shared memory; else single elements are moved.
+  bool turns() const { return rowsPerBlock() >= kTurnedRows; }
   /// With the warp that keeps a ring filled.
   std::int64_t allThreads() const { return threads + (keep == Keep::ring ? 32 : 0); }
 };
@@ -45,6 +50,7 @@ struct Facts {
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
     bool again = false;      // reads what another stream has just read
     bool older = false;      // than the predecessor of the launch
+    bool turned = false;     // rows are neighbours in memory, columns are not
   };
   std::int64_t width = 1;
   std::int64_t rows = -1;     // -1: known at run time only
@@ -70,6 +76,8 @@ struct Facts {
   bool hasOddRows() const;
   /// Whether there is anything to load ahead of the predecessor's end.
   bool hasOlder() const;
+  /// Of a row, in tensors whose rows are neighbours in memory.
+  std::int64_t turnedBytes() const;
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
   double bytes(double rowCount) const;
@@ -97,6 +105,7 @@ std::int64_t rowStoreBytes(const Schedule& schedule, int values);
 std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
 /// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are.
 std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes);
+std::int64_t turnedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);

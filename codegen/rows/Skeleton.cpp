@@ -216,7 +216,19 @@ Value Lowering::scalarConstant(Node* node) {
   return builder.create<arith::TruncFOp>(node->op()->getLoc(), number.getType(), constant);
 }
 
+/// What the first kernel of a program reads ahead of its predecessor's end, whoever launches the
+/// program must know to be complete.
+void Lowering::notePromises() {
+  if (schedule.getLaunch() != ir::LaunchMode::older_first || !plan.kernels.empty())
+    return;
+  for (auto& [node, access] : inputAccess)
+    if (node->perRow && isOlder(node))
+      for (TensorInfo& input : plan.inputs)
+        input.older |= input.name == access.buffer->tensor.name;
+}
+
 void Lowering::finishKernel() {
+  notePromises();
   SmallVector<StringRef> names(argumentNames.begin(), argumentNames.end());
   kernel.setArgumentsAttr(builder.getStrArrayAttr(names));
   std::string text;

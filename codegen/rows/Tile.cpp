@@ -38,6 +38,9 @@ void Lowering::emitInput(Node* node, const Access& access) {
   else if (hasRing())
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
+  else if (isFull(node) && turns(access))
+    fragments[node] = builder.create<cu::LoadTurnedOp>(named(nameOf(node, "x") + "_tile"), fragment,
+                                                       tile, from, rowMap(access, true), 0);
   else if (isFull(node))
     fragments[node] = builder.create<cu::LoadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
                                                  from, rowMap(access, true), accessWidth(access),
@@ -83,6 +86,8 @@ void Lowering::emitTile() {
     emitRandom(node, access);
   if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
     builder.create<cu::AwaitCopiesOp>(location);
+  if (readsTurned())
+    builder.create<cu::BarrierOp>(location);
   int staged = 0; // the level at which the last row output is complete
   for (const Output& output : program.outputs)
     if (output.kind == Output::Kind::row)
@@ -99,7 +104,27 @@ void Lowering::emitTile() {
       emitPass(level);
   }
   sumRowOutputs();
+  storeTurned();
   storeRowOutputs();
+  if (schedule.getGrid() == ir::Grid::resident && (!turned.empty() || readsTurned()))
+    builder.create<cu::BarrierOp>(location); // the next tile comes to the same place
+}
+
+bool Lowering::readsTurned() {
+  return llvm::any_of(
+      inputAccess, [&](const auto& input) { return isFull(input.first) && turns(input.second); });
+}
+
+/// Each thread stores what others computed.
+void Lowering::storeTurned() {
+  if (!turned.empty())
+    builder.create<cu::BarrierOp>(location);
+  for (auto& [output, fragment] : turned) {
+    const Access& access = outputAccess[output];
+    builder.create<cu::StoreTurnedOp>(output->location, tile, fragment,
+                                      pointer(*access.buffer, resultElement(*output)),
+                                      rowMap(access, true));
+  }
 }
 
 void Lowering::emitRandom(Node* node, const Access& access) {

@@ -71,48 +71,63 @@ static Value nanOutOfRange(MathBuilder& math, CrossEntropyOp op, Value value) {
   return math.select(inside, value, math.constant(kNaN, value));
 }
 
-/// dx = dloss (p (1 + 2 z lse) - share of the class) + dlse p, p = exp(x - lse). The rows that are
-/// ignored get 0 by selection: their logits may be anything.
+namespace {
+/// What is known of a row once it has been read: its largest logit, the logits less that, and the
+/// logarithm of the sum of their exponentials. Apart these are exact to the last digits of the
+/// differences between logits, which the sum of both, `lse`, is not where logits are large.
+struct RowStatistics {
+  Value largest, centred, logSum;
+  RowStatistics(MathBuilder& math, CrossEntropyOp op) {
+    Value x = math.f32(op.getInput());
+    Type stored = tensorType(op.getInput()).getElementType();
+    largest = math.named("largest", math.maxOfRow(x));
+    centred = math.sub(x, math.alongRow(largest, x));
+    logSum = math.log(math.named("sum", math.sumOfRow(math.expFor(stored, centred))));
+  }
+};
+} // namespace
+
+/// dx = dloss (p (1 + 2 z lse) - share of the class) + dlse p, p = exp((x - max) - log(sum)). The
+/// rows that are ignored get 0 by selection: their logits may be anything.
 LogicalResult CrossEntropyOp::gradient(Gradient& gradient) {
   Value dloss = gradient.of(getLoss()), dlse = gradient.of(getLse());
   if ((!dloss && !dlse) || !gradient.wants(getInput()))
     return success();
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
-  Type stored = tensorType(getInput()).getElementType();
-  Value p = math.expFor(stored, math.sub(x, math.alongRow(getLse(), x)));
+  const RowStatistics row(math, *this);
+  auto pTimes = [&](Value factor) {
+    Type stored = tensorType(getInput()).getElementType();
+    return math.expTimes(stored, row.centred, row.logSum, factor);
+  };
   if (dloss) {
     dloss = nanOutOfRange(math, *this, dloss);
     Value scale = dloss;
     if (double z = getZLoss().convertToFloat(); z != 0.0)
-      scale = math.mul(dloss, math.add(math.mul(getLse(), 2.0 * z), 1.0));
+      scale = math.mul(dloss, math.add(math.mul(math.add(row.largest, row.logSum), 2.0 * z), 1.0));
     const double smoothing = getLabelSmoothing().convertToFloat();
     const double other = smoothing / static_cast<double>(tensorType(x).getShape().back());
     Value mine = math.constant(1.0 - smoothing + other, x), others = math.constant(other, x);
     Value share = math.select(math.isColumn(getTarget(), getInput()), mine, others);
     Value pull = math.mul(share, math.alongRow(dloss, x));
-    Value dx = math.sub(math.mul(p, math.alongRow(scale, x)), pull);
+    Value dx = math.sub(pTimes(scale), pull);
     Value ignored = math.alongRow(isIgnored(math, *this), x);
     gradient.add(getInput(), math.select(ignored, math.constant(0.0, x), dx));
   }
   if (dlse)
-    gradient.add(getInput(), math.mul(p, math.alongRow(dlse, x)));
+    gradient.add(getInput(), pTimes(dlse));
   return success();
 }
 
 SmallVector<Value> CrossEntropyOp::decompose(MathBuilder& math) {
-  Value x = math.f32(getInput());
-  Value largest = math.maxOfRow(x);
-  Value centred = math.sub(x, math.alongRow(largest, x));
-  Type stored = tensorType(getInput()).getElementType();
-  Value logSum = math.log(math.sumOfRow(math.expFor(stored, centred)));
-  Value lse = math.add(largest, logSum);
+  const RowStatistics row(math, *this);
+  Value lse = math.add(row.largest, row.logSum);
   // From centred logits: lse - x[t] of large logits would lose the digits that differ.
-  auto rows = tensorType(getTarget()).clone(stored);
+  auto rows = tensorType(getTarget()).clone(tensorType(getInput()).getElementType());
   Value chosen = math.builder.create<PickOp>(math.location, rows, getInput(), getTarget());
-  Value loss = math.sub(logSum, math.sub(chosen, largest));
+  Value loss = math.sub(row.logSum, math.sub(chosen, row.largest));
   if (double smoothing = getLabelSmoothing().convertToFloat(); smoothing != 0.0) {
-    Value level = math.sub(logSum, math.meanOfRow(centred));
+    Value level = math.sub(row.logSum, math.meanOfRow(row.centred));
     loss = math.add(math.mul(loss, 1.0 - smoothing), math.mul(level, smoothing));
   }
   if (double z = getZLoss().convertToFloat(); z != 0.0)

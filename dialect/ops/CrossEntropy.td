@@ -11,8 +11,9 @@ def Kiln_CrossEntropyOp : Kiln_NamedOp<"cross_entropy"> {
     whose target is neither that nor from 0 to C - 1 has the loss NaN, and nothing is read out of
     bounds. Infinities and NaN give what the formula gives.
 
-    `label_smoothing` is from 0 to 1, `z_loss` is not negative. The gradient, from logits and lse
-    with `p = exp(x - lse)`,
+    `label_smoothing` is from 0 to 1, `z_loss` is not negative. The gradient, with
+    `p = exp((x - max(x)) - log(sum(exp(x - max(x)))))` from logits and those two numbers a row (of
+    large logits `lse`, their sum in fp32, would have lost the digits that count),
     `dx = dloss (p (1 + 2 z_loss lse) - (1 - label_smoothing) onehot(t) - label_smoothing / C)`,
     is 0 in ignored rows and NaN in those out of range. `kiln-differentiate` with `together` makes
     a function of loss and gradient, which is one kernel.

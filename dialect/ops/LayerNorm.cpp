@@ -34,9 +34,12 @@ void LayerNormOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
   results[1] = results[2] = makeTensor64(ArrayRef(x.shape).drop_back());
   for (int64_t r = 0; r < x.rows(); ++r) {
     const double* row = x.row(r);
-    double mean = 0.0, variance = 0.0;
+    double mean = 0.0, rest = 0.0, variance = 0.0;
     for (int64_t i = 0; i < n; ++i)
       mean += row[i] / n;
+    for (int64_t i = 0; i < n; ++i)
+      rest += (row[i] - mean) / n; // NaN, as ATen's mean, if an element is infinite
+    mean += rest;
     for (int64_t i = 0; i < n; ++i)
       variance += (row[i] - mean) * (row[i] - mean) / n;
     double rstd = 1.0 / std::sqrt(variance + getEps().convertToFloat());
@@ -84,13 +87,21 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   return success();
 }
 
+/// A row far from zero, or of equal elements, is hard: its sum has lost the digits that differ.
+/// What rounding the mean left over, `rest`, is the mean of the differences from it, which are
+/// exact; it corrects mean, variance and result (Chan, Golub and LeVeque, Algorithms for Computing
+/// the Sample Variance, 1983).
 SmallVector<Value> LayerNormOp::decompose(MathBuilder& math) {
   Value x = math.f32(getInput());
-  Value mean = math.meanOfRow(x);
-  Value centred = math.sub(x, math.alongRow(mean, x));
-  Value variance = math.meanOfRow(math.mul(centred, centred));
+  Value near = math.meanOfRow(x);
+  Value centred = math.sub(x, math.alongRow(near, x));
+  Value rest = math.meanOfRow(centred);
+  Value mean = math.add(near, rest);
+  Value variance = math.sub(math.meanOfRow(math.mul(centred, centred)), math.mul(rest, rest));
+  variance = math.maximum(variance, math.constant(0.0, variance));
   Value rstd = math.rsqrt(math.add(variance, getEps().convertToFloat()));
-  Value y = math.mul(centred, math.alongRow(rstd, x));
+  Value shift = math.neg(math.mul(rest, rstd));
+  Value y = math.fma(centred, math.alongRow(rstd, x), math.alongRow(shift, x));
   if (getGamma())
     y = math.mul(y, math.alongColumns(math.f32(getGamma()), x));
   if (getBeta())

@@ -4,7 +4,8 @@ def Kiln_LayerNormOp : Kiln_NamedOp<"layer_norm", [AttrSizedOperandSegments]> {
     With `m = mean(x)`, `v = mean((x - m)^2)` over the last dimension:
     `y = (x - m) * rstd * gamma + beta`, `rstd = 1 / sqrt(v + eps)`.
     `gamma` and `beta` have the row's width and may be left out (beta needs gamma). `mean` and
-    `rstd` are fp32, one a row; a result that nobody uses is not computed.
+    `rstd` are fp32, one a row; a result that nobody uses is not computed. A row of equal elements
+    gives beta, however large they are; one with an infinity or NaN is NaN, its mean too.
     Source: Ba, Kiros, Hinton, Layer Normalization (2016).
 
     ```mlir

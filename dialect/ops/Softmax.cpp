@@ -95,6 +95,6 @@ SmallVector<Value> SoftmaxOp::decompose(MathBuilder& math) {
   }
   // A narrower result hides the second rounding of a product with the reciprocal.
   Value y = type.isF32() ? math.divideByRow(e, sum)
-                         : math.mul(e, math.alongRow(math.div(math.constant(1.0, sum), sum), e));
+                         : math.expTimes(type, s, largest, math.div(math.constant(1.0, sum), sum));
   return {math.cast(y, type)};
 }

@@ -2,9 +2,11 @@ def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments]> {
   let summary = "Softmax of each row, scaled, biased and masked";
   let description = [{
     `y = exp(s - max(s)) / sum(exp(s - max(s)))` over the last dimension,
-    `s = x * scale + bias` where the mask is true. Where it is false `y` is 0; a row whose mask
-    is false everywhere gives zeros. Without a mask, infinities and NaN give what the formula
-    gives. Bias and mask have the shape of `x` (`kiln.broadcast` makes one).
+    `s = x * scale + bias` where the mask is true. Where it is false `y` is 0. A row without an open
+    place, whose mask is false everywhere or `s` -inf wherever it is true, gives zeros, and its
+    gradient is zero. Without a mask infinities and NaN give what the formula gives, as ATen's
+    softmax: a row of -inf, one with +inf or with NaN is NaN. Bias and mask have the shape of `x`
+    (`kiln.broadcast` makes one).
 
     ```mlir
     %y = kiln.softmax %x bias %b mask %m {scale = 0.125 : f32}

@@ -11,7 +11,7 @@ inline LaunchPlan rowPlan() {
   Extent rows{0, 0};
   LaunchPlan plan;
   plan.function = "norm";
-  plan.inputs = {{"x", DType::bf16, {rows, {128, -1}}, {-1, 1}, 16},
+  plan.inputs = {{"x", DType::bf16, {rows, {128, -1}}, {-1, 1}, 16, true},
                  {"gamma", DType::f32, {{128, -1}}, {1}, 16}};
   plan.outputs = {{"y", DType::bf16, {rows, {128, -1}}, {}, 16},
                   {"dgamma", DType::f32, {{128, -1}}, {}, 4}};

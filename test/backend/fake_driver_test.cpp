@@ -141,6 +141,29 @@ TEST_F(FakeGpu, EmptyLaunchesAreSkippedFixedOnesAreNot) {
   EXPECT_EQ(fake->launch.attributeCount, 0u);
 }
 
+/// Only the first kernel follows what the caller enqueued; one whose predecessor is left out may
+/// read ahead what that predecessor's predecessor writes.
+TEST_F(FakeGpu, WithoutOverlapNothingIsPromised) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LaunchPlan plan = twoKernels();
+  plan.kernels[0].cluster = 1;
+  plan.kernels[1].programmatic = true;
+  LoadedProgram program(plan, plainCubin());
+  Buffer some{reinterpret_cast<void*>(0x4000), {1000}, {}}, none{nullptr, {0}, {}};
+  program.launch(std::span(&some, 1), {}, nullptr, nullptr, {.overlap = false});
+  EXPECT_EQ(fake->launch.attributeCount, 1u); // of the second
+  program.launch(std::span(&none, 1), {}, nullptr, nullptr);
+  EXPECT_EQ(fake->launch.attributeCount, 0u);
+  plan.kernels.pop_back();
+  LoadedProgram one(plan, plainCubin());
+  one.launch(std::span(&some, 1), {}, nullptr, nullptr);
+  EXPECT_EQ(fake->launch.attributeCount, 1u);
+  one.launch(std::span(&some, 1), {}, nullptr, nullptr, {.overlap = false});
+  EXPECT_EQ(fake->launch.attributeCount, 0u);
+}
+
 TEST_F(FakeGpu, EveryDeviceIsMadeReadyOnce) {
   NvrtcTest::SetUp();
   if (IsSkipped())

@@ -29,6 +29,8 @@ TEST(LaunchPlan, RoundTrip) {
   EXPECT_EQ(plan.inputs[0].shape[0].symbol, 0);
   EXPECT_EQ(plan.inputs[0].strides, (std::vector<std::int64_t>{-1, 1}));
   EXPECT_EQ(plan.outputs[1].alignment, 4);
+  EXPECT_TRUE(plan.inputs[0].older);
+  EXPECT_FALSE(plan.inputs[1].older);
   EXPECT_EQ(plan.kernels[0].schedule, "#kiln.schedule<vector = 16>");
   EXPECT_TRUE(plan.kernels[0].programmatic);
   EXPECT_EQ(plan.kernels[0].arguments[6].product.factors[1].size, 128);
@@ -49,6 +51,8 @@ TEST(LaunchPlan, RefusesWhatItDoesNotKnow) {
   EXPECT_HAS(errorAfter("\"bf16\"", "\"bf17\""), "'bf17' is no element type; allowed are f64");
   EXPECT_HAS(errorAfter("\"resident\"", "\"residant\""),
              "plan.kernels[0].grid is 'residant'; allowed are oneShot, resident, fixed");
+  EXPECT_HAS(errorAfter("\"older\":true", "\"older\":1"),
+             "plan.inputs[0].older is not true or false");
   EXPECT_HAS(errorAfter("\"kind\":\"rows\"", "\"kind\":\"row\""),
              "plan.kernels[0].arguments[5].kind is 'row'; allowed are buffer, rows, size");
 }

@@ -1,5 +1,6 @@
 """Where kernel-compile writes: whole files or none, and a clear word when that fails."""
 
+import json
 import pathlib
 import re
 import resource
@@ -64,6 +65,27 @@ class Output(CommandTest):
             for path in out.iterdir() if out.exists() else []:
                 self.assertEqual(path.suffix, ".cubin")
                 self.run_command("inspect", path)
+
+
+OLDER = """
+func.func @sum(%x: tensor<?x64xf32> {kiln.older}, %z: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = arith.addf %x, %z : tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+"""
+SCHEDULE = ("#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 4, "
+            "grid = one_shot, keep = registers, launch = {}>")
+
+
+class Inspect(CommandTest):
+    @needs_nvrtc
+    def test_promises_of_whoever_launches(self):
+        module = self.write("sum.mlir", OLDER)
+        for launch, older in [("older_first", ["x"]), ("programmatic", [])]:
+            words = ["inspect", module, "--sizes=4", "--schedule=" + SCHEDULE.format(launch)]
+            self.assertEqual(json.loads(self.run_command(*words, "--json").out)["older_inputs"], older)
+            said = "before the predecessor in the stream has ended: x. They must"
+            self.assertEqual(said in self.run_command(*words).out, bool(older))
 
 
 class SaveTemps(CommandTest):

@@ -29,10 +29,10 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
     row_r_1[r] = u64(target_r[r]) < u64(1001ll);
     row_r_2[r] = target_r[r] == -100ll;
   }
-  float max_r[Tile::rows];
+  float largest_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    max_r[r] = Max::identity();
+    largest_r[r] = Max::identity();
   }
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
@@ -43,15 +43,15 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         if (!at.holds(c, i)) continue;
-        max_r[r] = Max::combine(max_r[r], float(x_tile_c[i]));
+        largest_r[r] = Max::combine(largest_r[r], float(x_tile_c[i]));
       }
     }
   }
-  row_reduce<Max>(at, shared_memory() + 2048, max_r);
+  row_reduce<Max>(at, shared_memory() + 2048, largest_r);
   float row_r_3[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    row_r_3[r] = row_r[r] - max_r[r];
+    row_r_3[r] = row_r[r] - largest_r[r];
   }
   float sum_r[Tile::rows] = {};
 #pragma unroll
@@ -63,7 +63,7 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         if (!at.holds(c, i)) continue;
-        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - max_r[r]);
+        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - largest_r[r]);
       }
     }
   }
@@ -74,7 +74,7 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
   for (int r = 0; r < Tile::rows; ++r) {
     const float t = logf(sum_r[r]);
     loss_r[r] = row_r_2[r] ? 0.0f : (row_r_1[r] ? t - row_r_3[r] : bits_to_float(0x7fc00000u));
-    lse_r[r] = max_r[r] + t;
+    lse_r[r] = largest_r[r] + t;
   }
   stage_rows(at, shared_memory() + 2080, loss_r, lse_r);
   store_rows(at, shared_memory() + 2080, RowStore{loss, rows_1, loss_r},

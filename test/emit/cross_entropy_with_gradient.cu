@@ -34,10 +34,10 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     row_r_2[r] = target_r[r] == -100ll;
     row_r_3[r] = t ? dloss_r[r] : bits_to_float(0x7fc00000u);
   }
-  float max_r[Tile::rows];
+  float largest_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    max_r[r] = Max::identity();
+    largest_r[r] = Max::identity();
   }
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
@@ -47,15 +47,15 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       const auto x_tile_c = x_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        max_r[r] = Max::combine(max_r[r], float(x_tile_c[i]));
+        largest_r[r] = Max::combine(largest_r[r], float(x_tile_c[i]));
       }
     }
   }
-  row_reduce<Max>(at, shared_memory() + 0, max_r);
+  row_reduce<Max>(at, shared_memory() + 0, largest_r);
   float row_r_4[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    row_r_4[r] = row_r[r] - max_r[r];
+    row_r_4[r] = row_r[r] - largest_r[r];
   }
   float sum_r[Tile::rows] = {};
 #pragma unroll
@@ -66,17 +66,22 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       const auto x_tile_c_1 = x_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - max_r[r]);
+        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - largest_r[r]);
       }
     }
   }
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
+  float row_r_5[Tile::rows];
+  float row_r_6[Tile::rows];
   float lse_r[Tile::rows];
   float loss_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
     const float t_1 = logf(sum_r[r]);
-    lse_r[r] = max_r[r] + t_1;
+    const float t_2 = t_1 + -16.0f;
+    row_r_5[r] = t_2;
+    row_r_6[r] = row_r_3[r] * expf(t_2 - t_1);
+    lse_r[r] = largest_r[r] + t_1;
     loss_r[r] = row_r_2[r] ? 0.0f : (row_r_1[r] ? t_1 - row_r_4[r] : bits_to_float(0x7fc00000u));
   }
   stage_rows(at, shared_memory() + 0, lse_r, loss_r);
@@ -90,8 +95,8 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         const i64 column = at.column(c) + i;
-        dx_c[i] = row_r_2[r] ? 0.0f : fast_exp(float(x_tile_c_2[i]) - lse_r[r]) * row_r_3[r] -
-            (column == target_r[r] ? 1.0f : 0.0f) * row_r_3[r];
+        dx_c[i] = row_r_2[r] ? 0.0f : fast_exp(float(x_tile_c_2[i]) - largest_r[r] - row_r_5[r]) *
+            row_r_6[r] - (column == target_r[r] ? 1.0f : 0.0f) * row_r_3[r];
       }
       store<8>(at, r, c, dx, rows_1000, dx_c);
     }

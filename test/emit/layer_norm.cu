@@ -34,6 +34,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
     mean_r[r] = mean_r[r] / 128.0f;
   }
   float mean_r_1[Tile::rows] = {};
+  float mean_r_2[Tile::rows] = {};
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
 #pragma unroll
@@ -43,20 +44,28 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       for (int i = 0; i < Tile::vector; ++i) {
         const float t = float(x_tile_c_1[i]) - mean_r[r];
         mean_r_1[r] += t * t;
+        mean_r_2[r] += t;
       }
     }
   }
-  row_reduce<Sum>(at, shared_memory() + 0, mean_r_1);
+  row_reduce<Sum>(at, shared_memory() + 0, mean_r_1, mean_r_2);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
     mean_r_1[r] = mean_r_1[r] / 128.0f;
+    mean_r_2[r] = mean_r_2[r] / 128.0f;
   }
   float rstd_r[Tile::rows];
+  float row_r[Tile::rows];
+  float mean_r_3[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    rstd_r[r] = inverse_sqrt(mean_r_1[r] + 9.99999975e-06f);
+    const float rstd_1 = inverse_sqrt(maximum(mean_r_1[r] - mean_r_2[r] * mean_r_2[r], 0.0f) +
+        9.99999975e-06f);
+    rstd_r[r] = rstd_1;
+    row_r[r] = -(mean_r_2[r] * rstd_1);
+    mean_r_3[r] = mean_r[r] + mean_r_2[r];
   }
-  stage_rows(at, shared_memory() + 0, mean_r, rstd_r);
+  stage_rows(at, shared_memory() + 0, mean_r_3, rstd_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);
@@ -67,12 +76,13 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       Vec<float, Tile::vector> y_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_c[i] = (float(x_tile_c_2[i]) - mean_r[r]) * rstd_r[r] * gamma_c[i] + beta_c[i];
+        y_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r[r]) * gamma_c[i] +
+            beta_c[i];
       }
       store<8>(at, r, c, y, rows_128, y_c);
     }
   }
   block_barrier();
-  store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r},
+  store_rows(at, shared_memory() + 0, RowStore{mean, rows_1, mean_r_3},
              RowStore{rstd, rows_1, rstd_r});
 }

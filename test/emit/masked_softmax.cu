@@ -36,9 +36,15 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
   }
   row_reduce<Max>(at, shared_memory() + 0, max_r);
   float row_r[Tile::rows];
+  float row_r_1[Tile::rows];
+  float row_r_2[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    row_r[r] = max_r[r] == bits_to_float(0xff800000u) ? 0.0f : max_r[r];
+    const float t = max_r[r] == bits_to_float(0xff800000u) ? 0.0f : max_r[r];
+    const float t_1 = t + -16.0f;
+    row_r[r] = t_1;
+    row_r_1[r] = t;
+    row_r_2[r] = expf(t_1 - t);
   }
   float sum_r[Tile::rows] = {};
 #pragma unroll
@@ -50,15 +56,15 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         sum_r[r] += fast_exp((mask_tile_c_1[i] ? float(s_tile_c_1[i]) * 0.125f :
-            bits_to_float(0xff800000u)) - row_r[r]);
+            bits_to_float(0xff800000u)) - row_r_1[r]);
       }
     }
   }
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
-  float row_r_1[Tile::rows];
+  float row_r_3[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    row_r_1[r] = 1.0f / (sum_r[r] == 0.0f ? 1.0f : sum_r[r]);
+    row_r_3[r] = 1.0f / (sum_r[r] == 0.0f ? 1.0f : sum_r[r]) * row_r_2[r];
   }
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
@@ -70,7 +76,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         p_c[i] = fast_exp((mask_tile_c_2[i] ? float(s_tile_c_2[i]) * 0.125f :
-            bits_to_float(0xff800000u)) - row_r[r]) * row_r_1[r];
+            bits_to_float(0xff800000u)) - row_r[r]) * row_r_3[r];
       }
       store<8>(at, r, c, p, rows_256, p_c);
     }

@@ -19,7 +19,10 @@ inline std::string schedule(int lanes, int vector, int rows, int threads,
 }
 
 inline std::string nameOf(Fill fill) {
-  return fill == Fill::infinities ? "infinities" : fill == Fill::nans ? "nans" : "minus_inf";
+  static constexpr const char* names[] = {"normal", "offset",    "constant", "denormal",
+                                          "deep",   "steep",     "large",    "infinities",
+                                          "nans",   "minus_inf", "closed"};
+  return names[static_cast<int>(fill)];
 }
 
 /// Collects cases.
@@ -40,6 +43,8 @@ struct Builder {
   }
 };
 
+/// Rows on which arithmetic is hard (HardTable.cpp).
+void addHardRows(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);
 

@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <map>
+
 #include <fmt/format.h>
 
 namespace kiln::test {
@@ -44,6 +47,7 @@ Program compiled(const Case& numericCase, Stage until) {
 /// Moves values by one rounding to fp32, or to their own type if that is narrower.
 struct Mover {
   std::mt19937_64& random;
+  bool chained = false; // what the forward returns is read by the backward
   void operator()(DType dtype, Tensor64& tensor) const {
     double unit = std::max(precisionOf(dtype).relative, 0x1p-24);
     if (precisionOf(dtype).relative > 0)
@@ -56,47 +60,76 @@ struct Mover {
     bool returned = llvm::any_of(value.getUsers(), [](mlir::Operation* user) {
       return llvm::isa<mlir::func::ReturnOp>(user);
     });
-    if (dtype != DType::f32 && !returned)
+    if (dtype != DType::f32 && (chained || !returned))
       (*this)(dtype, tensor);
   }
 };
 
-/// What the function, or its derived backward, gives in fp64; moved by rounding if there is a
-/// mover.
-std::vector<Tensor64> reference(const Case& numericCase, const std::vector<Tensor64>& inputs,
-                                const Mover* mover = nullptr) {
-  mlir::DialectRegistry registry;
-  ir::registerDialects(registry);
-  registry.insert<cu::CuDialect>();
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(numericCase.text, &context);
-  mlir::func::FuncOp function = *module->getOps<mlir::func::FuncOp>().begin();
-  std::string name = function.getName().str();
-  if (numericCase.backward) {
+/// The function of a case, beside which derived ones are put.
+class Parsed {
+ public:
+  explicit Parsed(const std::string& source) {
+    mlir::DialectRegistry registry;
+    ir::registerDialects(registry);
+    registry.insert<cu::CuDialect>();
+    context.appendDialectRegistry(registry);
+    module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
+    name = (*module->getOps<mlir::func::FuncOp>().begin()).getName().str();
+  }
+  void differentiate(bool together) {
+    passes::DifferentiateOptions options;
+    options.together = together;
     mlir::PassManager manager(&context);
-    manager.addPass(passes::createDifferentiate());
+    manager.addPass(passes::createDifferentiate(options));
     if (failed(manager.run(*module)))
       throw Error(ErrorKind::input, "no backward of " + name);
-    function = module->lookupSymbol<mlir::func::FuncOp>(name + "_backward");
   }
+  mlir::func::FuncOp find(const char* suffix = "") {
+    return module->lookupSymbol<mlir::func::FuncOp>(name + suffix);
+  }
+  std::string text() {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    module->print(out);
+    return text;
+  }
+
+  std::string name;
+
+ private:
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// What the function, its derived backward or both as one give in fp64; moved by rounding if there
+/// is a mover.
+std::vector<Tensor64> reference(const Case& numericCase, const std::vector<Tensor64>& inputs,
+                                const Mover* mover = nullptr) {
+  Parsed parsed(numericCase.text);
+  if (numericCase.backward)
+    parsed.differentiate(numericCase.chained);
+  mlir::func::FuncOp function = parsed.find(!numericCase.backward ? ""
+                                            : numericCase.chained ? "_with_gradient"
+                                                                  : "_backward");
   auto results =
       ir::evaluate(function.getBody().front(), inputs, [&](mlir::Value value, Tensor64& tensor) {
         if (mover)
           (*mover)(value, tensor);
       });
   if (failed(results))
-    throw Error(ErrorKind::input, "no reference of " + name);
+    throw Error(ErrorKind::input, "no reference of " + parsed.name);
   return std::move(*results);
 }
 
 /// What may be wrong of one result: rounding to its type; fp32 rounding of the computation, which
 /// grows with the root of the number of terms; and what the same rounding of the inputs changes,
-/// since terms may cancel. `moved` holds results from inputs moved by that rounding.
+/// since terms may cancel. `moved` holds results from inputs moved by that rounding, none in strict
+/// cases.
 class Allowance {
  public:
   Allowance(DType dtype, const Tensor64& exact, const std::vector<std::vector<Tensor64>>& moved,
-            std::size_t output, std::int64_t terms)
-      : precision(precisionOf(dtype)),
+            std::size_t output, std::int64_t terms, Strict strict)
+      : precision(precisionOf(dtype)), least(strict == Strict::no ? 0x1p-126 : precision.smallest),
         growth(0x1p-24 * (8.0 + std::sqrt(static_cast<double>(terms)))), exact(exact) {
     bool rows = exact.shape.size() > 1;
     width = rows ? exact.width() : exact.size();
@@ -106,19 +139,22 @@ class Allowance {
         most = std::max(most, rms(start, [&](std::int64_t i) {
                           return results[output].data[i] - exact.data[i];
                         }));
-      double typical = rms(start, [&](std::int64_t i) { return exact.data[i]; });
+      double typical = 0;
+      if (strict != Strict::elements)
+        typical = rms(start, [&](std::int64_t i) { return exact.data[i]; });
       ofRow.push_back(16 * most + growth * typical);
     }
   }
   double at(std::int64_t i) const {
     double size = std::abs(exact.data[i]);
     return precision.relative * size * 1.0001 + growth * size + ofRow[i / width] +
-           precision.smallest + 0x1p-126;
+           precision.smallest + least;
   }
 
   Precision precision;
 
  private:
+  double least;
   template <class Value> double rms(std::int64_t start, Value value) const {
     double square = 0;
     std::int64_t count = 0;
@@ -178,21 +214,22 @@ std::vector<Storage> storages(const std::vector<TensorInfo>& tensors, const Case
   return made;
 }
 
-void runOnHost(const Program& program, std::vector<Storage>& inputs,
-               std::vector<Storage>& outputs) {
+using Storages = std::vector<Storage*>;
+
+void runOnHost(const Program& program, const Storages& inputs, const Storages& outputs) {
   std::vector<Buffer> from, to;
-  for (Storage& input : inputs)
-    from.push_back(input.buffer());
-  for (Storage& output : outputs)
-    to.push_back(output.buffer());
+  for (Storage* input : inputs)
+    from.push_back(input->buffer());
+  for (Storage* output : outputs)
+    to.push_back(output->buffer());
   program.runOnHost(from, to);
 }
 
 /// A copy of a tensor and of what is around it on the device, aligned as on the host.
 class OnDevice {
  public:
-  explicit OnDevice(Storage& storage)
-      : storage(storage), shift(reinterpret_cast<std::uintptr_t>(storage.memory().data()) % 256),
+  explicit OnDevice(Storage* from)
+      : storage(*from), shift(reinterpret_cast<std::uintptr_t>(storage.memory().data()) % 256),
         image(storage.memory().size() + shift), memory(image.size()) {
     std::ranges::copy(storage.memory(), image.begin() + static_cast<std::ptrdiff_t>(shift));
     memory.upload(image);
@@ -216,7 +253,7 @@ class OnDevice {
   DeviceBuffer memory;
 };
 
-void runOnGpu(const Program& program, std::vector<Storage>& inputs, std::vector<Storage>& outputs) {
+void runOnGpu(const Program& program, const Storages& inputs, const Storages& outputs) {
   std::vector<OnDevice> there(inputs.begin(), inputs.end()), back(outputs.begin(), outputs.end());
   std::vector<Buffer> from, to;
   for (OnDevice& input : there)
@@ -232,44 +269,104 @@ void runOnGpu(const Program& program, std::vector<Storage>& inputs, std::vector<
     output.bringBack();
 }
 
-void runProgram(const Program& program, Where where, std::vector<Storage>& inputs,
-                std::vector<Storage>& outputs) {
-  for (Storage& output : outputs)
-    output.poison();
+void runProgram(const Program& program, Where where, const Storages& inputs,
+                const Storages& outputs) {
+  for (Storage* output : outputs)
+    output->poison();
   (where == Where::gpu ? runOnGpu : runOnHost)(program, inputs, outputs);
 }
+
+/// Programs that run one after another: each finds what it reads among the inputs and what earlier
+/// ones computed, by name.
+class Chain {
+ public:
+  Chain(const Case& numericCase, Where where) : numericCase(numericCase), where(where) {
+    const Stage until = where == Where::gpu ? Stage::cubin : Stage::cuda;
+    if (!numericCase.chained) {
+      programs.push_back(compiled(numericCase, until));
+      inputs = programs[0].inputs();
+      results = programs[0].outputs();
+      return;
+    }
+    CompileOptions options = optionsOf(numericCase, Stage::module);
+    options.backward = false;
+    Module function = Module::parse(numericCase.text, numericCase.name);
+    Parsed parsed(Program::compile(function, options).text(Stage::module)); // with names
+    parsed.differentiate(false);
+    const unsigned own = parsed.find().getNumResults();
+    Module module = Module::parse(parsed.text(), numericCase.name);
+    options.until = until;
+    for (const char* suffix : {parsed.find("_forward") ? "_forward" : "", "_backward"}) {
+      options.function = parsed.name + suffix;
+      programs.push_back(Program::compile(module, options));
+    }
+    inputs = programs[0].inputs();
+    results = programs[0].outputs();
+    std::vector<TensorInfo> known = inputs;
+    known.insert(known.end(), results.begin(), results.end());
+    results.resize(own);
+    for (const TensorInfo& info : programs[1].inputs())
+      if (std::ranges::find(known, info.name, &TensorInfo::name) == known.end())
+        inputs.push_back(info); // gradients that are given
+    results.insert(results.end(), programs[1].outputs().begin(), programs[1].outputs().end());
+  }
+
+  std::vector<Storage> run(std::vector<Storage>& given) const {
+    std::map<std::string, Storage*> there;
+    std::deque<std::vector<Storage>> made;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      there[inputs[i].name] = &given[i];
+    for (const Program& program : programs) {
+      made.push_back(storages(program.outputs(), numericCase));
+      Storages from, to;
+      for (const TensorInfo& info : program.inputs())
+        from.push_back(there.at(info.name));
+      for (std::size_t i = 0; i < made.back().size(); ++i)
+        to.push_back(there[program.outputs()[i].name] = &made.back()[i]);
+      runProgram(program, where, from, to);
+    }
+    std::vector<Storage> chosen;
+    for (const TensorInfo& info : results)
+      chosen.push_back(std::move(*there.at(info.name)));
+    return chosen;
+  }
+
+  std::vector<TensorInfo> inputs, results;
+
+ private:
+  const Case& numericCase;
+  Where where;
+  std::vector<Program> programs;
+};
 
 } // namespace
 
 std::string problemsOf(const Case& numericCase, Where where, double disturb) {
-  Program program = compiled(numericCase, where == Where::gpu ? Stage::cubin : Stage::cuda);
+  const Chain chain(numericCase, where);
   std::mt19937_64 random(std::hash<std::string>()(numericCase.name));
-  std::vector<Storage> inputs = storages(program.inputs(), numericCase);
+  std::vector<Storage> inputs = storages(chain.inputs, numericCase);
   std::vector<Tensor64> values;
   std::int64_t terms = 1;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].write(
-        randomValues(program.inputs()[i], inputs[i].sizes(), numericCase, i == 0, random));
+    inputs[i].write(randomValues(chain.inputs[i], inputs[i].sizes(), numericCase, i == 0, random));
     values.push_back(inputs[i].read()); // as stored: repeated elements are one
     terms = std::max(terms, values[i].width() + values[i].rows());
   }
-  std::vector<Storage> outputs = storages(program.outputs(), numericCase), again = outputs;
-  runProgram(program, where, inputs, outputs);
-  runProgram(program, where, inputs, again);
+  std::vector<Storage> outputs = chain.run(inputs), again = chain.run(inputs);
   std::vector<Tensor64> exact = reference(numericCase, values);
   std::vector<std::vector<Tensor64>> moved;
-  Mover mover{random};
-  for (int draw = 0; draw < 3; ++draw) {
+  Mover mover{random, numericCase.chained};
+  for (int draw = 0; draw < (numericCase.strict == Strict::no ? 3 : 0); ++draw) {
     std::vector<Tensor64> nearby = values;
     for (std::size_t i = 0; i < nearby.size(); ++i)
-      if (program.inputs()[i].dtype == DType::f32)
+      if (chain.inputs[i].dtype == DType::f32)
         mover(DType::f32, nearby[i]);
     moved.push_back(reference(numericCase, nearby, &mover));
   }
   std::string problems;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const TensorInfo& info = program.outputs()[i];
-    Allowance allowance(info.dtype, exact[i], moved, i, terms);
+    const TensorInfo& info = chain.results[i];
+    Allowance allowance(info.dtype, exact[i], moved, i, terms, numericCase.strict);
     problems += compare(info, outputs[i].read(), exact[i], allowance, disturb);
     if (!outputs[i].hasBitsOf(again[i]))
       problems += info.name + ": a second run gave other bits\n";

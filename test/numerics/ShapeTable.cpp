@@ -1,6 +1,8 @@
 // See Builder.h: sums over some dimensions, gathers, pairs of columns, transposes, layouts.
 #include "test/numerics/Builder.h"
 
+#include <tuple>
+
 namespace kiln::test {
 namespace {
 
@@ -107,6 +109,54 @@ struct Shapes : Builder {
         .classes = 40;
   }
 
+  /// Rows that are neighbours in memory: stored so and loaded so, any width and number of rows.
+  void channelFirst() {
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (Width n : {1, 3, 31, 64, 128, 200, 513, 1280})
+        for (bool backward : {false, true}) {
+          std::string suffix = fmt::format("_{}_{}", n, type);
+          add("Transpose", "channel_first" + suffix, channelFirstText(n, type), {7, 9}, backward);
+          if (n <= 128)
+            add("Transpose", "channel_last" + suffix, channelLastText(n, type), {5, 27}, backward);
+        }
+    for (Sizes sizes : {Sizes{0, 4}, {1, 1}, {2, 131}})
+      for (bool backward : {false, true})
+        add("Transpose", fmt::format("channel_first_rows{}", sizes[0] * sizes[1]),
+            channelFirstText(64, "bf16"), sizes, backward);
+    add("Transpose", "channel_first_ring", channelFirstText(64, "bf16"), {7, 90}).schedule =
+        "#kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 64, blocks = 1, grid = "
+        "resident, keep = ring, launch = programmatic, stages = 3>";
+    int i = 0;
+    for (auto [from, to, permutation] : {std::tuple{"33x70", "70x33", "1, 0"},
+                                         {"5x33x70", "5x70x33", "0, 2, 1"},
+                                         {"5x33x70", "33x70x5", "1, 2, 0"},
+                                         {"5x33x70", "70x33x5", "2, 1, 0"},
+                                         {"3x5x7x9", "9x7x5x3", "3, 2, 1, 0"},
+                                         {"?x4x8", "8x?x4", "2, 0, 1"},
+                                         {"8x?x4", "?x4x8", "1, 2, 0"},
+                                         {"8x4x?", "4x?x8", "1, 2, 0"}})
+      for (const char* type : {"f32", "bf16", "i64"})
+        add("Transpose", fmt::format("moved_{}_{}", ++i, type),
+            movedText(from, to, permutation, type), {37});
+    add("Transpose", "channel_first_static", channelFirstText(48, "f32", "6x7x"), {});
+    for (const char* grid : {"one_shot", "resident"})
+      for (const char* keep : {"registers", "shared", "global"}) {
+        auto with = [&](const char* name, Width n, const std::string& how) {
+          std::string suffix = fmt::format("_{}_{}_{}", name, grid, keep);
+          add("Transpose", "channel_first" + suffix, channelFirstText(n, "bf16"), {7, 9}).schedule =
+              how;
+          if (grid[0] == 'r')
+            add("Transpose", "channel_first" + suffix, channelFirstText(n, "bf16"), {7, 9}, true)
+                .schedule = how;
+        };
+        with("tile", 64, schedule(8, 8, 2, 64, grid, keep));
+        with("odd_tile", 48, schedule(4, 2, 3, 96, grid, keep));
+        with("wide_vector", 64, schedule(4, 16, 1, 64, grid, keep));
+        with("warps", 512, schedule(64, 2, 8, 128, grid, keep));
+        with("elements", 5000, schedule(128, 4, 1, 128, grid, keep));
+      }
+  }
+
   /// What shall be one kernel in one direction and the other, and transposes of rows.
   void fusions() {
     for (const char* type : {"f32", "bf16", "f16"})
@@ -125,6 +175,7 @@ struct Shapes : Builder {
         add("Transpose", "transpose_cycle" + suffix,
             transposeText(31, type, "1, 2, 0, 3", "3x5x?x"), {11}, backward);
       }
+    channelFirst();
     add("Transpose", "transpose_none", transposeText(8, "f32", "1, 0, 2, 3", "3x?x5x"), {0});
   }
 

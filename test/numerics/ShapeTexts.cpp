@@ -157,6 +157,32 @@ std::string normTransposeText(Width n, const std::string& type) {
       "  return %y, %t : <X>, <R>\n}\n",
       {{"X", tensor("?x?x", n, type)}, {"R", "tensor<?x?xf32>"}, {"G", tensor("", n, "f32")}});
 }
+std::string channelFirstText(Width n, const std::string& type, const std::string& lead) {
+  return fill("func.func @channel_first(%x: <X>, %g: <G>, %b: <G>) -> (<Y>, <R> {kiln.gradient = "
+              "false}) {\n"
+              "  %n, %m, %r = kiln.layer_norm %x, %g, %b : (<X>, <G>, <G>) -> (<X>, <R>, <R>)\n"
+              "  %y = kiln.transpose %n [2, 0, 1] : <X> -> <Y>\n  return %y, %m : <Y>, <R>\n}\n",
+              {{"X", tensor(lead, n, type)},
+               {"Y", fmt::format("tensor<{}x{}{}>", n, lead, type)},
+               {"G", tensor("", n, "f32")},
+               {"R", rowValues(lead, "f32")}});
+}
+std::string channelLastText(Width n, const std::string& type) {
+  return fill("func.func @channel_last(%x: <C>, %z: <X>) -> (<X>, <C>) {\n" +
+                  std::string("  %t = kiln.transpose %x [1, 2, 0] : <C> -> <X>\n"
+                              "  %y = arith.mulf %t, %z : <X>\n"
+                              "  %c = kiln.transpose %y [2, 0, 1] : <X> -> <C>\n"
+                              "  return %y, %c : <X>, <C>\n}\n"),
+              {{"X", tensor("?x?x", n, type)}, {"C", fmt::format("tensor<{}x?x?x{}>", n, type)}});
+}
+std::string movedText(const std::string& from, const std::string& to,
+                      const std::string& permutation, const std::string& type) {
+  return fill(fmt::format("func.func @moved(%x: <X>) -> <Y> {{\n  %y = kiln.transpose %x [{}] : "
+                          "<X> -> <Y>\n  return %y : <Y>\n}}\n",
+                          permutation),
+              {{"X", fmt::format("tensor<{}x{}>", from, type)},
+               {"Y", fmt::format("tensor<{}x{}>", to, type)}});
+}
 std::string transposeText(Width n, const std::string& type, const std::string& permutation,
                           const std::string& lead) {
   return fill(fmt::format("func.func @transpose(%x: <X>, %z: <Z>) -> (<Z>, <Z>) {{\n"

@@ -244,39 +244,6 @@ struct Table : Builder {
     add("Dropout", "dropout_no_rows", dropoutText(32, "f32", 0.5, ""), {0});
   }
 
-  void hardRows() {
-    auto hard = [&](const char* op, const std::string& name, std::string text, Fill fill,
-                    bool backward = false) {
-      Case& made = add(op, "hard_" + name, std::move(text), {12}, backward);
-      made.fill = fill;
-    };
-    hard("LayerNorm", "layer_norm_offset", layerNormText(128, "f32"), Fill::offset);
-    hard("RmsNorm", "rms_norm_offset", rmsNormText(128, "f32"), Fill::offset);
-    hard("Softmax", "softmax_offset", softmaxText(128, "f32", false, false), Fill::offset);
-    hard("Reduce", "reduce_offset", reduceText(128, "f32", true), Fill::offset);
-    hard("LayerNorm", "layer_norm_denormal", layerNormText(64, "f32"), Fill::denormal);
-    hard("Softmax", "softmax_denormal", softmaxText(64, "f32", true, false), Fill::denormal);
-    hard("LayerNorm", "layer_norm_large", layerNormText(64, "f16"), Fill::large);
-    hard("Softmax", "softmax_large", softmaxText(64, "f16", false, true, 0.01), Fill::large);
-    hard("Reduce", "reduce_large", reduceText(64, "f16", true), Fill::large);
-    for (Fill fill : {Fill::infinities, Fill::nans, Fill::minusInf}) {
-      std::string kind = nameOf(fill);
-      hard("LayerNorm", "layer_norm_" + kind, layerNormText(64, "f32"), fill);
-      hard("Softmax", "softmax_" + kind, softmaxText(64, "f32", false, false), fill);
-      hard("Softmax", "masked_softmax_" + kind, softmaxText(64, "bf16", false, true), fill);
-      hard("Reduce", "reduce_" + kind, reduceText(64, "f32", true), fill);
-      hard("RmsNorm", "rms_norm_" + kind, rmsNormText(64, "bf16"), fill);
-    }
-    for (Fill fill : {Fill::infinities, Fill::nans}) { // dropped ones are zero, not NaN
-      std::string kind = fill == Fill::nans ? "nans" : "infinities";
-      hard("Dropout", "dropout_" + kind, dropoutText(64, "f32", 0.5, ""), fill);
-      hard("StochasticRound", "stochastic_round_" + kind, stochasticRoundText(64), fill);
-    }
-    hard("StochasticRound", "stochastic_round_denormal", stochasticRoundText(64), Fill::denormal);
-    hard("Softmax", "closed_softmax", softmaxText(64, "f32", true, true), Fill::closed);
-    hard("Softmax", "closed_softmax", softmaxText(64, "f32", true, true), Fill::closed, true);
-  }
-
   /// One function under many schedules: lanes within a warp, a warp, many warps; several rows; kept
   /// in registers and in shared memory; one tile a block and many.
   void schedules() {
@@ -344,9 +311,9 @@ std::vector<Case> allCases() {
   table.randomNumbers();
   table.picks();
   table.rings();
-  table.hardRows();
   table.schedules();
   addShapes(table.cases);
+  addHardRows(table.cases);
   return std::move(table.cases);
 }
 

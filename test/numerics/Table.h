@@ -14,7 +14,9 @@ namespace kiln::test {
 enum class Fill {
   normal,     // about N(0, 1); masks are true for 3 of 4 elements
   offset,     // 10000 + 0.1 N(0, 1): mean and deviation cancel
-  denormal,   // of fp32
+  constant,   // 10000.1 + r in row r: no variance
+  denormal,   // of the type
+  deep,       // 0 in one of 16 places, elsewhere down to -110: exp is denormal for some
   steep,      // 60 N(0, 1): exp overflows for some
   large,      // up to the largest of fp16
   infinities, // some elements are +inf or -inf
@@ -23,12 +25,24 @@ enum class Fill {
   closed,     // every other row of the mask is false throughout
 };
 
+/// What an error of a result is measured by. Anything but `no` takes inputs for exact, so that no
+/// error is excused as rounding of them, and forbids to flush denormals.
+enum class Strict {
+  no,       // the size of the element, that of its row, and what rounding of the inputs changes
+  rows,     // the first two
+  elements, // the first
+};
+
 struct Case {
   std::string name;                // letters, digits and '_'
   std::string op;                  // the word of KILN_OPS that the case is for
   std::string text;                // one function
   std::vector<std::int64_t> sizes; // run-time sizes by symbol; one stands for all
   bool backward = false;
+  /// Of a backward: it reads what the forward's kernels saved, and fp64 computes both as one.
+  /// Otherwise it reads numbers of its own, and is tested alone.
+  bool chained = false;
+  Strict strict = Strict::no;
   std::string schedule = {}; // empty: the default choice
   Fill fill = Fill::normal;
   /// > 0: integers are indices of so many classes, but some -100 and some out of range.

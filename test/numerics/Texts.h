@@ -68,6 +68,13 @@ std::string sumNormText(Width n, const std::string& type);
 std::string residualNormText(Width n, const std::string& type);
 /// LayerNorm of tensor<?x?xn>, transposed.
 std::string normTransposeText(Width n, const std::string& type);
+/// LayerNorm of tensor<`lead`n>, stored channel-first.
+std::string channelFirstText(Width n, const std::string& type, const std::string& lead = "?x?x");
+/// A channel-first x times a channel-last z, as both.
+std::string channelLastText(Width n, const std::string& type);
+/// x: tensor<`from`> in another order, tensor<`to`>, and nothing else.
+std::string movedText(const std::string& from, const std::string& to,
+                      const std::string& permutation, const std::string& type);
 /// exp(x) in another order of dimensions, plus z, which lies in that order: x is tensor<?x3x5xn>.
 std::string transposeText(Width n, const std::string& type, const std::string& permutation,
                           const std::string& lead);

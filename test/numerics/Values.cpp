@@ -195,7 +195,9 @@ static double drawn(Fill fill, DType dtype, double normal, std::mt19937_64& rand
   case Fill::offset:
     return 1e4 + 0.1 * normal;
   case Fill::denormal:
-    return 1e-40 * normal;
+    return dtype == DType::f32 ? 2e-39 * normal : 40 * precisionOf(dtype).smallest * normal;
+  case Fill::deep:
+    return some ? 0 : -std::min(std::abs(40 * normal), 110.0);
   case Fill::steep:
     return 60 * normal;
   case Fill::large:
@@ -210,8 +212,8 @@ static double drawn(Fill fill, DType dtype, double normal, std::mt19937_64& rand
 }
 
 static bool isOfAllRows(Fill fill) {
-  return fill == Fill::offset || fill == Fill::denormal || fill == Fill::steep ||
-         fill == Fill::large;
+  return fill == Fill::offset || fill == Fill::constant || fill == Fill::denormal ||
+         fill == Fill::deep || fill == Fill::steep || fill == Fill::large;
 }
 
 static double drawnInteger(std::int64_t classes, std::mt19937_64& random) {
@@ -241,6 +243,8 @@ ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t
       value = fill == Fill::closed && row % 2 ? 0 : random() % 4 != 0;
     else if (!isFloat)
       value = drawnInteger(numericCase.classes, random);
+    else if (first && fill == Fill::constant)
+      value = 10000.1 + static_cast<double>(row);
     else if (first && isOfAllRows(fill))
       value = drawn(fill, info.dtype, value, random);
     else if (spoiled)

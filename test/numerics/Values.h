@@ -20,6 +20,7 @@ class Storage {
  public:
   Storage(const TensorInfo& info, const std::vector<std::int64_t>& symbols,
           const std::vector<std::int64_t>& givenStrides);
+  Storage(Storage&&) = default; // a copy would lie at another alignment
 
   Buffer buffer();
   void poison();

@@ -105,19 +105,21 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?xf32> {kiln.name
 }
 
 //--- kernel.mlir
-// Mean first, then the sum of squares around it; mean and rstd are stored once a row.
+// Mean first, then the sums of the differences from it and of their squares, of which the first
+// corrects both; mean and rstd are stored once a row.
 // CHECK-LABEL: ln(const float* x, const float* gamma, const float* beta, float* y, float* mean, float* rstd
 // CHECK: load<{{[0-9]}}>(at, x_tile, x, [[MAP:rows[0-9_]*]]);
 // CHECK: mean_r[r] += x_tile_c[i];
 // CHECK: row_reduce<Sum>(at, shared_memory() + {{[0-9]+}}, mean_r);
 // CHECK: mean_r[r] = mean_r[r] / 128.0f;
 // CHECK: += t * t;
-// CHECK: row_reduce<Sum>
-// CHECK: rstd_r[r] = inverse_sqrt({{.*}} + 9.99999975e-06f);
+// CHECK: row_reduce<Sum>(at, {{.*}}, [[SQUARES:mean_r_.]], [[REST:mean_r_.]]);
+// CHECK: inverse_sqrt(maximum([[SQUARES]][r] - [[REST]][r] * [[REST]][r], 0.0f) +
+// CHECK: [[MEAN:mean_r_.]][r] = mean_r[r] + [[REST]][r];
 // CHECK: {{load|staged}}_columns{{.*}}(at, c, gamma
 // CHECK: {{load|staged}}_columns{{.*}}(at, c, beta
 // CHECK: store<{{[0-9]}}>(at, r, c, y, [[MAP]], y_c);
-// CHECK: store_rows(at, shared_memory() + {{[0-9]+}}, RowStore{mean, [[ROWS:rows[0-9_]*]], mean_r},
+// CHECK: store_rows(at, shared_memory() + {{[0-9]+}}, RowStore{mean, [[ROWS:rows[0-9_]*]], [[MEAN]]},
 // CHECK-NEXT: RowStore{rstd, [[ROWS]], rstd_r});
 func.func @ln(%x: tensor<?x128xf32> {kiln.name = "x"}, %g: tensor<128xf32> {kiln.name = "gamma"}, %b: tensor<128xf32> {kiln.name = "beta"})
     -> (tensor<?x128xf32> {kiln.name = "y"}, tensor<?xf32> {kiln.name = "mean"}, tensor<?xf32> {kiln.name = "rstd"}) {

@@ -81,9 +81,9 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}, %b: tensor<?x8xf32> {kiln.na
 // CHECK: == bits_to_float(0xff800000u) ? 0.0f :
 // CHECK: fast_exp(
 // CHECK: row_reduce<Sum>
-// CHECK: row_r_1[r] = 1.0f / ({{.*}} == 0.0f ? 1.0f : {{.*}});
+// CHECK: [[SCALE:row_r_.]][r] = 1.0f / ({{.*}} == 0.0f ? 1.0f : {{.*}}) * row_r_
 // CHECK: p_c[i] = fast_exp(
-// CHECK-NEXT: * row_r_1[r];
+// CHECK-NEXT: * [[SCALE]][r];
 // CHECK: store<{{[0-9]+}}>(at, r, c, p,
 func.func @sm(%x: tensor<?x256xbf16> {kiln.name = "x"}, %m: tensor<?x256xi1> {kiln.name = "m"}) -> (tensor<?x256xbf16> {kiln.name = "p"}) {
   %p = kiln.softmax %x mask %m {scale = 0.125 : f32} : tensor<?x256xbf16>, tensor<?x256xi1> -> tensor<?x256xbf16>

@@ -7,6 +7,7 @@
 // RUN: kiln-opt %t/refused.mlir -split-input-file --kiln-fuse -verify-diagnostics -o /dev/null
 // RUN: kiln-opt %t/kernel.mlir --kiln-emittable=function=stored -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir
 // RUN: kiln-opt %t/kernel.mlir --kiln-emittable=function=loaded -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir --check-prefix=LOADED
+// RUN: kiln-opt %t/kernel.mlir --kiln-emittable=function=channels -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/kernel.mlir --check-prefix=CHANNELS
 
 //--- text.mlir
 // CHECK-LABEL: func.func @f
@@ -87,12 +88,6 @@ func.func @f(%x: tensor<3x4x2x8xf32>) -> tensor<2x3x4x8xf32> {
 }
 
 //--- refused.mlir
-func.func @channel_first(%x: tensor<?x4x8xf32>) -> tensor<8x?x4xf32> {
-  // expected-error @+1 {{a transpose that moves the last dimension would reach memory in single elements; keep that dimension the last}}
-  %0 = kiln.transpose %x [2, 0, 1] : tensor<?x4x8xf32> -> tensor<8x?x4xf32>
-  return %0 : tensor<8x?x4xf32>
-}
-// -----
 // The two sizes need not agree, but in one kernel they would have to.
 func.func @two_orders(%x: tensor<?x?x8xf32>) -> (tensor<?x?x8xf32>, tensor<?x?x8xf32>) {
   %t = kiln.transpose %x [1, 0, 2] : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
@@ -116,6 +111,19 @@ func.func @stored(%x: tensor<?x12x64xbf16> {kiln.name = "x"}) -> (tensor<12x?x64
   %h = arith.truncf %e : tensor<?x12x64xf32> to tensor<?x12x64xbf16>
   %y = kiln.transpose %h [1, 0, 2] : tensor<?x12x64xbf16> -> tensor<12x?x64xbf16>
   return %y : tensor<12x?x64xbf16>
+}
+// CHANNELS-LABEL: channels(const bf16* x, bf16* y, i64 row_count
+// CHANNELS: const RowMap<1> [[Y:rows_.*]]{{[{][{]}}0}, {1}, [[STEP:step_.*]]};
+// CHANNELS: Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
+// CHANNELS: y_turned.set(r, c, y_turned_c);
+// CHANNELS: block_barrier();
+// CHANNELS-NEXT: store_turned(at, y_turned, y, [[Y]]);
+func.func @channels(%x: tensor<?x12x64xbf16> {kiln.name = "x"}) -> (tensor<64x?x12xbf16> {kiln.name = "y"}) {
+  %f = arith.extf %x : tensor<?x12x64xbf16> to tensor<?x12x64xf32>
+  %e = math.exp %f : tensor<?x12x64xf32>
+  %h = arith.truncf %e : tensor<?x12x64xf32> to tensor<?x12x64xbf16>
+  %y = kiln.transpose %h [2, 0, 1] : tensor<?x12x64xbf16> -> tensor<64x?x12xbf16>
+  return %y : tensor<64x?x12xbf16>
 }
 // A transposed input is loaded from elsewhere.
 // LOADED-LABEL: loaded(const bf16* x, const bf16* z, bf16* y

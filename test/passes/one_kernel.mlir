@@ -13,6 +13,7 @@
 // RUN: kiln-opt %t/sum_norm.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/sum_norm.mlir
 // RUN: kiln-opt %t/residual_rms_norm.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/residual_rms_norm.mlir
 // RUN: kiln-opt %t/norm_transpose.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/norm_transpose.mlir
+// RUN: kiln-opt %t/channel_first.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/channel_first.mlir
 // RUN: kiln-opt %t/shared_dropout.mlir --kiln-differentiate --kiln-fuse | FileCheck %t/shared_dropout.mlir
 // RUN: kiln-opt %t/norm_rope.mlir --kiln-fuse | FileCheck %t/norm_rope.mlir
 // RUN: kiln-opt %t/embedding.mlir --kiln-fuse | FileCheck %t/embedding.mlir
@@ -155,6 +156,21 @@ func.func @norm_transpose(%x: tensor<?x?x64xbf16>, %g: tensor<64xf32>, %b: tenso
   %n, %m, %r = kiln.layer_norm %x, %g, %b : (tensor<?x?x64xbf16>, tensor<64xf32>, tensor<64xf32>) -> (tensor<?x?x64xbf16>, tensor<?x?xf32>, tensor<?x?xf32>)
   %y = kiln.transpose %n [1, 0, 2] : tensor<?x?x64xbf16> -> tensor<?x?x64xbf16>
   return %y : tensor<?x?x64xbf16>
+}
+
+//--- channel_first.mlir
+// LayerNorm whose result is stored channel-first; the backward loads its gradient so.
+// CHECK-LABEL: func.func @channel_first(
+// CHECK-NEXT: %[[K:.*]] = kiln.kernel "channel_first"(
+// CHECK-NOT: kiln.kernel
+// CHECK: return %[[K]]
+// CHECK-LABEL: func.func @channel_first_backward(
+// CHECK: kiln.kernel "channel_first_backward"(
+// CHECK-NOT: kiln.kernel
+func.func @channel_first(%x: tensor<?x?x64xbf16>, %g: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64x?x?xbf16> {
+  %n, %m, %r = kiln.layer_norm %x, %g, %b : (tensor<?x?x64xbf16>, tensor<64xf32>, tensor<64xf32>) -> (tensor<?x?x64xbf16>, tensor<?x?xf32>, tensor<?x?xf32>)
+  %y = kiln.transpose %n [2, 0, 1] : tensor<?x?x64xbf16> -> tensor<64x?x?xbf16>
+  return %y : tensor<64x?x?xbf16>
 }
 
 //--- shared_dropout.mlir

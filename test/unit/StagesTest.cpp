@@ -75,7 +75,7 @@ TEST(Stages, AnEditedModuleComesOut) {
   std::string edited = replaced(normal().text(Stage::module), ": (tensor<?x128xbf16>",
                                 "{eps = 2.5e-01 : f32} : (tensor<?x128xbf16>");
   Program program = Program::resume(Stage::module, edited, until(Stage::cuda));
-  EXPECT_HAS(program.text(Stage::cuda), "+ 0.25f");
+  EXPECT_HAS(program.text(Stage::cuda), " 0.25f);");
 }
 
 TEST(Stages, AnEditedFusionComesOut) {

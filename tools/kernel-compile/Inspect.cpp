@@ -6,6 +6,7 @@
 #include "tools/kernel-compile/Verbs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kiln::tool {
 
@@ -31,6 +32,15 @@ std::string textOf(const std::vector<KernelInfo>& kernels) {
   return usage.text();
 }
 
+/// Inputs that are read before what precedes the program on its stream has ended.
+std::vector<std::string> olderInputs(const Program& program) {
+  std::vector<std::string> names;
+  for (const TensorInfo& input : program.inputs())
+    if (input.older)
+      names.push_back(input.name);
+  return names;
+}
+
 std::string textOf(const Program& program, const std::vector<Prediction>& predictions) {
   Table cost;
   cost.column("kernel", Table::Align::left);
@@ -45,7 +55,12 @@ std::string textOf(const Program& program, const std::vector<Prediction>& predic
               grouped(p.bytesRead), grouped(p.bytesWritten), fmt::format("{:.1f}", p.microseconds),
               fmt::format("{:.0f}%", part * 100), p.limitedBy});
   }
-  return textOf(program.kernels()) + "\n" + cost.text();
+  std::string text = textOf(program.kernels()) + "\n" + cost.text();
+  if (auto older = olderInputs(program); !older.empty())
+    text += fmt::format("\nRead before the predecessor in the stream has ended: {}. They must be "
+                        "complete before it begins,\nor the program be launched without overlap.\n",
+                        fmt::join(older, ", "));
+  return text;
 }
 
 int inspectCubin(const InspectRequest& request) {
@@ -74,6 +89,7 @@ int inspect(const InspectRequest& request) {
   nlohmann::ordered_json json = {{"version", version()},
                                  {"arch", program.arch()},
                                  {"label", job.label},
+                                 {"older_inputs", olderInputs(program)},
                                  {"kernels", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < program.kernels().size(); ++i) {
     auto kernel = toJson(program.kernels()[i]);

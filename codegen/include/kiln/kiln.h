@@ -84,6 +84,10 @@ struct TensorInfo {
   std::vector<Extent> shape;
   std::vector<std::int64_t> strides; // elements; -1 = given at run time
   std::int64_t alignment = 16;       // bytes that every pointer must be a multiple of
+  /// An input that the first kernel reads before its predecessor in the stream has ended (marked
+  /// kiln.older, in a program whose schedule makes use of it). Whoever launches promises that it
+  /// was complete before that predecessor began, or launches without overlap (LaunchOptions).
+  bool older = false;
 };
 
 /// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.
@@ -162,6 +166,18 @@ class KILN_API Program {
   std::shared_ptr<const State> state_;
 };
 
+/// How a program follows what is on the stream already.
+struct LaunchOptions {
+  /// The first kernel may start while its predecessor in the stream still runs, if it was compiled
+  /// so (KernelInfo::programmatic) and the predecessor lets it. It waits for the predecessor's end
+  /// before it writes anything, and before it reads anything but inputs that are `older`. These
+  /// must have been complete before the predecessor began: a saved activation, say, with other
+  /// work enqueued since, but nothing that the immediately preceding launch, copy or memset writes.
+  /// Without overlap nothing starts before all earlier work of the stream has ended, and nothing
+  /// is promised. Between the kernels of one program overlap needs no promise.
+  bool overlap = true;
+};
+
 /// A program loaded into the driver, launchable on every device of the process.
 class KILN_API Executable {
  public:
@@ -172,7 +188,7 @@ class KILN_API Executable {
   /// current context. Does not synchronise or allocate: safe inside graph capture.
   /// Pointers are device pointers; the workspace is 256-byte aligned device memory.
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
-              void* stream) const;
+              void* stream, const LaunchOptions& options = {}) const;
 
  private:
   struct State;

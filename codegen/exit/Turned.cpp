@@ -1,0 +1,26 @@
+// How the operations on tiles whose rows are neighbours in memory print themselves.
+#include "codegen/exit/Exit.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cu;
+
+static void declareTurned(Emitter& e, Value tile, Value fragment, int64_t scratch) {
+  std::string element = e.memoryType(cast<FragmentType>(fragment.getType()).getElement());
+  std::string name = e.declare(fragment, "turned");
+  e.line("Turned<Tile, " + element + "> " + name + "(" + e.name(tile) + ", " + sharedAt(scratch) +
+         ");");
+}
+
+void LoadTurnedOp::emit(Emitter& e) {
+  declareTurned(e, getTile(), getFragment(), getScratch());
+  e.line("load_turned(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
+         e.name(getFrom()) + ", " + e.name(getMap()) + ");");
+}
+void TurnedOp::emit(Emitter& e) {
+  declareTurned(e, getTile(), getFragment(), getScratch());
+}
+void StoreTurnedOp::emit(Emitter& e) {
+  e.line("store_turned(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
+         e.name(getTo()) + ", " + e.name(getMap()) + ");");
+}
