@@ -176,7 +176,10 @@ void Store::keep(const Key& key, const Artifact& artifact) {
   std::vector<std::byte> packed = compress(artifact.cubin);
   write([&] {
     remember(key);
-    connection->execute("INSERT OR IGNORE INTO artifact VALUES (?, ?, ?, ?, ?, ?, ?)",
+    connection->execute("INSERT INTO artifact VALUES (?, ?, ?, ?, ?, ?, ?) "
+                        // What was damaged is mended.
+                        "ON CONFLICT DO UPDATE SET cubin = excluded.cubin, bytes = excluded.bytes "
+                        "WHERE cubin <> excluded.cubin OR bytes <> excluded.bytes",
                         {artifact.sha256, Blob(packed), std::int64_t(artifact.cubin.size()),
                          std::int64_t(artifact.registers), artifact.sharedBytes,
                          artifact.stackBytes, artifact.spillBytes});
