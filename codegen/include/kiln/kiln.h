@@ -24,8 +24,9 @@ KILN_API std::string_view version();
 /// `input`: text, shape, dtype or option refused. `infeasible`: no schedule fits the target.
 /// `unavailable`: a library, compiler, driver or GPU is missing. `verification`: a result
 /// disagrees with its reference. `io`: a file could not be read or written. `device`: the
-/// driver reported an error.
-enum class ErrorKind { input, infeasible, unavailable, verification, io, device };
+/// driver reported an error. `missing`: a store has no choice where one was demanded. `corrupt`: a
+/// store's file is damaged.
+enum class ErrorKind { input, infeasible, unavailable, verification, io, device, missing, corrupt };
 
 class KILN_API Error : public std::runtime_error {
  public:
@@ -143,10 +144,14 @@ class KILN_API Program {
   static Program compile(const Module& module, const CompileOptions& options = {});
   /// Continues from the text of a stage that was saved and perhaps edited.
   static Program resume(Stage stage, std::string_view text, const CompileOptions& options = {});
+  /// From what launchPlan() and cubin() gave, perhaps in another process: nothing is compiled. Has
+  /// no text of any stage; its spills, which no cubin tells, are -1. Throws Error(input).
+  static Program load(std::string_view launchPlan, std::span<const std::byte> cubin);
 
   const std::string& text(Stage stage) const; // not for Stage::cubin
   std::span<const std::byte> cubin() const;
-  std::string ptx() const; // made on demand by NVRTC
+  std::string launchPlan() const; // how its kernels are launched: one line of JSON
+  std::string ptx() const;        // made on demand by NVRTC
   std::string usageJson() const;
   const std::string& arch() const;
   const std::vector<std::string>& remarks() const; // what was not fused, and why
@@ -177,6 +182,9 @@ struct LaunchOptions {
   /// is promised. Between the kernels of one program overlap needs no promise.
   bool overlap = true;
 };
+
+/// How often this process has compiled CUDA text with NVRTC.
+KILN_API std::uint64_t compilations();
 
 /// A program loaded into the driver, launchable on every device of the process.
 class KILN_API Executable {
