@@ -23,7 +23,8 @@ class Journal {
 
   virtual void reject(const Key& key, const Rejection& rejection) = 0;
   virtual void fail(const Key& key, const Failure& failure) = 0;
-  virtual void keep(const Artifact& artifact) = 0;
+  /// With the plan of this key: equal cubins of two keys may be launched differently.
+  virtual void keep(const Key& key, const Artifact& artifact) = 0;
   virtual void judge(const Key& key, const Verdict& verdict) = 0;
   virtual void measure(const Key& key, const Measurement& measurement) = 0;
   virtual void baseline(const Key& key, const Measurement& measurement) = 0;
@@ -31,7 +32,7 @@ class Journal {
   virtual void choose(const Key& key, const Choice& choice) = 0;
 
   virtual History history(const Key& key) const = 0;
-  virtual std::optional<Artifact> artifact(std::string_view sha256) const = 0;
+  virtual std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const = 0;
 
   /// At most one tuner holds a key; a lease that is not renewed for `seconds` falls to whoever
   /// asks next. `owner` names a process: host, pid and a random part.

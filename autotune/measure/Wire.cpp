@@ -1,31 +1,19 @@
 // See Wire.h.
 #include "autotune/measure/Wire.h"
 
+#include "autotune/store/Names.h"
 #include "codegen/backend/Fail.h"
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 
 namespace kiln::autotune {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30; // of one part of a message
-
-constexpr std::pair<FailureKind, std::string_view> kFailures[] = {
-    {FailureKind::crash, "crash"},
-    {FailureKind::hang, "hang"},
-    {FailureKind::illegalAccess, "illegal access"},
-    {FailureKind::misaligned, "misaligned access"},
-    {FailureKind::wrongResult, "wrong result"},
-    {FailureKind::nan, "NaN"},
-    {FailureKind::wroteOutside, "wrote outside"},
-    {FailureKind::race, "race"},
-    {FailureKind::wrongTail, "wrong tail"},
-    {FailureKind::outOfMemory, "out of memory"},
-    {FailureKind::spill, "spill"},
-    {FailureKind::launch, "launch failure"}};
 
 bool sendAll(int socket, const void* data, std::size_t size) {
   const char* at = static_cast<const char*>(data);
@@ -58,20 +46,14 @@ bool receiveAll(int socket, void* data, std::size_t size) {
 } // namespace
 
 std::string_view name(FailureKind kind) {
-  for (auto [known, text] : kFailures)
-    if (known == kind)
-      return text;
-  return "unknown";
+  return nameIn(failureNames, kind);
 }
 
 FailureKind parseFailureKind(std::string_view text) {
-  std::string known;
-  for (auto [kind, label] : kFailures) {
-    if (label == text)
-      return kind;
-    known += (known.empty() ? "" : ", ") + std::string(label);
-  }
-  fail(ErrorKind::input, "unknown kind of failure '{}'; known are {}", text, known);
+  if (auto kind = valueOf<FailureKind>(failureNames, text))
+    return *kind;
+  fail(ErrorKind::input, "unknown kind of failure '{}'; known are {}", text,
+       fmt::join(failureNames, ", "));
 }
 
 bool send(int socket, const Message& message) {

@@ -19,21 +19,12 @@ constexpr int kMoveRounds = 4;
 constexpr std::size_t kMoveFrom = 4, kMovesEach = 6;
 constexpr double kWorthwhile = 0.995; // of the best before: another round of moves
 
-/// Equal keys search in the same way. FNV-1a.
-std::uint64_t seedOf(const Key& key) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string* field : {&key.function, &key.tensors, &key.arch, &key.device, &key.nvrtc,
-                                   &key.flags, &key.emitter, &key.space})
-    for (char c : *field + '\n')
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return (hash ^ static_cast<std::uint64_t>(key.regime)) * 0x100000001b3;
-}
-
 } // namespace
 
 KeySearch::KeySearch(const Problem& given, Bench& with, double seconds, std::function<void()> check)
     : problem(given), bench(with), budget(seconds), checkLease(std::move(check)),
-      seed(seedOf(given.key)), history(with.journal.history(given.key)) {
+      seed(std::stoull(digest(given.key).substr(0, 12), nullptr, 16)),
+      history(with.journal.history(given.key)) {
   for (const Candidate& candidate : problem.space)
     texts.push_back(rows::toText(candidate.schedule));
   bench.device.begin(problem.task);
@@ -123,24 +114,30 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
   const std::string& schedule = texts[place];
   for (const Verdict& verdict : history.verdicts)
     if (verdict.schedule == schedule)
-      if (auto artifact = bench.journal.artifact(verdict.cubin);
-          artifact && artifact->plan.find(schedule) != std::string::npos)
+      if (auto artifact = bench.journal.artifact(problem.key, verdict.cubin);
+          artifact && artifact->plan.find(schedule) != std::string::npos) {
+        cubins.emplace(artifact->sha256, schedule);
         return artifact;
+      }
   Compiled compiled =
       bench.compilers.take({schedule, problem.space[place].prediction.microseconds});
-  if (auto* artifact = std::get_if<Artifact>(&compiled)) {
-    ++bench.progress.compiled;
-    bench.journal.keep(*artifact);
-    return std::move(*artifact);
-  }
-  if (auto* rejection = std::get_if<Rejection>(&compiled)) {
-    ++bench.progress.rejected;
-    dead.insert(schedule);
-    bench.journal.reject(problem.key, *rejection);
+  if (auto* failure = std::get_if<Failure>(&compiled)) {
+    noteFailure(schedule, failure->cubin, failure->kind, failure->log);
     return std::nullopt;
   }
-  const auto& failure = std::get<Failure>(compiled);
-  noteFailure(schedule, failure.cubin, failure.kind, failure.log);
+  if (auto* artifact = std::get_if<Artifact>(&compiled)) {
+    // A cubin has one launch plan in the journal: that of the cheaper schedule.
+    auto [same, isNew] = cubins.emplace(artifact->sha256, schedule);
+    if (isNew) {
+      ++bench.progress.compiled;
+      bench.journal.keep(problem.key, *artifact);
+      return std::move(*artifact);
+    }
+    compiled = Rejection{schedule, "resources", "the same code as " + same->second};
+  }
+  ++bench.progress.rejected;
+  dead.insert(schedule);
+  bench.journal.reject(problem.key, std::get<Rejection>(compiled));
   return std::nullopt;
 }
 

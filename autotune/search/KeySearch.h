@@ -89,6 +89,7 @@ class KeySearch {
   std::vector<std::string> texts; // of the space's schedules
   History history;
   std::set<std::string> dead;                          // rejected or failed
+  std::map<std::string, std::string> cubins;           // the schedule of each
   std::map<std::size_t, std::unique_ptr<Ready>> ready; // by place
   Ready* base = nullptr;                               // the default
   Conditions conditions;

@@ -1,7 +1,7 @@
 // See SimulatedDevice.h.
 #include "autotune/simulate/SimulatedDevice.h"
 
-#include "autotune/Sha256.h"
+#include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
 
 #include <cmath>
@@ -104,7 +104,7 @@ double SimulatedDevice::trueMicroseconds(const Simulation& simulation, const Pro
   auto known = simulation.slower.find(proposal.schedule);
   if (known != simulation.slower.end())
     return proposal.microseconds * known->second;
-  std::string digest = sha256(std::as_bytes(std::span(proposal.schedule)));
+  std::string digest = sha256(proposal.schedule);
   std::mt19937_64 own(simulation.seed ^ std::stoull(digest.substr(0, 15), nullptr, 16));
   return proposal.microseconds *
          std::exp(std::normal_distribution<double>(0, simulation.bias)(own));

@@ -1,11 +1,15 @@
 // Kernels that break, processes that end, tuners that share: nothing is lost, nothing repeated,
 // nothing broken is chosen.
 #include "autotune/search/Compilers.h"
+#include "autotune/store/Store.h"
 #include "test/tune/Problems.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <random>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace kiln;
 using namespace kiln::autotune;
@@ -162,7 +166,7 @@ TEST(Resume, AtMostTheCandidateInFlightIsLost) {
   simulation.faults[scheduleAt(problem, 5)] = {FailureKind::wrongTail};
   SearchOptions options = thorough();
   options.compilers = 1;
-  for (int rows = 1; rows < 90; rows += 4) {
+  for (int rows = 1; rows < 90; rows += 8) {
     MemoryJournal journal;
     Counts counts;
     auto run = [&] {
@@ -188,6 +192,44 @@ TEST(Resume, AtMostTheCandidateInFlightIsLost) {
         twice += times > 1;
     EXPECT_LE(twice, 1) << "after " << rows << " rows";
   }
+}
+
+/// The tuner's process is killed again and again; the same command goes on until it is done.
+TEST(Resume, KilledProcessesLoseNothingThatWasWritten) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("kiln_resume_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path path = folder / "store.db";
+  Problem problem = problemOf(128, 60);
+  SearchOptions options = thorough();
+  options.leaseSeconds = 1;
+  std::mt19937 random(7);
+  std::size_t verdicts = 0;
+  bool finished = false;
+  for (int attempt = 0; attempt < 200 && !finished; ++attempt) {
+    pid_t tuner = ::fork();
+    ASSERT_GE(tuner, 0);
+    if (tuner == 0) {
+      auto store = Store::open(path, Store::Access::write);
+      tune({&problem, 1}, *store, inWorker({}), inProcess({}), options);
+      ::_exit(0);
+    }
+    // Later and later, so that it gets there on any machine; it waits for the dead one's lease.
+    ::usleep(random() % 60'000 + 20'000 * static_cast<unsigned>(attempt));
+    ::kill(tuner, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(tuner, &status, 0), tuner);
+    finished = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    auto store = Store::open(path, Store::Access::write);
+    History history = store->history(problem.key);
+    EXPECT_GE(history.verdicts.size(), verdicts);
+    EXPECT_TRUE(history.failures.empty());
+    verdicts = history.verdicts.size();
+  }
+  auto store = Store::open(path, Store::Access::write);
+  EXPECT_TRUE(store->history(problem.key).choice);
+  EXPECT_TRUE(store->artifact(problem.key, store->history(problem.key).choice->cubin));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Resume, AStopIsNoEnd) {
@@ -258,6 +300,40 @@ TEST(Leases, OneThatIsLostEndsTheSearchOfItsKey) {
   Result result = tuneOne(problem, journal, Simulation(), options);
   EXPECT_TRUE(taken);
   EXPECT_TRUE(result.choice); // after the other's lease fell
+}
+
+/// Schedules that come out as one code are one candidate.
+class Alike final : public Device {
+ public:
+  void begin(const Task&) override {}
+  Compiled compile(const Proposal& proposal) override {
+    Compiled compiled = inner.compile({"one for all", proposal.microseconds});
+    std::get<Artifact>(compiled).plan = proposal.schedule;
+    return compiled;
+  }
+  Check verify(const Artifact& artifact, std::uint64_t seed) override {
+    return inner.verify(artifact, seed);
+  }
+  Batch time(std::span<const Artifact* const> kernels, std::size_t rounds) override {
+    return inner.time(kernels, rounds);
+  }
+  Conditions conditions() override { return inner.conditions(); }
+
+ private:
+  SimulatedDevice inner{exact()};
+};
+
+TEST(Search, EqualCodeIsTimedOnce) {
+  Problem problem = problemOf(128, 10);
+  for (Candidate& candidate : problem.space)
+    candidate.prediction.microseconds = 50;
+  DeviceFactory make = [] { return std::make_unique<Alike>(); };
+  auto store = Store::inMemory();
+  Result result = tune({&problem, 1}, *store, make, make, thorough()).at(0);
+  ASSERT_TRUE(result.choice) << result.reason;
+  EXPECT_EQ(result.choice->schedule, scheduleAt(problem, 0));
+  EXPECT_EQ(store->artifact(problem.key, result.choice->cubin)->plan, scheduleAt(problem, 0));
+  EXPECT_EQ(store->history(problem.key).rejections.size(), 9u);
 }
 
 /// Devices whose compiler breaks.

@@ -23,7 +23,7 @@ class MemoryJournal : public Journal {
   void fail(const Key& key, const Failure& row) override {
     write([&] { of(key).failures.push_back(row); });
   }
-  void keep(const Artifact& row) override {
+  void keep(const Key&, const Artifact& row) override {
     write([&] { artifacts[row.sha256] = row; });
   }
   void judge(const Key& key, const Verdict& row) override {
@@ -51,7 +51,7 @@ class MemoryJournal : public Journal {
     auto found = histories.find(key.function + key.tensors);
     return found == histories.end() ? History() : found->second;
   }
-  std::optional<Artifact> artifact(std::string_view sha256) const override {
+  std::optional<Artifact> artifact(const Key&, std::string_view sha256) const override {
     std::lock_guard lock(mutex);
     auto found = artifacts.find(std::string(sha256));
     return found == artifacts.end() ? std::nullopt : std::optional(found->second);

@@ -24,8 +24,9 @@ KILN_API std::string_view version();
 /// `input`: text, shape, dtype or option refused. `infeasible`: no schedule fits the target.
 /// `unavailable`: a library, compiler, driver or GPU is missing. `verification`: a result
 /// disagrees with its reference. `io`: a file could not be read or written. `device`: the
-/// driver reported an error.
-enum class ErrorKind { input, infeasible, unavailable, verification, io, device };
+/// driver reported an error. `missing`: a store has no choice where one was demanded. `corrupt`: a
+/// store's file is damaged.
+enum class ErrorKind { input, infeasible, unavailable, verification, io, device, missing, corrupt };
 
 class KILN_API Error : public std::runtime_error {
  public:

@@ -1,0 +1,29 @@
+// What the store needs to know of the disk below it.
+#pragma once
+
+#include <filesystem>
+
+namespace kiln::autotune {
+
+/// Whether memory shared between processes works on a file system of this kind (f_type of statfs):
+/// true for the local ones that are known, false for network file systems and whatever is unknown.
+bool isLocal(long fileSystem);
+/// The same of the folder that holds `path`.
+bool liesOnLocalDisk(const std::filesystem::path& path);
+
+/// Renames a store's file and its journals to "NAME.corrupt-DATE"; the new name. Throws Error(io).
+std::filesystem::path setAside(const std::filesystem::path& path);
+
+/// Holds the folder of `path` against other processes that want to set a file aside.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& path);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int descriptor;
+};
+
+} // namespace kiln::autotune

@@ -1,0 +1,146 @@
+// See Layers.h.
+#include "autotune/store/Layers.h"
+
+#include "codegen/backend/Fail.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace kiln::autotune {
+
+namespace {
+
+std::filesystem::path fromEnvironment(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
+std::filesystem::path userStore() {
+  std::filesystem::path cache = fromEnvironment("XDG_CACHE_HOME");
+  if (cache.empty()) {
+    std::filesystem::path home = fromEnvironment("HOME");
+    if (home.empty())
+      return {};
+    cache = home / ".cache";
+  }
+  return cache / "kiln" / "store";
+}
+
+/// <prefix>/share/kiln/store, for a library in <prefix>/lib or deeper.
+std::filesystem::path systemStore() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&systemStore), &info) == 0 || !info.dli_fname)
+    return {};
+  std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  for (int up = 0; up < 2 && folder.has_relative_path(); ++up) {
+    folder = folder.parent_path();
+    std::error_code ignored;
+    if (auto path = folder / "share" / "kiln" / "store"; std::filesystem::exists(path, ignored))
+      return path;
+  }
+  return {};
+}
+
+/// How near a key is: fields that agree from the first on, then all that agree.
+std::pair<int, int> nearness(const Key& wanted, const Key& other) {
+  auto a = fields(wanted), b = fields(other);
+  int prefix = 0, equal = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    bool agrees = a[i].second == b[i].second;
+    equal += agrees;
+    prefix += agrees && prefix == static_cast<int>(i);
+  }
+  return {prefix, equal};
+}
+
+} // namespace
+
+LayerFiles LayerFiles::standard() {
+  LayerFiles files;
+  files.pinned = fromEnvironment("KILN_PINNED");
+  files.project = fromEnvironment("KILN_STORE");
+  std::error_code ignored;
+  if (files.project.empty() && std::filesystem::exists(".kiln/store", ignored))
+    files.project = ".kiln/store";
+  files.user = userStore();
+  files.system = systemStore();
+  return files;
+}
+
+void Layers::add(const char* name, const std::filesystem::path& path, Store::Access access,
+                 std::vector<std::string>& warnings) {
+  std::error_code ignored;
+  bool writes = access == Store::Access::write;
+  if (path.empty() || (!writes && !std::filesystem::exists(path, ignored)))
+    return;
+  try {
+    if (!writes) {
+      layers.emplace_back(name, Store::open(path, access));
+      return;
+    }
+    std::shared_ptr<Store> store = Store::openOrReplace(path, warnings);
+    writing = store.get();
+    bool lasts = store->lasts();
+    layers.emplace_back(name, std::move(store));
+    if (!lasts) // what lies there can still be read
+      add(name, path, Store::Access::read, warnings);
+  } catch (const Error& error) {
+    warnings.push_back(fmt::format("the {} layer is left out: {}", name, error.what()));
+  }
+}
+
+Layers::Layers(const LayerFiles& files, bool writable, std::vector<std::string>& warnings) {
+  using Access = Store::Access;
+  bool project = !files.project.empty();
+  add("pinned", files.pinned, Access::immutable, warnings);
+  add("project", files.project, writable ? Access::write : Access::read, warnings);
+  add("user", files.user, writable && !project ? Access::write : Access::read, warnings);
+  add("system", files.system, Access::immutable, warnings);
+}
+
+Layers::Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores)
+    : layers(std::move(stores)), writing(layers.empty() ? nullptr : layers.front().second.get()) {}
+
+std::optional<Found> Layers::find(const Key& key, bool anyCompiler) const {
+  for (const auto& [name, store] : layers)
+    if (auto choice = store->choice(key))
+      return Found{*choice, key, name, store};
+  if (!anyCompiler)
+    return std::nullopt;
+  for (const auto& [name, store] : layers) {
+    std::optional<Found> newest;
+    for (const KnownKey& known : store->keys()) {
+      Key same = known.key;
+      same.nvrtc = key.nvrtc;
+      if (same == key && (!newest || newest->key.nvrtc < known.key.nvrtc))
+        newest = Found{*store->choice(known.key), known.key, name, store};
+    }
+    if (newest)
+      return newest;
+  }
+  return std::nullopt;
+}
+
+Miss Layers::explainMiss(const Key& key) const {
+  std::optional<KnownKey> nearest;
+  for (const auto& [name, store] : layers)
+    for (KnownKey& known : store->keys())
+      if (!nearest || nearness(key, known.key) > nearness(key, nearest->key))
+        nearest = std::move(known);
+  if (!nearest)
+    return {};
+  auto wanted = fields(key), has = fields(nearest->key);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].second != has[i].second)
+      return {std::string(wanted[i].first), wanted[i].second, has[i].second, nearest->label};
+  return {};
+}
+
+std::string toText(const Miss& miss) {
+  if (miss.field.empty())
+    return "no store holds a choice";
+  return fmt::format("{} is '{}', the nearest choice{} has '{}'", miss.field, miss.wanted,
+                     miss.label.empty() ? "" : " (" + miss.label + ")", miss.nearest);
+}
+
+} // namespace kiln::autotune

@@ -1,0 +1,57 @@
+// Where a choice comes from: several stores, asked in order, one of which is written. The last
+// answer, the cost model's, needs no store and is not here.
+#pragma once
+
+#include "autotune/store/Store.h"
+
+#include <functional>
+
+namespace kiln::autotune {
+
+struct Found {
+  Choice choice;
+  Key key; // under which it is stored
+  std::string layer;
+  std::shared_ptr<const Store> store;
+};
+
+/// Why there is none: the first field in which the nearest key differs.
+struct Miss {
+  std::string field;  // empty: no store holds any choice
+  std::string wanted; // its value
+  std::string nearest;
+  std::string label; // of the nearest key
+};
+std::string toText(const Miss& miss);
+
+struct LayerFiles {
+  std::filesystem::path pinned, project, user, system; // empty: none
+  /// $KILN_PINNED, $KILN_STORE or .kiln/store, the user's cache folder, and what was installed
+  /// beside the library, as far as they are there.
+  static LayerFiles standard();
+};
+
+class Layers {
+ public:
+  /// What is damaged or too new is left out, and said in `warnings`. The project's layer is the one
+  /// that is written if there is one, else the user's; `writable` false: none is.
+  Layers(const LayerFiles& files, bool writable, std::vector<std::string>& warnings);
+  /// Of stores that are open already; the first is written.
+  explicit Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores);
+
+  /// `anyCompiler`: a program that never compiles takes what any version of NVRTC made.
+  std::optional<Found> find(const Key& key, bool anyCompiler = false) const;
+  Miss explainMiss(const Key& key) const;
+  Store* writer() const { return writing; }
+  const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& stores() const {
+    return layers;
+  }
+
+ private:
+  void add(const char* name, const std::filesystem::path& path, Store::Access access,
+           std::vector<std::string>& warnings);
+  std::vector<std::pair<std::string, std::shared_ptr<Store>>> layers;
+  Store* writing = nullptr;
+};
+
+} // namespace kiln::autotune

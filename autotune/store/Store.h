@@ -1,0 +1,87 @@
+// The journal that lasts: one SQLite file that any number of processes read and write. Every call
+// is one transaction. Cubins are compressed, named by their SHA-256 and checked against it when
+// they are read. Any thread may call.
+#pragma once
+
+#include "autotune/Journal.h"
+#include "autotune/store/Database.h"
+
+#include <memory>
+#include <mutex>
+
+namespace kiln::autotune {
+
+/// A key with the names that people know it by.
+struct KnownKey {
+  std::string digest;
+  Key key;
+  std::string label;
+};
+
+class Store final : public Journal {
+ public:
+  using Access = Database::Access;
+
+  /// Throws Error: `io` for what cannot be opened, `input` for a file that is no store or a newer
+  /// one, `corrupt` for a damaged one. A file of an older version is brought up to date, in a copy
+  /// in memory if it may not be written.
+  static std::unique_ptr<Store> open(const std::filesystem::path& path, Access access);
+  static std::unique_ptr<Store> inMemory();
+  /// For writing, whatever it takes: a damaged file is set aside, an unwritable place is replaced
+  /// by memory. What happened is appended to `warnings`.
+  static std::unique_ptr<Store> openOrReplace(const std::filesystem::path& path,
+                                              std::vector<std::string>& warnings);
+
+  void reject(const Key& key, const Rejection& rejection) override;
+  void fail(const Key& key, const Failure& failure) override;
+  void keep(const Key& key, const Artifact& artifact) override;
+  void judge(const Key& key, const Verdict& verdict) override;
+  void measure(const Key& key, const Measurement& measurement) override;
+  void baseline(const Key& key, const Measurement& measurement) override;
+  /// A weaker source never replaces a stronger one: pinned, then measured and vendor, then
+  /// transferred, then model.
+  void choose(const Key& key, const Choice& choice) override;
+
+  History history(const Key& key) const override;
+  std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const override;
+
+  bool lease(const Key& key, std::string_view owner, int seconds) override;
+  bool renew(const Key& key, std::string_view owner, int seconds) override;
+  void release(const Key& key, std::string_view owner) override;
+
+  /// Gives a key its name for people and the text of its function.
+  void describe(const Key& key, std::string_view label, std::string_view text);
+  std::optional<Choice> choice(const Key& key) const;
+  /// All keys with a choice; `all`: also those without.
+  std::vector<KnownKey> keys(bool all = false) const;
+  /// Text of a function, empty if it is not known.
+  std::string functionText(const Key& key) const;
+  /// Fixes a choice against the tuner, or frees it again. `schedule` empty: the present one.
+  void pin(const Key& key, std::string_view schedule);
+  void unpin(const Key& key);
+  void note(std::string_view what);
+
+  /// Of this connection; hold `lock()` while other threads may use the store.
+  Database& database() const { return *connection; }
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex); }
+  bool lasts() const { return lasting; }
+
+ private:
+  Store(std::unique_ptr<Database> connection, bool lasting);
+  template <class Work> void write(Work work);
+  void remember(const Key& key);
+  std::string candidate(const Key& key, std::string_view schedule);
+  void writeMeasurement(std::string_view sql, const Key& key, const Measurement& measurement);
+  std::int64_t now();
+
+  std::unique_ptr<Database> connection;
+  bool lasting;
+  std::int64_t last = 0; // time given to the last row
+  mutable std::mutex mutex;
+};
+
+/// As a store keeps it: compressed. Throws Error(corrupt) for what does not come back.
+std::vector<std::byte> compress(std::span<const std::byte> bytes);
+std::vector<std::byte> decompress(std::span<const std::byte> bytes, std::int64_t size);
+
+} // namespace kiln::autotune

@@ -1,0 +1,14 @@
+-- Leaves what a program needs to run and a person to believe it: choices, with the verdicts and
+-- measurements of their cubins, and the vendors' times. gc.sql drops what then has no reader.
+DELETE FROM lease;
+DELETE FROM event;
+DELETE FROM rejection;
+DELETE FROM failure;
+CREATE TEMP TABLE chosen AS SELECT candidate.id AS id, choice.cubin AS cubin FROM candidate
+  JOIN choice ON choice.key = candidate.key;
+DELETE FROM verdict WHERE (candidate, cubin) NOT IN (SELECT id, cubin FROM chosen
+  WHERE cubin IS NOT NULL);
+DELETE FROM measurement WHERE (candidate, cubin) NOT IN (SELECT id, cubin FROM chosen
+  WHERE cubin IS NOT NULL);
+DELETE FROM baseline WHERE candidate NOT IN (SELECT id FROM chosen);
+DROP TABLE chosen;

@@ -1,0 +1,304 @@
+// What may happen to a file or a disk: each has its stated end, and no row that was written before
+// is lost to it.
+#include "test/store/Rows.h"
+
+#include "autotune/store/FileSystem.h"
+#include "autotune/store/Schema.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <random>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using testing::HasSubstr;
+
+namespace kiln::autotune {
+namespace {
+
+class DamageTest : public InFolder {
+ protected:
+  std::string bytes(const char* name = "store") const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& contents, const char* name = "store") const {
+    std::ofstream(path(name), std::ios::binary) << contents;
+  }
+  /// A store of several pages without journals.
+  void fill(int keys = 20) const {
+    auto store = open();
+    for (int i = 0; i < keys; ++i)
+      tune(*store, keyNumber(i), "schedule " + std::to_string(i), 10);
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+  void expectSetAside() const {
+    std::vector<std::string> warnings;
+    auto store = Store::openOrReplace(path(), warnings);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_THAT(warnings[0], HasSubstr("is damaged"));
+    EXPECT_THAT(warnings[0], HasSubstr(".corrupt-"));
+    EXPECT_TRUE(store->keys().empty());
+    tune(*store, keyNumber(1), "new", 10);
+    EXPECT_EQ(std::ranges::count_if(files(),
+                                    [](const std::string& name) {
+                                      return name.starts_with("store.corrupt-") &&
+                                             !name.ends_with("-wal") && !name.ends_with("-shm");
+                                    }),
+              1);
+  }
+};
+
+/// In a process of its own; true if `work` returned true.
+template <class Work> bool inChild(Work work) {
+  pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(work() ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_F(DamageTest, Truncated) {
+  fill();
+  std::string whole = bytes();
+  write(whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { open(); }), HasSubstr("is damaged"));
+  textOfError(ErrorKind::corrupt, [&] { open("store", Store::Access::read); });
+  expectSetAside();
+}
+
+TEST_F(DamageTest, NoDatabaseAtAll) {
+  write("this is a text, not a database, and longer than the header of one: "
+        "0123456789012345678901234567890123456789");
+  textOfError(ErrorKind::corrupt, [&] { open(); });
+  expectSetAside();
+}
+
+TEST_F(DamageTest, FlippedBitsAreNoticedOrHarmless) {
+  std::mt19937 random(1);
+  {
+    auto store = open();
+    for (int i = 0; i < 4; ++i) { // code of which nothing can be left out
+      std::string code(100000, ' ');
+      for (char& c : code)
+        c = static_cast<char>(random());
+      Artifact artifact = artifactOf(code);
+      artifact.plan = std::string(2000, 'p');
+      store->keep(keyNumber(i), artifact);
+      store->choose(keyNumber(i), choiceOf("s", artifact.sha256, Source::model));
+    }
+  }
+  std::string whole = bytes();
+  int noticed = 0;
+  constexpr int flips = 300;
+  for (int i = 0; i < flips; ++i) {
+    std::string flipped = whole;
+    std::size_t bit = random() % (whole.size() * 8);
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    write(flipped, "flipped");
+    try {
+      auto store = open("flipped", Store::Access::immutable);
+      for (const KnownKey& known : store->keys()) {
+        auto choice = store->choice(known.key);
+        if (!choice)
+          continue;
+        if (auto artifact = store->artifact(known.key, choice->cubin)) {
+          EXPECT_EQ(sha256(artifact->cubin), choice->cubin) << "bit " << bit;
+          EXPECT_EQ(artifact->plan, std::string(2000, 'p')) << "bit " << bit;
+        }
+      }
+    } catch (const Error&) {
+      ++noticed;
+    }
+    std::filesystem::remove(path("flipped"));
+  }
+  EXPECT_GT(noticed, flips / 2);
+}
+
+TEST_F(DamageTest, TwoProcessesSetAsideOnce) {
+  fill();
+  write(bytes().substr(0, 5000));
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i)
+    if (children.push_back(::fork()); children.back() == 0) {
+      std::vector<std::string> warnings;
+      auto store = Store::openOrReplace(path(), warnings);
+      tune(*store, keyNumber(100 + i), "s", 10);
+      ::_exit(store->lasts() ? 0 : 1);
+    }
+  for (pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(open()->keys().size(), 8u);
+}
+
+TEST_F(DamageTest, DatabaseOfAnotherProgramIsLeftAlone) {
+  {
+    Database other(path(), Database::Access::write);
+    other.script("CREATE TABLE letters (a)");
+  }
+  EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(); }), HasSubstr("another program"));
+  std::vector<std::string> warnings;
+  textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+  Database other(path(), Database::Access::read);
+  EXPECT_EQ(other.number("SELECT count(*) FROM letters"), 0);
+}
+
+TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
+  auto steps = schemaSteps();
+  ASSERT_GE(steps.size(), 2u);
+  Key proved = keyNumber(1), unproved = keyNumber(2);
+  {
+    auto store = open();
+    tune(*store, proved, "good", 10);
+    tune(*store, unproved, "bad", 10);
+    // Back to version 1, which did not ask for verdicts.
+    store->database().script("DROP TRIGGER choice_is_proved; DROP TRIGGER choice_stays_proved; "
+                             "DROP TRIGGER failed_choice_is_withdrawn; DROP VIEW proved; "
+                             "DELETE FROM verdict WHERE candidate IN (SELECT id FROM candidate "
+                             "WHERE schedule = 'bad'); PRAGMA user_version = 1;");
+  }
+  write(bytes(), "copy");
+  for (auto access : {Store::Access::immutable, Store::Access::read}) {
+    auto store = open("copy", access); // in memory
+    EXPECT_TRUE(store->choice(proved));
+    EXPECT_FALSE(store->choice(unproved));
+  }
+  EXPECT_EQ(bytes("copy"), bytes());
+  auto store = open();
+  EXPECT_EQ(store->database().number("PRAGMA user_version"), std::int64_t(steps.size()));
+  EXPECT_TRUE(store->choice(proved));
+  EXPECT_FALSE(store->choice(unproved));
+  textOfError(ErrorKind::verification,
+              [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
+}
+
+TEST_F(DamageTest, MigrationIsAllOrNothing) {
+  fill(1);
+  auto steps = schemaSteps();
+  steps.push_back("CREATE TABLE added (a); CREATE TABLE key (already there);");
+  Database database(path(), Database::Access::write);
+  textOfError(ErrorKind::io, [&] { migrate(database, steps); });
+  EXPECT_EQ(checkSchema(database, schemaSteps()), std::int64_t(steps.size() - 1));
+  steps.back() = "CREATE TABLE added (a);";
+  migrate(database, steps);
+  EXPECT_EQ(checkSchema(database, steps), std::int64_t(steps.size()));
+}
+
+TEST_F(DamageTest, NewerSchemaIsRefusedAndKept) {
+  fill(1);
+  {
+    auto store = open();
+    store->database().script("PRAGMA user_version = 1000");
+  }
+  std::string before = bytes();
+  EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(); }), HasSubstr("newer Kiln"));
+  std::vector<std::string> warnings;
+  textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+  EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(DamageTest, StrangeTablesAreNotTrusted) {
+  fill(1);
+  {
+    auto store = open();
+    store->database().script("CREATE TRIGGER spy AFTER INSERT ON choice BEGIN DELETE FROM verdict; "
+                             "END");
+  }
+  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { open(); }), HasSubstr("tables"));
+}
+
+TEST_F(DamageTest, FullFile) {
+  auto store = open();
+  tune(*store, keyNumber(0), "first", 10);
+  store->database().script("PRAGMA max_page_count = 60");
+  int written = 0;
+  std::string text = textOfError(ErrorKind::io, [&] {
+    for (int i = 1; i < 10000; ++i, ++written)
+      tune(*store, keyNumber(i), "schedule " + std::to_string(i), 10);
+  });
+  EXPECT_THAT(text, HasSubstr("no space left"));
+  EXPECT_GT(written, 0);
+  store.reset();
+  store = open(); // nothing is lost, and it can be written again
+  EXPECT_GE(store->keys().size(), std::size_t(written + 1));
+  tune(*store, keyNumber(99999), "later", 10);
+}
+
+TEST_F(DamageTest, FullDisk) {
+  // A limit on the size of files ends writing as a full disk does.
+  bool told = inChild([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = {1 << 18, 1 << 18};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    auto store = open();
+    int written = 0;
+    try {
+      for (;; ++written)
+        tune(*store, keyNumber(written), "schedule " + std::to_string(written), 10);
+    } catch (const Error& error) {
+      std::ofstream(path("written")) << written << " " << error.what();
+      return error.kind() == ErrorKind::io;
+    }
+  });
+  ASSERT_TRUE(told);
+  int written = 0;
+  std::ifstream(path("written")) >> written;
+  EXPECT_GT(written, 0);
+  auto store = open();
+  EXPECT_GE(store->keys().size(), std::size_t(written));
+}
+
+TEST_F(DamageTest, UnwritableHome) {
+  fill(1);
+  std::filesystem::create_directory(folder / "home");
+  std::filesystem::copy(path(), folder / "home" / "store");
+  std::filesystem::permissions(folder / "home" / "store", std::filesystem::perms(0444));
+  std::filesystem::permissions(folder / "home", std::filesystem::perms(0555));
+  std::filesystem::permissions(folder, std::filesystem::perms(0755));
+  bool kept = inChild([&] {
+    constexpr int nobody = 65534;
+    if (::geteuid() == 0 && ::setuid(nobody) != 0)
+      return false;
+    for (const char* name : {"home/store", "home/none", "home/folder/none"}) {
+      std::vector<std::string> warnings;
+      auto store = Store::openOrReplace(path(name), warnings);
+      if (store->lasts() || warnings.size() != 1 ||
+          warnings[0].find("in memory") == std::string::npos)
+        return false;
+      tune(*store, keyNumber(5), "s", 10);
+      if (!store->choice(keyNumber(5)))
+        return false;
+    }
+    // What lies there can be read all the same.
+    return open("home/store", Store::Access::read)->keys().size() == 1;
+  });
+  EXPECT_TRUE(kept);
+  std::filesystem::permissions(folder / "home", std::filesystem::perms(0755));
+}
+
+TEST_F(DamageTest, ImmutableLeavesNoTrace) {
+  fill(1);
+  auto before = files();
+  EXPECT_EQ(open("store", Store::Access::immutable)->keys().size(), 1u);
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(DamageTest, MissingFile) {
+  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("none", Store::Access::read); }),
+              HasSubstr("there is no store"));
+}
+
+} // namespace
+} // namespace kiln::autotune

@@ -1,0 +1,219 @@
+// The store as a journal: what is written comes back, rules are kept by the database itself.
+#include "test/store/Rows.h"
+
+#include "autotune/store/FileSystem.h"
+#include "autotune/store/Schema.h"
+
+#include <gmock/gmock.h>
+
+using testing::HasSubstr;
+
+namespace kiln::autotune {
+namespace {
+
+class StoreTest : public InFolder {};
+
+TEST_F(StoreTest, DigestDependsOnEveryField) {
+  Key key = keyNumber(1);
+  EXPECT_EQ(digest(key), digest(keyNumber(1)));
+  EXPECT_EQ(fields(key).size(), 9u);
+  std::string Key::* texts[] = {&Key::function, &Key::tensors, &Key::arch,    &Key::device,
+                                &Key::nvrtc,    &Key::flags,   &Key::emitter, &Key::space};
+  for (auto text : texts) {
+    Key other = key;
+    other.*text += "x";
+    EXPECT_NE(digest(other), digest(key));
+  }
+  key.regime = Regime::warm;
+  EXPECT_NE(digest(key), digest(keyNumber(1)));
+  Key a = keyNumber(1), b = keyNumber(1);
+  a.arch = "ab", a.device = "c";
+  b.arch = "a", b.device = "bc";
+  EXPECT_NE(digest(a), digest(b));
+}
+
+TEST_F(StoreTest, EverythingComesBack) {
+  Key key = keyNumber(1);
+  Artifact artifact;
+  {
+    auto store = open();
+    store->reject(key, {"wide", "resources", "shared memory", 262144, 232448});
+    store->fail(key, {"fast", "abc", "550.1", FailureKind::illegalAccess, "the end"});
+    artifact = tune(*store, key, "good", 10);
+    store->baseline(key, measurementOf("aten 2.11.0", "", 12));
+    store->describe(key, "layer_norm 64x128 bf16", "func.func");
+  }
+  auto store = open("store", Store::Access::read);
+  History known = store->history(key);
+  ASSERT_EQ(known.rejections.size(), 1u);
+  EXPECT_EQ(known.rejections[0].asked, 262144);
+  ASSERT_EQ(known.failures.size(), 1u);
+  EXPECT_EQ(known.failures[0].kind, FailureKind::illegalAccess);
+  EXPECT_EQ(known.failures[0].log, "the end");
+  ASSERT_EQ(known.verdicts.size(), 1u);
+  EXPECT_TRUE(known.verdicts[0].pass);
+  EXPECT_EQ(known.verdicts[0].seed, 7u);
+  ASSERT_EQ(known.measurements.size(), 1u);
+  EXPECT_EQ(known.measurements[0].median, 10);
+  EXPECT_EQ(known.measurements[0].conditions.host, "here");
+  ASSERT_EQ(known.baselines.size(), 1u);
+  EXPECT_EQ(known.baselines[0].schedule, "aten 2.11.0");
+  ASSERT_TRUE(known.choice);
+  EXPECT_EQ(known.choice->schedule, "good");
+  auto loaded = store->artifact(key, artifact.sha256);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->cubin, artifact.cubin);
+  EXPECT_EQ(loaded->registers, 32);
+  ASSERT_EQ(store->keys().size(), 1u);
+  EXPECT_EQ(store->keys()[0].key, key);
+  EXPECT_EQ(store->keys()[0].label, "layer_norm 64x128 bf16");
+  EXPECT_EQ(store->functionText(key), "func.func");
+  EXPECT_FALSE(store->history(keyNumber(2)).choice);
+}
+
+TEST_F(StoreTest, OneCubinOfTwoKeysHasTwoPlans) {
+  auto store = open();
+  Artifact artifact = artifactOf("code");
+  artifact.plan = "rows 64";
+  store->keep(keyNumber(1), artifact);
+  artifact.plan = "rows 128";
+  store->keep(keyNumber(2), artifact);
+  EXPECT_EQ(store->artifact(keyNumber(1), artifact.sha256)->plan, "rows 64");
+  EXPECT_EQ(store->artifact(keyNumber(2), artifact.sha256)->plan, "rows 128");
+  EXPECT_FALSE(store->artifact(keyNumber(3), artifact.sha256));
+  EXPECT_EQ(store->database().number("SELECT count(*) FROM artifact"), 1);
+}
+
+TEST_F(StoreTest, MeasuredChoiceNeedsAPassingVerdictOfItsCubinAndKey) {
+  auto store = open();
+  Key key = keyNumber(1), other = keyNumber(2);
+  Artifact good = artifactOf("good"), wrong = artifactOf("wrong");
+  for (const Key& k : {key, other}) {
+    store->keep(k, good);
+    store->keep(k, wrong);
+  }
+  auto refused = [&](const Artifact& artifact) {
+    return textOfError(ErrorKind::verification, [&] {
+      store->choose(key, choiceOf("s", artifact.sha256, Source::measured));
+    });
+  };
+  EXPECT_THAT(refused(good), HasSubstr("unproved choice"));
+  store->judge(other, verdictOf(good, "s", true)); // of another key
+  refused(good);
+  store->judge(key, verdictOf(wrong, "s", true)); // of another cubin
+  refused(good);
+  store->judge(key, verdictOf(good, "s", false));
+  refused(good);
+  EXPECT_FALSE(store->choice(key));
+  store->choose(key, choiceOf("s", wrong.sha256, Source::measured));
+  EXPECT_TRUE(store->choice(key));
+  // Nor by writing around the functions.
+  textOfError(ErrorKind::verification,
+              [&] { store->database().execute("UPDATE choice SET cubin = ?", {good.sha256}); });
+}
+
+TEST_F(StoreTest, ChoiceNeedsItsCubin) {
+  auto store = open();
+  std::string text = textOfError(ErrorKind::verification, [&] {
+    store->choose(keyNumber(1), choiceOf("s", sha256("never kept"), Source::model));
+  });
+  EXPECT_THAT(text, HasSubstr("keep the cubin"));
+  store->choose(keyNumber(1), choiceOf("", "", Source::vendor)); // has none
+  EXPECT_EQ(store->choice(keyNumber(1))->source, Source::vendor);
+}
+
+TEST_F(StoreTest, ChoiceThatFailsLaterIsWithdrawn) {
+  auto store = open();
+  Artifact artifact = tune(*store, keyNumber(1), "good", 10);
+  tune(*store, keyNumber(2), "good", 10);
+  store->judge(keyNumber(1), verdictOf(artifact, "good", false));
+  EXPECT_FALSE(store->choice(keyNumber(1)));
+  EXPECT_TRUE(store->choice(keyNumber(2)));
+}
+
+TEST_F(StoreTest, StrongerSourcesStay) {
+  auto store = open();
+  Key key = keyNumber(1);
+  auto choose = [&](const char* schedule, Source source) {
+    store->choose(key, choiceOf(schedule, "", source));
+    return store->choice(key)->schedule;
+  };
+  EXPECT_EQ(choose("model", Source::model), "model");
+  EXPECT_EQ(choose("model again", Source::model), "model again");
+  EXPECT_EQ(choose("near", Source::transferred), "near");
+  EXPECT_EQ(choose("model", Source::model), "near");
+  EXPECT_EQ(choose("vendor", Source::vendor), "vendor");
+  tune(*store, key, "measured", 10);
+  EXPECT_EQ(store->choice(key)->schedule, "measured");
+  EXPECT_EQ(choose("near", Source::transferred), "measured");
+  store->pin(key, "");
+  tune(*store, key, "faster", 5);
+  EXPECT_EQ(store->choice(key)->schedule, "measured");
+  store->pin(key, "faster");
+  EXPECT_EQ(store->choice(key)->schedule, "faster");
+  textOfError(ErrorKind::missing, [&] { store->pin(key, "unknown"); });
+  textOfError(ErrorKind::missing, [&] { store->pin(keyNumber(2), ""); });
+  store->unpin(key);
+  EXPECT_FALSE(store->choice(key));
+}
+
+TEST_F(StoreTest, LeasesFallToOthersWhenTheyEnd) {
+  auto first = open(), second = open();
+  Key key = keyNumber(1);
+  EXPECT_TRUE(first->lease(key, "a", 100));
+  EXPECT_TRUE(first->lease(key, "a", 100));
+  EXPECT_FALSE(second->lease(key, "b", 100));
+  EXPECT_FALSE(second->renew(key, "b", 100));
+  EXPECT_TRUE(first->renew(key, "a", -1)); // it ended a second ago
+  EXPECT_TRUE(second->lease(key, "b", 100));
+  EXPECT_FALSE(first->renew(key, "a", 100));
+  first->release(key, "a"); // is not a's to release
+  EXPECT_FALSE(first->lease(key, "a", 100));
+  second->release(key, "b");
+  EXPECT_TRUE(first->lease(key, "a", 100));
+}
+
+TEST_F(StoreTest, CubinThatIsNotWhatItIsCalled) {
+  auto store = open();
+  Artifact artifact = artifactOf("code");
+  artifact.cubin.push_back(std::byte{0});
+  textOfError(ErrorKind::input, [&] { store->keep(keyNumber(1), artifact); });
+  artifact = tune(*store, keyNumber(1), "s", 10);
+  auto other = compress(artifactOf("another program").cubin);
+  store->database().execute("UPDATE artifact SET cubin = ?, bytes = 15", {Blob(other)});
+  EXPECT_THAT(
+      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), artifact.sha256); }),
+      HasSubstr("has the SHA-256"));
+  for (std::int64_t bytes : {14, 16, -1, 1 << 30}) {
+    store->database().execute("UPDATE artifact SET bytes = ?", {bytes});
+    textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), artifact.sha256); });
+  }
+  artifact = tune(*store, keyNumber(2), "other", 10);
+  store->database().execute("UPDATE launch SET plan = 'edited'");
+  EXPECT_THAT(
+      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(2), artifact.sha256); }),
+      HasSubstr("launch plan"));
+}
+
+TEST_F(StoreTest, WalOnLocalDisksOnly) {
+  EXPECT_TRUE(isLocal(0xEF53));
+  EXPECT_TRUE(isLocal(0x9123683E));
+  EXPECT_FALSE(isLocal(0x6969));     // NFS
+  EXPECT_FALSE(isLocal(0xFF534D42)); // CIFS
+  EXPECT_FALSE(isLocal(0x0BD00BD0)); // Lustre
+  EXPECT_FALSE(isLocal(0x65735546)); // FUSE: may be anything
+  EXPECT_FALSE(isLocal(0));
+  EXPECT_EQ(open()->database().usesWal(), liesOnLocalDisk(path()));
+}
+
+TEST_F(StoreTest, Settings) {
+  auto store = open();
+  Database& database = store->database();
+  EXPECT_EQ(database.number("PRAGMA application_id"), kApplication);
+  EXPECT_EQ(database.number("PRAGMA user_version"), std::int64_t(schemaSteps().size()));
+  EXPECT_EQ(database.number("PRAGMA foreign_keys"), 1);
+  EXPECT_EQ(database.number("PRAGMA synchronous"), 1);
+}
+
+} // namespace
+} // namespace kiln::autotune
