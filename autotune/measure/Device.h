@@ -15,11 +15,9 @@ namespace kiln::autotune {
 
 /// A function to tune, as text, so that every process can compile it by itself.
 struct Task {
-  std::string module; // MLIR
-  std::string function;
+  std::string module; // MLIR of this function alone: of a backward, the derived one
   std::string arch = "sm_90a";
-  std::string nvrtc; // library to use; empty: search
-  bool backward = false;
+  std::string nvrtc;               // library to use; empty: search
   std::vector<std::int64_t> sizes; // run-time sizes at which it is timed
 };
 

@@ -33,32 +33,33 @@ class Session {
       return {Json::object(), {}};
     }
     if (call == "load") {
-      Artifact artifact = artifactOf(std::move(request));
-      std::string name = artifact.sha256;
-      artifacts.insert_or_assign(name, std::move(artifact));
+      std::string name = request.json.at("name");
+      artifacts.insert_or_assign(name, artifactOf(std::move(request)));
       return {Json::object(), {}};
     }
     if (call == "compile")
       return toMessage(
           device->compile({request.json.at("schedule"), request.json.at("microseconds")}));
     if (call == "verify")
-      return {toJson(device->verify(artifact(request.json.at("cubin")), request.json.at("seed"))),
+      return {toJson(device->verify(artifact(request.json.at("kernel")), request.json.at("seed"))),
               {}};
     if (call == "time")
       return time(request.json);
-    return {{{"conditions", device->conditions()}}, {}};
+    if (call == "conditions")
+      return {{{"conditions", device->conditions()}}, {}};
+    return {Json::object(), {}}; // hello: there is a device
   }
 
  private:
   const Artifact& artifact(const std::string& name) const {
     auto found = artifacts.find(name);
     if (found == artifacts.end())
-      fail(ErrorKind::input, "cubin {} was not loaded into the worker", name);
+      fail(ErrorKind::input, "kernel {} was not loaded into the worker", name);
     return found->second;
   }
   Message time(const Json& request) {
     std::vector<const Artifact*> kernels;
-    for (const Json& name : request.at("cubins"))
+    for (const Json& name : request.at("kernels"))
       kernels.push_back(&artifact(name));
     Batch batch = device->time(kernels, request.at("rounds"));
     return {{{"samples", batch.samples}, {"conditions", batch.conditions}}, {}};

@@ -86,16 +86,14 @@ std::optional<Message> receive(int socket) {
 //===- Records ------------------------------------------------------------------------------===//
 
 void to_json(Json& json, const Task& task) {
-  json = {{"module", task.module}, {"function", task.function}, {"arch", task.arch},
-          {"nvrtc", task.nvrtc},   {"backward", task.backward}, {"sizes", task.sizes}};
+  json = {
+      {"module", task.module}, {"arch", task.arch}, {"nvrtc", task.nvrtc}, {"sizes", task.sizes}};
 }
 
 void from_json(const Json& json, Task& task) {
   json.at("module").get_to(task.module);
-  json.at("function").get_to(task.function);
   json.at("arch").get_to(task.arch);
   json.at("nvrtc").get_to(task.nvrtc);
-  json.at("backward").get_to(task.backward);
   json.at("sizes").get_to(task.sizes);
 }
 

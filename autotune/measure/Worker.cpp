@@ -83,7 +83,7 @@ void Worker::start() {
   ++startCount;
   try {
     process = spawn(options.command, ends);
-    send(socket, {{{"call", "conditions"}}, {}});
+    send(socket, {{{"call", "hello"}}, {}});
     answer(options.start);
     if (task) {
       send(socket, {{{"call", "begin"}, {"task", *task}}, {}});
@@ -179,13 +179,17 @@ Message Worker::call(Message request, Milliseconds limit) {
   return answer(limit);
 }
 
-void Worker::load(const Artifact& artifact) {
-  if (loaded.contains(artifact.sha256))
-    return;
+/// Equal cubins may be launched in several ways: the plan is part of the name.
+std::string Worker::load(const Artifact& artifact) {
+  std::string name = artifact.sha256 + artifact.plan;
+  if (loaded.contains(name))
+    return name;
   Message message = toMessage(artifact);
   message.json["call"] = "load";
+  message.json["name"] = name;
   call(std::move(message), options.start);
-  loaded.insert(artifact.sha256);
+  loaded.insert(name);
+  return name;
 }
 
 void Worker::begin(const Task& next) {
@@ -210,22 +214,19 @@ Compiled Worker::compile(const Proposal& proposal) {
 Check Worker::verify(const Artifact& artifact, std::uint64_t seed) {
   if (!process)
     start();
-  load(artifact);
+  std::string kernel = load(artifact);
   return checkOf(
-      call({{{"call", "verify"}, {"cubin", artifact.sha256}, {"seed", seed}}, {}}, options.verify)
-          .json);
+      call({{{"call", "verify"}, {"kernel", kernel}, {"seed", seed}}, {}}, options.verify).json);
 }
 
 Batch Worker::time(std::span<const Artifact* const> kernels, std::size_t rounds) {
   if (!process)
     start();
-  Json cubins = Json::array();
-  for (const Artifact* kernel : kernels) {
-    load(*kernel);
-    cubins.push_back(kernel->sha256);
-  }
+  Json names = Json::array();
+  for (const Artifact* kernel : kernels)
+    names.push_back(load(*kernel));
   Message message =
-      call({{{"call", "time"}, {"cubins", cubins}, {"rounds", rounds}}, {}}, options.time);
+      call({{{"call", "time"}, {"kernels", names}, {"rounds", rounds}}, {}}, options.time);
   return {message.json.at("samples"), message.json.at("conditions")};
 }
 

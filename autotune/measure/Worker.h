@@ -47,7 +47,7 @@ class Worker final : public Device {
   Message call(Message request, Milliseconds limit);
   Message answer(Milliseconds limit);
   void start();
-  void load(const Artifact& artifact);
+  std::string load(const Artifact& artifact);
   void readLog();
   /// Ends the process and gives its wait status; its last words are in `log` then.
   int end();
@@ -55,7 +55,7 @@ class Worker final : public Device {
 
   WorkerOptions options;
   std::optional<Task> task;
-  std::set<std::string> loaded; // artifacts that the process has
+  std::set<std::string> loaded; // kernels that the process has
   pid_t process = 0;
   int socket = -1, logPipe = -1;
   int startCount = 0;
