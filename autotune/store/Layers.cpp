@@ -55,8 +55,11 @@ std::pair<int, int> nearness(const Key& wanted, const Key& other) {
 
 } // namespace
 
-LayerFiles LayerFiles::standard() {
-  LayerFiles files;
+} // namespace kiln::autotune
+
+kiln::TunerLayers kiln::TunerLayers::standard() {
+  using namespace autotune;
+  TunerLayers files;
   files.pinned = fromEnvironment("KILN_PINNED");
   files.project = fromEnvironment("KILN_STORE");
   std::error_code ignored;
@@ -66,6 +69,8 @@ LayerFiles LayerFiles::standard() {
   files.system = systemStore();
   return files;
 }
+
+namespace kiln::autotune {
 
 void Layers::add(const char* name, const std::filesystem::path& path, Store::Access access,
                  std::vector<std::string>& warnings) {
@@ -89,7 +94,7 @@ void Layers::add(const char* name, const std::filesystem::path& path, Store::Acc
   }
 }
 
-Layers::Layers(const LayerFiles& files, bool writable, std::vector<std::string>& warnings) {
+Layers::Layers(const TunerLayers& files, bool writable, std::vector<std::string>& warnings) {
   using Access = Store::Access;
   bool project = !files.project.empty();
   add("pinned", files.pinned, Access::immutable, warnings);
@@ -101,24 +106,28 @@ Layers::Layers(const LayerFiles& files, bool writable, std::vector<std::string>&
 Layers::Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores)
     : layers(std::move(stores)), writing(layers.empty() ? nullptr : layers.front().second.get()) {}
 
-std::optional<Found> Layers::find(const Key& key, bool anyCompiler) const {
+std::vector<Found> Layers::find(const Key& key, bool anyCompiler) const {
+  std::vector<Found> all;
   for (const auto& [name, store] : layers)
     if (auto choice = store->choice(key))
-      return Found{*choice, key, name, store};
+      all.push_back({*choice, key, name, store});
   if (!anyCompiler)
-    return std::nullopt;
+    return all;
   for (const auto& [name, store] : layers) {
-    std::optional<Found> newest;
-    for (const KnownKey& known : store->keys()) {
+    const KnownKey* newest = nullptr;
+    std::vector<KnownKey> keys = store->keys();
+    for (const KnownKey& known : keys) {
       Key same = known.key;
       same.nvrtc = key.nvrtc;
-      if (same == key && (!newest || newest->key.nvrtc < known.key.nvrtc))
-        newest = Found{*store->choice(known.key), known.key, name, store};
+      if (same == key && known.key.nvrtc != key.nvrtc &&
+          (!newest || newest->key.nvrtc < known.key.nvrtc))
+        newest = &known;
     }
     if (newest)
-      return newest;
+      if (auto choice = store->choice(newest->key))
+        all.push_back({*choice, newest->key, name, store});
   }
-  return std::nullopt;
+  return all;
 }
 
 Miss Layers::explainMiss(const Key& key) const {

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "autotune/store/Store.h"
-
-#include <functional>
+#include "kiln/tuner.h"
 
 namespace kiln::autotune {
 
@@ -24,23 +23,17 @@ struct Miss {
 };
 std::string toText(const Miss& miss);
 
-struct LayerFiles {
-  std::filesystem::path pinned, project, user, system; // empty: none
-  /// $KILN_PINNED, $KILN_STORE or .kiln/store, the user's cache folder, and what was installed
-  /// beside the library, as far as they are there.
-  static LayerFiles standard();
-};
-
 class Layers {
  public:
   /// What is damaged or too new is left out, and said in `warnings`. The project's layer is the one
   /// that is written if there is one, else the user's; `writable` false: none is.
-  Layers(const LayerFiles& files, bool writable, std::vector<std::string>& warnings);
+  Layers(const TunerLayers& files, bool writable, std::vector<std::string>& warnings);
   /// Of stores that are open already; the first is written.
   explicit Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores);
 
-  /// `anyCompiler`: a program that never compiles takes what any version of NVRTC made.
-  std::optional<Found> find(const Key& key, bool anyCompiler = false) const;
+  /// What each layer has, in their order. `anyCompiler`: a program that never compiles takes what
+  /// any version of NVRTC made, the newest of a layer, behind what was made by its own.
+  std::vector<Found> find(const Key& key, bool anyCompiler = false) const;
   Miss explainMiss(const Key& key) const;
   Store* writer() const { return writing; }
   const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& stores() const {

@@ -156,6 +156,17 @@ class Compilation {
   NvrtcProgram handle = nullptr;
 };
 
+std::atomic<std::uint64_t> compiled = 0;
+
+/// What is asked of every compile, and other ways to write it.
+struct OwnOption {
+  const char* text;
+  std::string_view spellings[2];
+};
+constexpr OwnOption ownOptions[] = {
+    {"-std=c++20", {"-std", "--std"}},
+    {"-default-device", {"-default-device", "--device-as-default-execution-space"}}};
+
 /// Each option at most once: NVRTC takes the first of two silently or warns, as it pleases.
 std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
   std::vector<std::string> options;
@@ -167,8 +178,8 @@ std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
     options.push_back(option);
   };
   add("-arch=" + job.arch, {"-arch", "--gpu-architecture"});
-  add("-std=c++20", {"-std", "--std"});
-  add("-default-device", {"-default-device", "--device-as-default-execution-space"});
+  for (const OwnOption& own : ownOptions)
+    add(own.text, {own.spellings[0], own.spellings[1]});
   add("--ptxas-options=-v", {"--ptxas-options=-v", "-Xptxas=-v"});
   if (job.lineInfo)
     add("-lineinfo", {"-lineinfo", "--generate-line-info"});
@@ -185,6 +196,7 @@ CudaResult compileCuda(const CudaJob& job) {
   auto start = std::chrono::steady_clock::now();
   Compilation program(nvrtc, job);
   std::vector<std::string> options = optionsOf(job, nvrtc);
+  ++compiled;
   int status = program.compile(options);
   CudaResult result;
   result.log = program.log();
@@ -234,6 +246,17 @@ std::vector<CudaResult> compileAll(std::span<const CudaJob> jobs, int threads) {
     if (error)
       std::rethrow_exception(error);
   return results;
+}
+
+std::string codeOptions() {
+  std::vector<std::string_view> texts;
+  for (const OwnOption& own : ownOptions)
+    texts.push_back(own.text);
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::uint64_t compilations() {
+  return compiled;
 }
 
 NvrtcInfo nvrtcInfo(const std::filesystem::path& nvrtc) {

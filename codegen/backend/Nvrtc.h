@@ -44,6 +44,9 @@ struct NvrtcInfo {
   std::vector<int> architectures; // 90 for sm_90 and sm_90a
 };
 
+/// The options that shape the code of every compile, beside the architecture.
+std::string codeOptions();
+
 /// The library that compileCuda uses. Throws Error(unavailable).
 NvrtcInfo nvrtcInfo(const std::filesystem::path& nvrtc = {});
 

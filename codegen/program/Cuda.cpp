@@ -66,29 +66,66 @@ static CudaJob jobOf(const Program::State& state) {
   return job;
 }
 
-void assemble(Program::State& state) {
-  CudaResult result = compileCuda(jobOf(state));
-  state.cubin = std::move(result.cubin);
-  state.log = std::move(result.log);
-  Cubin cubin = readCubin(state.cubin);
-  const Target& target = findTarget(state.options.arch);
-  state.kernels.clear();
-  for (const KernelLaunch& launch : state.plan.kernels) {
+/// Of each kernel of the plan: what it is launched with, and what `usage` says that it uses.
+template <class UsageOf>
+static std::vector<KernelInfo> kernelsOf(const LaunchPlan& plan, const Target& target,
+                                         UsageOf usage) {
+  std::vector<KernelInfo> kernels;
+  for (const KernelLaunch& launch : plan.kernels) {
     KernelInfo info;
     info.name = launch.name;
     info.schedule = launch.schedule;
     info.threads = launch.threads;
     info.promisedBlocks = launch.promisedBlocks;
     info.programmatic = launch.programmatic;
-    info.usage = usageOf(cubin, launch.name, state.log, launch.sharedBytes);
+    info.usage = usage(launch);
     info.residentBlocks =
         residentBlocks(target, info.threads, info.usage.registers, info.usage.sharedBytes);
-    state.kernels.push_back(info);
+    kernels.push_back(info);
   }
+  return kernels;
+}
+
+void assemble(Program::State& state) {
+  CudaResult result = compileCuda(jobOf(state));
+  state.cubin = std::move(result.cubin);
+  state.log = std::move(result.log);
+  Cubin cubin = readCubin(state.cubin);
+  state.kernels =
+      kernelsOf(state.plan, findTarget(state.options.arch), [&](const KernelLaunch& launch) {
+        return usageOf(cubin, launch.name, state.log, launch.sharedBytes);
+      });
   checkPromises(state);
 }
 
 } // namespace kiln::program
+
+kiln::Program kiln::Program::load(std::string_view launchPlan, std::span<const std::byte> bytes) {
+  auto state = std::make_shared<State>();
+  state->plan = parseLaunchPlan(launchPlan);
+  state->function = state->plan.function;
+  state->cubin.assign(bytes.begin(), bytes.end());
+  Cubin cubin = readCubin(bytes);
+  const Target& target = targetOfCapability(cubin.capability / 10, cubin.capability % 10);
+  state->options.arch = target.arch;
+  state->kernels = program::kernelsOf(state->plan, target, [&](const KernelLaunch& launch) {
+    const CubinKernel& kernel = cubin.kernel(launch.name);
+    return Usage{kernel.registers,
+                 kernel.sharedBytes + launch.sharedBytes,
+                 kernel.stackBytes,
+                 -1,
+                 -1,
+                 kernel.barriers,
+                 kernel.codeBytes};
+  });
+  Program result;
+  result.state_ = state;
+  return result;
+}
+
+std::string kiln::Program::launchPlan() const {
+  return toJson(state_->plan);
+}
 
 std::string kiln::Program::ptx() const {
   CudaJob job = program::jobOf(*state_);

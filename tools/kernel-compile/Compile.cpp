@@ -1,4 +1,5 @@
 // kernel-compile compile: from MLIR, an op or a workload to cubins and a table of what they use.
+#include "kiln/cache.h"
 #include "kiln/files.h"
 #include "tools/kernel-compile/Kernels.h"
 #include "tools/kernel-compile/Verbs.h"
@@ -15,11 +16,13 @@ namespace {
 struct CompileRequest : Request {
   std::string emit;
   std::string output;
+  std::string store;
 };
 
 struct Compiled {
   std::optional<Program> program;
   double milliseconds = 0;
+  bool stored = false; // came from the store, was not compiled
 };
 
 /// How far a program must go for an artefact.
@@ -44,6 +47,14 @@ Program programOf(Job job, const std::string& emit) {
     }
   job.options.until = enough;
   return job.program();
+}
+
+/// Through the store, if there is one.
+Compiled compileJob(const Job& job, const std::string& emit, const std::optional<Cache>& store) {
+  if (!store)
+    return {programOf(job, emit)};
+  Cache::Result result = store->compile({job.module(), job.options, job.sizes, job.label});
+  return {std::move(result.program), 0, !result.compiled};
 }
 
 std::string artefact(const Program& program, const std::string& emit) {
@@ -121,6 +132,7 @@ nlohmann::ordered_json jsonReport(const CompileRequest& request, const JobList& 
     } else {
       const Program& program = *compiled[i].program;
       job["milliseconds"] = compiled[i].milliseconds;
+      job["stored"] = compiled[i].stored;
       for (const char* key : {"inputs", "outputs", "kernels"})
         job[key] = nlohmann::ordered_json::array();
       for (const TensorInfo& tensor : program.inputs())
@@ -133,10 +145,22 @@ nlohmann::ordered_json jsonReport(const CompileRequest& request, const JobList& 
     }
     jobs.push_back(std::move(job));
   }
-  return {{"version", version()}, {"arch", request.arch}, {"jobs", jobs}, {"errors", list.errors}};
+  return {{"version", version()},
+          {"arch", request.arch},
+          {"compilations", compilations()},
+          {"jobs", jobs},
+          {"errors", list.errors}};
 }
 
 void checkOutput(const CompileRequest& request, bool several) {
+  if (!request.store.empty()) {
+    if (!request.emit.empty() && request.emit != "cubin" && request.emit != "json")
+      throw CLI::ValidationError("--store", "keeps cubins; goes without --emit=" + request.emit);
+    if (!request.from.empty() || !request.schedule.empty() || !request.saveTemps.empty())
+      throw CLI::ValidationError("--store",
+                                 "goes without --from, --schedule and --save-temps: a stored "
+                                 "kernel is not compiled again");
+  }
   bool toStandardOutput = !request.emit.empty() && request.output.empty();
   if (toStandardOutput && request.json)
     throw CLI::ValidationError("--emit", "needs -o beside --json: both would be printed");
@@ -151,14 +175,21 @@ int compile(const CompileRequest& request) {
   bool several = !request.workload.empty();
   checkOutput(request, several);
   JobList list = jobsOf(request);
+  std::optional<Cache> store;
+  if (!request.store.empty())
+    store = Cache::open(request.store);
   std::vector<Compiled> compiled(list.jobs.size());
   auto failures = runJobs(list.jobs, request.jobs, request.json, [&](std::size_t i) {
     auto start = std::chrono::steady_clock::now();
-    compiled[i].program = programOf(list.jobs[i], request.emit);
+    compiled[i] = compileJob(list.jobs[i], request.emit, store);
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     compiled[i].milliseconds = elapsed.count();
     writeOutput(request, list.jobs[i], several, *compiled[i].program);
   });
+
+  if (store)
+    for (const std::string& warning : store->warnings())
+      warn(warning);
 
   bool printed = request.output == "-" || (!request.emit.empty() && request.output.empty());
   if (request.json)
@@ -181,9 +212,12 @@ void addCompile(CLI::App& app, Outcome& outcome) {
   verb->add_option("--emit", request->emit,
                    "mlir (with its schedule), cuda, ptx, cubin or json (what it uses)")
       ->check(CLI::IsMember({"mlir", "cuda", "ptx", "cubin", "json"}));
+  verb->add_option("--store", request->store,
+                   "take from this store of kernels what it has, and put there what it lacks");
   verb->footer("Example:\n"
                "  kernel-compile compile --op=layer_norm --shape=65536x128 --dtype=bf16 "
                "-o layer_norm.cubin\n"
+               "  kernel-compile compile --workload=alphafold_layernorm.txt --store=tuned.db\n"
                "  kernel-compile compile gate.mlir --emit=cuda");
   verb->callback([request, &outcome] {
     outcome.json = request->json;

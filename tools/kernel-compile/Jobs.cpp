@@ -193,6 +193,10 @@ int exitCode(ErrorKind kind) {
     return 3;
   case ErrorKind::verification:
     return 4;
+  case ErrorKind::missing:
+    return 5;
+  case ErrorKind::corrupt:
+    return 7;
   default:
     return 1;
   }
@@ -212,6 +216,10 @@ std::string_view kindName(ErrorKind kind) {
     return "io";
   case ErrorKind::device:
     return "device";
+  case ErrorKind::missing:
+    return "missing";
+  case ErrorKind::corrupt:
+    return "corrupt";
   }
   return "unknown";
 }

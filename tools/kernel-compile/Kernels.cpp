@@ -1,20 +1,22 @@
 // What kernels use, for people and for programs; see Kernels.h.
 #include "tools/kernel-compile/Kernels.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace kiln::tool {
 
-namespace {
-
-/// The bare parameters: the table's title says that they are a schedule's.
-std::string shortSchedule(std::string text) {
+std::string shortSchedule(const std::string& text) {
+  if (auto lines = std::ranges::count(text, '\n'); lines > 0)
+    return fmt::format("of {} kernels", lines + 1);
   std::size_t begin = text.find('<');
   std::size_t end = text.rfind('>');
   if (begin == std::string::npos || end == std::string::npos || end < begin)
     return text.empty() ? "-" : text;
   return text.substr(begin + 1, end - begin - 1);
 }
+
+namespace {
 
 std::string spills(const Usage& usage) {
   bool known = usage.spillStoreBytes >= 0 && usage.spillLoadBytes >= 0;

@@ -12,6 +12,9 @@ namespace kiln::tool {
 Table usageTable(const std::vector<std::string>& leading, const std::vector<std::string>& trailing);
 std::vector<std::string> usageCells(const KernelInfo& kernel);
 
+/// The bare parameters, where a title says that they are a schedule's.
+std::string shortSchedule(const std::string& text);
+
 nlohmann::ordered_json toJson(const KernelInfo& kernel);
 nlohmann::ordered_json toJson(const TensorInfo& tensor);
 

@@ -1,6 +1,6 @@
 // kernel-compile: Kiln's compiler as a command. Only reads options, calls libkiln through its
 // public headers and prints. Exit codes: 0 ok, 1 error, 2 usage, 3 nothing feasible,
-// 4 verification failed.
+// 4 verification failed, 5 nothing stored where it was demanded, 7 a damaged store.
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
 
@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   tool::addPlan(app, outcome);
   tool::addInspect(app, outcome);
   tool::addRun(app, outcome);
+  tool::addCache(app, outcome);
   tool::addDoctor(app, outcome);
   try {
     app.parse(argc, argv);

@@ -109,10 +109,18 @@ void print(std::string_view text) {
                 fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
 }
 
-void complain(std::string_view text) {
+static void tell(Style style, const char* kind, std::string_view text) {
   bool colour = colours(STDERR_FILENO);
-  fmt::print(stderr, "kernel-compile: {}error:{} {}\n", colour ? codeOf(Style::bad) : "",
+  fmt::print(stderr, "kernel-compile: {}{}:{} {}\n", colour ? codeOf(style) : "", kind,
              colour ? "\033[0m" : "", text);
+}
+
+void complain(std::string_view text) {
+  tell(Style::bad, "error", text);
+}
+
+void warn(std::string_view text) {
+  tell(Style::warn, "warning", text);
 }
 
 std::string grouped(long long number) {

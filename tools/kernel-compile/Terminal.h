@@ -49,6 +49,8 @@ class Progress {
 void print(std::string_view text);
 /// One line "kernel-compile: error: ..." on the standard error; `text` may hold several lines.
 void complain(std::string_view text);
+/// The same with "warning:": nothing failed.
+void warn(std::string_view text);
 
 /// 65,536
 std::string grouped(long long number);

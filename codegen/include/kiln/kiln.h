@@ -140,10 +140,14 @@ class KILN_API Program {
   static Program compile(const Module& module, const CompileOptions& options = {});
   /// Continues from the text of a stage that was saved and perhaps edited.
   static Program resume(Stage stage, std::string_view text, const CompileOptions& options = {});
+  /// From what launchPlan() and cubin() gave, perhaps in another process: nothing is compiled. Has
+  /// no text of any stage; its spills, which no cubin tells, are -1. Throws Error(input).
+  static Program load(std::string_view launchPlan, std::span<const std::byte> cubin);
 
   const std::string& text(Stage stage) const; // not for Stage::cubin
   std::span<const std::byte> cubin() const;
-  std::string ptx() const; // made on demand by NVRTC
+  std::string launchPlan() const; // how its kernels are launched: one line of JSON
+  std::string ptx() const;        // made on demand by NVRTC
   std::string usageJson() const;
   const std::string& arch() const;
   const std::vector<std::string>& remarks() const; // what was not fused, and why
@@ -162,6 +166,9 @@ class KILN_API Program {
  private:
   std::shared_ptr<const State> state_;
 };
+
+/// How often this process has compiled CUDA text with NVRTC.
+KILN_API std::uint64_t compilations();
 
 /// A program loaded into the driver, launchable on every device of the process.
 class KILN_API Executable {

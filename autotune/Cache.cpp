@@ -1,0 +1,322 @@
+// kiln::cache and kiln::Cache: stores for people and for the command.
+#include "kiln/cache.h"
+
+#include "autotune/Key.h"
+#include "autotune/store/FileSystem.h"
+#include "autotune/store/Merge.h"
+#include "autotune/store/Names.h"
+#include "autotune/store/Sha256.h"
+#include "codegen/backend/Fail.h"
+#include "codegen/program/State.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+using namespace autotune;
+
+namespace {
+
+using Access = Store::Access;
+
+cache::Time timeOf(const autotune::Measurement& m) {
+  const Conditions& c = m.conditions;
+  return {m.schedule, m.median, m.low, m.high, m.ratio, c.uuid, c.driver, c.host};
+}
+
+cache::Entry entryOf(const Store& store, const KnownKey& known, const Choice& choice) {
+  cache::Entry entry;
+  entry.key = known.digest;
+  entry.label = known.label;
+  entry.arch = known.key.arch;
+  entry.device = known.key.device;
+  entry.tensors = known.key.tensors;
+  entry.nvrtc = known.key.nvrtc;
+  entry.source = nameIn(sourceNames, choice.source);
+  entry.schedule = choice.schedule;
+  entry.cubin = choice.cubin;
+  entry.reason = choice.reason;
+  entry.margin = choice.margin;
+  auto held = store.lock();
+  Statement bytes =
+      store.database().query("SELECT bytes FROM artifact WHERE sha256 = ?", {choice.cubin});
+  if (bytes.step())
+    entry.cubinBytes = bytes.integer(0);
+  return entry;
+}
+
+std::vector<cache::Entry> entriesOf(const Store& store, const Selection& selection) {
+  std::vector<cache::Entry> entries;
+  for (const KnownKey& known : store.keys()) {
+    if (!selection.takes(known))
+      continue;
+    History history = store.history(known.key);
+    if (!history.choice)
+      continue; // withdrawn since
+    cache::Entry entry = entryOf(store, known, *history.choice);
+    for (const auto& measurement : history.measurements)
+      if (!entry.cubin.empty() && measurement.cubin == entry.cubin)
+        entry.time = timeOf(measurement);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+KnownKey keyStartingWith(const Store& store, std::string_view digits) {
+  std::vector<KnownKey> found;
+  for (KnownKey& known : store.keys(true))
+    if (known.digest.starts_with(digits))
+      found.push_back(std::move(known));
+  if (found.size() == 1)
+    return found.front();
+  fail(ErrorKind::missing,
+       "{} of the keys in '{}' start with '{}', one is needed; 'kernel-compile "
+       "cache ls' lists them",
+       found.size(), store.database().name(), digits);
+}
+
+std::vector<cache::Difference> differencesOf(const Store& store,
+                                             const std::vector<Conflict>& conflicts) {
+  std::vector<cache::Difference> all;
+  for (const Conflict& conflict : conflicts)
+    all.push_back({entryOf(store, conflict.key, conflict.first),
+                   entryOf(store, conflict.key, conflict.second),
+                   entryOf(store, conflict.key, conflict.kept)});
+  return all;
+}
+
+Selection selectionOf(const cache::Filter& filter) {
+  return {filter.archs, filter.ops};
+}
+
+} // namespace
+
+namespace cache {
+
+std::vector<Entry> list(const std::filesystem::path& path, const Filter& filter) {
+  return entriesOf(*Store::open(path, Access::read), selectionOf(filter));
+}
+
+Details show(const std::filesystem::path& path, std::string_view key) {
+  auto store = Store::open(path, Access::read);
+  KnownKey known = keyStartingWith(*store, key);
+  History history = store->history(known.key);
+  Details details;
+  details.chosen = history.choice.has_value();
+  details.entry = entryOf(*store, known, history.choice.value_or(Choice{}));
+  if (!details.chosen)
+    details.entry.source.clear();
+  for (const auto& [name, value] : fields(known.key))
+    details.fields.emplace_back(name, value);
+  for (const auto& measurement : history.measurements)
+    details.times.push_back(timeOf(measurement));
+  for (const auto& measurement : history.baselines)
+    details.baselines.push_back(timeOf(measurement));
+  for (const Verdict& verdict : history.verdicts)
+    details.verdicts.push_back(
+        fmt::format("{}: {} against {}, worst error {:.3g} of what is allowed{}", verdict.schedule,
+                    verdict.pass ? "passed" : "failed", verdict.reference, verdict.worstError,
+                    verdict.deterministic ? "" : ", runs differ"));
+  for (const autotune::Failure& failure : history.failures)
+    details.failures.push_back(fmt::format("{}: {} (driver {}) {}", failure.schedule,
+                                           nameIn(failureNames, failure.kind), failure.driver,
+                                           failure.log));
+  std::map<std::string, std::int64_t> rejections;
+  for (const auto& rejection : history.rejections)
+    ++rejections[rejection.gate + ": " + rejection.constraint];
+  details.rejections.assign(rejections.begin(), rejections.end());
+  return details;
+}
+
+std::vector<Difference> diff(const std::filesystem::path& first,
+                             const std::filesystem::path& second) {
+  auto a = list(first), b = list(second);
+  std::map<std::string, Difference> byKey;
+  for (Entry& entry : a)
+    byKey[entry.key].first = std::move(entry);
+  for (Entry& entry : b)
+    byKey[entry.key].second = std::move(entry);
+  std::vector<Difference> all;
+  for (auto& [key, pair] : byKey)
+    if (!pair.first || !pair.second || pair.first->schedule != pair.second->schedule ||
+        pair.first->cubin != pair.second->cubin || pair.first->source != pair.second->source)
+      all.push_back(std::move(pair));
+  return all;
+}
+
+std::vector<Difference> merge(std::span<const std::filesystem::path> stores,
+                              const std::filesystem::path& result) {
+  std::error_code ignored;
+  if (std::filesystem::exists(result, ignored))
+    fail(ErrorKind::io,
+         "'{}' is there already; name a new file, or take one store into another "
+         "with 'kernel-compile cache import'",
+         result.string());
+  std::vector<std::unique_ptr<Store>> sources; // all are opened before anything is written
+  for (const auto& path : stores)
+    sources.push_back(Store::open(path, Access::read));
+  auto all = Store::inMemory();
+  std::vector<Difference> differences;
+  for (const auto& source : sources)
+    for (Difference& difference : differencesOf(*all, autotune::merge(*all, *source)))
+      differences.push_back(std::move(difference));
+  auto target = Store::open(result, Access::write);
+  autotune::merge(*target, *all);
+  return differences;
+}
+
+std::vector<Difference> import(const std::filesystem::path& file,
+                               const std::filesystem::path& path) {
+  auto source = Store::open(file, Access::read);
+  auto store = Store::open(path, Access::write);
+  auto differences = differencesOf(*store, autotune::merge(*store, *source));
+  store->note("took in " + file.string());
+  return differences;
+}
+
+std::int64_t exportTo(const std::filesystem::path& path, const std::filesystem::path& file,
+                      const Filter& filter) {
+  auto store = Store::open(path, Access::read);
+  exportChoices(*store, file, selectionOf(filter));
+  return static_cast<std::int64_t>(Store::open(file, Access::immutable)->keys().size());
+}
+
+Entry pin(const std::filesystem::path& path, std::string_view key, std::string_view schedule) {
+  Store::open(path, Access::read); // is not made for this
+  auto store = Store::open(path, Access::write);
+  KnownKey known = keyStartingWith(*store, key);
+  store->pin(known.key, schedule);
+  return entryOf(*store, known, *store->choice(known.key));
+}
+
+void unpin(const std::filesystem::path& path, std::string_view key) {
+  Store::open(path, Access::read);
+  auto store = Store::open(path, Access::write);
+  store->unpin(keyStartingWith(*store, key).key);
+}
+
+Collected collect(const std::filesystem::path& path, bool stale) {
+  Store::open(path, Access::read);
+  auto store = Store::open(path, Access::write);
+  auto collected = collectGarbage(*store, stale ? emitterHash() : "");
+  return {collected.cubins, collected.keys, collected.bytesBefore, collected.bytesAfter};
+}
+
+std::vector<Finding> doctor(const std::filesystem::path& path) {
+  using State = Finding::State;
+  std::vector<Finding> findings;
+  std::unique_ptr<Store> store;
+  try {
+    store = Store::open(path, Access::read);
+  } catch (const Error& error) {
+    bool gone = !std::filesystem::exists(path);
+    return {{"file", gone ? State::missing : State::broken, error.what(),
+             "nothing of it is used; every key is a miss"}};
+  }
+  findings.push_back({"file", State::found, path.string(), ""});
+  bool local = liesOnLocalDisk(path);
+  findings.push_back(
+      {"disk", State::found,
+       local ? "local; written ahead (WAL)" : "not known to be local; rollback journal",
+       local ? ""
+             : "slow with many writers; tune into a store of each process's own "
+               "and merge them"});
+  std::vector<std::string> problems = check(*store);
+  for (const std::string& problem : problems)
+    findings.push_back({"contents", State::broken, problem, "it is not used"});
+  if (problems.empty())
+    findings.push_back({"contents", State::found,
+                        fmt::format("{} choices of {} keys, all cubins as their hashes say",
+                                    store->keys().size(), store->keys(true).size()),
+                        ""});
+  std::int64_t stale = 0, unfinished = 0;
+  for (const KnownKey& known : store->keys()) {
+    stale += known.key.emitter != emitterHash();
+    auto choice = store->choice(known.key);
+    unfinished += choice && choice->cubin.empty() && choice->source != Source::vendor;
+  }
+  if (stale > 0)
+    findings.push_back(
+        {"versions", State::found, fmt::format("{} choices of other versions", stale),
+         "this Kiln does not use them; 'kernel-compile cache gc --stale' drops them"});
+  if (unfinished > 0)
+    findings.push_back({"cubins", State::missing, fmt::format("{} choices without", unfinished),
+                        "'kernel-compile compile --store' compiles them"});
+  return findings;
+}
+
+} // namespace cache
+
+struct Cache::State {
+  std::unique_ptr<Store> store;
+  mutable std::mutex mutex;
+  std::vector<std::string> warnings;
+};
+
+Cache Cache::open(const std::filesystem::path& path) {
+  Cache cache;
+  cache.state_ = std::make_shared<State>();
+  cache.state_->store = Store::openOrReplace(path, cache.state_->warnings);
+  return cache;
+}
+
+std::vector<std::string> Cache::warnings() const {
+  std::lock_guard held(state_->mutex);
+  return state_->warnings;
+}
+
+/// The schedules of a program's kernels: the only one's text, or one line a kernel.
+static std::string scheduleOf(const Program& program) {
+  std::vector<std::string> texts;
+  for (const KernelInfo& kernel : program.kernels())
+    if (!kernel.schedule.empty())
+      texts.push_back(kernel.name + ": " + kernel.schedule);
+  if (texts.size() == 1)
+    return texts[0].substr(texts[0].find(": ") + 2);
+  std::string all;
+  for (const std::string& text : texts)
+    all += (all.empty() ? "" : "\n") + text;
+  return all;
+}
+
+static Artifact artifactOf(const Program& program) {
+  Artifact artifact;
+  artifact.cubin.assign(program.cubin().begin(), program.cubin().end());
+  artifact.sha256 = sha256(artifact.cubin);
+  artifact.plan = program.launchPlan();
+  for (const KernelInfo& kernel : program.kernels()) {
+    const Usage& usage = kernel.usage;
+    artifact.registers = std::max(artifact.registers, usage.registers);
+    artifact.sharedBytes = std::max(artifact.sharedBytes, usage.sharedBytes);
+    artifact.stackBytes = std::max(artifact.stackBytes, usage.stackBytes);
+    artifact.spillBytes += usage.spillStoreBytes + usage.spillLoadBytes;
+  }
+  return artifact;
+}
+
+Cache::Result Cache::compile(const TuningTask& task) const {
+  Described described = describe(task.module, task.options, task.sizes);
+  const Key& key = described.key;
+  Store& store = *state_->store;
+  std::optional<Choice> choice = store.choice(key);
+  if (choice && !choice->cubin.empty()) {
+    try {
+      if (auto artifact = store.artifact(key, choice->cubin))
+        return {Program::load(artifact->plan, artifact->cubin), false};
+    } catch (const Error& error) {
+      std::lock_guard held(state_->mutex);
+      state_->warnings.push_back(fmt::format("{}; it is compiled anew", error.what()));
+    }
+  }
+  CompileOptions options = task.options;
+  options.until = Stage::cubin;
+  Program program = Program::compile(task.module, options);
+  Artifact artifact = artifactOf(program);
+  store.keep(key, artifact);
+  store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,
+                     "fastest by the cost model of those that the assembler accepts", 0});
+  store.describe(key, task.label, described.text);
+  return {program, true};
+}
+
+} // namespace kiln

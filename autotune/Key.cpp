@@ -1,0 +1,148 @@
+// See Key.h. The text of a function is the one that MLIR prints: blanks, comments and names of
+// values in the source do not matter; names of arguments do, since launch plans hold them.
+#include "autotune/Key.h"
+
+#include "autotune/Space.h"
+#include "autotune/store/Sha256.h"
+#include "codegen/backend/Driver.h"
+#include "codegen/backend/Nvrtc.h"
+#include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/ListPlan.h"
+#include "codegen/program/State.h"
+#include "codegen/segments/Partition.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+extern "C" const struct {
+  const char *name, *text;
+} kiln_device_files[];
+
+namespace kiln::autotune {
+
+const std::string& emitterHash() {
+  static const std::string hash = [] {
+    std::string all = std::string(version()) + '\0';
+    for (const auto* file = kiln_device_files; file->name; ++file)
+      all += std::string(file->name) + '\0' + file->text + '\0';
+    return sha256(all);
+  }();
+  return hash;
+}
+
+std::string deviceClass(std::string_view name, int multiprocessors) {
+  std::string text(name);
+  for (std::string_view word : {"NVIDIA ", " SXM"})
+    if (std::size_t at = text.find(word); at != std::string::npos)
+      text.erase(at, word.size());
+  return fmt::format("{}, {} SMs", text, multiprocessors);
+}
+
+namespace {
+
+std::string deviceFor(const Target& target) {
+  try {
+    const DeviceInfo& device = Driver::get().currentDevice();
+    if (&targetOfCapability(device.major, device.minor) == &target)
+      return deviceClass(device.name, device.multiprocessors);
+  } catch (const Error&) {
+    // No driver, no GPU, or one that Kiln does not know: its flagship stands for the target.
+  }
+  return deviceClass(target.flagship, target.multiprocessors);
+}
+
+std::string nvrtcVersion(const std::filesystem::path& path) {
+  try {
+    NvrtcInfo info = nvrtcInfo(path);
+    return fmt::format("{}.{}", info.major, info.minor);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::string textOf(const TensorInfo& tensor, std::span<const std::int64_t> sizes) {
+  std::vector<std::string> shape;
+  for (const Extent& extent : tensor.shape)
+    if (extent.isStatic())
+      shape.push_back(std::to_string(extent.size));
+    else if (sizes.empty())
+      shape.emplace_back("?");
+    else
+      shape.push_back(std::to_string(
+          sizes[std::min<std::size_t>(static_cast<std::size_t>(extent.symbol), sizes.size() - 1)]));
+  return fmt::format("{}[{}]/{}", name(tensor.dtype), fmt::join(shape, "x"), tensor.alignment);
+}
+
+std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> sizes) {
+  auto all = [&](const std::vector<TensorInfo>& tensors, const std::vector<TensorInfo>& lists) {
+    std::vector<std::string> texts;
+    for (const TensorInfo& tensor : tensors)
+      texts.push_back(textOf(tensor, sizes));
+    for (const TensorInfo& list : lists)
+      texts.push_back(fmt::format("{}[list]", name(list.dtype)));
+    return fmt::format("{}", fmt::join(texts, " "));
+  };
+  return all(plan.inputs, plan.lists.inputs) + " -> " + all(plan.outputs, plan.lists.outputs);
+}
+
+/// All schedules that a kernel may have, whatever the cost model thinks of them: an edit to a knob
+/// or a constraint changes the keys of just those kernels that it concerns.
+std::string spaceOf(const rows::Facts& facts, const Target& target) {
+  std::vector<std::string> texts;
+  for (const Candidate& candidate : enumerate(facts, target, false).feasible)
+    texts.push_back(rows::toText(candidate.schedule));
+  std::ranges::sort(texts);
+  return fmt::format("{}", fmt::join(texts, "\n"));
+}
+
+/// What a function is called with, and the spaces of its kernels. A function over lists has one
+/// schedule only.
+std::pair<LaunchPlan, std::string> planned(mlir::func::FuncOp function, const Target& target,
+                                           program::Session& session) {
+  if (segments::isOverLists(function)) {
+    auto plan = passes::planLists(function);
+    if (failed(plan))
+      session.fail("planning");
+    return {(*plan)->launch, "lists"};
+  }
+  auto plan = passes::planFunction(function);
+  if (failed(plan))
+    session.fail("planning");
+  std::string spaces;
+  for (passes::PlannedKernel& kernel : (*plan)->kernels)
+    if (kernel.takesSchedule())
+      spaces += spaceOf(passes::factsOf(kernel), target) + '\0';
+  return {(*plan)->launch, spaces};
+}
+
+} // namespace
+
+Described describe(const Module& module, const CompileOptions& options,
+                   std::span<const std::int64_t> sizes) {
+  CompileOptions until = options;
+  until.until = Stage::fused;
+  until.schedule.clear();
+  until.saveTemps.clear();
+  Program fused = Program::compile(module, until);
+  const Target& target = findTarget(options.arch);
+  program::Session session;
+  auto parsed = session.parse(fused.text(Stage::fused), "<fused>");
+  auto function = passes::findFunction(*parsed, "");
+  if (failed(function))
+    session.fail("finding the function");
+  auto [launch, spaces] = planned(*function, target, session);
+  const std::string& text = fused.text(Stage::module);
+  return {{.function = sha256(text),
+           .tensors = tensorsOf(launch, sizes),
+           .regime = Regime::cold,
+           .arch = std::string(target.arch),
+           .device = deviceFor(target),
+           .nvrtc = nvrtcVersion(options.nvrtc),
+           .flags = codeOptions(),
+           .emitter = emitterHash(),
+           .space = sha256(spaces)},
+          text};
+}
+
+} // namespace kiln::autotune

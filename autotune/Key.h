@@ -1,0 +1,26 @@
+// From a function and its options to the key of everything that is known about it.
+#pragma once
+
+#include "autotune/Records.h"
+#include "kiln/kiln.h"
+
+namespace kiln::autotune {
+
+struct Described {
+  Key key;
+  std::string text; // canonical, of the function: its SHA-256 is key.function
+};
+
+/// `sizes`: values of the run-time sizes, one value stands for all; without any they stay open.
+/// The device is the running one if it is of that architecture, else the architecture's flagship.
+/// Without NVRTC `nvrtc` stays empty. Throws Error(input).
+Described describe(const Module& module, const CompileOptions& options,
+                   std::span<const std::int64_t> sizes);
+
+/// "H200, 132 SMs": the same for a device and for a flagship of its name.
+std::string deviceClass(std::string_view name, int multiprocessors);
+
+/// SHA-256 of Kiln's version and of the device library.
+const std::string& emitterHash();
+
+} // namespace kiln::autotune

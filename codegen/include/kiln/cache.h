@@ -1,0 +1,113 @@
+// Stores of tuned kernels: files that hold what was chosen for which function on which GPU, the
+// cubins, and everything that was learned on the way. Several processes may use one at once.
+// Errors: `io` for what cannot be opened or written, `input` for a file that is no store or that a
+// newer Kiln wrote, `corrupt` for a damaged one, `missing` for what is not in it.
+#pragma once
+
+#include "kiln/doctor.h"
+#include "kiln/kiln.h"
+
+#include <optional>
+#include <utility>
+
+namespace kiln {
+
+/// What is looked up, compiled or tuned: a function and values of its run-time sizes, in the order
+/// of their symbols (one value stands for all; without any they stay open).
+struct TuningTask {
+  Module module;
+  CompileOptions options; // `schedule`, `saveTemps` and `until` do not count
+  std::vector<std::int64_t> sizes;
+  std::string label; // for people: "layer_norm 65536x128 bf16"
+};
+
+namespace cache {
+
+struct Time {
+  std::string schedule; // or the provider
+  double microseconds = 0, low = 0, high = 0;
+  double ratio = 1; // to the default schedule
+  std::string device, driver, host;
+};
+
+/// A choice as it is stored.
+struct Entry {
+  std::string key; // 64 digits; the first 12 name it to people
+  std::string label, arch, device, tensors, nvrtc;
+  std::string source; // measured, transferred, model, pinned or vendor
+  std::string schedule, cubin, reason;
+  std::int64_t cubinBytes = 0;
+  double margin = 0;
+  std::optional<Time> time; // measured of the chosen cubin, last
+};
+
+/// Everything about one key.
+struct Details {
+  Entry entry;
+  bool chosen = false;
+  std::vector<std::pair<std::string, std::string>> fields;
+  std::vector<Time> times, baselines;
+  std::vector<std::string> verdicts, failures;
+  std::vector<std::pair<std::string, std::int64_t>> rejections; // by rule
+};
+
+/// A key on which two stores disagree; what a store lacks is empty.
+struct Difference {
+  std::optional<Entry> first, second, kept;
+};
+
+/// Architectures and operations (first words of labels); empty: all.
+struct Filter {
+  std::vector<std::string> archs, ops;
+};
+
+struct Collected {
+  std::int64_t cubins = 0, keys = 0, bytesBefore = 0, bytesAfter = 0;
+};
+
+KILN_API std::vector<Entry> list(const std::filesystem::path& store, const Filter& filter = {});
+/// `key`: the first digits of its name, enough to be the only one.
+KILN_API Details show(const std::filesystem::path& store, std::string_view key);
+/// Of choices: in one store only, or not the same.
+KILN_API std::vector<Difference> diff(const std::filesystem::path& first,
+                                      const std::filesystem::path& second);
+/// A new store of several, the same in whatever order; the keys on which they disagreed.
+KILN_API std::vector<Difference> merge(std::span<const std::filesystem::path> stores,
+                                       const std::filesystem::path& result);
+/// Takes all of `file` into a store, which is made if it is not there.
+KILN_API std::vector<Difference> import(const std::filesystem::path& file,
+                                        const std::filesystem::path& store);
+/// Choices with what they need to run and to be believed, as one file without journals.
+KILN_API std::int64_t exportTo(const std::filesystem::path& store,
+                               const std::filesystem::path& file, const Filter& filter = {});
+/// Fixes a choice against tuning; `schedule`: another candidate of the key that passed.
+KILN_API Entry pin(const std::filesystem::path& store, std::string_view key,
+                   std::string_view schedule = "");
+KILN_API void unpin(const std::filesystem::path& store, std::string_view key);
+/// Drops cubins that no choice needs; `stale`: also all that other versions of Kiln made.
+KILN_API Collected collect(const std::filesystem::path& store, bool stale = false);
+/// Every row and cubin, and where the file lies. Does not throw for what is wrong with it.
+KILN_API std::vector<Finding> doctor(const std::filesystem::path& store);
+
+} // namespace cache
+
+/// A store that is compiled into: what it holds is not compiled again.
+class KILN_API Cache {
+ public:
+  /// A damaged file is set aside, an unwritable one replaced by memory; `warnings` says so.
+  static Cache open(const std::filesystem::path& store);
+
+  struct Result {
+    Program program;
+    bool compiled = false;
+  };
+  /// The stored choice, or the cost model's, compiled and stored. Any thread may call.
+  Result compile(const TuningTask& task) const;
+  std::vector<std::string> warnings() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+} // namespace kiln

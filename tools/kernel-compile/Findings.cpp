@@ -1,0 +1,59 @@
+// See Findings.h.
+#include "tools/kernel-compile/Findings.h"
+
+#include "tools/kernel-compile/Terminal.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace kiln::tool {
+
+static const char* word(Finding::State state) {
+  switch (state) {
+  case Finding::State::found:
+    return "found";
+  case Finding::State::missing:
+    return "missing";
+  case Finding::State::broken:
+    return "broken";
+  }
+  return "";
+}
+
+static Style styleOf(Finding::State state) {
+  return state == Finding::State::found     ? Style::good
+         : state == Finding::State::missing ? Style::warn
+                                            : Style::bad;
+}
+
+std::string textOf(const std::vector<Finding>& findings) {
+  std::size_t width = 0;
+  for (const Finding& finding : findings)
+    width = std::max(width, finding.name.size());
+  std::string out;
+  for (const Finding& finding : findings) {
+    out += fmt::format("{:<{}}  {}  {}\n", finding.name, width,
+                       styled(styleOf(finding.state), fmt::format("{:<7}", word(finding.state))),
+                       finding.detail);
+    if (!finding.cost.empty())
+      out += fmt::format("{:<{}}           {}\n", "", width, styled(Style::dim, finding.cost));
+  }
+  return out;
+}
+
+nlohmann::ordered_json toJson(const std::vector<Finding>& findings) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings)
+    json.push_back({{"name", finding.name},
+                    {"state", word(finding.state)},
+                    {"detail", finding.detail},
+                    {"cost", finding.cost}});
+  return json;
+}
+
+bool hasBroken(const std::vector<Finding>& findings) {
+  return std::ranges::any_of(findings,
+                             [](const Finding& f) { return f.state == Finding::State::broken; });
+}
+
+} // namespace kiln::tool
