@@ -19,6 +19,10 @@ struct Task {
   std::string arch = "sm_90a";
   std::string nvrtc;               // library to use; empty: search
   std::vector<std::int64_t> sizes; // run-time sizes at which it is timed
+  /// The same function with more of its sizes known at run time only, so that the same kernel can
+  /// be verified on other sizes; empty: there is none.
+  std::string general;
+  std::vector<std::int64_t> generalSizes; // those of the task
 };
 
 /// A schedule that fits, and what the cost model expects of it.

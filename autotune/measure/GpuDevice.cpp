@@ -39,6 +39,18 @@ template <class Work> auto blaming(Work work) {
   }
 }
 
+/// The code alone: what the lines of comment say (schedule, launch plan) is not compiled.
+std::string withoutComments(std::string_view cuda) {
+  std::string code;
+  for (std::size_t at = 0; at < cuda.size();) {
+    std::size_t end = std::min(cuda.find('\n', at), cuda.size() - 1) + 1;
+    if (std::string_view line = cuda.substr(at, end - at); !line.starts_with("//"))
+      code += line;
+    at = end;
+  }
+  return code;
+}
+
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(int ordinal) : ordinal(ordinal) {}
@@ -46,16 +58,14 @@ class GpuDevice final : public Device {
   void begin(const Task& next) override {
     kernels.clear();
     timer.reset();
-    verifier.reset();
+    own.reset();
+    general.reset();
     task = next;
     module.reset();
   }
 
   Compiled compile(const Proposal& proposal) override {
-    CompileOptions options;
-    options.arch = task.arch;
-    options.nvrtc = task.nvrtc;
-    options.schedule = proposal.schedule;
+    CompileOptions options = optionsFor(proposal.schedule);
     if (!module)
       module = Module::parse(task.module, "<task>");
     try {
@@ -74,9 +84,7 @@ class GpuDevice final : public Device {
   Check verify(const Artifact& artifact, std::uint64_t seed) override {
     useDevice();
     return blaming([&] {
-      if (!verifier)
-        verifier.emplace(task);
-      Check check = verifier->verify(kernel(artifact), seed);
+      Check check = verifyAnySize(artifact, seed);
       check.verdict.cubin = artifact.sha256;
       return check;
     });
@@ -107,10 +115,48 @@ class GpuDevice final : public Device {
  private:
   void useDevice() { Driver::get().setDevice(ordinal); }
 
+  CompileOptions optionsFor(const std::string& schedule) const {
+    CompileOptions options;
+    options.arch = task.arch;
+    options.nvrtc = task.nvrtc;
+    options.schedule = schedule;
+    return options;
+  }
+
+  /// At other sizes than the task's too, if the general function comes out as the same code.
+  Check verifyAnySize(const Artifact& artifact, std::uint64_t seed) {
+    if (std::optional<LaunchPlan> plan = generalPlan(artifact)) {
+      if (!general)
+        general.emplace(task.general, task.generalSizes);
+      return general->verify(GpuKernel(std::move(*plan), artifact.cubin), seed);
+    }
+    if (!own)
+      own.emplace(task.module, task.sizes);
+    return own->verify(kernel(artifact), seed);
+  }
+
+  std::optional<LaunchPlan> generalPlan(const Artifact& artifact) const {
+    if (task.general.empty())
+      return std::nullopt;
+    std::string schedule;
+    for (const KernelLaunch& launch : parseLaunchPlan(artifact.plan).kernels)
+      if (!launch.schedule.empty())
+        schedule = launch.schedule;
+    CompileOptions options = optionsFor(schedule);
+    options.until = Stage::cuda;
+    auto cudaOf = [&](const std::string& text) {
+      return Program::compile(Module::parse(text, "<task>"), options).text(Stage::cuda);
+    };
+    const std::string cuda = cudaOf(task.general);
+    if (withoutComments(cuda) != withoutComments(cudaOf(task.module)))
+      return std::nullopt;
+    return launchPlanOfCuda(cuda);
+  }
+
   GpuKernel& kernel(const Artifact& artifact) {
     auto& entry = kernels[artifact.sha256 + artifact.plan];
     if (!entry)
-      entry = std::make_unique<GpuKernel>(artifact);
+      entry = std::make_unique<GpuKernel>(parseLaunchPlan(artifact.plan), artifact.cubin);
     return *entry;
   }
 
@@ -118,7 +164,7 @@ class GpuDevice final : public Device {
   Task task;
   std::optional<Module> module;
   std::map<std::string, std::unique_ptr<GpuKernel>> kernels;
-  std::optional<GpuVerifier> verifier;
+  std::optional<GpuVerifier> own, general;
   std::optional<GpuTimer> timer;
 };
 

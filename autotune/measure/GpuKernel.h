@@ -1,10 +1,8 @@
-// A kernel of an artifact in the driver, and memory around which nothing may be written.
+// A kernel in the driver, and memory around which nothing may be written.
 #pragma once
 
 #include "codegen/backend/Executable.h"
 #include "codegen/program/Tensors.h"
-
-#include "autotune/Records.h"
 
 #include <optional>
 
@@ -37,8 +35,8 @@ class Guarded {
 
 /// Loaded, with its scratch memory for timing.
 struct GpuKernel {
-  explicit GpuKernel(const Artifact& artifact)
-      : plan(parseLaunchPlan(artifact.plan)), program(plan, artifact.cubin) {}
+  GpuKernel(LaunchPlan launchPlan, std::span<const std::byte> cubin)
+      : plan(std::move(launchPlan)), program(plan, cubin) {}
   LaunchPlan plan;
   LoadedProgram program;
   std::optional<DeviceBuffer> workspace;

@@ -53,7 +53,7 @@ Guarded::Content Guarded::download() const {
 //===- References ---------------------------------------------------------------------------===//
 
 std::vector<GpuVerifier::Shape> GpuVerifier::shapesOf(const LaunchPlan& plan) const {
-  Shape main{"its sizes", task.sizes};
+  Shape main{"its sizes", sizes};
   std::int64_t elements = largestCount(plan, main.sizes);
   if (!main.sizes.empty() && elements > kMostElements) {
     std::int64_t rows = std::max<std::int64_t>(1, elements / main.sizes[0]);
@@ -106,7 +106,7 @@ GpuVerifier::Reference& GpuVerifier::reference(const LaunchPlan& plan, const Sha
     place(info, tensor, made->deviceOutputs, made->outputBuffers);
   }
   made->expected =
-      program::expect(Module::parse(task.module, "<task>"), plan.function, values, plan.outputs);
+      program::expect(Module::parse(module, "<task>"), plan.function, values, plan.outputs);
   entry = std::move(made);
   return *entry;
 }

@@ -12,7 +12,9 @@ namespace kiln::autotune {
 
 class GpuVerifier {
  public:
-  explicit GpuVerifier(const Task& task) : task(task) {}
+  /// The function as MLIR, and its run-time sizes.
+  GpuVerifier(std::string module, std::vector<std::int64_t> sizes)
+      : module(std::move(module)), sizes(std::move(sizes)) {}
   Check verify(const GpuKernel& kernel, std::uint64_t seed);
 
  private:
@@ -40,7 +42,8 @@ class GpuVerifier {
   static void compareOutputs(const Shape& shape, Reference& reference, const Run& run,
                              Check& check);
 
-  const Task& task;
+  std::string module;
+  std::vector<std::int64_t> sizes;
   Stream streams[2];
   std::map<std::string, std::unique_ptr<Reference>> references;
 };

@@ -86,8 +86,8 @@ std::optional<Message> receive(int socket) {
 //===- Records ------------------------------------------------------------------------------===//
 
 void to_json(Json& json, const Task& task) {
-  json = {
-      {"module", task.module}, {"arch", task.arch}, {"nvrtc", task.nvrtc}, {"sizes", task.sizes}};
+  json = {{"module", task.module}, {"arch", task.arch},       {"nvrtc", task.nvrtc},
+          {"sizes", task.sizes},   {"general", task.general}, {"general_sizes", task.generalSizes}};
 }
 
 void from_json(const Json& json, Task& task) {
@@ -95,6 +95,8 @@ void from_json(const Json& json, Task& task) {
   json.at("arch").get_to(task.arch);
   json.at("nvrtc").get_to(task.nvrtc);
   json.at("sizes").get_to(task.sizes);
+  json.at("general").get_to(task.general);
+  json.at("general_sizes").get_to(task.generalSizes);
 }
 
 void to_json(Json& json, const Conditions& c) {

@@ -79,7 +79,7 @@ class Tuning {
       return false;
     const Problem& problem = problems[i];
     if (problem.space.empty())
-      results[i] = blank(problem, "no schedule fits");
+      results[i] = blank(problem, problem.refused.empty() ? "no schedule fits" : problem.refused);
     else if (isKnown(i))
       ;
     else if (options.effort == Effort::none)

@@ -20,6 +20,7 @@ struct Problem {
   Key key;
   std::string label; // for people
   Task task;
+  std::string refused;          // why it cannot be searched; empty: it can
   std::vector<Candidate> space; // what fits, cheapest first; the first that compiles is the default
   double roofline = 0;          // microseconds; 0: not known
   double calls = 1;             // how often, against the other problems
