@@ -41,6 +41,10 @@ Problem problemOf(const TuneTask& task, const Key& key) {
   problem.key = key;
   problem.label = task.label;
   problem.calls = task.share;
+  if (key.tensors.find('?') != std::string::npos) {
+    problem.refused = "has sizes that are known at run time only; give them values (--sizes)";
+    return problem;
+  }
   Program fused = fusedOf(task.module, task.options);
   problem.task.module = fused.text(Stage::module);
   problem.task.arch = task.options.arch;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -114,7 +115,9 @@ class Tuning {
     Result& result = results[i] = blank(problems[i], choice->reason);
     result.choice = choice;
     result.known = true;
-    for (const Measurement& measurement : history.measurements)
+    std::set<std::string> tried;
+    for (const Measurement& measurement : history.measurements) {
+      tried.insert(measurement.schedule);
       if (measurement.cubin == choice->cubin) {
         result.microseconds = measurement.median;
         result.defaultMicroseconds = measurement.median / measurement.ratio;
@@ -122,6 +125,8 @@ class Tuning {
         result.ratioLow = measurement.ratioLow;
         result.ratioHigh = measurement.ratioHigh;
       }
+    }
+    result.measured = tried.size();
     return true;
   }
 

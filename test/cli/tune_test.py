@@ -60,6 +60,9 @@ class Tune(CommandTest):
         self.assertEqual(job["source"], "measured")
 
     def test_refusals(self):
+        self.write("gate.mlir", GATE)
+        open_sizes = self.run_json("tune", "gate.mlir", *SIMULATED, code=3)["jobs"][0]
+        self.assertIn("--sizes", open_sizes["reason"])
         self.refuses("tune", *LAYER_NORM, *SIMULATED, "--budget=soon", code=2, says="is no time")
         self.refuses("tune", *LAYER_NORM, *SIMULATED, "--schedule=x", code=2, says="goes without")
         self.refuses("tune", *LAYER_NORM, "--effort=much", code=2, says="much")
