@@ -140,7 +140,8 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   const double bytesOfRow = std::max(1.0, facts.bytes(1.0));
   double sum = accessLoss(s, facts);
   // With few threads the latency of arithmetic shows.
-  sum += kArithmetic * facts.operations * double(facts.width) / bytesOfRow *
+  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
+  sum += kArithmetic * operations * double(facts.width) / bytesOfRow *
          std::max(1.0, 1024.0 / double(s.threads * s.blocks));
   sum += kUnderfilled * halvings(shape.inFlight, facts.inputs.empty() ? 0.0 : kWanted);
   sum += kPieces * std::log2(shape.chunks) + kSteps * shape.steps + (shape.wide ? kTeams : 0.0);

@@ -133,16 +133,18 @@ Described describe(const Module& module, const CompileOptions& options,
     session.fail("finding the function");
   auto [launch, spaces] = planned(*function, target, session);
   const std::string& text = fused.text(Stage::module);
-  return {{.function = sha256(text),
-           .tensors = tensorsOf(launch, sizes),
-           .regime = Regime::cold,
-           .arch = std::string(target.arch),
-           .device = deviceFor(target),
-           .nvrtc = nvrtcVersion(options.nvrtc),
-           .flags = codeOptions(),
-           .emitter = emitterHash(),
-           .space = sha256(spaces)},
-          text};
+  Key key = {.function = sha256(text),
+             .tensors = tensorsOf(launch, sizes),
+             .regime = Regime::cold,
+             .arch = std::string(target.arch),
+             .device = deviceFor(target),
+             .nvrtc = nvrtcVersion(options.nvrtc),
+             .flags = codeOptions(),
+             .emitter = emitterHash(),
+             .space = sha256(spaces)};
+  Key open = key;
+  open.tensors = tensorsOf(launch, {});
+  return {std::move(key), std::move(open), text};
 }
 
 } // namespace kiln::autotune

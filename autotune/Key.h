@@ -8,6 +8,7 @@ namespace kiln::autotune {
 
 struct Described {
   Key key;
+  Key open;         // the same with all run-time sizes open
   std::string text; // canonical, of the function: its SHA-256 is key.function
 };
 

@@ -37,9 +37,9 @@ std::vector<Keeping> keepChoices(const rows::Facts& facts, const Target& target)
   if (facts.width > kWide)
     choices.push_back({rows::Keep::global, 0});
   // A ring is worth its barriers where it is filled ahead of the predecessor's end, and where the
-  // warps that work on rows wait for one another anyway.
-  if (facts.dense && facts.hasOlder() && facts.hasSums() && facts.reductions > 0 &&
-      target.maxCluster > 1)
+  // warps that work on rows wait for one another anyway; and where no other access is wide.
+  const bool ahead = facts.hasOlder() && facts.hasSums() && facts.reductions > 0;
+  if (facts.dense && (ahead || facts.hasOddRows()) && target.maxCluster > 1)
     for (std::int64_t stages : {2, 3, 4, 5})
       choices.push_back({rows::Keep::ring, stages});
   return choices;
@@ -55,7 +55,6 @@ rows::Launch launchFor(const rows::Schedule& s, const rows::Facts& facts, const 
 
 template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   rows::Schedule s;
-  s.grid = facts.hasSums() ? rows::Grid::resident : rows::Grid::oneShot;
   const std::vector<Keeping> keepings = keepChoices(facts, target);
   auto eachRest = [&] {
     for (std::int64_t rows : {1, 2, 4, 8})
@@ -71,6 +70,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
             s.keep = keep;
             s.stages = stages;
             s.columns = columns;
+            s.grid = facts.hasSums() || keep == rows::Keep::ring ? rows::Grid::resident
+                                                                 : rows::Grid::oneShot;
             s.launch = launchFor(s, facts, target);
             visit(s);
           }

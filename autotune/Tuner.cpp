@@ -186,17 +186,16 @@ Tuner Tuner::open(const TunerOptions& options) {
   return tuner;
 }
 
-/// A key without sizes, and what its name is then. With sizes the name is `with` of it.
-static Key openKey(const TuningTask& task) {
-  return describe(task.module, task.options, {}).key;
+/// From the digest of a key whose sizes are open.
+TaskName Tuner::nameOf(std::string_view digest, std::span<const std::int64_t> sizes) {
+  TaskName name;
+  std::from_chars(digest.data(), digest.data() + 16, name.low, 16);
+  std::from_chars(digest.data() + 16, digest.data() + 32, name.high, 16);
+  return name.with(sizes);
 }
 
 TaskName Tuner::name(const TuningTask& task) const {
-  std::string text = digest(openKey(task));
-  TaskName name;
-  std::from_chars(text.data(), text.data() + 16, name.low, 16);
-  std::from_chars(text.data() + 16, text.data() + 32, name.high, 16);
-  return name.with(task.sizes);
+  return nameOf(digest(describe(task.module, task.options, {}).open), task.sizes);
 }
 
 const Tuned* Tuner::lookup(const TaskName& name) const noexcept {
@@ -210,14 +209,14 @@ const Tuned* Tuner::lookup(const TaskName& name) const noexcept {
 }
 
 const Tuned* Tuner::find(const TuningTask& task) const {
-  TaskName taskName = name(task);
+  Described described = describe(task.module, task.options, task.sizes);
+  TaskName taskName = nameOf(digest(described.open), task.sizes);
   const Known* known = state_->at(taskName);
   if (!known) {
-    Key key = describe(task.module, task.options, task.sizes).key;
     std::lock_guard held(state_->mutex);
     known = state_->find(taskName);
     if (!known) {
-      known = &state_->add(taskName, task, key);
+      known = &state_->add(taskName, task, described.key);
       state_->publish();
     }
   }
@@ -233,14 +232,14 @@ std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
   bool gpu = hasGpu();
   std::vector<std::string> missing;
   for (const TuningTask& task : tasks) {
-    TaskName taskName = name(task);
-    Key key = describe(task.module, task.options, task.sizes).key;
+    Described described = describe(task.module, task.options, task.sizes);
+    TaskName taskName = nameOf(digest(described.open), task.sizes);
     const Known* known = nullptr;
     {
       std::lock_guard held(state_->mutex);
       known = state_->find(taskName);
       if (!known)
-        known = &state_->add(taskName, task, key);
+        known = &state_->add(taskName, task, described.key);
     }
     if (!known->tuned)
       missing.push_back(fmt::format("'{}': {}", task.label, toText(known->miss)));

@@ -25,11 +25,23 @@ def drawn(seed, count, scale=1.0, offset=0.0):
 
 
 def errors_of(entry):
-    """One line an output of ATen."""
-    rows, width, dtype = min(entry.rows, ERROR_ROWS), entry.width, DTYPES[entry.dtype]
-    x = drawn(1, rows * width).view(rows, width).to(dtype)
-    gamma, beta = drawn(2, width, 0.125, 1.0).to(dtype), drawn(3, width, 0.125).to(dtype)
-    dy = drawn(4, rows * width).view(rows, width).to(dtype)
+    """One line an output of ATen: few rows are drawn several times, as bench/errors does."""
+    rows = min(entry.rows, ERROR_ROWS)
+    draws = min(max(ERROR_ROWS // max(rows, 1), 1), 16)
+    lines = []
+    for parts in zip(*(errors_of_draw(entry, rows, number) for number in range(draws))):
+        lines.append({**parts[0], "draws": draws,
+                      "max_abs": max(part["max_abs"] for part in parts),
+                      "rms": (sum(part["rms"] ** 2 for part in parts) / draws) ** 0.5})
+    return lines
+
+
+def errors_of_draw(entry, rows, number):
+    width, dtype, first = entry.width, DTYPES[entry.dtype], 4 * number
+    x = drawn(first + 1, rows * width).view(rows, width).to(dtype)
+    gamma = drawn(first + 2, width, 0.125, 1.0).to(dtype)
+    beta = drawn(first + 3, width, 0.125).to(dtype)
+    dy = drawn(first + 4, rows * width).view(rows, width).to(dtype)
     exact_x, exact_gamma = x.double(), gamma.double()
     mean = exact_x.mean(-1, keepdim=True)
     rstd = 1 / torch.sqrt(((exact_x - mean) ** 2).mean(-1, keepdim=True) + EPSILON)

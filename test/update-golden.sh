@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the golden files test/emit/*.cu anew: runs the tests and takes over what they generated.
-# Look at `git diff test/emit` before you commit it.   test/update-golden.sh [BUILD]
+# Writes the golden files test/emit/*.cu and test/unit/model_choices.txt anew: runs the tests and
+# takes over what they generated. Look at `git diff test` before you commit it.   test/update-golden.sh [BUILD]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build}
@@ -12,4 +12,5 @@ for text in test/emit/*.mlir; do
   [[ -s $build/test/lit/emit/Output/$name.mlir.tmp.cu ]] || { echo "$name: nothing generated"; exit 1; }
   cp "$build/test/lit/emit/Output/$name.mlir.tmp.cu" "test/emit/$name.cu"
 done
-git --no-pager diff --stat test/emit
+KILN_UPDATE_GOLDEN=1 "$build/bin/unit_tests" --gtest_filter="ModelChoices.*" > /dev/null
+git --no-pager diff --stat test/emit test/unit

@@ -5,6 +5,7 @@
 #include "autotune/store/FileSystem.h"
 #include "codegen/backend/Fail.h"
 
+#include <cerrno>
 #include <chrono>
 #include <random>
 #include <sqlite3.h>
@@ -87,7 +88,11 @@ Database::~Database() {
 }
 
 void Database::raise(int code, std::string_view doing) const {
+  int cause = errno; // SQLite's own note of it is not set by a COMMIT
   const char* text = sqlite3_errmsg(handle);
+  bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
+  if ((code & 0xff) == SQLITE_IOERR && full)
+    code = SQLITE_FULL;
   switch (code & 0xff) {
   case SQLITE_CORRUPT:
   case SQLITE_NOTADB:
@@ -187,6 +192,7 @@ Statement::~Statement() {
 }
 
 bool Statement::step() {
+  errno = 0;
   int code = sqlite3_step(handle);
   if (code == SQLITE_ROW)
     return true;

@@ -36,8 +36,20 @@ std::unique_ptr<Database> openForWriting(const std::filesystem::path& path) {
 
 std::unique_ptr<Database> openForReading(const std::filesystem::path& path,
                                          Database::Access access) {
+  std::filesystem::path journal = path;
+  journal += "-wal";
+  std::error_code none;
+  if (access == Database::Access::immutable && std::filesystem::file_size(journal, none) > 0 &&
+      !none)
+    kiln::fail(
+        ErrorKind::io,
+        "the store '{}' is being written: '{}' holds what is not in it yet; end the programs "
+        "that use it, or ship a copy made by 'kernel-compile cache export'",
+        path.string(), journal.string());
   auto database = std::make_unique<Database>(path, access);
   auto steps = schemaSteps();
+  if (isEmpty(*database))
+    kiln::fail(ErrorKind::io, "there is no store in the empty file '{}'", path.string());
   if (checkSchema(*database, steps) == std::int64_t(steps.size()))
     return database;
   auto copy = memory();
@@ -176,7 +188,10 @@ void Store::keep(const Key& key, const Artifact& artifact) {
   std::vector<std::byte> packed = compress(artifact.cubin);
   write([&] {
     remember(key);
-    connection->execute("INSERT OR IGNORE INTO artifact VALUES (?, ?, ?, ?, ?, ?, ?)",
+    connection->execute("INSERT INTO artifact VALUES (?, ?, ?, ?, ?, ?, ?) "
+                        // What was damaged is mended.
+                        "ON CONFLICT DO UPDATE SET cubin = excluded.cubin, bytes = excluded.bytes "
+                        "WHERE cubin <> excluded.cubin OR bytes <> excluded.bytes",
                         {artifact.sha256, Blob(packed), std::int64_t(artifact.cubin.size()),
                          std::int64_t(artifact.registers), artifact.sharedBytes,
                          artifact.stackBytes, artifact.spillBytes});

@@ -27,8 +27,6 @@ struct RowTile {
   static constexpr int rows_per_block = groups * rows;
   static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
   static constexpr int warps_per_group = lanes < 32 ? 1 : lanes / 32;
-  static constexpr bool full =
-      columns == chunks * lanes * vector && !overlaps; // no chunk hangs over the end
 
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
   static_assert(threads % lanes == 0, "lanes divide the threads of a block");
@@ -75,13 +73,21 @@ struct RowTile {
 
   /// First column of this thread's c-th chunk, 0 <= c < chunks.
   KILN_DEVICE int column(int c) const { return (c * lanes + lane) * vector - shift; }
-  KILN_DEVICE bool has(int c) const { return full || column(c) < columns; }
+  /// Whether every lane's c-th chunk lies in the row, whatever its shift: known to the compiler
+  /// where c is, so that only the ends of a row cost conditions.
+  static KILN_DEVICE constexpr bool inner(int c) {
+    return (!overlaps || c > 0) && (c + 1) * lanes * vector <= columns;
+  }
+  KILN_DEVICE bool has(int c) const { return inner(c) || column(c) < columns; }
   /// Whether all of the chunk lies in the row.
   KILN_DEVICE bool whole(int c) const {
-    return overlaps ? column(c) >= 0 && column(c) + vector <= columns : has(c);
+    return inner(c) ||
+           (overlaps ? column(c) >= 0 && column(c) + vector <= columns : column(c) < columns);
   }
   /// Whether its i-th element does.
-  KILN_DEVICE bool holds(int c, int i) const { return u32(column(c) + i) < u32(columns); }
+  KILN_DEVICE bool holds(int c, int i) const {
+    return inner(c) || u32(column(c) + i) < u32(columns);
+  }
 };
 
 /// Where a row begins: the row index is split over `rank` leading dimensions, innermost last.

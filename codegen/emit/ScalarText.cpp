@@ -140,14 +140,22 @@ static ScalarText integerComparison(arith::CmpIPredicate predicate) {
   llvm_unreachable("all predicates are listed");
 }
 
+static bool isApproximate(Operation* op) {
+  auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+  return math &&
+         bitEnumContainsAll(math.getFastMathFlagsAttr().getValue(), arith::FastMathFlags::afn);
+}
+
 ScalarText scalarText(Operation* op) {
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     return floatComparison(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     return integerComparison(compare.getPredicate());
-  if (auto exp = dyn_cast<math::ExpOp>(op);
-      exp && bitEnumContainsAll(exp.getFastmath(), arith::FastMathFlags::afn))
+  if (isa<math::ExpOp>(op) && isApproximate(op))
     return {"", "fast_exp($0)", kPrimary};
+  if (op->hasAttr(ir::kNearAttr) && isApproximate(op))
+    return isa<math::SinOp>(op) ? ScalarText{"", "fast_sine($0)", kPrimary}
+                                : ScalarText{"", "fast_cosine($0)", kPrimary};
   if (op->hasAttr(ir::kNearAttr))
     return isa<math::SinOp>(op) ? ScalarText{"", "near_sine($0)", kPrimary}
                                 : ScalarText{"", "near_cosine($0)", kPrimary};

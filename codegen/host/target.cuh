@@ -141,6 +141,12 @@ KILN_DEVICE float rounded_product(float a, float b) {
 KILN_DEVICE float fast_exp(float value) {
   return exp2f(value * 1.44269504f);
 }
+KILN_DEVICE float fast_sine(float angle) {
+  return __builtin_sinf(angle);
+}
+KILN_DEVICE float fast_cosine(float angle) {
+  return __builtin_cosf(angle);
+}
 KILN_DEVICE float inverse_sqrt(float value) {
   return float(1.0 / __builtin_sqrt(double(value)));
 }

@@ -103,6 +103,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
   for (const rows::Pass& pass : passes) {
     facts.kept += pass.kept.size();
     facts.operations += pass.operations;
+    facts.columnOperations += pass.columnOperations;
   }
   for (const rows::Output& output : program.outputs) {
     if (output.kind == rows::Output::Kind::full)

@@ -130,9 +130,13 @@ ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
   for (std::int64_t start = 0; start < exact.size(); start += width) {
     const RowError& row = errors[start / width];
     double typical = std::max(row.difference, usual * row.value);
-    for (std::int64_t i = start; i < start + width; ++i)
-      allowed.data[i] = kSafety * typical + smallest(info.dtype) +
-                        (halfUlp(info.dtype) + 0x1p-21) * std::abs(exact.data[i]);
+    for (std::int64_t i = start; i < start + width; ++i) {
+      // What is off by the same factor all along a row is off most where values are largest.
+      const double size = std::abs(exact.data[i]);
+      const double larger = row.value > 0.0 && std::isfinite(size) ? size / row.value : 1.0;
+      allowed.data[i] = kSafety * typical * std::max(1.0, larger) + smallest(info.dtype) +
+                        (halfUlp(info.dtype) + 0x1p-21) * size;
+    }
   }
   return allowed;
 }

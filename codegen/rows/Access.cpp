@@ -83,9 +83,9 @@ bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int6
 }
 
 bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements) {
-  std::int64_t size = sizeInBytes(access.buffer->tensor.dtype);
-  bool whole = elements == 1 ? size >= 4 : elements * size % 16 == 0;
-  return whole && hasPackedRows(access, space, elements);
+  // A store into shared memory moves at least 4 bytes of a single value.
+  const bool movable = elements > 1 || sizeInBytes(access.buffer->tensor.dtype) >= 4;
+  return movable && hasPackedRows(access, space, elements);
 }
 
 std::int64_t widestAccess(const Access& access, std::int64_t vector) {

@@ -71,8 +71,10 @@ void Lowering::emitPass(int level) {
 void Lowering::emitEach(Pass& pass) {
   Operation* first =
       pass.reduces.empty() ? pass.outputs.front()->node->op() : pass.reduces.front()->op();
-  bool guard = llvm::any_of(
+  const bool sums = llvm::any_of(
       pass.outputs, [](const Output* output) { return output->kind != Output::Kind::full; });
+  const bool guard = sums || keepsGuarded; // of a row left out nothing was kept
+  keepsGuarded |= guard && !pass.kept.empty();
   auto each = builder.create<cu::EachOp>(first ? first->getLoc() : location, tile, ValueRange(),
                                          builder.getDenseI64ArrayAttr({}),
                                          builder.getDenseI64ArrayAttr({}), guard);

@@ -130,7 +130,8 @@ class Lowering {
   std::vector<std::string> argumentNames;
   llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
   llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
-  int columnsLevel = -1; // the pass before which a tile awaits the columns
+  int columnsLevel = -1;     // the pass before which a tile awaits the columns
+  bool keepsGuarded = false; // values are kept of rows before the end only
   llvm::SmallVector<mlir::Value> rowOutputs;
   llvm::DenseMap<const Output*, mlir::Value> accumulators;
 };

@@ -43,7 +43,8 @@ class Planner {
         passes[first].kept.insert(node);
         continue;
       }
-      passes[level].operations += operationsOf(node);
+      (node->perRow ? passes[level].operations : passes[level].columnOperations) +=
+          operationsOf(node);
       llvm::append_range(targets, node->operands);
     }
   }

@@ -14,6 +14,7 @@ struct Pass {
   llvm::SetVector<Node*> kept;              // computed here, read by later passes
   llvm::SetVector<Node*> columns;           // inputs read that are the same for all rows
   int operations = 0;                       // scalar instructions an element, roughly
+  int columnOperations = 0;                 // those that are the same for all rows of a thread
 };
 
 /// `keeps`: whether values can be kept at all.

@@ -2,6 +2,7 @@
 #include "codegen/rows/Schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,11 @@ std::string toText(const Schedule& s) {
                                                         : "older_first",
                      s.columns == Columns::global ? "" : ", columns = shared",
                      s.stages > 0 ? fmt::format(", stages = {}", s.stages) : "");
+}
+
+bool Facts::hasOddRows() const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Stream& s) { return width * s.bytes % 16 != 0; });
 }
 
 bool Facts::hasOlder() const {
@@ -187,8 +193,20 @@ struct Checker {
     require(target.maxCluster > 1, "ring", "keep = ring needs sm_90 or newer, the target is {}",
             target.arch);
     require(facts.dense, "ring",
-            "keep = ring needs inputs whose rows lie one after another, of whole multiples of 16 "
-            "bytes and aligned to 16; take keep = shared");
+            "keep = ring needs inputs whose rows lie one after another, aligned to 16 bytes; take "
+            "keep = shared");
+    for (const Facts::Stream& stream : facts.inputs) {
+      const std::int64_t bytes = s.rowsPerBlock() * facts.width * stream.bytes;
+      require(
+          bytes % 16 == 0, "ring",
+          "keep = ring moves multiples of 16 bytes: {} rows a block of {} elements are {}; take "
+          "a multiple of {} rows",
+          s.rowsPerBlock(), facts.width, bytes,
+          16 / std::gcd<std::int64_t>(16, facts.width * stream.bytes));
+    }
+    require(!s.overlaps(facts.width), "ring",
+            "keep = ring needs a vector that divides the row width {}, vector = {} does not",
+            facts.width, s.vector);
     require(s.stages >= 2, "ring", "stages = {}: a ring has at least 2", s.stages);
   }
 

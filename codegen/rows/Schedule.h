@@ -53,7 +53,7 @@ struct Facts {
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
   bool packed = false; // rows of all that is full lie one after another, and nothing is by column
-  bool dense = false;  // all inputs that differ by row: rows one after another, aligned to 16 bytes
+  bool dense = false;  // all inputs that differ by row: rows one after another, the first aligned
   int kept = 0;        // computed values of 4 bytes kept from one pass to the next
   int randoms = 0;     // tiles of random numbers
   int columnSums = 0, totalSums = 0;
@@ -62,9 +62,12 @@ struct Facts {
   int widestExchange = 0; // values in one exchange
   int passes = 1;
   int operations = 0;       // scalar instructions an element, all passes, roughly
+  int columnOperations = 0; // those that are the same for all rows of a thread
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
 
+  /// Whether rows begin between the multiples of 16 bytes, where no wide access can.
+  bool hasOddRows() const;
   /// Whether there is anything to load ahead of the predecessor's end.
   bool hasOlder() const;
   bool hasSums() const { return columnSums + totalSums > 0; }

@@ -65,8 +65,9 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
       Value level = math.alongRow(math.meanOfRow(g), x);
       Value slope = math.meanOfRow(math.mul(g, normal));
       slope = math.mul(slope, math.mul(getRstd(), getRstd()));
-      gradient.add(getInput(), math.sub(math.mul(math.sub(g, level), rstd),
-                                        math.mul(centred, math.alongRow(slope, x))));
+      // The smaller product is the one to be rounded by itself.
+      Value along = math.mul(centred, math.alongRow(slope, x));
+      gradient.add(getInput(), math.fma(math.sub(g, level), rstd, math.neg(along)));
     }
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));

@@ -52,9 +52,7 @@ LogicalResult RmsNormOp::gradient(Gradient& gradient) {
       Value g = gamma ? math.mul(dy, gamma) : dy;
       Value slope = math.meanOfRow(math.mul(g, normal));
       slope = math.mul(slope, math.mul(getRstd(), getRstd()));
-      Value scaled = math.mul(dy, rstd);
-      gradient.add(getInput(), math.sub(gamma ? math.mul(scaled, gamma) : scaled,
-                                        math.mul(x, math.alongRow(slope, x))));
+      gradient.add(getInput(), math.fma(g, rstd, math.neg(math.mul(x, math.alongRow(slope, x)))));
     }
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));

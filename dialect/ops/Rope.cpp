@@ -197,8 +197,10 @@ SmallVector<Value> RopeOp::decompose(MathBuilder& math) {
   }
   Value position = math.broadcast(math.f32(getPositions()), getDims(), x);
   Value angle = angleOf(math, position, frequency(math, twice, getBase().convertToDouble(), width));
-  Value cosine = builder.create<math::CosOp>(math.location, angle);
-  Value sine = builder.create<math::SinOp>(math.location, angle);
+  const Type stored = tensorType(getOutput()).getElementType();
+  auto flags = stored.isF32() ? arith::FastMathFlags::none : arith::FastMathFlags::afn;
+  Value cosine = builder.create<math::CosOp>(math.location, angle, flags);
+  Value sine = builder.create<math::SinOp>(math.location, angle, flags);
   for (Value wave : {cosine, sine}) // of an angle within half a turn
     wave.getDefiningOp()->setAttr(kNearAttr, builder.getUnitAttr());
   Value minus = math.neg(sine);

@@ -7,7 +7,7 @@ import unittest
 
 from command import COMMAND, GATE, LAYER_NORM, SOURCE, CommandTest, needs_nvrtc
 
-VERBS = ["compile", "plan", "inspect", "run", "doctor"]
+VERBS = ["compile", "plan", "inspect", "run", "cache", "doctor"]
 
 
 class Usage(CommandTest):

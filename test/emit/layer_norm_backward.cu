@@ -72,8 +72,8 @@ kiln_layer_norm_backward(const bf16* x, const float* mean, const float* rstd, co
         Vec<float, Tile::vector> dx_c;
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
-          dx_c[i] = (rounded_product(float(dy_tile_c_1[i]), gamma_c_1[i]) - mean_r_1[r]) *
-              rstd_r[r] - (float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r];
+          dx_c[i] = fmaf(rounded_product(float(dy_tile_c_1[i]), gamma_c_1[i]) - mean_r_1[r],
+              rstd_r[r], -((float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r]));
         }
         store<4>(at, r, c, dx, rows_128, dx_c);
       }

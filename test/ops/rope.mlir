@@ -81,8 +81,8 @@ func.func @f(%x: tensor<?x?x4x8xbf16> {kiln.name = "x"}, %p: tensor<?xi32> {kiln
 // CHECK: load<8>(at, [[X:x_tile[_0-9]*]], x, rows_x_1024_128);
 // CHECK: load<8>(at, [[O:x_tile[_0-9]*]], x_pairs, rows_x_1024_128);
 // CHECK: load_rows(at, p_r, p, rows_0_1_0);
-// CHECK: const float [[S:.*]] = near_sine([[A:t_[0-9]*]]);
-// CHECK: y_c[i] = float({{.*}}) * near_cosine([[A]]) + float({{.*}}) * (t ? -[[S]] : [[S]]);
+// CHECK: const float [[S:.*]] = fast_sine([[A:t_[0-9]*]]);
+// CHECK: y_c[i] = float({{.*}}) * fast_cosine([[A]]) + float({{.*}}) * (t ? -[[S]] : [[S]]);
 func.func @half(%x: tensor<?x?x8x128xbf16> {kiln.name = "x"}, %p: tensor<?xi32> {kiln.name = "p"}) -> (tensor<?x?x8x128xbf16> {kiln.name = "y"}) {
   %y = kiln.rope %x, %p dims [1] half_split : tensor<?x?x8x128xbf16>, tensor<?xi32> -> tensor<?x?x8x128xbf16>
   return %y : tensor<?x?x8x128xbf16>

@@ -146,15 +146,25 @@ func.func @ring_once(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   return %a : tensor<?x64xf32>
 }
 // -----
-// Rows of 62 fp32 are no multiple of 16 bytes.
+// Two rows of 62 fp32 are a multiple of 16 bytes, one is none.
 func.func @ring_odd(%x: tensor<?x62xf32>) -> tensor<?x62xf32> {
-  // expected-error @+1 {{schedule refused: keep = ring needs inputs whose rows lie one after another, of whole multiples of 16 bytes and aligned to 16; take keep = shared}}
-  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x62xf32>) -> tensor<?x62xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring moves multiples of 16 bytes: 1 rows a block of 62 elements are 248; take a multiple of 2 rows}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 32, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x62xf32>) -> tensor<?x62xf32> {
   ^bb0(%i: tensor<?x62xf32>):
     %s = math.sqrt %i : tensor<?x62xf32>
     kiln.yield %s : tensor<?x62xf32>
   }
   return %a : tensor<?x62xf32>
+}
+// -----
+func.func @ring_overlaps(%x: tensor<?x63xf32>) -> tensor<?x63xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring needs a vector that divides the row width 63, vector = 2 does not}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x63xf32>) -> tensor<?x63xf32> {
+  ^bb0(%i: tensor<?x63xf32>):
+    %s = math.sqrt %i : tensor<?x63xf32>
+    kiln.yield %s : tensor<?x63xf32>
+  }
+  return %a : tensor<?x63xf32>
 }
 // -----
 func.func @ring_strided(%x: tensor<?x64xf32> {kiln.layout = #kiln.layout<strides = [128, 1]>}) -> tensor<?x64xf32> {

@@ -295,6 +295,21 @@ TEST_F(DamageTest, ImmutableLeavesNoTrace) {
   EXPECT_EQ(files(), before);
 }
 
+TEST_F(DamageTest, AFileThatIsStillWrittenIsNotImmutable) {
+  auto writer = open();
+  tune(*writer, keyNumber(1), "s", 10);
+  EXPECT_EQ(open("store", Store::Access::read)->keys().size(), 1u);
+  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("store", Store::Access::immutable); }),
+              HasSubstr("is being written"));
+}
+
+TEST_F(DamageTest, EmptyFile) {
+  write("");
+  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("store", Store::Access::read); }),
+              HasSubstr("empty file"));
+  EXPECT_TRUE(open()->keys().empty()); // writing begins there
+}
+
 TEST_F(DamageTest, MissingFile) {
   EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("none", Store::Access::read); }),
               HasSubstr("there is no store"));

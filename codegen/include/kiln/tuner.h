@@ -117,6 +117,7 @@ class KILN_API Tuner {
   TunerStats stats() const;
 
  private:
+  static TaskName nameOf(std::string_view digest, std::span<const std::int64_t> sizes);
   struct State;
   std::shared_ptr<State> state_;
 };

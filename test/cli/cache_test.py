@@ -1,0 +1,193 @@
+"""Stores of kernels on the command line: filled, looked at, merged, shipped, damaged."""
+
+import os
+import unittest
+
+from command import GATE, SOURCE, CommandTest, needs_nvrtc
+
+VERBS = ["ls", "show", "diff", "merge", "export", "import", "pin", "gc", "doctor"]
+
+
+@needs_nvrtc
+class Stores(CommandTest):
+    def fill(self, store, *rows, op="softmax", dtype="bf16"):
+        for count in rows:
+            self.run_command("compile", f"--op={op}", f"--shape={count}x128", f"--dtype={dtype}",
+                             f"--store={store}")
+
+    def choices(self, store, *options):
+        return self.run_json("cache", "ls", store, *options)["choices"]
+
+    def test_second_run_compiles_nothing(self):
+        workload = self.write("w.txt", "softmax 64x128 bf16,f32 1/2 forward,backward\n"
+                                       "gate.mlir 64 - 1/2\n".replace("1/2", "50%"))
+        self.write("gate.mlir", GATE)
+        first = self.run_json("compile", f"--workload={workload}", "--store=a.db")
+        self.assertEqual(first["compilations"], 5)
+        self.assertFalse(any(job["stored"] for job in first["jobs"]))
+        again = self.run_json("compile", f"--workload={workload}", "--store=a.db")
+        self.assertEqual(again["compilations"], 0)
+        self.assertTrue(all(job["stored"] for job in again["jobs"]))
+        for one, other in zip(first["jobs"], again["jobs"]):
+            self.assertEqual([k["registers"] for k in one["kernels"]],
+                             [k["registers"] for k in other["kernels"]])
+        self.assertEqual({c["source"] for c in self.choices("a.db")}, {"model"})
+
+    def test_stored_cubins_are_the_compiled_ones(self):
+        arguments = ["compile", "--op=softmax", "--shape=64x128", "--store=a.db", "-o"]
+        self.run_command(*arguments, "one.cubin")
+        self.run_command(*arguments, "two.cubin")
+        self.run_command("compile", "--op=softmax", "--shape=64x128", "-o", "three.cubin")
+        one, two, three = ((self.folder / f"{name}.cubin").read_bytes()
+                           for name in ["one", "two", "three"])
+        self.assertEqual(one, two)
+        self.assertEqual(one, three)
+
+    def test_two_surroundings_choose_the_same(self):
+        workload = SOURCE / "bench/workloads/demo.txt"
+        (self.folder / "elsewhere").mkdir()
+        settings = [{}, {"LC_ALL": "tr_TR.UTF-8", "HOME": str(self.folder / "elsewhere"),
+                         "TZ": "Asia/Tokyo", "MALLOC_PERTURB_": "85"}]
+        for name, changed in zip(["a.db", "b.db"], settings):
+            self.run_command("compile", f"--workload={workload}", f"--store={name}",
+                             env={**os.environ, **changed})
+        self.assertIn("the same choices", self.run_command("cache", "diff", "a.db", "b.db").out)
+        self.assertEqual(self.choices("a.db"), self.choices("b.db"))
+
+    def test_look(self):
+        self.fill("a.db", 64, 32)
+        entries = self.choices("a.db")
+        self.assertEqual([e["label"] for e in entries], ["softmax 32x128 bf16",
+                                                         "softmax 64x128 bf16"])
+        key = entries[0]["key"]
+        self.assertIn(key[:12], self.run_command("cache", "ls", "a.db").out)
+        details = self.run_json("cache", "show", "a.db", key[:10])
+        self.assertEqual(details["fields"]["arch"], "sm_90a")
+        self.assertEqual(details["choice"]["cubin"], entries[0]["cubin"])
+        self.assertIn("chosen: model", self.run_command("cache", "show", "a.db", key).out)
+        self.refuses("cache", "show", "a.db", "", code=5, says="2 of the keys")
+        self.refuses("cache", "show", "a.db", "zz", code=5, says=["0 of the keys", "cache ls"])
+        self.assertEqual(self.choices("a.db", "--ops=softmax", "--arch=sm_90a"), entries)
+        self.assertEqual(self.choices("a.db", "--ops=soft"), [])
+        self.assertEqual(self.choices("a.db", "--arch=sm_80"), [])
+
+    def test_merge_and_diff(self):
+        self.fill("a.db", 64, 32)
+        self.fill("b.db", 64, 16)
+        self.run_command("cache", "diff", "a.db", "a.db")
+        differences = self.run_json("cache", "diff", "a.db", "b.db", code=1)["differences"]
+        self.assertEqual(len(differences), 2)
+        self.assertEqual({tuple(d) for d in differences}, {("first",), ("second",)})
+        self.assertEqual(self.run_json("cache", "merge", "a.db", "b.db", "-o", "c.db")["choices"], 3)
+        self.run_command("cache", "merge", "b.db", "a.db", "a.db", "-o", "d.db")
+        self.assertEqual(self.choices("c.db"), self.choices("d.db"))
+        self.refuses("cache", "merge", "a.db", "-o", "c.db", says="is there already")
+
+    def test_ship(self):
+        self.fill("a.db", 64, 32)
+        self.fill("a.db", 64, op="rms_norm")
+        self.assertEqual(self.run_json("cache", "export", "a.db", "-o", "all.db")["choices"], 3)
+        self.run_command("cache", "import", "all.db", "empty.db")
+        self.assertEqual(self.choices("empty.db"), self.choices("a.db"))
+        part = self.run_json("cache", "export", "a.db", "-o", "part.db", "--ops=rms_norm")
+        self.assertEqual(part["choices"], 1)
+        self.assertLess(part["bytes"], 500000)
+        # What was shipped is enough: nothing is compiled from it.
+        done = self.run_json("compile", "--op=rms_norm", "--shape=64x128", "--dtype=bf16",
+                             "--store=part.db")
+        self.assertEqual(done["compilations"], 0)
+
+    def test_pin(self):
+        self.fill("a.db", 64)
+        key = self.choices("a.db")[0]["key"]
+        self.run_command("cache", "pin", "a.db", key[:12])
+        self.assertEqual(self.choices("a.db")[0]["source"], "pinned")
+        self.fill("a.db", 64)
+        self.assertEqual(self.choices("a.db")[0]["source"], "pinned")
+        self.refuses("cache", "pin", "a.db", key, "--schedule=#kiln.schedule<other>", code=5,
+                     says="nothing to pin")
+        self.run_command("cache", "pin", "a.db", key, "--undo")
+        self.assertEqual(self.choices("a.db"), [])
+
+    def test_gc(self):
+        self.fill("a.db", 64)
+        self.assertEqual(self.run_json("cache", "gc", "a.db")["cubins"], 0)
+        self.run_command("cache", "pin", "a.db", self.choices("a.db")[0]["key"])
+        self.run_command("cache", "pin", "a.db", self.choices("a.db")[0]["key"], "--undo")
+        self.assertEqual(self.run_json("cache", "gc", "a.db", "--stale")["cubins"], 1)
+
+    def test_doctor(self):
+        self.fill("a.db", 64)
+        for finding in self.run_json("cache", "doctor", "a.db")["findings"]:
+            self.assertEqual(finding["state"], "found")
+        self.run_command("cache", "doctor", "none.db")
+
+    def test_damaged_file(self):
+        self.fill("a.db", 64)
+        whole = (self.folder / "a.db").read_bytes()
+        (self.folder / "bad.db").write_bytes(whole[:len(whole) // 2])
+        for verb in [["ls", "bad.db"], ["show", "bad.db", "0"], ["diff", "a.db", "bad.db"],
+                     ["merge", "a.db", "bad.db", "-o", "c.db"], ["import", "bad.db", "c.db"],
+                     ["export", "bad.db", "-o", "d.db"], ["pin", "bad.db", "0"], ["gc", "bad.db"]]:
+            with self.subTest(verb):
+                self.refuses("cache", *verb, code=7, says=["bad.db", "is damaged"])
+        self.assertFalse((self.folder / "c.db").exists())
+        self.assertIn("broken", self.run_command("cache", "doctor", "bad.db", code=7).out)
+        document = self.run_json("cache", "ls", "bad.db", code=7)
+        self.assertEqual(document["error"]["kind"], "corrupt")
+        # To compile is not refused: the file is set aside.
+        done = self.run_command("compile", "--op=softmax", "--shape=64x128", "--store=bad.db")
+        self.assertIn("warning:", done.error)
+        self.assertIn("bad.db.corrupt-", done.error)
+        self.assertEqual(len(self.choices("bad.db")), 1)
+
+    def test_place_that_cannot_be_written(self):
+        done = self.run_command("compile", "--op=softmax", "--shape=64x128",
+                                "--store=/proc/none/a.db")
+        self.assertEqual(done.error.count("warning:"), 1)
+        self.assertIn("in memory", done.error)
+
+    def test_full_disk(self):
+        import resource
+        self.fill("a.db", 64)
+        limit = (self.folder / "a.db").stat().st_size
+        self.refuses("compile", f"--workload={SOURCE}/bench/workloads/alphafold_layernorm.txt",
+                     "--store=a.db", "--jobs=1", says=["no space left", "is kept"],
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertGreaterEqual(len(self.choices("a.db")), 1)
+        self.run_command("cache", "doctor", "a.db")
+
+
+class Usage(CommandTest):
+    def test_each_verb_has_an_example(self):
+        for verb in VERBS:
+            out = self.run_command("cache", verb, "--help").out
+            self.assertIn("Example:", out)
+            self.assertIn(f"kernel-compile cache {verb}", out)
+            self.assertIn("--json", out)
+
+    def test_usage_errors_exit_with_2(self):
+        for arguments in [["cache"], ["cache", "ls"], ["cache", "diff", "a.db"],
+                          ["cache", "merge", "a.db"], ["cache", "nonsense"],
+                          ["compile", "--op=softmax", "--shape=8x8", "--store=a.db", "--emit=ptx"],
+                          ["compile", "--op=softmax", "--shape=8x8", "--store=a.db",
+                           "--schedule=#kiln.schedule<>"]]:
+            with self.subTest(arguments):
+                self.run_command(*arguments, code=2)
+
+    def test_missing_and_foreign_files(self):
+        self.refuses("cache", "ls", "none.db", says=["there is no store", "none.db"])
+        self.refuses("cache", "gc", "none.db", says="there is no store")
+        self.assertFalse((self.folder / "none.db").exists())
+        import sqlite3
+        other = sqlite3.connect(self.folder / "other.db")
+        other.execute("CREATE TABLE letters (a)")
+        other.commit()
+        other.close()
+        self.refuses("cache", "ls", "other.db", says="another program")
+        self.refuses("compile", "--op=softmax", "--shape=8x8", "--store=other.db",
+                     says="another program")
+
+
+if __name__ == "__main__":
+    unittest.main()
