@@ -58,6 +58,22 @@ struct Nvml {
   }
 };
 
+/// Without this process, a worker, and its supervisor.
+int foreignProcesses(const Nvml& nvml, NvmlDevice device) {
+  std::array<ProcessInfo, 64> running{};
+  unsigned count = running.size();
+  if (nvml.processes(device, &count, running.data()) != 0)
+    return 0;
+  const auto own = static_cast<unsigned>(::getpid()), parent = static_cast<unsigned>(::getppid());
+  auto all = std::span(running).first(count);
+  // In a container the numbers are the host's: two of them are these two all the same.
+  if (std::ranges::find(all, own, &ProcessInfo::pid) == all.end())
+    return std::max(0, static_cast<int>(count) - 2);
+  return static_cast<int>(std::ranges::count_if(all, [&](const ProcessInfo& process) {
+    return process.pid != own && process.pid != parent;
+  }));
+}
+
 void readState(const Nvml& nvml, NvmlDevice device, Conditions& conditions) {
   auto read = [&](auto function, unsigned which) {
     unsigned value = 0;
@@ -73,11 +89,7 @@ void readState(const Nvml& nvml, NvmlDevice device, Conditions& conditions) {
       (reasons & (kSlowdown | kThermalSoftware | kThermalHardware | kPowerBrake)) != 0 ||
       (!(reasons & kIdle) && conditions.smClockMHz > 0 &&
        conditions.smClockMHz < kNominal * highest);
-  std::array<ProcessInfo, 64> running{};
-  unsigned count = running.size();
-  // In a container the numbers of processes are another's: one of them is this one all the same.
-  if (nvml.processes(device, &count, running.data()) == 0)
-    conditions.foreignProcesses = std::max(0, static_cast<int>(count) - 1);
+  conditions.foreignProcesses = foreignProcesses(nvml, device);
 }
 
 } // namespace

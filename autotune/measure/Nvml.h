@@ -8,7 +8,7 @@
 
 namespace kiln::autotune {
 
-/// Conditions of this device now, of which this process is one that computes there.
+/// Conditions of this device now, as a worker process on it sees them.
 Conditions conditionsOf(const DeviceInfo& device);
 
 } // namespace kiln::autotune

@@ -195,10 +195,14 @@ std::string Worker::load(const Artifact& artifact) {
 void Worker::begin(const Task& next) {
   task = next;
   loaded.clear();
-  if (!process)
-    start();
-  else
-    call({{{"call", "begin"}, {"task", next}}, {}}, options.start);
+  try {
+    if (process) {
+      call({{{"call", "begin"}, {"task", next}}, {}}, options.start);
+      return;
+    }
+  } catch (const Lost&) { // it was ended from outside: no kernel runs here
+  }
+  start();
 }
 
 Compiled Worker::compile(const Proposal& proposal) {

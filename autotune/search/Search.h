@@ -11,8 +11,8 @@
 
 namespace kiln::autotune {
 
-/// none: the cost model's choice, nothing is run. quick: the model's best few. full: those, and
-/// moves from the best of them, or everything where the space is small. exhaustive: everything.
+/// none: the cost model's choice, nothing is run. quick: the model's best few. full: more of them,
+/// and moves from the best. exhaustive: everything; so do quick and full where the space is small.
 enum class Effort : std::uint8_t { none, quick, full, exhaustive };
 Effort parseEffort(std::string_view name); // throws Error(input)
 

@@ -128,6 +128,10 @@ TEST(Worker, KilledFromOutside) {
   ::kill(worker.pid(), SIGKILL);
   EXPECT_EQ(lostBy([&] { works(worker); }), FailureKind::crash);
   works(worker);
+  ::kill(worker.pid(), SIGKILL);
+  worker.begin({}); // no kernel's fault
+  works(worker);
+  EXPECT_EQ(worker.starts(), 3);
 }
 
 TEST(Worker, ErrorsOfTheDeviceArriveAsSuch) {
