@@ -29,7 +29,7 @@ class Session {
     const std::string call = request.json.at("call");
     if (call == "begin") {
       artifacts.clear();
-      device->begin(request.json.at("task"));
+      device->begin(taskOf(request.json.at("task")));
       return {Json::object(), {}};
     }
     if (call == "load") {
@@ -46,7 +46,7 @@ class Session {
     if (call == "time")
       return time(request.json);
     if (call == "conditions")
-      return {{{"conditions", device->conditions()}}, {}};
+      return {{{"conditions", toJson(device->conditions())}}, {}};
     return {Json::object(), {}}; // hello: there is a device
   }
 
@@ -62,7 +62,7 @@ class Session {
     for (const Json& name : request.at("kernels"))
       kernels.push_back(&artifact(name));
     Batch batch = device->time(kernels, request.at("rounds"));
-    return {{{"samples", batch.samples}, {"conditions", batch.conditions}}, {}};
+    return {{{"samples", batch.samples}, {"conditions", toJson(batch.conditions)}}, {}};
   }
 
   const DeviceFactory& make;

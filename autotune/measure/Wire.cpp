@@ -85,22 +85,24 @@ std::optional<Message> receive(int socket) {
 
 //===- Records ------------------------------------------------------------------------------===//
 
-void to_json(Json& json, const Task& task) {
-  json = {{"module", task.module}, {"arch", task.arch},       {"nvrtc", task.nvrtc},
+Json toJson(const Task& task) {
+  return {{"module", task.module}, {"arch", task.arch},       {"nvrtc", task.nvrtc},
           {"sizes", task.sizes},   {"general", task.general}, {"general_sizes", task.generalSizes}};
 }
 
-void from_json(const Json& json, Task& task) {
+Task taskOf(const Json& json) {
+  Task task;
   json.at("module").get_to(task.module);
   json.at("arch").get_to(task.arch);
   json.at("nvrtc").get_to(task.nvrtc);
   json.at("sizes").get_to(task.sizes);
   json.at("general").get_to(task.general);
   json.at("general_sizes").get_to(task.generalSizes);
+  return task;
 }
 
-void to_json(Json& json, const Conditions& c) {
-  json = {{"uuid", c.uuid},
+Json toJson(const Conditions& c) {
+  return {{"uuid", c.uuid},
           {"driver", c.driver},
           {"host", c.host},
           {"sm_clock", c.smClockMHz},
@@ -110,7 +112,8 @@ void to_json(Json& json, const Conditions& c) {
           {"foreign_processes", c.foreignProcesses}};
 }
 
-void from_json(const Json& json, Conditions& c) {
+Conditions conditionsOf(const Json& json) {
+  Conditions c;
   json.at("uuid").get_to(c.uuid);
   json.at("driver").get_to(c.driver);
   json.at("host").get_to(c.host);
@@ -119,6 +122,7 @@ void from_json(const Json& json, Conditions& c) {
   json.at("temperature").get_to(c.temperatureC);
   json.at("throttled").get_to(c.throttled);
   json.at("foreign_processes").get_to(c.foreignProcesses);
+  return c;
 }
 
 Message toMessage(const Artifact& artifact) {

@@ -24,10 +24,10 @@ bool send(int socket, const Message& message);
 /// message.
 std::optional<Message> receive(int socket);
 
-void to_json(Json& json, const Task& task);
-void from_json(const Json& json, Task& task);
-void to_json(Json& json, const Conditions& conditions);
-void from_json(const Json& json, Conditions& conditions);
+Json toJson(const Task& task);
+Task taskOf(const Json& json);
+Json toJson(const Conditions& conditions);
+Conditions conditionsOf(const Json& json);
 
 /// The cubin travels as the message's bytes.
 Message toMessage(const Artifact& artifact);

@@ -86,7 +86,7 @@ void Worker::start() {
     send(socket, {{{"call", "hello"}}, {}});
     answer(options.start);
     if (task) {
-      send(socket, {{{"call", "begin"}, {"task", *task}}, {}});
+      send(socket, {{{"call", "begin"}, {"task", toJson(*task)}}, {}});
       answer(options.start);
     }
   } catch (const Lost& lost) { // before any candidate was there to blame
@@ -197,7 +197,7 @@ void Worker::begin(const Task& next) {
   loaded.clear();
   try {
     if (process) {
-      call({{{"call", "begin"}, {"task", next}}, {}}, options.start);
+      call({{{"call", "begin"}, {"task", toJson(next)}}, {}}, options.start);
       return;
     }
   } catch (const Lost&) { // it was ended from outside: no kernel runs here
@@ -231,13 +231,13 @@ Batch Worker::time(std::span<const Artifact* const> kernels, std::size_t rounds)
     names.push_back(load(*kernel));
   Message message =
       call({{{"call", "time"}, {"kernels", names}, {"rounds", rounds}}, {}}, options.time);
-  return {message.json.at("samples"), message.json.at("conditions")};
+  return {message.json.at("samples"), conditionsOf(message.json.at("conditions"))};
 }
 
 Conditions Worker::conditions() {
   if (!process)
     start();
-  return call({{{"call", "conditions"}}, {}}, options.start).json.at("conditions");
+  return conditionsOf(call({{{"call", "conditions"}}, {}}, options.start).json.at("conditions"));
 }
 
 } // namespace kiln::autotune
