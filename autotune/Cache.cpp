@@ -3,6 +3,7 @@
 
 #include "autotune/Key.h"
 #include "autotune/store/FileSystem.h"
+#include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Sha256.h"
@@ -248,7 +249,7 @@ std::vector<Finding> doctor(const std::filesystem::path& path) {
 } // namespace cache
 
 struct Cache::State {
-  std::unique_ptr<Store> store;
+  std::optional<Layers> layers; // the file; before it memory, if it cannot be written
   mutable std::mutex mutex;
   std::vector<std::string> warnings;
 };
@@ -256,7 +257,12 @@ struct Cache::State {
 Cache Cache::open(const std::filesystem::path& path) {
   Cache cache;
   cache.state_ = std::make_shared<State>();
-  cache.state_->store = Store::openOrReplace(path, cache.state_->warnings);
+  State& state = *cache.state_;
+  TunerLayers files;
+  files.project = path;
+  state.layers.emplace(files, /*writable=*/true, state.warnings);
+  if (!state.layers->writer())
+    fail(ErrorKind::input, "{}", state.warnings.back());
   return cache;
 }
 
@@ -294,24 +300,26 @@ static Artifact artifactOf(const Program& program) {
   return artifact;
 }
 
-Cache::Result Cache::compile(const TuningTask& task) const {
+Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   Described described = describe(task.module, task.options, task.sizes);
   const Key& key = described.key;
-  Store& store = *state_->store;
-  std::optional<Choice> choice = store.choice(key);
-  if (choice && !choice->cubin.empty()) {
+  for (const Found& found : state_->layers->find(key)) {
     try {
-      if (auto artifact = store.artifact(key, choice->cubin))
+      if (auto artifact = found.store->artifact(key, found.choice.cubin))
         return {Program::load(artifact->plan, artifact->cubin), false};
     } catch (const Error& error) {
       std::lock_guard held(state_->mutex);
-      state_->warnings.push_back(fmt::format("{}; it is compiled anew", error.what()));
+      state_->warnings.push_back(fmt::format("{}; it is not used", error.what()));
     }
   }
+  if (strict)
+    fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
+         toText(state_->layers->explainMiss(key)));
   CompileOptions options = task.options;
   options.until = Stage::cubin;
   Program program = Program::compile(task.module, options);
   Artifact artifact = artifactOf(program);
+  Store& store = *state_->layers->writer();
   store.keep(key, artifact);
   store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,
                      "fastest by the cost model of those that the assembler accepts", 0});

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes the golden files test/emit/*.cu and test/unit/model_choices.txt anew: runs the tests and
-# takes over what they generated. Look at `git diff test` before you commit it.   test/update-golden.sh [BUILD]
+# takes over what they generated. Look at `git diff test` before you commit it.
+#   test/update-golden.sh [BUILD]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build}

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 namespace kiln::autotune {
 namespace {
@@ -99,13 +101,18 @@ std::vector<std::vector<double>> GpuTimer::time(std::span<GpuKernel* const> kern
     kernel->graph->launch(stream);
   const std::size_t count = kernels.size();
   std::vector<Event> starts(rounds * count), ends(rounds * count);
-  for (std::size_t round = 0; round < rounds; ++round)
-    for (std::size_t turn = 0; turn < count; ++turn) {
-      const std::size_t kernel = (round + turn) % count, place = round * count + kernel;
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t kernel : order) {
+      const std::size_t place = round * count + kernel;
       starts[place].record(stream);
       kernels[kernel]->graph->launch(stream);
       ends[place].record(stream);
     }
+  }
   stream.synchronize();
   std::vector<std::vector<double>> samples(count);
   for (std::size_t place = 0; place < starts.size(); ++place)

@@ -1,6 +1,6 @@
 // Times of kernels of one task at its sizes: graph replays over sets of inputs and outputs that
 // together exceed the L2 many times, so that nothing is still there when it is used again. Kernels
-// take turns within a round, and who is first changes from round to round.
+// take turns within a round, in an order that changes from round to round.
 #pragma once
 
 #include "autotune/measure/Device.h"

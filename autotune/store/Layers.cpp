@@ -103,9 +103,6 @@ Layers::Layers(const TunerLayers& files, bool writable, std::vector<std::string>
   add("system", files.system, Access::immutable, warnings);
 }
 
-Layers::Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores)
-    : layers(std::move(stores)), writing(layers.empty() ? nullptr : layers.front().second.get()) {}
-
 std::vector<Found> Layers::find(const Key& key, bool anyCompiler) const {
   std::vector<Found> all;
   for (const auto& [name, store] : layers)
@@ -142,12 +139,14 @@ Miss Layers::explainMiss(const Key& key) const {
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i].second != has[i].second)
       return {std::string(wanted[i].first), wanted[i].second, has[i].second, nearest->label};
-  return {};
+  return {"cubin", "", "", nearest->label}; // the very key
 }
 
 std::string toText(const Miss& miss) {
   if (miss.field.empty())
     return "no store holds a choice";
+  if (miss.wanted == miss.nearest)
+    return "its choice has no cubin that can be used";
   return fmt::format("{} is '{}', the nearest choice{} has '{}'", miss.field, miss.wanted,
                      miss.label.empty() ? "" : " (" + miss.label + ")", miss.nearest);
 }

@@ -16,7 +16,7 @@ struct Found {
 
 /// Why there is none: the first field in which the nearest key differs.
 struct Miss {
-  std::string field;  // empty: no store holds any choice
+  std::string field;  // empty: no store holds any choice; "cubin": it is there, but cannot be used
   std::string wanted; // its value
   std::string nearest;
   std::string label; // of the nearest key
@@ -28,17 +28,12 @@ class Layers {
   /// What is damaged or too new is left out, and said in `warnings`. The project's layer is the one
   /// that is written if there is one, else the user's; `writable` false: none is.
   Layers(const TunerLayers& files, bool writable, std::vector<std::string>& warnings);
-  /// Of stores that are open already; the first is written.
-  explicit Layers(std::vector<std::pair<std::string, std::shared_ptr<Store>>> stores);
 
   /// What each layer has, in their order. `anyCompiler`: a program that never compiles takes what
   /// any version of NVRTC made, the newest of a layer, behind what was made by its own.
   std::vector<Found> find(const Key& key, bool anyCompiler = false) const;
   Miss explainMiss(const Key& key) const;
   Store* writer() const { return writing; }
-  const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& stores() const {
-    return layers;
-  }
 
  private:
   void add(const char* name, const std::filesystem::path& path, Store::Access access,

@@ -44,7 +44,8 @@ static void takeSteps(Database& database, const std::vector<const char*>& steps,
 /// What the tables of a version look like: as the steps make them in an empty database.
 static std::string expectedText(const std::vector<const char*>& steps, std::size_t version) {
   static std::atomic<int> counter = 0;
-  Database fresh(fmt::format("kiln-schema-{}", counter++), Database::Access::memory);
+  Database fresh(fmt::format("kiln-schema-{}-{}", fmt::ptr(&counter), counter++),
+                 Database::Access::memory);
   takeSteps(fresh, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(version)}, 0);
   return schemaText(fresh);
 }

@@ -17,7 +17,7 @@ namespace {
 
 std::unique_ptr<Database> memory() {
   static std::atomic<int> counter = 0;
-  return std::make_unique<Database>(fmt::format("kiln-store-{}-{}", ::getpid(), counter++),
+  return std::make_unique<Database>(fmt::format("kiln-store-{}-{}", fmt::ptr(&counter), counter++),
                                     Database::Access::memory);
 }
 
@@ -338,10 +338,15 @@ void Store::pin(const Key& key, std::string_view schedule) {
   choose(key, *present);
 }
 
-/// Without its choice a key is open again; what was measured stays, and tuning resumes from it.
+/// The choice stays, as what it would be without the pin, until tuning finds a better one.
 void Store::unpin(const Key& key) {
   write([&] {
-    connection->execute("DELETE FROM choice WHERE key = ? AND source = 'pinned'", {digest(key)});
+    connection->execute("UPDATE choice SET reason = 'was pinned', source = CASE "
+                        "WHEN cubin IS NULL AND schedule = '' THEN 'vendor' "
+                        "WHEN EXISTS (SELECT 1 FROM proved WHERE proved.key = choice.key AND "
+                        "proved.cubin = choice.cubin) THEN 'measured' ELSE 'model' END "
+                        "WHERE key = ? AND source = 'pinned'",
+                        {digest(key)});
   });
 }
 

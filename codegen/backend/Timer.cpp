@@ -5,6 +5,8 @@
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 
 namespace kiln {
 
@@ -38,10 +40,17 @@ std::vector<Timing> timeGraph(std::span<const Enqueue> candidates, const TimerOp
 
   std::size_t rounds = static_cast<std::size_t>(options.replays);
   std::vector<Event> starts(rounds * graphs.size()), ends(rounds * graphs.size());
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    starts[i].record(stream);
-    graphs[i % graphs.size()].launch(stream);
-    ends[i].record(stream);
+  std::vector<std::size_t> order(graphs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t which : order) {
+      const std::size_t i = round * graphs.size() + which;
+      starts[i].record(stream);
+      graphs[which].launch(stream);
+      ends[i].record(stream);
+    }
   }
   stream.synchronize();
 

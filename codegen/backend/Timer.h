@@ -1,5 +1,6 @@
 // Times of GPU work by replaying CUDA graphs: no launch cost of the host in the figure. Candidates
-// take turns within every round, so that clock and temperature drift hit all of them alike.
+// take turns within every round, in an order that changes, so that clock and temperature drift hit
+// all of them alike.
 #pragma once
 
 #include "codegen/backend/Driver.h"

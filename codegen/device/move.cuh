@@ -144,7 +144,7 @@ KILN_DEVICE Vec<T, count> load_row(const Paired<Pairs, T>& row, int column, i64 
   return v;
 }
 
-/// A chunk that is not whole: what the row has of it, the rest is zero.
+/// A chunk that hangs over the end of the tensor: what the row has of it, the rest is zero.
 template <class Tile, class T>
 KILN_DEVICE Vec<T, Tile::vector> load_edge(const Tile& at, int c, const T* row) {
   Vec<T, Tile::vector> v = {};
@@ -155,11 +155,11 @@ KILN_DEVICE Vec<T, Tile::vector> load_edge(const Tile& at, int c, const T* row) 
   return v;
 }
 
-/// Chunk c of a row; zero where the row has none.
+/// Chunk c of a row; where it overlaps an end, elements of the neighbour are read with it.
 template <int access, class Tile, class From>
 KILN_DEVICE auto load_chunk(const Tile& at, int c, const From& row, i64 column_stride) {
   decltype(load_row<Tile::vector, access>(row, 0, column_stride)) v = {};
-  if (at.whole(c))
+  if (at.readable(c))
     v = load_row<Tile::vector, access>(row, at.column(c), column_stride);
   else if constexpr (Tile::overlaps)
     v = load_edge(at, c, row);
@@ -214,7 +214,7 @@ KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const 
     const T* row = from + map.offset(at.row_to_read(r));
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c)
-      if (at.whole(c))
+      if (at.readable(c))
         to.template fetch<access>(r, c, row + at.column(c) * map.column_stride, map.column_stride);
       else if constexpr (Tile::overlaps)
         to.set(r, c, load_edge(at, c, row));

@@ -84,7 +84,13 @@ struct RowTile {
     return inner(c) ||
            (overlaps ? column(c) >= 0 && column(c) + vector <= columns : column(c) < columns);
   }
-  /// Whether its i-th element does.
+  /// Whether all of the chunk lies in the tensor: beside a row lies the row before or after.
+  KILN_DEVICE bool readable(int c) const {
+    return inner(c) ||
+           (column(c) < columns &&
+            (!overlaps || i64(count - row_to_read(0)) * columns >= column(c) + vector));
+  }
+  /// Whether its i-th element lies in the row.
   KILN_DEVICE bool holds(int c, int i) const {
     return inner(c) || u32(column(c) + i) < u32(columns);
   }

@@ -15,7 +15,7 @@ static bool isComputed(const Node* n) {
 /// Instructions an element, roughly.
 static int operationsOf(const Node* n) {
   if (n->kind == Node::Kind::random)
-    return 16;
+    return 24;
   StringRef name = n->op()->getName().getStringRef();
   if (auto exp = dyn_cast<math::ExpOp>(n->op()))
     return exp.getFastmath() == arith::FastMathFlags::none ? 4 : 2;

@@ -91,8 +91,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
   std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
   if (s.keep == Keep::registers || s.keep == Keep::ring) {
-    for (const Facts::Stream& stream : facts.inputs)
-      registers += elements * stream.bytes / 4;
+    for (const Facts::Stream& stream : facts.inputs) // single elements do not share registers
+      registers += elements * (s.vector > 1 ? stream.bytes : 4) / 4;
     registers += elements * facts.kept;
   }
   registers += facts.columnSums * s.chunks(facts.width) * s.vector;

@@ -1,6 +1,10 @@
 """Stores of kernels on the command line: filled, looked at, merged, shipped, damaged."""
 
+import contextlib
+import json
 import os
+import resource
+import sqlite3
 import unittest
 
 from command import GATE, SOURCE, CommandTest, needs_nvrtc
@@ -42,6 +46,27 @@ class Stores(CommandTest):
                            for name in ["one", "two", "three"])
         self.assertEqual(one, two)
         self.assertEqual(one, three)
+
+    def test_strict_names_what_differs(self):
+        self.fill("a.db", 64)
+        arguments = ["compile", "--op=softmax", "--shape=64x128", "--dtype=bf16", "--store=a.db",
+                     "--strict"]
+        self.assertEqual(self.run_json(*arguments)["compilations"], 0)
+        self.refuses(*arguments, "--arch=sm_80", code=5, says=["arch is 'sm_80'", "'sm_90a'"])
+        self.assertEqual(len(self.choices("a.db")), 1)
+
+    def test_shipped_store_that_cannot_be_written(self):
+        self.fill("a.db", 64)
+        self.run_command("cache", "export", "a.db", "-o", "shipped.db")
+        (self.folder / "shipped.db").chmod(0o444)
+        self.folder.chmod(0o555)
+        nobody = 65534
+        done = self.run_command("compile", "--op=softmax", "--shape=64x128", "--dtype=bf16",
+                                "--store=shipped.db", "--strict", "--json",
+                                user=nobody if os.geteuid() == 0 else None)
+        self.folder.chmod(0o755)
+        self.assertIn("in memory", done.error)
+        self.assertEqual(json.loads(done.out)["compilations"], 0)
 
     def test_two_surroundings_choose_the_same(self):
         workload = SOURCE / "bench/workloads/demo.txt"
@@ -107,13 +132,14 @@ class Stores(CommandTest):
         self.refuses("cache", "pin", "a.db", key, "--schedule=#kiln.schedule<other>", code=5,
                      says="nothing to pin")
         self.run_command("cache", "pin", "a.db", key, "--undo")
-        self.assertEqual(self.choices("a.db"), [])
+        self.assertEqual(self.choices("a.db")[0]["source"], "model")
 
     def test_gc(self):
         self.fill("a.db", 64)
         self.assertEqual(self.run_json("cache", "gc", "a.db")["cubins"], 0)
-        self.run_command("cache", "pin", "a.db", self.choices("a.db")[0]["key"])
-        self.run_command("cache", "pin", "a.db", self.choices("a.db")[0]["key"], "--undo")
+        with contextlib.closing(sqlite3.connect(self.folder / "a.db")) as store:
+            store.execute("DELETE FROM choice")
+            store.commit()
         self.assertEqual(self.run_json("cache", "gc", "a.db", "--stale")["cubins"], 1)
 
     def test_doctor(self):
@@ -148,7 +174,6 @@ class Stores(CommandTest):
         self.assertIn("in memory", done.error)
 
     def test_full_disk(self):
-        import resource
         self.fill("a.db", 64)
         limit = (self.folder / "a.db").stat().st_size
         self.refuses("compile", f"--workload={SOURCE}/bench/workloads/alphafold_layernorm.txt",
@@ -179,7 +204,6 @@ class Usage(CommandTest):
         self.refuses("cache", "ls", "none.db", says=["there is no store", "none.db"])
         self.refuses("cache", "gc", "none.db", says="there is no store")
         self.assertFalse((self.folder / "none.db").exists())
-        import sqlite3
         other = sqlite3.connect(self.folder / "other.db")
         other.execute("CREATE TABLE letters (a)")
         other.commit()

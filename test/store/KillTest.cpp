@@ -16,7 +16,7 @@
 namespace kiln::autotune {
 namespace {
 
-constexpr int kProcesses = 32, kKeys = 8, kMostLives = 4096, kLeaseSeconds = 1;
+constexpr int kProcesses = 32, kKeys = 8, kMostLives = 1 << 16, kLeaseSeconds = 1;
 
 /// What each life of a process has been told is written: shared with the parent, and as safe from
 /// a kill as the store is.

@@ -154,7 +154,15 @@ TEST_F(StoreTest, StrongerSourcesStay) {
   textOfError(ErrorKind::missing, [&] { store->pin(key, "unknown"); });
   textOfError(ErrorKind::missing, [&] { store->pin(keyNumber(2), ""); });
   store->unpin(key);
-  EXPECT_FALSE(store->choice(key));
+  EXPECT_EQ(store->choice(key)->source, Source::measured);
+  EXPECT_EQ(store->choice(key)->schedule, "faster");
+  tune(*store, key, "fastest", 4);
+  EXPECT_EQ(store->choice(key)->schedule, "fastest");
+  Key unproved = keyNumber(2);
+  store->choose(unproved, choiceOf("guess", "", Source::model));
+  store->pin(unproved, "");
+  store->unpin(unproved);
+  EXPECT_EQ(store->choice(unproved)->source, Source::model);
 }
 
 TEST_F(StoreTest, LeasesFallToOthersWhenTheyEnd) {

@@ -193,7 +193,7 @@ int exportStore(const CacheRequest& request) {
 int pin(const CacheRequest& request) {
   if (request.undo) {
     cache::unpin(request.store, request.key);
-    tell(request, {{"pinned", nullptr}}, "no longer pinned; the key is open to tuning again\n");
+    tell(request, {{"pinned", nullptr}}, "no longer pinned; tuning may replace it\n");
     return 0;
   }
   cache::Entry entry = cache::pin(request.store, request.key, request.schedule);

@@ -17,6 +17,7 @@ struct CompileRequest : Request {
   std::string emit;
   std::string output;
   std::string store;
+  bool strict = false;
 };
 
 struct Compiled {
@@ -50,10 +51,12 @@ Program programOf(Job job, const std::string& emit) {
 }
 
 /// Through the store, if there is one.
-Compiled compileJob(const Job& job, const std::string& emit, const std::optional<Cache>& store) {
+Compiled compileJob(const Job& job, const CompileRequest& request,
+                    const std::optional<Cache>& store) {
   if (!store)
-    return {programOf(job, emit)};
-  Cache::Result result = store->compile({job.module(), job.options, job.sizes, job.label});
+    return {programOf(job, request.emit)};
+  Cache::Result result =
+      store->compile({job.module(), job.options, job.sizes, job.label}, request.strict);
   return {std::move(result.program), 0, !result.compiled};
 }
 
@@ -181,7 +184,7 @@ int compile(const CompileRequest& request) {
   std::vector<Compiled> compiled(list.jobs.size());
   auto failures = runJobs(list.jobs, request.jobs, request.json, [&](std::size_t i) {
     auto start = std::chrono::steady_clock::now();
-    compiled[i] = compileJob(list.jobs[i], request.emit, store);
+    compiled[i] = compileJob(list.jobs[i], request, store);
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     compiled[i].milliseconds = elapsed.count();
     writeOutput(request, list.jobs[i], several, *compiled[i].program);
@@ -212,8 +215,11 @@ void addCompile(CLI::App& app, Outcome& outcome) {
   verb->add_option("--emit", request->emit,
                    "mlir (with its schedule), cuda, ptx, cubin or json (what it uses)")
       ->check(CLI::IsMember({"mlir", "cuda", "ptx", "cubin", "json"}));
-  verb->add_option("--store", request->store,
-                   "take from this store of kernels what it has, and put there what it lacks");
+  auto* store = verb->add_option("--store", request->store,
+                                 "take from this store of kernels what it has, and put there what "
+                                 "it lacks");
+  verb->add_flag("--strict", request->strict, "compile nothing: what it lacks is an error")
+      ->needs(store);
   verb->footer("Example:\n"
                "  kernel-compile compile --op=layer_norm --shape=65536x128 --dtype=bf16 "
                "-o layer_norm.cubin\n"

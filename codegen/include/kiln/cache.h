@@ -101,8 +101,9 @@ class KILN_API Cache {
     Program program;
     bool compiled = false;
   };
-  /// The stored choice, or the cost model's, compiled and stored. Any thread may call.
-  Result compile(const TuningTask& task) const;
+  /// The stored choice, or the cost model's, compiled and stored. `strict`: what is not stored is
+  /// an Error(missing) that names the first field that differs. Any thread may call.
+  Result compile(const TuningTask& task, bool strict = false) const;
   std::vector<std::string> warnings() const;
 
  private:
