@@ -1,5 +1,6 @@
 // kiln::plan and kiln::predict: the search space and the cost model, for people.
 #include "kiln/plan.h"
+#include "autotune/Facts.h"
 #include "autotune/Space.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/passes/FunctionPlan.h"
@@ -8,17 +9,9 @@
 #include <algorithm>
 
 namespace kiln {
-namespace {
 
-struct KernelFacts {
-  std::string name;
-  rows::Facts facts;
-  double rows = autotune::kTypicalRows;
-};
-
-/// The facts of every kernel with schedules of a program's fused text, with the run-time sizes
-/// filled in.
-std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std::int64_t>& sizes) {
+std::vector<autotune::KernelFacts> autotune::factsOf(const std::string& text,
+                                                     const std::vector<std::int64_t>& sizes) {
   program::Session session;
   auto module = session.parse(text, "<fused>");
   std::vector<KernelFacts> all;
@@ -45,6 +38,11 @@ std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std:
   }
   return all;
 }
+
+namespace {
+
+using autotune::factsOf;
+using autotune::KernelFacts;
 
 std::string tightest(const rows::Schedule& schedule, const rows::Facts& facts,
                      const Target& target) {

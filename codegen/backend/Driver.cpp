@@ -10,9 +10,12 @@ namespace {
 
 enum DeviceAttribute {
   multiprocessorCount = 16,
+  pciBusId = 33,
+  pciDeviceId = 34,
   memoryClockKHz = 36,
   memoryBusBits = 37,
   l2CacheBytes = 38,
+  pciDomain = 50,
   capabilityMajor = 75,
   capabilityMinor = 76,
   sharedPerMultiprocessor = 81,
@@ -109,6 +112,8 @@ void Driver::readDevices() {
     check(cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
     std::size_t memory = 0;
     check(cuDeviceTotalMem(&memory, device), "cuDeviceTotalMem");
+    std::string bus = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(pciDomain, device),
+                                  attribute(pciBusId, device), attribute(pciDeviceId, device));
     // Two transfers per clock; drivers of some parts no longer tell the clock.
     double clock = attribute(memoryClockKHz, device) * 1e3;
     double bytesPerClock = attribute(memoryBusBits, device) / 8.0 * 2.0;
@@ -121,6 +126,7 @@ void Driver::readDevices() {
                           .sharedPerSM = attribute(sharedPerMultiprocessor, device),
                           .l2Bytes = attribute(l2CacheBytes, device),
                           .memoryBytes = static_cast<std::int64_t>(memory),
+                          .pciBus = std::move(bus),
                           .memoryGBs = clock * bytesPerClock / 1e9});
   }
 }

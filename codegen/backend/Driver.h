@@ -91,6 +91,7 @@ struct DeviceInfo {
   std::int64_t sharedPerSM = 0;
   std::int64_t l2Bytes = 0;
   std::int64_t memoryBytes = 0;
+  std::string pciBus;   // "0000:19:00.0"
   double memoryGBs = 0; // from clock and bus width; 0: the driver does not say
 };
 

@@ -32,8 +32,10 @@ std::string emitCuda(ModuleOp module, std::string_view title) {
 static void checkPromises(const Program::State& state) {
   std::string broken;
   std::map<std::string, int> registers;
+  std::int64_t spillBytes = 0;
   for (const KernelInfo& kernel : state.kernels) {
     const Usage& usage = kernel.usage;
+    spillBytes += usage.spillStoreBytes + usage.spillLoadBytes;
     if (usage.spillStoreBytes || usage.spillLoadBytes ||
         kernel.residentBlocks < kernel.promisedBlocks)
       registers[kernel.name] = usage.registers;
@@ -50,7 +52,7 @@ static void checkPromises(const Program::State& state) {
                             usage.registers, usage.sharedBytes);
   }
   if (!broken.empty())
-    throw BrokenPromise("schedule refused:" + broken, std::move(registers));
+    throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes);
 }
 
 static CudaJob jobOf(const Program::State& state) {

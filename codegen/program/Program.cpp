@@ -183,7 +183,7 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
       return result;
     } catch (const program::BrokenPromise& broken) {
       if (!options.schedule.empty() || attempt == attempts)
-        throw Error(ErrorKind::infeasible, broken.what());
+        throw;
       for (const auto& [kernel, registers] : broken.registers)
         spilled.emplace(kernel, registers);
       refusals.push_back(fmt::format("choice {} of the cost model: {}", attempt, broken.what()));

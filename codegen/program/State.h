@@ -62,11 +62,14 @@ std::string compiledName(const std::string& function, bool backward);
 std::string emitCuda(mlir::ModuleOp module, std::string_view title);
 
 /// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
-/// has what each such kernel got a thread.
+/// has what each such kernel got a thread, `spillBytes` what all of them spill.
 struct BrokenPromise : Error {
-  BrokenPromise(const std::string& text, std::map<std::string, int> registers)
-      : Error(ErrorKind::infeasible, text), registers(std::move(registers)) {}
+  BrokenPromise(const std::string& text, std::map<std::string, int> registers,
+                std::int64_t spillBytes)
+      : Error(ErrorKind::infeasible, text), registers(std::move(registers)),
+        spillBytes(spillBytes) {}
   std::map<std::string, int> registers;
+  std::int64_t spillBytes;
 };
 
 /// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.

@@ -75,16 +75,39 @@ std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::i
   return sizes;
 }
 
-HostTensor::HostTensor(const TensorInfo& info, std::vector<std::int64_t> sizes)
-    : info_(info), sizes_(std::move(sizes)), strides_(sizes_.size()) {
+ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+                  std::mt19937_64& random) {
+  ir::Tensor64 values = ir::makeTensor64(sizes);
+  std::normal_distribution<double> normal;
+  for (double& value : values.data)
+    if (info.dtype == DType::i1)
+      value = random() % 4 != 0;
+    else if (info.dtype == DType::i32 || info.dtype == DType::i64)
+      value = static_cast<double>(random() % 64);
+    else
+      value = normal(random);
+  return values;
+}
+
+Layout layoutOf(const TensorInfo& info, const std::vector<std::int64_t>& sizes) {
+  Layout layout;
+  layout.strides.resize(sizes.size());
   std::int64_t contiguous = 1, last = 0;
-  for (std::size_t d = sizes_.size(); d-- > 0;) {
+  for (std::size_t d = sizes.size(); d-- > 0;) {
     bool given = d < info.strides.size() && info.strides[d] >= 0;
-    strides_[d] = given ? info.strides[d] : contiguous;
-    contiguous *= sizes_[d];
-    last += (sizes_[d] - 1) * strides_[d];
+    layout.strides[d] = given ? info.strides[d] : contiguous;
+    contiguous *= sizes[d];
+    last += (sizes[d] - 1) * layout.strides[d];
   }
-  bytes_ = count() ? static_cast<std::size_t>(last + 1) * sizeInBytes(info.dtype) : 0;
+  layout.bytes = contiguous ? static_cast<std::size_t>(last + 1) * sizeInBytes(info.dtype) : 0;
+  return layout;
+}
+
+HostTensor::HostTensor(const TensorInfo& info, std::vector<std::int64_t> sizes)
+    : info_(info), sizes_(std::move(sizes)) {
+  Layout layout = layoutOf(info_, sizes_);
+  strides_ = std::move(layout.strides);
+  bytes_ = layout.bytes;
   storage_.assign(bytes_ + 3 * guardBytes, kGuard);
   std::size_t off = reinterpret_cast<std::uintptr_t>(storage_.data()) % guardBytes;
   padding_ = off ? guardBytes - off : 0;

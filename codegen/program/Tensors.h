@@ -5,14 +5,23 @@
 #include "dialect/Reference.h"
 #include "kiln/kiln.h"
 
+#include <random>
+
 namespace kiln::program {
+
+/// How a tensor of these sizes lies in memory. Strides that are given at run time are those of a
+/// contiguous tensor.
+struct Layout {
+  std::vector<std::int64_t> strides; // elements
+  std::size_t bytes = 0;             // from the first element to the end of the last
+};
+Layout layoutOf(const TensorInfo& info, const std::vector<std::int64_t>& sizes);
 
 /// A tensor with `guardBytes` of a known pattern before and after it.
 class HostTensor {
  public:
   static constexpr std::size_t guardBytes = 256;
 
-  /// Strides that are given at run time are those of a contiguous tensor.
   HostTensor(const TensorInfo& info, std::vector<std::int64_t> sizes);
 
   const TensorInfo& info() const { return info_; }
@@ -47,6 +56,10 @@ class HostTensor {
 
 double load(DType dtype, const std::byte* from);
 void store(DType dtype, double value, std::byte* to);
+
+/// Numbers as training has them: floats near a normal distribution, three of four masks open.
+ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+                  std::mt19937_64& random);
 
 /// The sizes of a tensor, given the values of the run-time sizes by symbol.
 std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols);

@@ -18,21 +18,6 @@ namespace {
 
 using program::HostTensor;
 
-/// Numbers as training has them: floats near a normal distribution, three of four masks open.
-ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
-                  std::mt19937_64& random) {
-  ir::Tensor64 values = ir::makeTensor64(sizes);
-  std::normal_distribution<double> normal;
-  for (double& value : values.data)
-    if (info.dtype == DType::i1)
-      value = random() % 4 != 0;
-    else if (info.dtype == DType::i32 || info.dtype == DType::i64)
-      value = static_cast<double>(random() % 64);
-    else
-      value = normal(random);
-  return values;
-}
-
 ir::Tensor64 valuesOf(const NpyArray& array) {
   ir::Tensor64 values = ir::makeTensor64(array.shape);
   for (std::size_t i = 0; i < values.data.size(); ++i)
@@ -87,7 +72,7 @@ struct Tensors {
     for (std::size_t i = 0; i < program.inputs().size(); ++i) {
       const TensorInfo& info = program.inputs()[i];
       auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
-      tensor.write(options.inputs.empty() ? draw(info, tensor.sizes(), random)
+      tensor.write(options.inputs.empty() ? program::draw(info, tensor.sizes(), random)
                                           : valuesOf(options.inputs[i]));
     }
     for (const TensorInfo& info : program.outputs())

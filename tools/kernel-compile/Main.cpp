@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   tool::addPlan(app, outcome);
   tool::addInspect(app, outcome);
   tool::addRun(app, outcome);
+  tool::addTune(app, outcome);
   tool::addCache(app, outcome);
   tool::addDoctor(app, outcome);
   try {

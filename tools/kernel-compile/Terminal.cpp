@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace kiln::tool {
@@ -99,6 +100,22 @@ void Progress::step(std::string_view label) {
     return;
   constexpr std::size_t most = 64; // a line that wraps could not be rewritten
   fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, label.substr(0, most));
+  std::fflush(stderr);
+}
+
+StatusLine::StatusLine(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) != 0) {}
+
+StatusLine::~StatusLine() {
+  if (shown_)
+    fmt::print(stderr, "\r\033[K");
+}
+
+void StatusLine::show(std::string_view text) {
+  if (!shown_)
+    return;
+  winsize size{};
+  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  fmt::print(stderr, "\r\033[K{}", text.substr(0, known ? size.ws_col - 1 : 79));
   std::fflush(stderr);
 }
 

@@ -45,6 +45,19 @@ class Progress {
   bool shown_;
 };
 
+/// The same with any text, which is cut to the terminal's width.
+class StatusLine {
+ public:
+  explicit StatusLine(bool wanted);
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  void show(std::string_view text);
+
+ private:
+  bool shown_;
+};
+
 /// Writes to the standard output and throws kiln::Error(io) if that fails (a full disk, say).
 void print(std::string_view text);
 /// One line "kernel-compile: error: ..." on the standard error; `text` may hold several lines.

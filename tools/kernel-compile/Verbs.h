@@ -17,6 +17,7 @@ void addCompile(CLI::App& app, Outcome& outcome);
 void addPlan(CLI::App& app, Outcome& outcome);
 void addInspect(CLI::App& app, Outcome& outcome);
 void addRun(CLI::App& app, Outcome& outcome);
+void addTune(CLI::App& app, Outcome& outcome);
 void addCache(CLI::App& app, Outcome& outcome);
 void addDoctor(CLI::App& app, Outcome& outcome);
 

@@ -1,0 +1,191 @@
+// See GpuDevice.h.
+#include "autotune/measure/GpuDevice.h"
+
+#include "autotune/measure/GpuTimer.h"
+#include "autotune/measure/GpuVerifier.h"
+#include "autotune/measure/Nvml.h"
+#include "autotune/store/Sha256.h"
+#include "codegen/program/State.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace kiln::autotune {
+namespace {
+
+constexpr std::pair<std::string_view, FailureKind> kDriverErrors[] = {
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", FailureKind::illegalAccess},
+    {"CUDA_ERROR_INVALID_ADDRESS_SPACE", FailureKind::illegalAccess},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS", FailureKind::misaligned},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", FailureKind::hang},
+    {"CUDA_ERROR_OUT_OF_MEMORY", FailureKind::outOfMemory},
+    {"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", FailureKind::launch},
+    {"CUDA_ERROR_LAUNCH_FAILED", FailureKind::launch},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", FailureKind::launch},
+    {"CUDA_ERROR_INVALID_PC", FailureKind::launch},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR", FailureKind::launch},
+    {"CUDA_ERROR_ASSERT", FailureKind::launch}};
+
+/// An error of the driver that a kernel caused is the loss of the device.
+template <class Work> auto blaming(Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    for (auto [name, kind] : kDriverErrors)
+      if (error.kind() == ErrorKind::device && text.find(name) != std::string_view::npos)
+        throw Lost(kind, error.what());
+    throw;
+  }
+}
+
+/// The code alone: what the lines of comment say (schedule, launch plan) is not compiled.
+std::string withoutComments(std::string_view cuda) {
+  std::string code;
+  for (std::size_t at = 0; at < cuda.size();) {
+    std::size_t end = std::min(cuda.find('\n', at), cuda.size() - 1) + 1;
+    if (std::string_view line = cuda.substr(at, end - at); !line.starts_with("//"))
+      code += line;
+    at = end;
+  }
+  return code;
+}
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(int ordinal) : ordinal(ordinal) {}
+
+  void begin(const Task& next) override {
+    kernels.clear();
+    timer.reset();
+    own.reset();
+    general.reset();
+    task = next;
+    module.reset();
+  }
+
+  Compiled compile(const Proposal& proposal) override {
+    CompileOptions options = optionsFor(proposal.schedule);
+    if (!module)
+      module = Module::parse(task.module, "<task>");
+    try {
+      return artifactOf(Program::compile(*module, options));
+    } catch (const program::BrokenPromise& broken) {
+      if (broken.spillBytes > 0)
+        return Failure{proposal.schedule, "", "", FailureKind::spill, broken.what()};
+      return Rejection{proposal.schedule, "resources", broken.what()};
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::unavailable || error.kind() == ErrorKind::io)
+        throw;
+      return Rejection{proposal.schedule, "compile", error.what()};
+    }
+  }
+
+  Check verify(const Artifact& artifact, std::uint64_t seed) override {
+    useDevice();
+    return blaming([&] {
+      Check check = verifyAnySize(artifact, seed);
+      check.verdict.cubin = artifact.sha256;
+      return check;
+    });
+  }
+
+  Batch time(std::span<const Artifact* const> artifacts, std::size_t rounds) override {
+    useDevice();
+    return blaming([&] {
+      std::vector<GpuKernel*> list;
+      for (const Artifact* artifact : artifacts)
+        list.push_back(&kernel(*artifact));
+      if (!timer)
+        timer.emplace(task, list.at(0)->plan);
+      Conditions before = conditions();
+      Batch batch{timer->time(list, rounds), conditions()};
+      batch.conditions.throttled |= before.throttled;
+      batch.conditions.foreignProcesses =
+          std::max(batch.conditions.foreignProcesses, before.foreignProcesses);
+      return batch;
+    });
+  }
+
+  Conditions conditions() override {
+    useDevice();
+    return conditionsOf(Driver::get().device(ordinal));
+  }
+
+ private:
+  void useDevice() { Driver::get().setDevice(ordinal); }
+
+  CompileOptions optionsFor(const std::string& schedule) const {
+    CompileOptions options;
+    options.arch = task.arch;
+    options.nvrtc = task.nvrtc;
+    options.schedule = schedule;
+    return options;
+  }
+
+  /// At other sizes than the task's too, if the general function comes out as the same code.
+  Check verifyAnySize(const Artifact& artifact, std::uint64_t seed) {
+    if (std::optional<LaunchPlan> plan = generalPlan(artifact)) {
+      if (!general)
+        general.emplace(task.general, task.generalSizes);
+      return general->verify(GpuKernel(std::move(*plan), artifact.cubin), seed);
+    }
+    if (!own)
+      own.emplace(task.module, task.sizes);
+    return own->verify(kernel(artifact), seed);
+  }
+
+  std::optional<LaunchPlan> generalPlan(const Artifact& artifact) const {
+    if (task.general.empty())
+      return std::nullopt;
+    std::string schedule;
+    for (const KernelLaunch& launch : parseLaunchPlan(artifact.plan).kernels)
+      if (!launch.schedule.empty())
+        schedule = launch.schedule;
+    CompileOptions options = optionsFor(schedule);
+    options.until = Stage::cuda;
+    auto cudaOf = [&](const std::string& text) {
+      return Program::compile(Module::parse(text, "<task>"), options).text(Stage::cuda);
+    };
+    const std::string cuda = cudaOf(task.general);
+    if (withoutComments(cuda) != withoutComments(cudaOf(task.module)))
+      return std::nullopt;
+    return launchPlanOfCuda(cuda);
+  }
+
+  GpuKernel& kernel(const Artifact& artifact) {
+    auto& entry = kernels[artifact.sha256 + artifact.plan];
+    if (!entry)
+      entry = std::make_unique<GpuKernel>(parseLaunchPlan(artifact.plan), artifact.cubin);
+    return *entry;
+  }
+
+  int ordinal;
+  Task task;
+  std::optional<Module> module;
+  std::map<std::string, std::unique_ptr<GpuKernel>> kernels;
+  std::optional<GpuVerifier> own, general;
+  std::optional<GpuTimer> timer;
+};
+
+} // namespace
+
+std::unique_ptr<Device> gpuDevice(int ordinal) {
+  return std::make_unique<GpuDevice>(ordinal);
+}
+
+Artifact artifactOf(const Program& program) {
+  Artifact artifact;
+  artifact.cubin.assign(program.cubin().begin(), program.cubin().end());
+  artifact.sha256 = sha256(artifact.cubin);
+  artifact.plan = toJson(program.state().plan);
+  for (const KernelInfo& kernel : program.kernels()) {
+    artifact.registers = std::max(artifact.registers, kernel.usage.registers);
+    artifact.sharedBytes = std::max(artifact.sharedBytes, kernel.usage.sharedBytes);
+    artifact.stackBytes = std::max(artifact.stackBytes, kernel.usage.stackBytes);
+    artifact.spillBytes += kernel.usage.spillStoreBytes + kernel.usage.spillLoadBytes;
+  }
+  return artifact;
+}
+
+} // namespace kiln::autotune

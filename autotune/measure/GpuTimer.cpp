@@ -1,0 +1,123 @@
+// See GpuTimer.h.
+#include "autotune/measure/GpuTimer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace kiln::autotune {
+namespace {
+
+constexpr double kReplayMicros = 200;     // a replay takes at least
+constexpr std::int64_t kBeyondCache = 12; // times the L2, by all sets together
+constexpr std::int64_t kFewestSets = 4, kMostSets = 64;
+constexpr double kBytesPerMicro = 5e6;   // of the fastest memory that there is
+constexpr std::int64_t kDrawn = 1 << 18; // numbers; larger tensors repeat them
+
+CuPointer address(void* pointer) {
+  return reinterpret_cast<CuPointer>(pointer);
+}
+
+/// Repeats the first `known` bytes of a buffer over all of it.
+void repeat(const DeviceBuffer& buffer, std::size_t known) {
+  const Driver& driver = Driver::get();
+  for (std::size_t at = known; at < buffer.size(); at *= 2)
+    driver.check(driver.cuMemcpyDtoDAsync(address(buffer.data()) + at, address(buffer.data()),
+                                          std::min(at, buffer.size() - at), nullptr),
+                 "cuMemcpyDtoDAsync");
+}
+
+} // namespace
+
+GpuTimer::GpuTimer(const Task& task, const LaunchPlan& plan) {
+  const DeviceInfo& device = Driver::get().currentDevice();
+  std::int64_t bytes = 1;
+  for (const auto* group : {&plan.inputs, &plan.outputs})
+    for (const TensorInfo& info : *group)
+      bytes += static_cast<std::int64_t>(
+          program::layoutOf(info, program::sizesOf(info, task.sizes)).bytes);
+  std::int64_t count =
+      std::clamp(kBeyondCache * device.l2Bytes / bytes + 1, kFewestSets, kMostSets);
+  count = std::clamp<std::int64_t>(device.memoryBytes / 2 / bytes, 1, count);
+  sets.resize(static_cast<std::size_t>(count));
+  launches = static_cast<int>(std::max(
+      static_cast<double>(count),
+      std::ceil(kReplayMicros / std::max(1.0, static_cast<double>(bytes) / kBytesPerMicro))));
+  for (const TensorInfo& info : plan.inputs)
+    fill(info, program::sizesOf(info, task.sizes), true);
+  for (const TensorInfo& info : plan.outputs)
+    fill(info, program::sizesOf(info, task.sizes), false);
+  Driver::get().synchronize();
+}
+
+void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput) {
+  const program::Layout layout = program::layoutOf(info, sizes);
+  TensorInfo flat;
+  flat.dtype = info.dtype;
+  const auto elements = static_cast<std::int64_t>(layout.bytes / sizeInBytes(info.dtype));
+  flat.shape = {{std::min(elements, kDrawn), -1}};
+  program::HostTensor some(flat, {flat.shape[0].size});
+  if (isInput) {
+    std::mt19937_64 random(1);
+    some.write(program::draw(flat, some.sizes(), random));
+  }
+  const Driver& driver = Driver::get();
+  for (Set& set : sets) {
+    DeviceBuffer& buffer = memory.emplace_back(std::max<std::size_t>(layout.bytes, 16));
+    if (isInput && layout.bytes > 0) {
+      driver.check(driver.cuMemcpyHtoDAsync(address(buffer.data()), some.data().data(),
+                                            some.data().size(), nullptr),
+                   "cuMemcpyHtoDAsync");
+      repeat(buffer, some.data().size());
+    }
+    (isInput ? set.inputs : set.outputs).push_back({buffer.data(), sizes, layout.strides});
+  }
+  driver.synchronize(); // `some` ends here
+}
+
+void GpuTimer::capture(GpuKernel& kernel) {
+  auto launch = [&](CuStream to, int i) {
+    const Set& set = sets[static_cast<std::size_t>(i) % sets.size()];
+    kernel.program.launch(set.inputs, set.outputs, kernel.workspace->data(), to);
+  };
+  kernel.workspace.emplace(
+      std::max<std::size_t>(kernel.program.workspaceBytes(sets[0].inputs), 256));
+  launch(stream.get(), 0); // outside the graph first: errors show at their call
+  stream.synchronize();
+  kernel.graph.emplace(Graph::capture(stream, [&](CuStream captured) {
+    for (int i = 0; i < launches; ++i)
+      launch(captured, i);
+  }));
+  kernel.graph->launch(stream);
+}
+
+std::vector<std::vector<double>> GpuTimer::time(std::span<GpuKernel* const> kernels,
+                                                std::size_t rounds) {
+  for (GpuKernel* kernel : kernels)
+    if (!kernel->graph)
+      capture(*kernel);
+  for (const GpuKernel* kernel : kernels) // warm: code, clocks
+    kernel->graph->launch(stream);
+  const std::size_t count = kernels.size();
+  std::vector<Event> starts(rounds * count), ends(rounds * count);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t kernel : order) {
+      const std::size_t place = round * count + kernel;
+      starts[place].record(stream);
+      kernels[kernel]->graph->launch(stream);
+      ends[place].record(stream);
+    }
+  }
+  stream.synchronize();
+  std::vector<std::vector<double>> samples(count);
+  for (std::size_t place = 0; place < starts.size(); ++place)
+    samples[place % count].push_back(ends[place].microsecondsSince(starts[place]) / launches);
+  return samples;
+}
+
+} // namespace kiln::autotune

@@ -1,0 +1,30 @@
+// Times of kernels of one task at its sizes: graph replays over sets of inputs and outputs that
+// together exceed the L2 many times, so that nothing is still there when it is used again. Kernels
+// take turns within a round, in an order that changes from round to round.
+#pragma once
+
+#include "autotune/measure/Device.h"
+#include "autotune/measure/GpuKernel.h"
+
+namespace kiln::autotune {
+
+class GpuTimer {
+ public:
+  GpuTimer(const Task& task, const LaunchPlan& plan);
+  /// Microseconds of one launch; one row a kernel, one value a round.
+  std::vector<std::vector<double>> time(std::span<GpuKernel* const> kernels, std::size_t rounds);
+
+ private:
+  struct Set {
+    std::vector<Buffer> inputs, outputs;
+  };
+  void fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput);
+  void capture(GpuKernel& kernel);
+
+  Stream stream;
+  std::vector<Set> sets;
+  std::vector<DeviceBuffer> memory;
+  int launches = 1; // in a graph
+};
+
+} // namespace kiln::autotune

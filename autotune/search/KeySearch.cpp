@@ -1,0 +1,324 @@
+// Which candidates are tried, and what makes them ready to be timed; see KeySearch.h.
+#include "autotune/search/KeySearch.h"
+
+#include "autotune/search/Moves.h"
+#include "codegen/backend/Fail.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::autotune {
+namespace {
+
+constexpr std::size_t kSmallSpace = 256; // searched whole
+constexpr std::size_t kTogether = 15;    // timed in one batch, beside the default
+constexpr std::size_t kFinalists = 8;
+constexpr double kTrusted = 16;          // measurements that tell how far off the model is
+constexpr double kLeastDeviation = 0.02; // of the model, as a share
+constexpr int kMoveRounds = 4;
+constexpr std::size_t kMoveFrom = 4, kMovesEach = 6;
+constexpr double kWorthwhile = 0.995; // of the best before: another round of moves
+
+} // namespace
+
+KeySearch::KeySearch(const Problem& given, Bench& with, double seconds, std::function<void()> check)
+    : problem(given), bench(with), budget(seconds), checkLease(std::move(check)),
+      seed(std::stoull(digest(given.key).substr(0, 12), nullptr, 16)),
+      history(with.journal.history(given.key)) {
+  for (const Candidate& candidate : problem.space)
+    texts.push_back(rows::toText(candidate.schedule));
+  bench.device.begin(problem.task);
+  bench.compilers.begin(problem.task);
+  bench.progress.label = problem.label;
+  bench.progress.roofline = problem.roofline;
+  bench.progress.best = 0;
+}
+
+Result KeySearch::run() {
+  while (true)
+    try {
+      recall();
+      return attempt();
+    } catch (const DefaultLost&) { // it is in the journal: the next best becomes the default
+      ready.clear();
+      base = nullptr;
+      history = bench.journal.history(problem.key);
+    }
+}
+
+/// What earlier runs learned: what to leave alone.
+void KeySearch::recall() {
+  for (const Rejection& rejection : history.rejections)
+    dead.insert(rejection.schedule);
+  for (const Failure& failure : history.failures)
+    if (failure.driver == bench.driver && !bench.options.retryFailed)
+      dead.insert(failure.schedule);
+}
+
+Result KeySearch::attempt() {
+  if (!findDefault())
+    return result(stopped ? reason : "none of the schedules compiles and passes");
+  explore();
+  if (stopped)
+    return result(reason);
+  return finish(best(bench.options.effort == Effort::quick ? kFinalists / 2 : kFinalists));
+}
+
+//===- Candidates ---------------------------------------------------------------------------===//
+
+void KeySearch::want(std::size_t place) {
+  if (isFresh(place))
+    bench.compilers.want({texts[place], problem.space[place].prediction.microseconds});
+}
+
+bool KeySearch::isFresh(std::size_t place) const {
+  return !ready.contains(place) && !dead.contains(texts[place]);
+}
+
+bool KeySearch::findDefault() {
+  for (std::size_t place = 0; place < problem.space.size() && !base; ++place) {
+    checkLease();
+    if ((stopped = bench.options.isStopped && bench.options.isStopped())) {
+      reason = "stopped";
+      return false;
+    }
+    base = prepare(place);
+  }
+  return base != nullptr;
+}
+
+/// Compiled and verified; null: it broke, now or before.
+KeySearch::Ready* KeySearch::prepare(std::size_t place) {
+  if (auto found = ready.find(place); found != ready.end())
+    return found->second.get();
+  const std::string& schedule = texts[place];
+  if (dead.contains(schedule))
+    return nullptr;
+  std::optional<Artifact> artifact = obtain(place);
+  if (!artifact)
+    return nullptr;
+  bool passed = std::ranges::any_of(history.verdicts, [&](const Verdict& verdict) {
+    return verdict.pass && verdict.schedule == schedule && verdict.cubin == artifact->sha256;
+  });
+  if (!passed && !passes(*artifact, schedule, seed))
+    return nullptr;
+  auto& entry = ready[place];
+  entry = std::make_unique<Ready>();
+  entry->place = place;
+  entry->artifact = std::move(*artifact);
+  return entry.get();
+}
+
+/// From the journal, or compiled.
+std::optional<Artifact> KeySearch::obtain(std::size_t place) {
+  const std::string& schedule = texts[place];
+  for (const Verdict& verdict : history.verdicts)
+    if (verdict.schedule == schedule)
+      if (auto artifact = bench.journal.artifact(problem.key, verdict.cubin);
+          artifact && artifact->plan.find(schedule) != std::string::npos) {
+        cubins.emplace(artifact->sha256, schedule);
+        return artifact;
+      }
+  Compiled compiled =
+      bench.compilers.take({schedule, problem.space[place].prediction.microseconds});
+  if (auto* failure = std::get_if<Failure>(&compiled)) {
+    noteFailure(schedule, failure->cubin, failure->kind, failure->log);
+    return std::nullopt;
+  }
+  if (auto* artifact = std::get_if<Artifact>(&compiled)) {
+    // A cubin has one launch plan in the journal: that of the cheaper schedule.
+    auto [same, isNew] = cubins.emplace(artifact->sha256, schedule);
+    if (isNew) {
+      ++bench.progress.compiled;
+      bench.journal.keep(problem.key, *artifact);
+      return std::move(*artifact);
+    }
+    compiled = Rejection{schedule, "resources", "the same code as " + same->second};
+  }
+  ++bench.progress.rejected;
+  dead.insert(schedule);
+  bench.journal.reject(problem.key, std::get<Rejection>(compiled));
+  return std::nullopt;
+}
+
+/// A process may also be ended from outside: a crash must repeat before a kernel is blamed.
+Check KeySearch::verify(const Artifact& artifact, std::uint64_t verifySeed) {
+  try {
+    return bench.device.verify(artifact, verifySeed);
+  } catch (const Lost& lost) {
+    if (lost.kind != FailureKind::crash)
+      throw;
+  }
+  return bench.device.verify(artifact, verifySeed);
+}
+
+bool KeySearch::passes(const Artifact& artifact, const std::string& schedule,
+                       std::uint64_t verifySeed) {
+  try {
+    Check check = verify(artifact, verifySeed);
+    check.verdict.schedule = schedule;
+    bench.journal.judge(problem.key, check.verdict);
+    if (check.verdict.pass)
+      return true;
+    noteFailure(schedule, artifact.sha256, check.kind.value_or(FailureKind::wrongResult),
+                check.log);
+  } catch (const Lost& lost) {
+    noteFailure(schedule, artifact.sha256, lost.kind, lost.what());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::infeasible)
+      throw;
+    noteFailure(schedule, artifact.sha256, FailureKind::launch, error.what());
+  }
+  return false;
+}
+
+void KeySearch::noteFailure(const std::string& schedule, const std::string& cubin, FailureKind kind,
+                            const std::string& log) {
+  ++bench.progress.failed;
+  dead.insert(schedule);
+  bench.journal.fail(problem.key, {schedule, cubin, bench.driver, kind, log});
+  report();
+}
+
+//===- Which to try -------------------------------------------------------------------------===//
+
+void KeySearch::explore() {
+  if (problem.space.size() <= kSmallSpace || bench.options.effort == Effort::exhaustive) {
+    std::vector<std::size_t> all;
+    for (std::size_t place = 0; place < problem.space.size(); ++place)
+      all.push_back(place);
+    if (screen(all)) {
+      reason = "all tried";
+      halve();
+    }
+    return;
+  }
+  if (!screen(seeds()))
+    return;
+  reason = "the model's best tried";
+  for (int round = 0; bench.options.effort == Effort::full && round < kMoveRounds; ++round) {
+    const List before = best(1);
+    const double ratio = before.empty() ? 1 : before[0]->ratio;
+    std::vector<std::size_t> next = moves();
+    reason = "no move improves on the best";
+    if (next.empty() || !screen(next) || best(1).empty() || best(1)[0]->ratio > ratio * kWorthwhile)
+      return;
+  }
+  reason = fmt::format("{} rounds of moves", kMoveRounds);
+}
+
+/// The model's best, and what was best at near shapes.
+std::vector<std::size_t> KeySearch::seeds() const {
+  const std::size_t count = bench.options.effort == Effort::quick ? 12 : 32;
+  std::vector<std::size_t> places;
+  for (const std::string& schedule : problem.near)
+    if (auto found = std::ranges::find(texts, schedule); found != texts.end())
+      places.push_back(static_cast<std::size_t>(found - texts.begin()));
+  for (std::size_t place = 0; place < std::min(count, problem.space.size()); ++place)
+    places.push_back(place);
+  return places;
+}
+
+std::vector<std::size_t> KeySearch::moves() {
+  std::vector<std::size_t> places;
+  List from = best(kMoveFrom);
+  from.push_back(base);
+  for (const Ready* one : from)
+    for (std::size_t place :
+         neighbours(problem.space, one->place, kMovesEach, [&](std::size_t candidate) {
+           return isFresh(candidate) && std::ranges::find(places, candidate) == places.end();
+         }))
+      places.push_back(place);
+  return places;
+}
+
+/// Times all of these that work beside the default, for the first look.
+bool KeySearch::screen(std::span<const std::size_t> places) {
+  for (std::size_t place : places)
+    want(place);
+  List list;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (isOver())
+      return false;
+    Ready* candidate = prepare(places[i]);
+    bool timed = candidate && (candidate == base || candidate->ratio > 0 ||
+                               std::ranges::find(list, candidate) != list.end());
+    if (candidate && !timed)
+      list.push_back(candidate);
+    if (list.size() < kTogether && i + 1 < places.size())
+      continue;
+    if (!list.empty() && !series(std::move(list), kLooks[0]))
+      return false;
+    list.clear();
+  }
+  return !isOver();
+}
+
+/// A third goes on, with twice as many samples, until few are left.
+void KeySearch::halve() {
+  List list = best(problem.space.size());
+  for (std::size_t rounds = kLooks[0]; list.size() > kFinalists; rounds *= 2) {
+    list.resize(std::max(kFinalists, list.size() / 3));
+    for (std::size_t at = 0; at < list.size(); at += kTogether)
+      if (isOver() ||
+          !series(List(list.begin() + at, list.begin() + std::min(at + kTogether, list.size())),
+                  rounds))
+        return;
+    if (list.size() == kFinalists)
+      return;
+    list = best(list.size());
+  }
+}
+
+/// The best of those that were timed, without the default.
+KeySearch::List KeySearch::best(std::size_t count) {
+  List list;
+  for (auto& [place, candidate] : ready)
+    if (candidate.get() != base && candidate->ratio > 0 && !dead.contains(texts[place]))
+      list.push_back(candidate.get());
+  std::ranges::stable_sort(list, {}, &Ready::ratio);
+  list.resize(std::min(count, list.size()));
+  return list;
+}
+
+bool KeySearch::isOver() {
+  checkLease();
+  const double share = bench.options.rooflineShare;
+  stopped = bench.options.isStopped && bench.options.isStopped();
+  if (stopped)
+    reason = "stopped";
+  else if (budget > 0 && secondsUsed() > budget)
+    reason = fmt::format("the budget of {:.0f} s is spent", budget);
+  else if (bench.progress.best > 0 && bench.progress.best * share <= problem.roofline)
+    reason = fmt::format("{:.0f} % of the roofline reached", share * 100);
+  else if (cannotImprove())
+    reason = "by the model no other can be faster";
+  else
+    return false;
+  return true;
+}
+
+/// Whether what the model says of those left, less some deviations of its error so far, is slower
+/// than the best.
+bool KeySearch::cannotImprove() const {
+  double sum = 0, squares = 0, timed = 0; // of the logarithm of measured over predicted
+  for (const auto& [place, candidate] : ready)
+    if (candidate->microseconds > 0) {
+      double error =
+          std::log(candidate->microseconds / problem.space[place].prediction.microseconds);
+      sum += error;
+      squares += error * error;
+      ++timed;
+    }
+  if (timed < kTrusted)
+    return false;
+  const double mean = sum / timed;
+  const double deviation = std::max(kLeastDeviation, std::sqrt(squares / timed - mean * mean));
+  const double lowest = std::exp(mean - bench.options.modelDeviations * deviation);
+  for (std::size_t place = 0; place < problem.space.size(); ++place)
+    if (isFresh(place)) // the cheapest of those left
+      return problem.space[place].prediction.microseconds * lowest > bench.progress.best;
+  return false;
+}
+
+} // namespace kiln::autotune

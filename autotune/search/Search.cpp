@@ -1,0 +1,253 @@
+// The list of keys: their order, leases, budgets; see Search.h.
+#include "autotune/search/Search.h"
+
+#include "autotune/search/KeySearch.h"
+#include "codegen/backend/Fail.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+#include <thread>
+#include <unistd.h>
+
+namespace kiln::autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Another tuner works on the key by now.
+struct LeaseLost {};
+
+std::string processName() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("{}:{}:{:08x}", host, ::getpid(), std::random_device()());
+}
+
+double predicted(const Problem& problem) {
+  return problem.space.empty() ? 0 : problem.space.front().prediction.microseconds;
+}
+
+/// What tuning a key may save, all its calls together.
+double promise(const Problem& problem) {
+  const double time = predicted(problem);
+  const double gain = time > 0 ? std::max(0.02, 1 - problem.roofline / time) : 0;
+  return problem.calls * time * gain;
+}
+
+class Tuning {
+ public:
+  Tuning(std::span<const Problem> problems, Journal& journal, const DeviceFactory& makeDevice,
+         const DeviceFactory& makeCompiler, const SearchOptions& given)
+      : problems(problems), journal(journal), makeDevice(makeDevice), makeCompiler(makeCompiler),
+        options(given), results(problems.size()) {
+    if (options.owner.empty())
+      options.owner = processName();
+    progress.keys = problems.size();
+    order.resize(problems.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater{},
+                             [&](std::size_t i) { return promise(problems[i]); });
+  }
+
+  /// Keys that others hold wait until those are done or gone.
+  std::vector<Result> run() {
+    std::vector<std::size_t> left = order;
+    while (!left.empty()) {
+      std::size_t before = left.size();
+      std::erase_if(left, [&](std::size_t i) { return isDone(i); });
+      if (isStopped() || left.empty())
+        break;
+      if (left.size() == before)
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    for (std::size_t i : left)
+      results[i] =
+          blank(problems[i], isOverBudget() ? "the budget was spent before" : "stopped before");
+    return std::move(results);
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - started).count(); }
+  bool isOverBudget() const { return options.seconds > 0 && seconds() > options.seconds; }
+  bool isStopped() const { return isOverBudget() || (options.isStopped && options.isStopped()); }
+
+  /// Not: another tuner holds it, or there is no time.
+  bool isDone(std::size_t i) {
+    if (isStopped())
+      return false;
+    const Problem& problem = problems[i];
+    if (problem.space.empty())
+      results[i] = blank(problem, problem.refused.empty() ? "no schedule fits" : problem.refused);
+    else if (isKnown(i))
+      ;
+    else if (options.effort == Effort::none)
+      chooseByModel(i);
+    else if (!journal.lease(problem.key, options.owner, options.leaseSeconds) || !searchLeased(i))
+      return false;
+    ++progress.keysDone;
+    noteTimeLeft();
+    if (options.progress)
+      options.progress(progress);
+    return true;
+  }
+
+  static Result blank(const Problem& problem, std::string reason) {
+    Result result;
+    result.label = problem.label;
+    result.key = problem.key;
+    result.reason = std::move(reason);
+    result.roofline = problem.roofline;
+    result.feasible = problem.space.size();
+    return result;
+  }
+
+  /// Whether there is a choice that stays.
+  bool isKnown(std::size_t i) {
+    const History history = journal.history(problems[i].key);
+    const std::optional<Choice>& choice = history.choice;
+    if (!choice || choice->source == Source::model || choice->source == Source::transferred)
+      return false;
+    if (options.again && choice->source != Source::pinned)
+      return false;
+    Result& result = results[i] = blank(problems[i], choice->reason);
+    result.choice = choice;
+    result.known = true;
+    std::set<std::string> tried;
+    for (const Measurement& measurement : history.measurements) {
+      tried.insert(measurement.schedule);
+      if (measurement.cubin == choice->cubin) {
+        result.microseconds = measurement.median;
+        result.defaultMicroseconds = measurement.median / measurement.ratio;
+        result.ratio = measurement.ratio;
+        result.ratioLow = measurement.ratioLow;
+        result.ratioHigh = measurement.ratioHigh;
+      }
+    }
+    result.measured = tried.size();
+    return true;
+  }
+
+  void chooseByModel(std::size_t i) {
+    const Problem& problem = problems[i];
+    Choice choice;
+    choice.schedule = rows::toText(problem.space.front().schedule);
+    choice.source = Source::model;
+    choice.reason = fmt::format("the cheapest of {} by the cost model", problem.space.size());
+    journal.choose(problem.key, choice);
+    Result& result = results[i] = blank(problem, choice.reason);
+    result.choice = choice;
+    result.microseconds = result.defaultMicroseconds = predicted(problem);
+  }
+
+  /// False: the lease was lost.
+  bool searchLeased(std::size_t i) {
+    struct Release {
+      Journal& journal;
+      const Key& key;
+      const std::string& owner;
+      ~Release() {
+        try {
+          journal.release(key, owner);
+        } catch (const std::exception&) { // it expires
+        }
+      }
+    } release{journal, problems[i].key, options.owner};
+    Problem problem = problems[i];
+    problem.near.insert(problem.near.end(), winners.begin(), winners.end());
+    auto renewed = Clock::now();
+    auto checkLease = [&] {
+      if (Clock::now() - renewed < std::chrono::seconds(options.leaseSeconds) / 3)
+        return;
+      if (!journal.renew(problem.key, options.owner, options.leaseSeconds))
+        throw LeaseLost();
+      renewed = Clock::now();
+    };
+    try {
+      openDevice();
+      Bench bench{journal, *device, *compilers, options, driver, progress};
+      results[i] = KeySearch(problem, bench, allotted(i), checkLease).run();
+    } catch (const LeaseLost&) {
+      return false;
+    }
+    if (const auto& choice = results[i].choice; choice && !choice->schedule.empty())
+      noteWinner(choice->schedule);
+    return true;
+  }
+
+  void openDevice() {
+    if (device)
+      return;
+    device = makeDevice();
+    driver = device->conditions().driver;
+    compilers.emplace(makeCompiler, options.compilers);
+  }
+
+  /// Near shapes like near schedules: what won lately is tried first elsewhere.
+  void noteWinner(const std::string& schedule) {
+    constexpr std::size_t remembered = 6;
+    std::erase(winners, schedule);
+    winners.insert(winners.begin(), schedule);
+    winners.resize(std::min(winners.size(), remembered));
+  }
+
+  /// Seconds for a key: its own limit, and its part of what is left for all.
+  double allotted(std::size_t i) const {
+    double limit = options.secondsPerKey;
+    if (limit <= 0)
+      limit = options.effort == Effort::quick ? 20 : options.effort == Effort::full ? 180 : 0;
+    if (options.seconds <= 0)
+      return limit;
+    double all = 0, count = 0;
+    for (std::size_t k = 0; k < problems.size(); ++k)
+      if (results[k].label.empty())
+        all += promise(problems[k]), ++count;
+    const double left = std::max(0.1, options.seconds - seconds());
+    // Half by promise, half alike, so that none is starved.
+    const double part = all > 0 ? promise(problems[i]) / all : 1 / count;
+    const double share = left * (part + 1 / count) / 2;
+    return limit > 0 ? std::min(limit, share) : share;
+  }
+
+  void noteTimeLeft() {
+    const double left =
+        seconds() / double(progress.keysDone) * double(progress.keys - progress.keysDone);
+    progress.secondsLeft = options.seconds > 0 ? std::min(left, options.seconds - seconds()) : left;
+  }
+
+  std::span<const Problem> problems;
+  Journal& journal;
+  const DeviceFactory &makeDevice, &makeCompiler;
+  SearchOptions options;
+  std::vector<Result> results;
+  std::vector<std::size_t> order;
+  std::vector<std::string> winners;
+  Clock::time_point started = Clock::now();
+  Progress progress;
+  std::unique_ptr<Device> device;
+  std::optional<Compilers> compilers;
+  std::string driver;
+};
+
+} // namespace
+
+Effort parseEffort(std::string_view name) {
+  constexpr std::pair<std::string_view, Effort> known[] = {{"none", Effort::none},
+                                                           {"quick", Effort::quick},
+                                                           {"full", Effort::full},
+                                                           {"exhaustive", Effort::exhaustive}};
+  for (auto [text, effort] : known)
+    if (text == name)
+      return effort;
+  fail(ErrorKind::input, "unknown effort '{}'; known are none, quick, full and exhaustive", name);
+}
+
+std::vector<Result> tune(std::span<const Problem> problems, Journal& journal,
+                         const DeviceFactory& makeDevice, const DeviceFactory& makeCompiler,
+                         const SearchOptions& options) {
+  return Tuning(problems, journal, makeDevice, makeCompiler, options).run();
+}
+
+} // namespace kiln::autotune

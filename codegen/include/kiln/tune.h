@@ -1,0 +1,64 @@
+// Tuning: finds for each task the schedule that is fastest beyond doubt on the GPU at hand, and
+// writes all that is learned into a store. Candidates are compiled, verified and timed in worker
+// processes: one that crashes or hangs costs a worker, never the run. What was stopped or killed
+// goes on where it was when it is started again; several may work on one store at once.
+#pragma once
+
+#include "kiln/cache.h"
+
+#include <functional>
+
+namespace kiln {
+
+struct TuneTask : TuningTask {
+  double share = 1; // of all calls, against the other tasks
+  /// The same function with more of its sizes known at run time only, and their values here: so the
+  /// same kernel can be verified on other sizes than its own.
+  std::optional<Module> general;
+  std::vector<std::int64_t> generalSizes;
+};
+
+struct TuneProgress {
+  std::size_t keys = 0, keysDone = 0;
+  std::size_t compiled = 0, measured = 0, rejected = 0, failed = 0; // candidates
+  std::string label;                                                // of the task at work
+  double best = 0, roofline = 0;                                    // microseconds, of that task
+  double secondsLeft = -1;                                          // about; -1: not known yet
+};
+
+struct TuneOptions {
+  std::string effort = "full"; // none, quick, full or exhaustive
+  double seconds = 0;          // for all tasks; 0: without limit
+  double secondsPerKey = 0;    // 0: what the effort says
+  /// A program that calls serveTuning() with its last argument, and the arguments before that.
+  std::vector<std::string> worker;
+  std::string device = "gpu"; // or "simulated": times of a model, for trying the tuner out
+  unsigned jobs = 0;          // processes that compile; 0: one a core
+  bool again = false;         // also tasks that have a measured choice
+  bool retryFailed = false;   // also candidates that failed on this driver
+  std::function<void(const TuneProgress&)> progress;
+  std::function<bool()> isStopped; // asked between steps
+};
+
+struct TuneResult {
+  std::string label, key; // 64 digits
+  std::string source;     // measured, vendor, model, ...; empty: nothing was chosen
+  std::string schedule;   // empty: the vendor's kernel
+  std::string reason;     // of the choice, or why there is none
+  bool known = false;     // was chosen before
+  double microseconds = 0, defaultMicroseconds = 0, roofline = 0;
+  double ratio = 1, ratioLow = 1, ratioHigh = 1; // to the default's time, with its 95 % interval
+  double margin = 0;                             // over the runner-up, as a share
+  std::size_t feasible = 0, measured = 0;        // candidates
+};
+
+/// Results in the order of the tasks. Throws Error: `unavailable` without the device.
+KILN_API std::vector<TuneResult> tune(std::span<const TuneTask> tasks,
+                                      const std::filesystem::path& store,
+                                      const TuneOptions& options,
+                                      std::vector<std::string>* warnings = nullptr);
+
+/// The life of a worker process; returns its exit code. `device` as in TuneOptions.
+KILN_API int serveTuning(std::string_view device);
+
+} // namespace kiln

@@ -1,0 +1,74 @@
+"""kernel-compile tune on the simulated device: what it prints, keeps, resumes and refuses."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+from command import COMMAND, GATE, LAYER_NORM, CommandTest
+
+SIMULATED = ["--device=simulated", "--store=tuned.db", "--jobs=1"]
+
+
+class Tune(CommandTest):
+    def test_keeps_what_it_learns(self):
+        first = self.run_json("tune", *LAYER_NORM, *SIMULATED, "--effort=quick")
+        job = first["jobs"][0]
+        self.assertEqual(job["source"], "measured", job)
+        self.assertLessEqual(job["ratio_low"], job["ratio"])
+        self.assertLessEqual(job["ratio"], job["ratio_high"])
+        self.assertGreater(job["measured"], 3)
+        self.assertFalse(job["known"])
+        again = self.run_json("tune", *LAYER_NORM, *SIMULATED, "--effort=quick")["jobs"][0]
+        self.assertTrue(again["known"])
+        self.assertEqual(again["schedule"], job["schedule"])
+        shown = self.run_json("cache", "show", "tuned.db", job["key"][:12])
+        self.assertIn(job["schedule"], str(shown))
+
+    def test_workload_and_table(self):
+        self.write("gate.mlir", GATE)
+        self.write("w.txt", "layer_norm 64x128 bf16,f32 0.5 forward,backward\n"
+                            "gate.mlir 1000 - 0.5\n")
+        done = self.run_command("tune", "--workload=w.txt", *SIMULATED, "--effort=quick")
+        for text in ("layer_norm 64x128 bf16 backward", "gate 1000", "of default", "why"):
+            self.assertIn(text, done.out)
+        self.assertNotIn("\033", done.out + done.error)  # no terminal: no progress, no colour
+        labels = [job["label"] for job in
+                  self.run_json("tune", "--workload=w.txt", *SIMULATED)["jobs"]]
+        self.assertEqual(len(labels), 5)
+
+    def test_without_effort(self):
+        job = self.run_json("tune", *LAYER_NORM, "--store=t.db", "--effort=none")["jobs"][0]
+        self.assertEqual(job["source"], "model")
+
+    def test_interrupted_and_resumed(self):
+        arguments = ["tune", "--op=layer_norm", "--shape=4096x256", *SIMULATED,
+                     "--effort=exhaustive"]
+        tuner = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        store = pathlib.Path(self.folder, "tuned.db")
+        while not store.exists() and tuner.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        tuner.send_signal(signal.SIGINT)
+        out, error = tuner.communicate(timeout=120)
+        if tuner.returncode == 0:  # else it came before the handler: nothing was lost either
+            self.assertIn(b"layer_norm", out, error)
+        job = self.run_json(*arguments[:-1], "--effort=quick")["jobs"][0]
+        self.assertEqual(job["source"], "measured")
+
+    def test_refusals(self):
+        self.write("gate.mlir", GATE)
+        open_sizes = self.run_json("tune", "gate.mlir", *SIMULATED, code=3)["jobs"][0]
+        self.assertIn("--sizes", open_sizes["reason"])
+        self.refuses("tune", *LAYER_NORM, *SIMULATED, "--budget=soon", code=2, says="is no time")
+        self.refuses("tune", *LAYER_NORM, *SIMULATED, "--schedule=x", code=2, says="goes without")
+        self.refuses("tune", *LAYER_NORM, "--effort=much", code=2, says="much")
+        if not os.path.exists("/dev/nvidiactl"):
+            self.refuses("tune", *LAYER_NORM, "--store=t.db", says="--effort=none")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+// Problems, devices and shorthands that the tests of the search share.
+#pragma once
+
+#include "autotune/measure/Worker.h"
+#include "autotune/search/Search.h"
+#include "autotune/simulate/SimulatedDevice.h"
+#include "test/tune/MemoryJournal.h"
+
+#include <atomic>
+
+namespace kiln::autotune::test {
+
+inline rows::Facts layerNormFacts(std::int64_t width) {
+  rows::Facts facts;
+  facts.width = width;
+  facts.rows = 65536;
+  facts.inputs = {{2, 8}};
+  facts.outputs = {{2, 8}};
+  facts.columns = {{4, 4}, {4, 4}};
+  facts.columnsPass = 1;
+  facts.reductions = 2;
+  facts.widestExchange = 2;
+  facts.passes = 2;
+  facts.operations = 10;
+  facts.packed = facts.dense = true;
+  return facts;
+}
+
+/// The `count` cheapest schedules of a LayerNorm; 0: all.
+inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
+  const Target& target = findTarget("sm_90a");
+  rows::Facts facts = layerNormFacts(width);
+  Problem problem;
+  problem.key.function = "layer_norm";
+  problem.key.tensors = std::to_string(width);
+  problem.label = "layer_norm 65536x" + std::to_string(width);
+  problem.space = enumerate(facts, target, false).feasible;
+  if (count > 0 && problem.space.size() > count)
+    problem.space.resize(count);
+  problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);
+  return problem;
+}
+
+inline std::string scheduleAt(const Problem& problem, std::size_t place) {
+  return rows::toText(problem.space.at(place).schedule);
+}
+
+/// A simulation in which every schedule takes what the model says.
+inline Simulation exact() {
+  Simulation simulation;
+  simulation.bias = 0;
+  return simulation;
+}
+
+inline DeviceFactory inProcess(const Simulation& simulation) {
+  return [simulation] { return std::make_unique<SimulatedDevice>(simulation); };
+}
+
+inline DeviceFactory inWorker(const Simulation& simulation) {
+  WorkerOptions options;
+  options.command = {"/proc/self/exe", "--worker", toJson(simulation).dump()};
+  options.verify = options.time = std::chrono::milliseconds(3000);
+  return [options] { return std::make_unique<Worker>(options); };
+}
+
+inline SearchOptions quiet() {
+  SearchOptions options;
+  options.compilers = 2;
+  options.throttlePause = 0.001;
+  return options;
+}
+
+/// Neither the roofline nor the model ends the search.
+inline SearchOptions thorough() {
+  SearchOptions options = quiet();
+  options.rooflineShare = 10;
+  options.modelDeviations = 1000;
+  return options;
+}
+
+inline Result tuneOne(const Problem& problem, Journal& journal, const Simulation& simulation,
+                      const SearchOptions& options = quiet()) {
+  return tune({&problem, 1}, journal, inProcess(simulation), inProcess(simulation), options).at(0);
+}
+
+} // namespace kiln::autotune::test
