@@ -1,6 +1,6 @@
-// See Cost.h. The constants are a fit to 4,000 timed schedules of AlphaFold's LayerNorms, forward
-// and backward, fp32 and bf16, on an H200 (bench/sweep.cpp makes the data). Other GPUs scale with
-// their bandwidth and their number of multiprocessors.
+// See Cost.h. The constants are a fit to 8,000 timed schedules of AlphaFold's LayerNorms and of the
+// language models' rows, forward and backward, on an H200 (bench/sweep.cpp makes the data). Other
+// GPUs scale with their bandwidth and their number of multiprocessors.
 //
 // A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
 // that a schedule does less well than a copy, or it waits, and then takes as long as the rounds of
@@ -22,23 +22,23 @@ constexpr double kJoin = 1.5;        // exponent of the norm that joins the two
 constexpr double kUnderfilled = 0.105; // each halving of the bytes in flight below kWanted
 constexpr double kWanted = 49152;      // bytes in flight a multiprocessor
 constexpr double kArithmetic = 0.02;   // each scalar operation a byte
-constexpr double kNarrow = 0.024;      // each halving of a 16-byte access
-constexpr double kOverlap = 0.04;      // vectors that overlap the ends of rows
+constexpr double kNarrow = 0.049;      // each halving of a 16-byte access
+constexpr double kOverlap = 0.08;      // vectors that overlap the ends of rows
 constexpr double kGaps = 0.062;        // each doubling of the gaps between lanes of one access
 constexpr double kPieces = 0.019;      // each doubling of the pieces that a thread has of a row
-constexpr double kAgain = 0.5;         // of the bytes that another pass reads from the L2 cache
+constexpr double kAgain = 0.8;         // of the bytes that another pass reads from the L2 cache
 constexpr double kTail = 0.45;         // of the share of a round that idles at the end
 constexpr double kSteps = 0.005;       // each step of an exchange
-constexpr double kTeams = 0.008;       // an exchange between warps
+constexpr double kTeams = 0.022;       // an exchange between warps
 // One block a tile: much in flight a thread, blocks of 128 to 256 threads, 8 rows to store at once.
-constexpr double kFewAccesses = 0.13, kManyAccesses = 0.02; // below 2, above 4 of 16 bytes
-constexpr double kSmallBlock = 0.018, kLargeBlock = 0.032;  // below 128, above 256 threads
-constexpr double kFewRows = 0.1;                            // no row but one a block
-constexpr double kColumnsAgain = 0.023;                     // columns read by every block
-constexpr double kTilesShared = 0.025;                      // rows kept in shared memory
-constexpr double kWideShared = 0.06; // the same where a row needs several warps
+constexpr double kFewAccesses = 0.18, kManyAccesses = 0.014; // below 2, above 4 of 16 bytes
+constexpr double kSmallBlock = 0.018, kLargeBlock = 0.063;   // below 128, above 256 threads
+constexpr double kFewRows = 0.1;                             // no row but one a block
+constexpr double kColumnsAgain = 0.023;                      // columns read by every block
+constexpr double kTilesShared = 0.049;                       // rows kept in shared memory
+constexpr double kWideShared = 0.042; // the same where a row needs several warps
 constexpr double kWideHeld = 0.12;   // of such rows, each doubling of 16 elements held for 3 passes
-constexpr double kAtBarriers = 0.08; // of such rows, where one block alone waits
+constexpr double kAtBarriers = 0.17; // of such rows, where one block alone waits
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640
@@ -53,10 +53,11 @@ constexpr double kRingSmallTile = 0.012;                 // each halving below 8
 constexpr double kRingBytes = 150e3;                     // in flight on a multiprocessor
 constexpr double kRingUnder = 0.025, kRingOver = 0.04;   // each halving, doubling of them
 constexpr double kRingBlocks = 0.012;                    // each halving, doubling of 2 blocks
-constexpr double kRingFewThreads = 0.01;                 // each halving below 1024
+constexpr double kRingFewThreads = 0.02;                 // each halving below 1024
 constexpr double kRingColumns = 0.045;                   // columns read for every tile
 constexpr double kRingTail = 0.5;                        // of the share of a round without work
 constexpr double kRingAllAhead = 0.06;                   // more stages than tiles
+constexpr double kRingSingles = 0.2;                     // single elements: each of a byte moved
 constexpr double kRingIdle = 0.05;                       // of the share of lanes without a column
 // Of these, where a row needs several warps.
 constexpr double kRingTeams = 0.02, kRingRows = 0.008; // any; each doubling of rows at a barrier
@@ -188,6 +189,10 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
   sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, 1024.0);
   sum += kRingUnder * halvings(flight, kRingBytes) + kRingOver * halvings(kRingBytes * 1.1, flight);
   sum += kRingBlocks * std::abs(std::log2(double(s.blocks) / 2.0));
+  const double streams = double(facts.inputs.size() + facts.outputs.size());
+  if (s.vector == 1)
+    sum += kRingSingles * streams * double(facts.width) / std::max(1.0, facts.bytes(1.0)) *
+           std::max(1.0, 1024.0 / threads);
   sum += kRingIdle * (slots / double(facts.width) - 1.0);
   if (!facts.columns.empty() && s.columns == rows::Columns::global)
     sum += kRingColumns;

@@ -36,8 +36,8 @@ std::vector<Keeping> keepChoices(const rows::Facts& facts, const Target& target)
   std::vector<Keeping> choices{{rows::Keep::registers, 0}, {rows::Keep::shared, 0}};
   if (facts.width > kWide)
     choices.push_back({rows::Keep::global, 0});
-  // A ring is worth its barriers where blocks loop anyway, and where no other access is wide.
-  if (facts.dense && (facts.hasSums() || facts.hasOddRows()) && target.maxCluster > 1)
+  // A ring is worth its barriers where blocks loop over columns, and where no other access is wide.
+  if (facts.dense && (facts.columnSums > 0 || facts.hasOddRows()) && target.maxCluster > 1)
     for (std::int64_t stages : {2, 3, 4, 5})
       choices.push_back({rows::Keep::ring, stages});
   return choices;

@@ -31,7 +31,7 @@ func.func @f(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
 //--- chosen.mlir
 // Column sums need a resident grid; programmatic launch needs sm_90.
 // CHECK: kiln.kernel "plain"(%{{.*}}) schedule(<{{.*}}grid = one_shot, {{.*}}launch = programmatic>)
-// CHECK: kiln.kernel "sums"(%{{.*}}) schedule(<{{.*}}grid = resident, {{.*}}launch = programmatic{{.*}}>)
+// CHECK: kiln.kernel "sums"(%{{.*}}) schedule(<{{.*}}grid = resident, {{.*}}keep = ring, launch = older_first{{.*}}>)
 // AMPERE: kiln.kernel "plain"(%{{.*}}) schedule(<{{.*}}launch = plain>)
 // ARCH: chosen.mlir:{{[0-9]+}}:{{[0-9]+}}: error: {{.*}}'sm_75'{{.*}}sm_80
 module {
