@@ -78,7 +78,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
   for (const auto& stream : facts.inputs)
     overlapping = std::min<std::int64_t>(overlapping, 16 / std::max(1, stream.bytes));
   for (s.vector = 1; s.vector <= 16; s.vector *= 2) {
-    if (s.overlaps(facts.width) && !(facts.packed && s.vector == overlapping))
+    if (s.overlaps(facts.width) &&
+        !(facts.packed && s.vector == overlapping && s.vector <= facts.width))
       continue;
     for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
       s.lanes = lanes;

@@ -7,7 +7,7 @@ cores=$(nproc)
 
 # shellcheck disable=SC2034 # used by those who source this
 packages=(g++ cmake ninja-build ccache python3 python3-venv
-  libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools libzstd-dev libsqlite3-dev
+  libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools libzstd-dev zlib1g-dev libsqlite3-dev
   libboost-context-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 # shellcheck disable=SC2034

@@ -155,7 +155,7 @@ struct Checker {
   }
 
   void shape() {
-    require(!s.overlaps(facts.width) || facts.packed, "vector",
+    require(!s.overlaps(facts.width) || (facts.packed && s.vector <= facts.width), "vector",
             "vector = {} does not divide the row width {}", s.vector, facts.width);
     require(!s.overlaps(facts.width) || s.rows == 1, "vector",
             "vector = {} does not divide the row width {}: vectors then overlap the ends of rows, "
