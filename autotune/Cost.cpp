@@ -37,8 +37,9 @@ constexpr double kFewRows = 0.1;                             // no row but one a
 constexpr double kColumnsAgain = 0.023;                      // columns read by every block
 constexpr double kTilesShared = 0.049;                       // rows kept in shared memory
 constexpr double kWideShared = 0.042; // the same where a row needs several warps
-constexpr double kWideHeld = 0.12;   // of such rows, each doubling of 16 elements held for 3 passes
-constexpr double kAtBarriers = 0.17; // of such rows, where one block alone waits
+constexpr double kWideHeld = 0.12; // of such rows, each doubling of 16 elements held for 3 passes
+constexpr double kLittleAtOnce = 0.15; // kept nowhere although read once: few loads at a time
+constexpr double kAtBarriers = 0.17;   // of such rows, where one block alone waits
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640
@@ -145,7 +146,10 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   sum += kArithmetic * operations * double(facts.width) / bytesOfRow *
          std::max(1.0, 1024.0 / double(s.threads * s.blocks));
   sum += kUnderfilled * halvings(shape.inFlight, facts.inputs.empty() ? 0.0 : kWanted);
-  sum += kPieces * std::log2(shape.chunks) + kSteps * shape.steps + (shape.wide ? kTeams : 0.0);
+  const bool exchangesWarps = shape.wide && shape.exchanges > 0.0;
+  sum += kPieces * std::log2(shape.chunks) + (exchangesWarps ? kTeams : 0.0);
+  if (shape.exchanges > 0.0)
+    sum += kSteps * shape.steps;
   sum += kTail * (std::ceil(shape.waves) / shape.waves - 1.0) / shape.waves;
   const double accesses =
       std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
@@ -153,8 +157,10 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   const bool staged = s.columns == rows::Columns::shared;
   if (s.keep == rows::Keep::shared)
     sum += shape.wide ? kWideShared : kTilesShared;
-  if (shape.wide)
+  if (exchangesWarps)
     sum += kAtBarriers / double(s.blocks);
+  if (s.keep == rows::Keep::global && facts.passes == 1)
+    sum += kLittleAtOnce;
   if (shape.wide && s.keep == rows::Keep::registers && facts.passes > 2)
     sum += kWideHeld * halvings(16.0, shape.held);
   if (shape.once) {

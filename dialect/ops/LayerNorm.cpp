@@ -1,6 +1,8 @@
 // kiln.layer_norm: verifier, fp64 reference, gradient, decomposition.
 #include "dialect/Kiln.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -90,14 +92,18 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
 /// A row far from zero, or of equal elements, is hard: its sum has lost the digits that differ.
 /// What rounding the mean left over, `rest`, is the mean of the differences from it, which are
 /// exact; it corrects mean, variance and result (Chan, Golub and LeVeque, Algorithms for Computing
-/// the Sample Variance, 1983).
+/// the Sample Variance, 1983). Within four standard deviations of zero it would be but noise.
 SmallVector<Value> LayerNormOp::decompose(MathBuilder& math) {
   Value x = math.f32(getInput());
   Value near = math.meanOfRow(x);
   Value centred = math.sub(x, math.alongRow(near, x));
   Value rest = math.meanOfRow(centred);
+  Value variance = math.meanOfRow(math.mul(centred, centred));
+  Value isNear = math.builder.create<arith::CmpFOp>(math.location, arith::CmpFPredicate::OLE,
+                                                    math.mul(near, near), math.mul(variance, 16.0));
+  rest = math.select(isNear, math.constant(0.0, rest), rest);
   Value mean = math.add(near, rest);
-  Value variance = math.sub(math.meanOfRow(math.mul(centred, centred)), math.mul(rest, rest));
+  variance = math.sub(variance, math.mul(rest, rest));
   variance = math.maximum(variance, math.constant(0.0, variance));
   Value rstd = math.rsqrt(math.add(variance, getEps().convertToFloat()));
   Value shift = math.neg(math.mul(rest, rstd));

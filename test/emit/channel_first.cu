@@ -34,6 +34,11 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
   for (int r = 0; r < Tile::rows; ++r) {
     mean_r[r] = mean_r[r] / 64.0f;
   }
+  float row_r[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    row_r[r] = mean_r[r] * mean_r[r];
+  }
   float mean_r_1[Tile::rows] = {};
   float mean_r_2[Tile::rows] = {};
 #pragma unroll
@@ -44,8 +49,8 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         const float t = float(x_tile_c_1[i]) - mean_r[r];
-        mean_r_1[r] += t;
-        mean_r_2[r] += t * t;
+        mean_r_1[r] += t * t;
+        mean_r_2[r] += t;
       }
     }
   }
@@ -56,15 +61,15 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
     mean_r_2[r] = mean_r_2[r] / 64.0f;
   }
   float rstd_r[Tile::rows];
-  float row_r[Tile::rows];
+  float row_r_1[Tile::rows];
   float mean_r_3[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    const float rstd_1 = inverse_sqrt(maximum(mean_r_2[r] - mean_r_1[r] * mean_r_1[r], 0.0f) +
-        9.99999975e-06f);
+    const float t_1 = row_r[r] <= mean_r_1[r] * 16.0f ? 0.0f : mean_r_2[r];
+    const float rstd_1 = inverse_sqrt(maximum(mean_r_1[r] - t_1 * t_1, 0.0f) + 9.99999975e-06f);
     rstd_r[r] = rstd_1;
-    row_r[r] = -(mean_r_1[r] * rstd_1);
-    mean_r_3[r] = mean_r[r] + mean_r_1[r];
+    row_r_1[r] = -(t_1 * rstd_1);
+    mean_r_3[r] = mean_r[r] + t_1;
   }
   stage_rows(at, shared_memory() + 4608, mean_r_3, rstd_r);
   Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
@@ -78,7 +83,7 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
       Vec<float, Tile::vector> y_turned_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_turned_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r[r]) * gamma_c[i] +
+        y_turned_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) * gamma_c[i] +
             beta_c[i];
       }
       y_turned.set(r, c, y_turned_c);

@@ -33,6 +33,11 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
   for (int r = 0; r < Tile::rows; ++r) {
     mean_r[r] = mean_r[r] / 128.0f;
   }
+  float row_r[Tile::rows];
+#pragma unroll
+  for (int r = 0; r < Tile::rows; ++r) {
+    row_r[r] = mean_r[r] * mean_r[r];
+  }
   float mean_r_1[Tile::rows] = {};
   float mean_r_2[Tile::rows] = {};
 #pragma unroll
@@ -55,15 +60,15 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
     mean_r_2[r] = mean_r_2[r] / 128.0f;
   }
   float rstd_r[Tile::rows];
-  float row_r[Tile::rows];
+  float row_r_1[Tile::rows];
   float mean_r_3[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
-    const float rstd_1 = inverse_sqrt(maximum(mean_r_1[r] - mean_r_2[r] * mean_r_2[r], 0.0f) +
-        9.99999975e-06f);
+    const float t_1 = row_r[r] <= mean_r_1[r] * 16.0f ? 0.0f : mean_r_2[r];
+    const float rstd_1 = inverse_sqrt(maximum(mean_r_1[r] - t_1 * t_1, 0.0f) + 9.99999975e-06f);
     rstd_r[r] = rstd_1;
-    row_r[r] = -(mean_r_2[r] * rstd_1);
-    mean_r_3[r] = mean_r[r] + mean_r_2[r];
+    row_r_1[r] = -(t_1 * rstd_1);
+    mean_r_3[r] = mean_r[r] + t_1;
   }
   stage_rows(at, shared_memory() + 0, mean_r_3, rstd_r);
 #pragma unroll
@@ -76,7 +81,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       Vec<float, Tile::vector> y_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r[r]) * gamma_c[i] +
+        y_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) * gamma_c[i] +
             beta_c[i];
       }
       store<8>(at, r, c, y, rows_128, y_c);
