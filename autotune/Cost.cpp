@@ -23,7 +23,7 @@ constexpr double kUnderfilled = 0.105; // each halving of the bytes in flight be
 constexpr double kWanted = 49152;      // bytes in flight a multiprocessor
 constexpr double kArithmetic = 0.02;   // each scalar operation a byte
 constexpr double kNarrow = 0.049;      // each halving of a 16-byte access
-constexpr double kOverlap = 0.08;      // vectors that overlap the ends of rows
+constexpr double kOverlap = 0.5;       // of the share of vectors that may overlap an end of a row
 constexpr double kGaps = 0.062;        // each doubling of the gaps between lanes of one access
 constexpr double kPieces = 0.019;      // each doubling of the pieces that a thread has of a row
 constexpr double kAgain = 0.8;         // of the bytes that another pass reads from the L2 cache
@@ -115,7 +115,7 @@ struct Shape {
 /// vector that is moved in parts leaves them.
 double accessLoss(const rows::Schedule& s, const rows::Facts& facts) {
   if (s.overlaps(facts.width))
-    return kOverlap;
+    return kOverlap * std::min(1.0, 2.0 / double(s.chunks(facts.width)));
   double worst = 0.0;
   auto look = [&](const rows::Facts::Stream& stream) {
     double wanted = double(s.vector * stream.bytes);

@@ -5,6 +5,7 @@
 #include "codegen/backend/Fail.h"
 #include "codegen/backend/Libraries.h"
 
+#include <dlfcn.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -56,6 +57,14 @@ void bindCall(const SharedLibrary& library, const char* symbol, Function& functi
          symbol);
 }
 
+/// NVRTC asks for its built-ins by name alone, and not every loader then looks beside NVRTC: they
+/// are loaded from there first. If that fails, the compilation tells.
+void loadBuiltins(const NvrtcInfo& info) {
+  const std::filesystem::path folder = std::filesystem::path(info.path).parent_path();
+  const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", info.major, info.minor);
+  dlopen((folder / name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
 Nvrtc load(const std::filesystem::path& path) {
   SharedLibrary library = openNvrtc(path);
   Nvrtc nvrtc;
@@ -74,6 +83,7 @@ Nvrtc load(const std::filesystem::path& path) {
   bindCall(library, "nvrtcGetPTXSize", nvrtc.getPtxSize);
   bindCall(library, "nvrtcGetPTX", nvrtc.getPtx);
   nvrtc.check(nvrtc.version(&nvrtc.info.major, &nvrtc.info.minor), "nvrtcVersion");
+  loadBuiltins(nvrtc.info);
   int count = 0;
   nvrtc.check(nvrtc.getNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
   nvrtc.info.architectures.resize(static_cast<std::size_t>(count));

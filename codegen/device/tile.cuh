@@ -86,9 +86,8 @@ struct RowTile {
   }
   /// Whether all of the chunk lies in the tensor: beside a row lies the row before or after.
   KILN_DEVICE bool readable(int c) const {
-    return inner(c) ||
-           (column(c) < columns &&
-            (!overlaps || i64(count - row_to_read(0)) * columns >= column(c) + vector));
+    return inner(c) || (column(c) < columns &&
+                        (!overlaps || i64(count - row_to_read(0)) * columns >= column(c) + vector));
   }
   /// Whether its i-th element lies in the row.
   KILN_DEVICE bool holds(int c, int i) const {
