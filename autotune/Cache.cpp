@@ -2,11 +2,11 @@
 #include "kiln/cache.h"
 
 #include "autotune/Key.h"
+#include "autotune/measure/GpuDevice.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
 #include "autotune/store/Names.h"
-#include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
 
@@ -285,21 +285,6 @@ static std::string scheduleOf(const Program& program) {
   return all;
 }
 
-static Artifact artifactOf(const Program& program) {
-  Artifact artifact;
-  artifact.cubin.assign(program.cubin().begin(), program.cubin().end());
-  artifact.sha256 = sha256(artifact.cubin);
-  artifact.plan = program.launchPlan();
-  for (const KernelInfo& kernel : program.kernels()) {
-    const Usage& usage = kernel.usage;
-    artifact.registers = std::max(artifact.registers, usage.registers);
-    artifact.sharedBytes = std::max(artifact.sharedBytes, usage.sharedBytes);
-    artifact.stackBytes = std::max(artifact.stackBytes, usage.stackBytes);
-    artifact.spillBytes += usage.spillStoreBytes + usage.spillLoadBytes;
-  }
-  return artifact;
-}
-
 Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   Described described = describe(task.module, task.options, task.sizes);
   const Key& key = described.key;
@@ -318,7 +303,7 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   CompileOptions options = task.options;
   options.until = Stage::cubin;
   Program program = Program::compile(task.module, options);
-  Artifact artifact = artifactOf(program);
+  Artifact artifact = autotune::artifactOf(program);
   Store& store = *state_->layers->writer();
   store.keep(key, artifact);
   store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,

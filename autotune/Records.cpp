@@ -1,6 +1,7 @@
 // What a key is made of, and the name that it has everywhere.
 #include "autotune/Records.h"
 
+#include "autotune/store/Names.h"
 #include "autotune/store/Sha256.h"
 
 namespace kiln::autotune {
@@ -8,7 +9,7 @@ namespace kiln::autotune {
 std::vector<std::pair<std::string_view, std::string>> fields(const Key& key) {
   return {{"function", key.function},
           {"tensors", key.tensors},
-          {"regime", key.regime == Regime::cold ? "cold" : "warm"},
+          {"regime", std::string(nameIn(regimeNames, key.regime))},
           {"arch", key.arch},
           {"device", key.device},
           {"nvrtc", key.nvrtc},

@@ -12,7 +12,7 @@ namespace {
 /// Elements of a row; what is not wider is held in registers or shared memory.
 constexpr std::int64_t kWide = 8192;
 
-constexpr std::array<std::int64_t, 7> kThreads{64, 128, 256, 320, 512, 640, 1024};
+constexpr std::array<std::int64_t, 7> kThreadCounts{64, 128, 256, 320, 512, 640, 1024};
 
 /// Lane counts of use for a width: what a row's vectors can occupy.
 std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
@@ -83,11 +83,12 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
       continue;
     for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
       s.lanes = lanes;
-      for (std::int64_t threads : kThreads)
+      for (std::int64_t threads : kThreadCounts)
         if (s.threads = threads; threads % lanes == 0)
           eachRest();
       // One row a block where that is none of them.
-      if (s.threads = lanes; lanes > 64 && std::ranges::find(kThreads, lanes) == kThreads.end())
+      if (s.threads = lanes;
+          lanes > 64 && std::ranges::find(kThreadCounts, lanes) == kThreadCounts.end())
         eachRest();
     }
   }

@@ -80,14 +80,6 @@ struct Table {
   std::vector<Slot> slots = std::vector<Slot>(16);
 };
 
-bool hasGpu() {
-  try {
-    return !Driver::get().devices().empty();
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 } // namespace
 
 struct Tuner::State {
@@ -229,7 +221,7 @@ const Tuned* Tuner::find(const TuningTask& task) const {
 
 std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
   std::size_t done = 0, found = 0;
-  bool gpu = hasGpu();
+  const bool gpu = whyNoGpu().empty();
   std::vector<std::string> missing;
   for (const TuningTask& task : tasks) {
     Described described = describe(task.module, task.options, task.sizes);

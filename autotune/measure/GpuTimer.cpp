@@ -1,9 +1,10 @@
 // See GpuTimer.h.
 #include "autotune/measure/GpuTimer.h"
 
+#include "codegen/backend/Timer.h"
+
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 
 namespace kiln::autotune {
@@ -97,26 +98,15 @@ std::vector<std::vector<double>> GpuTimer::time(std::span<GpuKernel* const> kern
   for (GpuKernel* kernel : kernels)
     if (!kernel->graph)
       capture(*kernel);
-  for (const GpuKernel* kernel : kernels) // warm: code, clocks
-    kernel->graph->launch(stream);
-  const std::size_t count = kernels.size();
-  std::vector<Event> starts(rounds * count), ends(rounds * count);
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
-  for (std::size_t round = 0; round < rounds; ++round) {
-    std::shuffle(order.begin(), order.end(), random);
-    for (std::size_t kernel : order) {
-      const std::size_t place = round * count + kernel;
-      starts[place].record(stream);
-      kernels[kernel]->graph->launch(stream);
-      ends[place].record(stream);
-    }
+  std::vector<const Graph*> graphs;
+  for (const GpuKernel* kernel : kernels) {
+    kernel->graph->launch(stream); // warm: code, clocks
+    graphs.push_back(&*kernel->graph);
   }
-  stream.synchronize();
-  std::vector<std::vector<double>> samples(count);
-  for (std::size_t place = 0; place < starts.size(); ++place)
-    samples[place % count].push_back(ends[place].microsecondsSince(starts[place]) / launches);
+  auto samples = replayInTurns(stream, graphs, rounds);
+  for (std::vector<double>& list : samples)
+    for (double& micros : list)
+      micros /= launches;
   return samples;
 }
 

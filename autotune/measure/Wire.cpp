@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <concepts>
 #include <cstring>
 #include <fmt/ranges.h>
 #include <sys/socket.h>
@@ -85,64 +86,74 @@ std::optional<Message> receive(int socket) {
 
 //===- Records ------------------------------------------------------------------------------===//
 
+namespace {
+
+/// The fields of a record, once for both directions.
+template <class Record, class Visit>
+  requires std::same_as<std::remove_const_t<Record>, Task>
+void eachField(Record& task, Visit visit) {
+  visit("module", task.module);
+  visit("arch", task.arch);
+  visit("nvrtc", task.nvrtc);
+  visit("sizes", task.sizes);
+  visit("general", task.general);
+  visit("general_sizes", task.generalSizes);
+}
+template <class Record, class Visit>
+  requires std::same_as<std::remove_const_t<Record>, Conditions>
+void eachField(Record& c, Visit visit) {
+  visit("uuid", c.uuid);
+  visit("driver", c.driver);
+  visit("host", c.host);
+  visit("sm_clock", c.smClockMHz);
+  visit("memory_clock", c.memoryClockMHz);
+  visit("temperature", c.temperatureC);
+  visit("throttled", c.throttled);
+  visit("foreign_processes", c.foreignProcesses);
+}
+/// The cubin travels apart.
+template <class Record, class Visit>
+  requires std::same_as<std::remove_const_t<Record>, Artifact>
+void eachField(Record& artifact, Visit visit) {
+  visit("sha256", artifact.sha256);
+  visit("plan", artifact.plan);
+  visit("registers", artifact.registers);
+  visit("shared_bytes", artifact.sharedBytes);
+  visit("stack_bytes", artifact.stackBytes);
+  visit("spill_bytes", artifact.spillBytes);
+}
+
+template <class Record> Json written(const Record& record) {
+  Json json = Json::object();
+  eachField(record, [&](const char* field, const auto& value) { json[field] = value; });
+  return json;
+}
+template <class Record> Record read(const Json& json) {
+  Record record;
+  eachField(record, [&](const char* field, auto& value) { json.at(field).get_to(value); });
+  return record;
+}
+
+} // namespace
+
 Json toJson(const Task& task) {
-  return {{"module", task.module}, {"arch", task.arch},       {"nvrtc", task.nvrtc},
-          {"sizes", task.sizes},   {"general", task.general}, {"general_sizes", task.generalSizes}};
+  return written(task);
 }
-
 Task taskOf(const Json& json) {
-  Task task;
-  json.at("module").get_to(task.module);
-  json.at("arch").get_to(task.arch);
-  json.at("nvrtc").get_to(task.nvrtc);
-  json.at("sizes").get_to(task.sizes);
-  json.at("general").get_to(task.general);
-  json.at("general_sizes").get_to(task.generalSizes);
-  return task;
+  return read<Task>(json);
 }
-
-Json toJson(const Conditions& c) {
-  return {{"uuid", c.uuid},
-          {"driver", c.driver},
-          {"host", c.host},
-          {"sm_clock", c.smClockMHz},
-          {"memory_clock", c.memoryClockMHz},
-          {"temperature", c.temperatureC},
-          {"throttled", c.throttled},
-          {"foreign_processes", c.foreignProcesses}};
+Json toJson(const Conditions& conditions) {
+  return written(conditions);
 }
-
 Conditions conditionsOf(const Json& json) {
-  Conditions c;
-  json.at("uuid").get_to(c.uuid);
-  json.at("driver").get_to(c.driver);
-  json.at("host").get_to(c.host);
-  json.at("sm_clock").get_to(c.smClockMHz);
-  json.at("memory_clock").get_to(c.memoryClockMHz);
-  json.at("temperature").get_to(c.temperatureC);
-  json.at("throttled").get_to(c.throttled);
-  json.at("foreign_processes").get_to(c.foreignProcesses);
-  return c;
+  return read<Conditions>(json);
 }
 
 Message toMessage(const Artifact& artifact) {
-  return {{{"sha256", artifact.sha256},
-           {"plan", artifact.plan},
-           {"registers", artifact.registers},
-           {"shared_bytes", artifact.sharedBytes},
-           {"stack_bytes", artifact.stackBytes},
-           {"spill_bytes", artifact.spillBytes}},
-          artifact.cubin};
+  return {written(artifact), artifact.cubin};
 }
-
 Artifact artifactOf(Message message) {
-  Artifact artifact;
-  message.json.at("sha256").get_to(artifact.sha256);
-  message.json.at("plan").get_to(artifact.plan);
-  message.json.at("registers").get_to(artifact.registers);
-  message.json.at("shared_bytes").get_to(artifact.sharedBytes);
-  message.json.at("stack_bytes").get_to(artifact.stackBytes);
-  message.json.at("spill_bytes").get_to(artifact.spillBytes);
+  Artifact artifact = read<Artifact>(message.json);
   artifact.cubin = std::move(message.bytes);
   return artifact;
 }

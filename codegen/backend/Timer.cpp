@@ -18,6 +18,29 @@ double medianOf(std::vector<double> values) {
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+std::vector<std::vector<double>>
+replayInTurns(const Stream& stream, std::span<const Graph* const> graphs, std::size_t rounds) {
+  const std::size_t count = graphs.size();
+  std::vector<Event> starts(rounds * count), ends(rounds * count);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t graph : order) {
+      const std::size_t place = round * count + graph;
+      starts[place].record(stream);
+      graphs[graph]->launch(stream);
+      ends[place].record(stream);
+    }
+  }
+  stream.synchronize();
+  std::vector<std::vector<double>> samples(count);
+  for (std::size_t place = 0; place < starts.size(); ++place)
+    samples[place % count].push_back(ends[place].microsecondsSince(starts[place]));
+  return samples;
+}
+
 std::vector<Timing> timeGraph(std::span<const Enqueue> candidates, const TimerOptions& options) {
   if (options.launches < 1 || options.replays < 1 || options.warmups < 0)
     fail(ErrorKind::input,
@@ -38,27 +61,15 @@ std::vector<Timing> timeGraph(std::span<const Enqueue> candidates, const TimerOp
     for (const Graph& graph : graphs)
       graph.launch(stream);
 
-  std::size_t rounds = static_cast<std::size_t>(options.replays);
-  std::vector<Event> starts(rounds * graphs.size()), ends(rounds * graphs.size());
-  std::vector<std::size_t> order(graphs.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::mt19937 random(1); // what comes before a graph counts: it is never long the same
-  for (std::size_t round = 0; round < rounds; ++round) {
-    std::shuffle(order.begin(), order.end(), random);
-    for (std::size_t which : order) {
-      const std::size_t i = round * graphs.size() + which;
-      starts[i].record(stream);
-      graphs[which].launch(stream);
-      ends[i].record(stream);
-    }
-  }
-  stream.synchronize();
-
+  std::vector<const Graph*> list;
+  for (const Graph& graph : graphs)
+    list.push_back(&graph);
+  auto samples = replayInTurns(stream, list, static_cast<std::size_t>(options.replays));
   std::vector<Timing> timings(candidates.size());
-  for (std::size_t i = 0; i < starts.size(); ++i)
-    timings[i % graphs.size()].samples.push_back(ends[i].microsecondsSince(starts[i]) /
-                                                 options.launches);
-  for (Timing& timing : timings) {
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    Timing& timing = timings[i];
+    for (double micros : samples[i])
+      timing.samples.push_back(micros / options.launches);
     timing.medianMicros = medianOf(timing.samples);
     timing.minMicros = *std::min_element(timing.samples.begin(), timing.samples.end());
   }

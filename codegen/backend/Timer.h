@@ -27,6 +27,11 @@ struct Timing {
 std::vector<Timing> timeGraph(std::span<const Enqueue> candidates,
                               const TimerOptions& options = {});
 
+/// Microseconds of each replay, by graph and round: within a round each is replayed once. Nothing
+/// is synchronised before the end.
+std::vector<std::vector<double>>
+replayInTurns(const Stream& stream, std::span<const Graph* const> graphs, std::size_t rounds);
+
 double medianOf(std::vector<double> values); // 0 for none
 
 } // namespace kiln

@@ -9,9 +9,9 @@ using namespace mlir;
 namespace kiln::passes {
 namespace {
 
-class Planner {
+class ListPlanner {
  public:
-  explicit Planner(func::FuncOp function) : function(function) {}
+  explicit ListPlanner(func::FuncOp function) : function(function) {}
 
   FailureOr<std::unique_ptr<ListPlan>> run() {
     if (failed(segments::checkSignature(function)))
@@ -141,7 +141,7 @@ class Planner {
 } // namespace
 
 FailureOr<std::unique_ptr<ListPlan>> planLists(func::FuncOp function) {
-  return Planner(function).run();
+  return ListPlanner(function).run();
 }
 
 } // namespace kiln::passes

@@ -46,8 +46,7 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
 bool isTurned(const Access& access, std::int64_t elements);
 /// Whether rows of `elements` lie one after another, the first at a multiple of 16 bytes.
 bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
-/// Whether rows of `elements` lie one after another, each and the first at a multiple of 16 bytes
-/// (a row value: of its size).
+/// The same, of what bulk copies can move: values of rows have at least 4 bytes.
 bool hasDenseRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
 
 /// The largest power of two of elements, at most `vector`, that can be moved at once.

@@ -70,7 +70,7 @@ static void compareColumns(PickOp pick) {
 void decomposeNamedOps(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(block)) {
     auto named = dyn_cast<KilnOpInterface>(op);
-    if (!named || isa<KernelOp>(op))
+    if (!named || isa<ir::KernelOp>(op))
       continue;
     OpBuilder builder(&op);
     MathBuilder math(builder, op.getLoc());

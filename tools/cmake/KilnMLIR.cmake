@@ -32,3 +32,19 @@ function(mlir_target name)
       -fno-sanitize=null,object-size,pointer-overflow,alignment)
   endif()
 endfunction()
+
+# generated_source(FILE): FILE holds what TableGen wrote and little else; optimising or sanitizing
+# it takes minutes and changes nothing.
+function(generated_source file)
+  set(options -O1)
+  if(KILN_SANITIZE)
+    list(APPEND options -fno-sanitize=all)
+  endif()
+  set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}"
+                                                 SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# own_units(TARGET): its files use the same names for different things, so that each stays a unit.
+function(own_units target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+endfunction()
