@@ -1,13 +1,14 @@
 // kiln::cache and kiln::Cache: stores for people and for the command.
 #include "kiln/cache.h"
 
-#include "autotune/Key.h"
+#include "autotune/Make.h"
 #include "autotune/measure/GpuDevice.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
 #include "autotune/store/Names.h"
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/Schedules.h"
 #include "codegen/program/State.h"
 
 #include <algorithm>
@@ -271,18 +272,18 @@ std::vector<std::string> Cache::warnings() const {
   return state_->warnings;
 }
 
-/// The schedules of a program's kernels: the only one's text, or one line a kernel.
-static std::string scheduleOf(const Program& program) {
-  std::vector<std::string> texts;
-  for (const KernelInfo& kernel : program.kernels())
-    if (!kernel.schedule.empty())
-      texts.push_back(kernel.name + ": " + kernel.schedule);
-  if (texts.size() == 1)
-    return texts[0].substr(texts[0].find(": ") + 2);
-  std::string all;
-  for (const std::string& text : texts)
-    all += (all.empty() ? "" : "\n") + text;
-  return all;
+Program autotune::compileInto(Store& store, const TuningTask& task, const Described& described) {
+  CompileOptions options = task.options;
+  options.until = Stage::cubin;
+  options.schedule.clear();
+  options.saveTemps.clear();
+  Program program = Program::compile(task.module, options);
+  Artifact artifact = autotune::artifactOf(program);
+  store.keep(described.key, artifact);
+  store.choose(described.key, {schedulesOf(program.state().plan), artifact.sha256, Source::model,
+                               "fastest by the cost model of those that the assembler accepts", 0});
+  store.describe(described.key, task.label, described.text);
+  return program;
 }
 
 Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
@@ -300,16 +301,7 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   if (strict)
     fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
          toText(state_->layers->explainMiss(key)));
-  CompileOptions options = task.options;
-  options.until = Stage::cubin;
-  Program program = Program::compile(task.module, options);
-  Artifact artifact = autotune::artifactOf(program);
-  Store& store = *state_->layers->writer();
-  store.keep(key, artifact);
-  store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,
-                     "fastest by the cost model of those that the assembler accepts", 0});
-  store.describe(key, task.label, described.text);
-  return {program, true};
+  return {compileInto(*state_->layers->writer(), task, described), true};
 }
 
 } // namespace kiln

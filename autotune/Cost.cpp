@@ -264,4 +264,25 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   return result;
 }
 
+/// The bytes that are in flight count, and for sums how many partial ones there are.
+Prediction predict(const rows::Schedule& s, const segments::Facts& facts, const Target& target,
+                   double elements) {
+  const double bytes = elements * (facts.bytesRead + facts.bytesWritten);
+  const double bandwidth = target.memoryGBs * 1e3 * kReachable;
+  Prediction result;
+  result.copyMicroseconds = kLaunch + bytes / bandwidth;
+  result.bytesInFlight = double(s.blocks * s.threads * s.vector * facts.bytesRead);
+  const double tiles = std::ceil(elements / double(segments::chunkElements * s.rows));
+  result.waves = tiles / (double(s.blocks) * target.multiprocessors);
+  const double loss = kUnderfilled * halvings(result.bytesInFlight, kWanted) +
+                      kNarrow * halvings(double(s.vector * facts.widestBytes), 16.0) +
+                      kSmallBlock * halvings(double(s.threads), 128.0) +
+                      kLargeBlock * halvings(256.0, double(s.threads));
+  result.microseconds = kLaunch + bytes / bandwidth * std::exp(loss) + kTie * double(s.blocks) +
+                        (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
+  if (facts.outputs == 0)
+    result.microseconds += kFinish + kPartials * tiles;
+  return result;
+}
+
 } // namespace kiln::autotune

@@ -3,7 +3,7 @@
 // of its arguments: the same answer on every machine and every rank.
 #pragma once
 
-#include "codegen/rows/Schedule.h"
+#include "codegen/segments/Schedule.h"
 
 namespace kiln::autotune {
 
@@ -18,7 +18,13 @@ struct Prediction {
 Prediction predict(const rows::Schedule& schedule, const rows::Facts& facts, const Target& target,
                    double rows);
 
+/// Of a kernel over lists of so many elements together.
+Prediction predict(const rows::Schedule& schedule, const segments::Facts& facts,
+                   const Target& target, double elements);
+
 /// Rows assumed where they are known at run time only.
 inline constexpr double kTypicalRows = 65536;
+/// Elements of a list, whose lengths no key knows: a layer of a transformer.
+inline constexpr double kTypicalElements = 1 << 24;
 
 } // namespace kiln::autotune

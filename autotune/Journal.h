@@ -34,6 +34,10 @@ class Journal {
   virtual History history(const Key& key) const = 0;
   virtual std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const = 0;
 
+  /// Schedules chosen by measurement for the same function at other sizes on such a device: those
+  /// of the nearest sizes first.
+  virtual std::vector<std::string> near(const Key&) const { return {}; }
+
   /// At most one tuner holds a key; a lease that is not renewed for `seconds` falls to whoever
   /// asks next. `owner` names a process: host, pid and a random part.
   virtual bool lease(const Key& key, std::string_view owner, int seconds) = 0;

@@ -2,7 +2,7 @@
 // values in the source do not matter; names of arguments do, since launch plans hold them.
 #include "autotune/Key.h"
 
-#include "autotune/Space.h"
+#include "autotune/Facts.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Nvrtc.h"
@@ -86,34 +86,43 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
   return all(plan.inputs, plan.lists.inputs) + " -> " + all(plan.outputs, plan.lists.outputs);
 }
 
-/// All schedules that a kernel may have, whatever the cost model thinks of them: an edit to a knob
-/// or a constraint changes the keys of just those kernels that it concerns.
-std::string spaceOf(const rows::Facts& facts, const Target& target) {
-  std::vector<std::string> texts;
-  for (const Candidate& candidate : enumerate(facts, target, false).feasible)
-    texts.push_back(rows::toText(candidate.schedule));
-  std::ranges::sort(texts);
-  return fmt::format("{}", fmt::join(texts, "\n"));
+std::vector<KernelSpace> spacesOf(const std::string& fused, std::span<const std::int64_t> sizes,
+                                  const Target& target) {
+  std::vector<KernelSpace> spaces;
+  for (const KernelFacts& kernel : factsOf(fused, {sizes.begin(), sizes.end()}))
+    spaces.push_back({passes::entryName(kernel.name), enumerate(kernel, target, false).feasible,
+                      kernel.bytesRead() + kernel.bytesWritten()});
+  return spaces;
 }
 
-/// What a function is called with, and the spaces of its kernels. A function over lists has one
-/// schedule only.
-std::pair<LaunchPlan, std::string> planned(mlir::func::FuncOp function, const Target& target,
-                                           program::Session& session) {
-  if (segments::isOverLists(function)) {
-    auto plan = passes::planLists(function);
+/// All schedules that each kernel may have, whatever the cost model thinks of them: an edit to a
+/// knob or a constraint changes the keys of just those kernels that it concerns.
+std::string hashOf(const std::vector<KernelSpace>& spaces) {
+  std::string all;
+  for (const KernelSpace& space : spaces) {
+    std::vector<std::string> texts;
+    for (const Candidate& candidate : space.feasible)
+      texts.push_back(rows::toText(candidate.schedule));
+    std::ranges::sort(texts);
+    all += fmt::format("{}", fmt::join(texts, "\n")) + '\0';
+  }
+  return sha256(all);
+}
+
+/// What a function is called with.
+LaunchPlan launchOf(const std::string& fused) {
+  program::Session session;
+  auto parsed = session.parse(fused, "<fused>");
+  auto function = passes::findFunction(*parsed, "");
+  if (failed(function))
+    session.fail("finding the function");
+  auto launch = [&](auto plan) {
     if (failed(plan))
       session.fail("planning");
-    return {(*plan)->launch, "lists"};
-  }
-  auto plan = passes::planFunction(function);
-  if (failed(plan))
-    session.fail("planning");
-  std::string spaces;
-  for (passes::PlannedKernel& kernel : (*plan)->kernels)
-    if (kernel.takesSchedule())
-      spaces += spaceOf(passes::factsOf(kernel), target) + '\0';
-  return {(*plan)->launch, spaces};
+    return (*plan)->launch;
+  };
+  return segments::isOverLists(*function) ? launch(passes::planLists(*function))
+                                          : launch(passes::planFunction(*function));
 }
 
 } // namespace
@@ -126,12 +135,8 @@ Described describe(const Module& module, const CompileOptions& options,
   until.saveTemps.clear();
   Program fused = Program::compile(module, until);
   const Target& target = findTarget(options.arch);
-  program::Session session;
-  auto parsed = session.parse(fused.text(Stage::fused), "<fused>");
-  auto function = passes::findFunction(*parsed, "");
-  if (failed(function))
-    session.fail("finding the function");
-  auto [launch, spaces] = planned(*function, target, session);
+  const LaunchPlan launch = launchOf(fused.text(Stage::fused));
+  std::vector<KernelSpace> spaces = spacesOf(fused.text(Stage::fused), sizes, target);
   const std::string& text = fused.text(Stage::module);
   Key key = {.function = sha256(text),
              .tensors = tensorsOf(launch, sizes),
@@ -141,10 +146,11 @@ Described describe(const Module& module, const CompileOptions& options,
              .nvrtc = nvrtcVersion(options.nvrtc),
              .flags = codeOptions(),
              .emitter = emitterHash(),
-             .space = sha256(spaces)};
+             .space = hashOf(spaces)};
   Key open = key;
   open.tensors = tensorsOf(launch, {});
-  return {std::move(key), std::move(open), text};
+  const bool isOpen = launch.lists.chunk == 0 && key.tensors.find('?') != std::string::npos;
+  return {std::move(key), std::move(open), text, isOpen, std::move(spaces)};
 }
 
 } // namespace kiln::autotune

@@ -2,14 +2,17 @@
 #pragma once
 
 #include "autotune/Records.h"
+#include "autotune/Space.h"
 #include "kiln/kiln.h"
 
 namespace kiln::autotune {
 
 struct Described {
   Key key;
-  Key open;         // the same with all run-time sizes open
-  std::string text; // canonical, of the function: its SHA-256 is key.function
+  Key open;            // the same with all run-time sizes open
+  std::string text;    // canonical, of the function: its SHA-256 is key.function
+  bool isOpen = false; // has sizes that are known at run time only; those of lists do not count
+  std::vector<KernelSpace> spaces; // of its kernels with schedules, ranked for the sizes
 };
 
 /// `sizes`: values of the run-time sizes, one value stands for all; without any they stay open.

@@ -10,71 +10,37 @@
 
 namespace kiln {
 
-std::vector<autotune::KernelFacts> autotune::factsOf(const std::string& text,
-                                                     const std::vector<std::int64_t>& sizes) {
-  program::Session session;
-  auto module = session.parse(text, "<fused>");
-  std::vector<KernelFacts> all;
-  auto function = passes::findFunction(*module, "");
-  if (failed(function))
-    session.fail("finding the function");
-  auto plan = passes::planFunction(*function);
-  if (failed(plan))
-    session.fail("planning");
-  for (passes::PlannedKernel& kernel : (*plan)->kernels) {
-    if (!kernel.takesSchedule())
-      continue;
-    KernelFacts found{kernel.op.getName().str(), passes::factsOf(kernel)};
-    if (!sizes.empty()) {
-      found.rows = 1;
-      for (const Extent& extent : kernel.space)
-        found.rows *= static_cast<double>(
-            extent.isStatic() ? extent.size
-                              : sizes[std::min<std::size_t>(extent.symbol, sizes.size() - 1)]);
-    } else if (found.facts.rows >= 0) {
-      found.rows = static_cast<double>(found.facts.rows);
-    }
-    all.push_back(std::move(found));
-  }
-  return all;
-}
-
 namespace {
 
 using autotune::factsOf;
 using autotune::KernelFacts;
 
-std::string tightest(const rows::Schedule& schedule, const rows::Facts& facts,
+std::string tightest(const rows::Schedule& schedule, const KernelFacts& kernel,
                      const Target& target) {
-  std::int64_t shared = rows::sharedBytes(schedule, facts) + target.sharedReserved;
+  std::int64_t shared = kernel.sharedBytes(schedule) + target.sharedReserved;
   struct Use {
     const char* what;
     double share;
-  } uses[] = {{"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
-              {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
-              {"registers", double(rows::estimatedRegisters(schedule, facts) * schedule.threads *
-                                   schedule.blocks) /
-                                target.registersPerSM},
-              {"blocks", double(schedule.blocks) / target.blocksPerSM}};
+  } uses[] = {
+      {"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
+      {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
+      {"registers", double(kernel.registers(schedule) * schedule.threads * schedule.blocks) /
+                        target.registersPerSM},
+      {"blocks", double(schedule.blocks) / target.blocksPerSM}};
   return std::ranges::max_element(uses, {}, &Use::share)->what;
 }
 
 Prediction predictionOf(const rows::Schedule& schedule, const KernelFacts& kernel,
                         const Target& target) {
-  autotune::Prediction cost = autotune::predict(schedule, kernel.facts, target, kernel.rows);
+  autotune::Prediction cost = autotune::predict(schedule, kernel, target);
   Prediction result;
-  double read = 4.0 * kernel.facts.rowInputs, written = 4.0 * kernel.facts.rowOutputs;
-  for (const auto& stream : kernel.facts.inputs)
-    read += static_cast<double>(stream.bytes * kernel.facts.width);
-  for (const auto& stream : kernel.facts.outputs)
-    written += static_cast<double>(stream.bytes * kernel.facts.width);
-  result.bytesRead = static_cast<std::int64_t>(read * kernel.rows);
-  result.bytesWritten = static_cast<std::int64_t>(written * kernel.rows);
+  result.bytesRead = static_cast<std::int64_t>(kernel.bytesRead());
+  result.bytesWritten = static_cast<std::int64_t>(kernel.bytesWritten());
   result.microseconds = cost.microseconds;
   result.rooflineMicroseconds =
       static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
   result.occupancy = static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
-  result.limitedBy = tightest(schedule, kernel.facts, target);
+  result.limitedBy = tightest(schedule, kernel, target);
   return result;
 }
 
@@ -88,12 +54,10 @@ std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options
   const Target& target = findTarget(options.arch);
   std::vector<KernelPlan> plans;
   for (const KernelFacts& kernel : factsOf(program.text(Stage::fused), rank.sizes)) {
-    rows::Facts facts = kernel.facts;
-    facts.rows = static_cast<std::int64_t>(kernel.rows);
-    autotune::Space space = autotune::enumerate(facts, target);
+    autotune::Space space = autotune::enumerate(kernel, target);
     KernelPlan result;
     result.name = kernel.name;
-    result.family = "row";
+    result.family = kernel.family();
     result.considered = space.tuples;
     result.feasible = static_cast<std::int64_t>(space.feasible.size());
     for (const auto& [rule, refused] : space.refused)

@@ -71,7 +71,8 @@ struct Failure {
 struct Artifact {
   std::string sha256; // of `cubin`
   std::vector<std::byte> cubin;
-  std::string plan; // launch plan, text: how to launch it
+  std::string plan;    // launch plan, text: how to launch it
+  std::string general; // the same for any sizes; empty: not known, and never kept
   int registers = 0;
   std::int64_t sharedBytes = 0, stackBytes = 0, spillBytes = 0;
 };

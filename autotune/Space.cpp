@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -96,25 +97,70 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
 
 } // namespace
 
-Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
-  Space space;
-  eachTuple(facts, target, [&](const rows::Schedule& schedule) {
+namespace {
+
+/// Sorts into a space what a visit of tuples finds.
+class Sorter {
+ public:
+  explicit Sorter(bool explain) : explain(explain) {}
+  template <class Check>
+  void add(const rows::Schedule& schedule, const std::optional<Prediction>& prediction,
+           Check check) {
     ++space.tuples;
-    if (fits(schedule, facts, target)) {
-      space.feasible.push_back({schedule, predict(schedule, facts, target, kTypicalRows)});
-      return;
+    if (prediction) {
+      space.feasible.push_back({schedule, *prediction});
+    } else if (explain) {
+      std::vector<rows::Violation> violations = check();
+      Space::Refused& refused = space.refused[violations.front().rule];
+      ++refused.count;
+      refused.worst = violations.front().message;
     }
-    if (!explain)
-      return;
-    auto violations = check(schedule, facts, target);
-    Space::Refused& refused = space.refused[violations.front().rule];
-    ++refused.count;
-    refused.worst = violations.front().message;
+  }
+  Space take() {
+    std::ranges::stable_sort(space.feasible, {},
+                             [](const Candidate& c) { return c.prediction.microseconds; });
+    return std::move(space);
+  }
+
+ private:
+  bool explain;
+  Space space;
+};
+
+} // namespace
+
+Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
+  Sorter sorter(explain);
+  eachTuple(facts, target, [&](const rows::Schedule& schedule) {
+    std::optional<Prediction> prediction;
+    if (fits(schedule, facts, target))
+      prediction = predict(schedule, facts, target, kTypicalRows);
+    sorter.add(schedule, prediction, [&] { return check(schedule, facts, target); });
   });
-  std::stable_sort(space.feasible.begin(), space.feasible.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return a.prediction.microseconds < b.prediction.microseconds;
-                   });
+  return sorter.take();
+}
+
+Space enumerate(const segments::Facts& facts, const Target& target, double elements, bool explain) {
+  Sorter sorter(explain);
+  rows::Schedule s = segments::defaultSchedule(facts, target);
+  const rows::Schedule usual = s;
+  for (std::int64_t vector : {usual.vector, usual.vector / 2})
+    for (std::int64_t threads : {64, 128, 256, 512})
+      for (std::int64_t rows : {1, 2, 4, 8})
+        for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
+          s.vector = std::max<std::int64_t>(vector, 1);
+          s.threads = s.lanes = threads;
+          s.rows = rows;
+          s.blocks = blocks;
+          std::vector<rows::Violation> broken = segments::check(s, facts, target);
+          std::optional<Prediction> prediction;
+          if (broken.empty())
+            prediction = predict(s, facts, target, elements);
+          sorter.add(s, prediction, [&] { return broken; });
+        }
+  Space space = sorter.take();
+  auto isUsual = [&](const Candidate& candidate) { return candidate.schedule == usual; };
+  std::ranges::stable_partition(space.feasible, isUsual);
   return space;
 }
 

@@ -1,5 +1,5 @@
-// All schedules of a row kernel: built from the knobs, checked against the constraints, ranked
-// by the cost model.
+// All schedules of a kernel: built from the knobs, checked against the constraints, ranked by the
+// cost model.
 #pragma once
 
 #include "autotune/Cost.h"
@@ -11,6 +11,13 @@ namespace kiln::autotune {
 struct Candidate {
   rows::Schedule schedule;
   Prediction prediction;
+};
+
+/// What fits one kernel of a function.
+struct KernelSpace {
+  std::string kernel;              // its entry point
+  std::vector<Candidate> feasible; // cheapest first
+  double bytes = 0;                // that it moves at least
 };
 
 struct Space {
@@ -25,5 +32,8 @@ struct Space {
 
 /// Without `explain`, `refused` stays empty, which is several times faster.
 Space enumerate(const rows::Facts& facts, const Target& target, bool explain = true);
+/// Of a kernel over lists. The family's default comes first if it fits.
+Space enumerate(const segments::Facts& facts, const Target& target, double elements,
+                bool explain = true);
 
 } // namespace kiln::autotune

@@ -1,8 +1,7 @@
 // kiln::tune: tasks become problems, devices live in workers, the journal is a store.
 #include "kiln/tune.h"
 
-#include "autotune/Facts.h"
-#include "autotune/Key.h"
+#include "autotune/Make.h"
 #include "autotune/measure/GpuDevice.h"
 #include "autotune/measure/Worker.h"
 #include "autotune/search/Search.h"
@@ -13,6 +12,9 @@
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
 
 namespace kiln {
 
@@ -20,12 +22,13 @@ using namespace autotune;
 
 namespace {
 
-Program fusedOf(const Module& module, const CompileOptions& given) {
+/// The function alone, or its backward.
+std::string textOf(const Module& module, const CompileOptions& given) {
   CompileOptions options = given;
-  options.until = Stage::fused;
+  options.until = Stage::module;
   options.schedule.clear();
   options.saveTemps.clear();
-  return Program::compile(module, options);
+  return Program::compile(module, options).text(Stage::module);
 }
 
 /// The key of the simulated device's times must never be a real one's.
@@ -36,36 +39,59 @@ Described describeFor(const TuneTask& task, bool isSimulated) {
   return described;
 }
 
-Problem problemOf(const TuneTask& task, const Key& key) {
+Problem problemOf(const TuneTask& task, Described described) {
   Problem problem;
-  problem.key = key;
+  problem.key = described.key;
   problem.label = task.label;
   problem.calls = task.share;
-  if (key.tensors.find('?') != std::string::npos) {
+  if (described.isOpen) {
     problem.refused = "has sizes that are known at run time only; give them values (--sizes)";
     return problem;
   }
-  Program fused = fusedOf(task.module, task.options);
-  problem.task.module = fused.text(Stage::module);
+  if (described.spaces.empty()) {
+    problem.refused = "has no kernel with a schedule: there is nothing to tune";
+    return problem;
+  }
+  problem.task.module = std::move(described.text);
   problem.task.arch = task.options.arch;
   problem.task.nvrtc = task.options.nvrtc;
   problem.task.sizes = task.sizes;
   if (task.general) {
-    problem.task.general = fusedOf(*task.general, task.options).text(Stage::module);
+    problem.task.general = textOf(*task.general, task.options);
     problem.task.generalSizes = task.generalSizes;
   }
-  auto kernels = factsOf(fused.text(Stage::fused), task.sizes);
-  if (kernels.size() != 1) {
-    problem.refused =
-        fmt::format("has {} kernels with schedules; functions of one are tuned", kernels.size());
-    return problem;
-  }
-  rows::Facts facts = kernels[0].facts;
-  facts.rows = static_cast<std::int64_t>(kernels[0].rows);
-  const Target& target = findTarget(task.options.arch);
-  problem.space = enumerate(facts, target, false).feasible;
-  problem.roofline = facts.bytes(kernels[0].rows) / (target.memoryGBs * 1e3);
+  problem.spaces = std::move(described.spaces);
+  for (const KernelSpace& space : problem.spaces)
+    problem.roofline += space.bytes / (findTarget(task.options.arch).memoryGBs * 1e3);
   return problem;
+}
+
+/// Listing and ranking schedules takes a core some hundredths of a second a task.
+std::vector<Problem> problemsOf(std::span<const TuneTask> tasks, Store& store,
+                                const TuneOptions& options) {
+  std::vector<Problem> problems(tasks.size());
+  std::vector<std::exception_ptr> errors(tasks.size());
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    for (std::size_t i; (i = next++) < tasks.size();)
+      try {
+        Described described = describeFor(tasks[i], options.device == "simulated");
+        store.describe(described.key, tasks[i].label, described.text);
+        problems[i] = problemOf(tasks[i], std::move(described));
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t i = 0; i < std::min<std::size_t>(cores, tasks.size()); ++i)
+      threads.emplace_back(work);
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error)
+      std::rethrow_exception(error);
+  return problems;
 }
 
 TuneResult resultOf(const Result& found) {
@@ -82,6 +108,10 @@ TuneResult resultOf(const Result& found) {
   result.ratioHigh = found.ratioHigh;
   result.feasible = found.feasible;
   result.measured = found.measured;
+  result.seconds = found.spent.whole;
+  result.compileSeconds = found.spent.compile;
+  result.verifySeconds = found.spent.verify;
+  result.measureSeconds = found.spent.measure;
   if (found.choice) {
     result.source = nameIn(sourceNames, found.choice->source);
     result.schedule = found.choice->schedule;
@@ -129,22 +159,23 @@ void requireDevice(const TuneOptions& options) {
 
 } // namespace
 
+std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTask> tasks,
+                                           const TuneOptions& options) {
+  requireDevice(options);
+  const std::vector<Problem> problems = problemsOf(tasks, store, options);
+  DeviceFactory make = workers(options);
+  std::vector<TuneResult> results;
+  for (const Result& found : tune(problems, store, make, make, searchOptions(options)))
+    results.push_back(resultOf(found));
+  return results;
+}
+
 std::vector<TuneResult> tune(std::span<const TuneTask> tasks, const std::filesystem::path& path,
                              const TuneOptions& options, std::vector<std::string>* warnings) {
   requireDevice(options);
   std::vector<std::string> said;
   auto store = Store::openOrReplace(path, warnings ? *warnings : said);
-  std::vector<Problem> problems;
-  for (const TuneTask& task : tasks) {
-    Described described = describeFor(task, options.device == "simulated");
-    store->describe(described.key, task.label, described.text);
-    problems.push_back(problemOf(task, described.key));
-  }
-  DeviceFactory make = workers(options);
-  std::vector<TuneResult> results;
-  for (const Result& found : tune(problems, *store, make, make, searchOptions(options)))
-    results.push_back(resultOf(found));
-  return results;
+  return tuneInto(*store, tasks, options);
 }
 
 int serveTuning(std::string_view device) {

@@ -23,6 +23,8 @@ struct Task {
   /// be verified on other sizes; empty: there is none.
   std::string general;
   std::vector<std::int64_t> generalSizes; // those of the task
+
+  friend bool operator==(const Task&, const Task&) = default;
 };
 
 /// A schedule that fits, and what the cost model expects of it.

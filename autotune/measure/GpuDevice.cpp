@@ -5,6 +5,7 @@
 #include "autotune/measure/GpuVerifier.h"
 #include "autotune/measure/Nvml.h"
 #include "autotune/store/Sha256.h"
+#include "codegen/backend/Schedules.h"
 #include "codegen/program/State.h"
 
 #include <algorithm>
@@ -69,7 +70,10 @@ class GpuDevice final : public Device {
     if (!module)
       module = Module::parse(task.module, "<task>");
     try {
-      return artifactOf(Program::compile(*module, options));
+      Program program = Program::compile(*module, options);
+      Artifact artifact = artifactOf(program);
+      artifact.general = generalPlan(options, program.text(Stage::cuda));
+      return artifact;
     } catch (const program::BrokenPromise& broken) {
       if (broken.spillBytes > 0)
         return Failure{proposal.schedule, "", "", FailureKind::spill, broken.what()};
@@ -125,32 +129,34 @@ class GpuDevice final : public Device {
 
   /// At other sizes than the task's too, if the general function comes out as the same code.
   Check verifyAnySize(const Artifact& artifact, std::uint64_t seed) {
-    if (std::optional<LaunchPlan> plan = generalPlan(artifact)) {
+    if (std::string plan = generalPlan(artifact); !plan.empty()) {
       if (!general)
         general.emplace(task.general, task.generalSizes);
-      return general->verify(GpuKernel(std::move(*plan), artifact.cubin), seed);
+      return general->verify(GpuKernel(parseLaunchPlan(plan), artifact.cubin), seed);
     }
     if (!own)
       own.emplace(task.module, task.sizes);
     return own->verify(kernel(artifact), seed);
   }
 
-  std::optional<LaunchPlan> generalPlan(const Artifact& artifact) const {
-    if (task.general.empty())
-      return std::nullopt;
-    std::string schedule;
-    for (const KernelLaunch& launch : parseLaunchPlan(artifact.plan).kernels)
-      if (!launch.schedule.empty())
-        schedule = launch.schedule;
-    CompileOptions options = optionsFor(schedule);
+  /// Whoever compiled it has done this; what comes from a store has not.
+  std::string generalPlan(const Artifact& artifact) const {
+    if (task.general.empty() || !artifact.general.empty())
+      return artifact.general;
+    CompileOptions options = optionsFor(schedulesOf(parseLaunchPlan(artifact.plan)));
     options.until = Stage::cuda;
-    auto cudaOf = [&](const std::string& text) {
-      return Program::compile(Module::parse(text, "<task>"), options).text(Stage::cuda);
-    };
-    const std::string cuda = cudaOf(task.general);
-    if (withoutComments(cuda) != withoutComments(cudaOf(task.module)))
-      return std::nullopt;
-    return launchPlanOfCuda(cuda);
+    return generalPlan(
+        options, Program::compile(Module::parse(task.module, "<task>"), options).text(Stage::cuda));
+  }
+
+  /// Empty unless the general function is the same code.
+  std::string generalPlan(CompileOptions options, std::string_view cuda) const {
+    if (task.general.empty())
+      return "";
+    options.until = Stage::cuda;
+    Program program = Program::compile(Module::parse(task.general, "<task>"), options);
+    const std::string& text = program.text(Stage::cuda);
+    return withoutComments(text) == withoutComments(cuda) ? toJson(launchPlanOfCuda(text)) : "";
   }
 
   GpuKernel& kernel(const Artifact& artifact) {

@@ -33,8 +33,10 @@ void repeat(const DeviceBuffer& buffer, std::size_t known) {
 
 GpuTimer::GpuTimer(const Task& task, const LaunchPlan& plan) {
   const DeviceInfo& device = Driver::get().currentDevice();
+  const std::span<const std::int64_t> lengths = program::typicalLengths();
+  const program::Operands operands(plan, lengths);
   std::int64_t bytes = 1;
-  for (const auto* group : {&plan.inputs, &plan.outputs})
+  for (const auto* group : {&operands.inputs, &operands.outputs})
     for (const TensorInfo& info : *group)
       bytes += static_cast<std::int64_t>(
           program::layoutOf(info, program::sizesOf(info, task.sizes)).bytes);
@@ -45,11 +47,13 @@ GpuTimer::GpuTimer(const Task& task, const LaunchPlan& plan) {
   launches = static_cast<int>(std::max(
       static_cast<double>(count),
       std::ceil(kReplayMicros / std::max(1.0, static_cast<double>(bytes) / kBytesPerMicro))));
-  for (const TensorInfo& info : plan.inputs)
+  for (const TensorInfo& info : operands.inputs)
     fill(info, program::sizesOf(info, task.sizes), true);
-  for (const TensorInfo& info : plan.outputs)
+  for (const TensorInfo& info : operands.outputs)
     fill(info, program::sizesOf(info, task.sizes), false);
   Driver::get().synchronize();
+  for (Set& set : sets)
+    set.buffers.emplace(plan, lengths, std::move(set.inputs), std::move(set.outputs));
 }
 
 void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput) {
@@ -79,11 +83,11 @@ void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& siz
 
 void GpuTimer::capture(GpuKernel& kernel) {
   auto launch = [&](CuStream to, int i) {
-    const Set& set = sets[static_cast<std::size_t>(i) % sets.size()];
+    const program::LaunchBuffers& set = *sets[static_cast<std::size_t>(i) % sets.size()].buffers;
     kernel.program.launch(set.inputs, set.outputs, kernel.workspace->data(), to);
   };
   kernel.workspace.emplace(
-      std::max<std::size_t>(kernel.program.workspaceBytes(sets[0].inputs), 256));
+      std::max<std::size_t>(kernel.program.workspaceBytes(sets[0].buffers->inputs), 256));
   launch(stream.get(), 0); // outside the graph first: errors show at their call
   stream.synchronize();
   kernel.graph.emplace(Graph::capture(stream, [&](CuStream captured) {

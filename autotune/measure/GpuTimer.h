@@ -5,6 +5,7 @@
 
 #include "autotune/measure/Device.h"
 #include "autotune/measure/GpuKernel.h"
+#include "codegen/program/Operands.h"
 
 namespace kiln::autotune {
 
@@ -15,8 +16,10 @@ class GpuTimer {
   std::vector<std::vector<double>> time(std::span<GpuKernel* const> kernels, std::size_t rounds);
 
  private:
+  /// Buffers of all operands, as they are made; then what a launch takes.
   struct Set {
     std::vector<Buffer> inputs, outputs;
+    std::optional<program::LaunchBuffers> buffers;
   };
   void fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput);
   void capture(GpuKernel& kernel);

@@ -1,11 +1,14 @@
 // Compares kernels of one task with fp64: at its sizes or as many rows as the host can follow, at
-// a tail shape, at the least alignment that they accept. What fp64 says is computed once.
+// a tail shape, at the least alignment that they accept. What fp64 says is computed once, by
+// threads of their own, and for the seed that comes next while the GPU is at work.
 #pragma once
 
 #include "autotune/measure/Device.h"
 #include "autotune/measure/GpuKernel.h"
 #include "codegen/program/Compare.h"
+#include "codegen/program/Operands.h"
 
+#include <future>
 #include <map>
 
 namespace kiln::autotune {
@@ -20,32 +23,45 @@ class GpuVerifier {
  private:
   struct Shape {
     std::string name;
-    std::vector<std::int64_t> sizes;
+    std::vector<std::int64_t> sizes, lengths; // run-time sizes; of the parts of lists
     bool leastAligned = false;
     FailureKind wrong = FailureKind::wrongResult; // what a wrong value here is called
   };
+  /// Values of all operands, and what fp64 says of them.
   struct Reference {
     std::vector<program::HostTensor> inputs, outputs;
     program::Expected expected;
-    std::vector<Guarded> deviceInputs, deviceOutputs;
-    std::vector<Buffer> inputBuffers, outputBuffers;
   };
-  /// The values of all outputs after one run, and what was hit beside them.
+  using SharedReference = std::shared_future<std::shared_ptr<const Reference>>;
+  /// A reference on the device.
+  struct Memory {
+    std::shared_ptr<const Reference> reference;
+    std::vector<Guarded> inputs, outputs;
+    std::optional<program::LaunchBuffers> buffers;
+  };
+  using Outputs = std::vector<std::vector<std::byte>>; // values
+  /// The outputs of one run; `outside` names the output around which memory was hit.
   struct Run {
-    std::vector<std::vector<std::byte>> outputs;
-    std::string outside; // empty: nothing
+    Outputs outputs;
+    std::string outside;
   };
   std::vector<Shape> shapesOf(const LaunchPlan& plan) const;
-  Reference& reference(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
-  static Run run(const GpuKernel& kernel, Reference& reference, const Stream& stream);
-  void check(const GpuKernel& kernel, const Shape& shape, Reference& reference, Check& check);
-  static void compareOutputs(const Shape& shape, Reference& reference, const Run& run,
+  SharedReference& reference(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
+  Memory& memory(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
+  static Run run(const GpuKernel& kernel, Memory& memory, const Stream& stream);
+  static std::string changedInput(Memory& memory);
+  /// `proven`: outputs of the same numbers that were found right, or none; found right, this run's
+  /// take their place.
+  void check(const GpuKernel& kernel, const Shape& shape, Memory& memory, Outputs& proven,
+             Check& check);
+  static void compareOutputs(const Shape& shape, const Reference& reference, const Outputs& outputs,
                              Check& check);
 
   std::string module;
   std::vector<std::int64_t> sizes;
   Stream streams[2];
-  std::map<std::string, std::unique_ptr<Reference>> references;
+  std::map<std::string, SharedReference> references; // by sizes and seed
+  std::map<std::string, Memory> memories;
 };
 
 } // namespace kiln::autotune

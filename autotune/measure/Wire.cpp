@@ -117,6 +117,7 @@ template <class Record, class Visit>
 void eachField(Record& artifact, Visit visit) {
   visit("sha256", artifact.sha256);
   visit("plan", artifact.plan);
+  visit("general", artifact.general);
   visit("registers", artifact.registers);
   visit("shared_bytes", artifact.sharedBytes);
   visit("stack_bytes", artifact.stackBytes);

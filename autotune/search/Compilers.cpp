@@ -19,32 +19,44 @@ Compilers::~Compilers() {
   threads.clear(); // joins
 }
 
-void Compilers::begin(const Task& next) {
+void Compilers::begin(const Task& task) {
   std::lock_guard lock(mutex);
-  task = next;
-  ++generation;
-  queue.clear();
-  entries.clear();
+  current = next && next->task == task ? next : std::make_shared<Work>(task);
+  next.reset();
+}
+
+bool Compilers::add(Work& to, const Proposal& proposal) {
+  if (!to.entries.try_emplace(proposal.schedule).second)
+    return false;
+  to.queue.push_back(proposal);
+  return true;
 }
 
 void Compilers::want(const Proposal& proposal) {
   std::lock_guard lock(mutex);
-  if (!entries.try_emplace(proposal.schedule).second)
-    return;
-  queue.push_back(proposal);
-  wanted.notify_one();
+  if (add(*current, proposal))
+    wanted.notify_one();
+}
+
+void Compilers::wantAhead(const Task& task, std::span<const Proposal> proposals) {
+  std::lock_guard lock(mutex);
+  next = std::make_shared<Work>(task);
+  for (const Proposal& proposal : proposals)
+    add(*next, proposal);
+  wanted.notify_all();
 }
 
 Compiled Compilers::take(const Proposal& proposal) {
   std::unique_lock lock(mutex);
-  auto [entry, isNew] = entries.try_emplace(proposal.schedule);
+  Work& now = *current;
+  auto [entry, isNew] = now.entries.try_emplace(proposal.schedule);
   if (isNew) {
-    queue.push_front(proposal);
+    now.queue.push_front(proposal);
     wanted.notify_one();
   }
   done.wait(lock, [&] { return entry->second.compiled || entry->second.error; });
   Entry taken = std::move(entry->second);
-  entries.erase(entry);
+  now.entries.erase(entry);
   if (taken.error)
     std::rethrow_exception(taken.error);
   return std::move(*taken.compiled);
@@ -52,21 +64,21 @@ Compiled Compilers::take(const Proposal& proposal) {
 
 void Compilers::work(const std::stop_token& stop) {
   std::unique_ptr<Device> device;
-  std::uint64_t knows = 0; // the task that the device was told
+  std::shared_ptr<Work> knows; // the work whose task the device was told
   std::unique_lock lock(mutex);
-  while (wanted.wait(lock, stop, [&] { return !queue.empty(); })) {
-    Proposal proposal = std::move(queue.front());
-    queue.pop_front();
-    const std::uint64_t now = generation;
-    Task current = now != knows ? task : Task();
+  auto hasWork = [](const std::shared_ptr<Work>& work) { return work && !work->queue.empty(); };
+  while (wanted.wait(lock, stop, [&] { return hasWork(current) || hasWork(next); })) {
+    const std::shared_ptr<Work> mine = hasWork(current) ? current : next;
+    Proposal proposal = std::move(mine->queue.front());
+    mine->queue.pop_front();
     Entry result;
     lock.unlock();
     try {
       if (!device)
         device = make();
-      if (now != knows)
-        device->begin(current);
-      knows = now;
+      if (mine != knows)
+        device->begin(mine->task);
+      knows = mine;
       result.compiled = device->compile(proposal);
     } catch (const Lost& lost) {
       result.compiled = Rejection{proposal.schedule, "compile", lost.what()};
@@ -74,8 +86,7 @@ void Compilers::work(const std::stop_token& stop) {
       result.error = std::current_exception();
     }
     lock.lock();
-    if (auto entry = entries.find(proposal.schedule); now == generation && entry != entries.end())
-      entry->second = std::move(result);
+    mine->entries[proposal.schedule] = std::move(result);
     done.notify_all();
   }
 }

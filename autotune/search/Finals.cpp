@@ -31,7 +31,7 @@ std::optional<Batch> KeySearch::time(List& list, std::size_t rounds) {
     for (const Ready* candidate : list)
       kernels.push_back(&candidate->artifact);
     try {
-      Batch batch = bench.device.time(kernels, rounds);
+      Batch batch = charge(spent.measure, [&] { return bench.device.time(kernels, rounds); });
       conditions = batch.conditions;
       if (!conditions.throttled)
         return batch;
@@ -56,7 +56,7 @@ void KeySearch::findCulprits(List& list, const Lost& lost) {
       bench.device.time(kernel, 1);
       return false;
     } catch (const Lost& alone) {
-      noteFailure(texts[candidate.place], candidate.artifact.sha256, alone.kind, alone.what());
+      noteFailure(textOf(candidate.place), candidate.artifact.sha256, alone.kind, alone.what());
       return true;
     }
   };
@@ -97,7 +97,7 @@ bool KeySearch::series(List list, std::size_t rounds) {
 
 Measurement KeySearch::measurementOf(const Ready& candidate) const {
   Measurement measurement;
-  measurement.schedule = texts[candidate.place];
+  measurement.schedule = textOf(candidate.place);
   measurement.cubin = candidate.artifact.sha256;
   Interval time = medianInterval(candidate.samples);
   Interval ratio = medianInterval(ratios(candidate.samples, candidate.beside));
@@ -132,7 +132,7 @@ Decision KeySearch::settle(List& list) {
     std::vector<Contender> contenders;
     auto add = [&](const Ready& one) {
       contenders.push_back(
-          {texts[one.place], one.artifact.registers, one.artifact.sharedBytes, one.samples});
+          {textOf(one.place), one.artifact.registers, one.artifact.sharedBytes, one.samples});
     };
     add(*base);
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -158,7 +158,7 @@ Result KeySearch::finish(List list) {
       return result(reason);
     winner = decision.winner == 0 ? base : list[decision.winner - 1];
     // Once more, on other numbers.
-    if (!passes(winner->artifact, texts[winner->place], seed + 1)) {
+    if (!passes(winner->artifact, textOf(winner->place), seed + 1)) {
       if (winner == base)
         throw DefaultLost();
       std::erase(list, winner);
@@ -177,7 +177,7 @@ Result KeySearch::finish(List list) {
   found.ratioLow = measured.ratioLow;
   found.ratioHigh = measured.ratioHigh;
   Choice choice;
-  choice.schedule = texts[winner->place];
+  choice.schedule = textOf(winner->place);
   choice.cubin = winner->artifact.sha256;
   choice.source = Source::measured;
   choice.margin = list.empty() ? 0 : 1 - decision.overRunnerUp.ratio.middle;
@@ -222,9 +222,11 @@ Result KeySearch::result(std::string why) const {
   found.key = problem.key;
   found.reason = std::move(why);
   found.roofline = problem.roofline;
-  found.feasible = problem.space.size();
+  found.feasible = pointsOf(problem.spaces);
   for (const auto& [place, candidate] : ready)
     found.measured += candidate->ratio > 0;
+  found.spent = spent;
+  found.spent.whole = secondsUsed();
   return found;
 }
 

@@ -23,10 +23,8 @@ constexpr double kWorthwhile = 0.995; // of the best before: another round of mo
 
 KeySearch::KeySearch(const Problem& given, Bench& with, double seconds, std::function<void()> check)
     : problem(given), bench(with), budget(seconds), checkLease(std::move(check)),
-      seed(std::stoull(digest(given.key).substr(0, 12), nullptr, 16)),
+      seed(std::stoull(digest(given.key).substr(0, 12), nullptr, 16)), points(given.spaces),
       history(with.journal.history(given.key)) {
-  for (const Candidate& candidate : problem.space)
-    texts.push_back(rows::toText(candidate.schedule));
   bench.device.begin(problem.task);
   bench.compilers.begin(problem.task);
   bench.progress.label = problem.label;
@@ -56,6 +54,8 @@ void KeySearch::recall() {
 }
 
 Result KeySearch::attempt() {
+  for (std::size_t place : seeds()) // compiled while the device works on the first
+    want(place);
   if (!findDefault())
     return result(stopped ? reason : "none of the schedules compiles and passes");
   explore();
@@ -68,15 +68,15 @@ Result KeySearch::attempt() {
 
 void KeySearch::want(std::size_t place) {
   if (isFresh(place))
-    bench.compilers.want({texts[place], problem.space[place].prediction.microseconds});
+    bench.compilers.want({textOf(place), points[place].microseconds});
 }
 
 bool KeySearch::isFresh(std::size_t place) const {
-  return !ready.contains(place) && !dead.contains(texts[place]);
+  return !ready.contains(place) && !dead.contains(textOf(place));
 }
 
 bool KeySearch::findDefault() {
-  for (std::size_t place = 0; place < problem.space.size() && !base; ++place) {
+  for (std::size_t place = 0; place < points.size() && !base; ++place) {
     checkLease();
     if ((stopped = bench.options.isStopped && bench.options.isStopped())) {
       reason = "stopped";
@@ -91,7 +91,7 @@ bool KeySearch::findDefault() {
 KeySearch::Ready* KeySearch::prepare(std::size_t place) {
   if (auto found = ready.find(place); found != ready.end())
     return found->second.get();
-  const std::string& schedule = texts[place];
+  const std::string& schedule = textOf(place);
   if (dead.contains(schedule))
     return nullptr;
   std::optional<Artifact> artifact = obtain(place);
@@ -111,7 +111,7 @@ KeySearch::Ready* KeySearch::prepare(std::size_t place) {
 
 /// From the journal, or compiled.
 std::optional<Artifact> KeySearch::obtain(std::size_t place) {
-  const std::string& schedule = texts[place];
+  const std::string& schedule = textOf(place);
   for (const Verdict& verdict : history.verdicts)
     if (verdict.schedule == schedule)
       if (auto artifact = bench.journal.artifact(problem.key, verdict.cubin);
@@ -119,8 +119,8 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
         cubins.emplace(artifact->sha256, schedule);
         return artifact;
       }
-  Compiled compiled =
-      bench.compilers.take({schedule, problem.space[place].prediction.microseconds});
+  Compiled compiled = charge(
+      spent.compile, [&] { return bench.compilers.take({schedule, points[place].microseconds}); });
   if (auto* failure = std::get_if<Failure>(&compiled)) {
     noteFailure(schedule, failure->cubin, failure->kind, failure->log);
     return std::nullopt;
@@ -143,13 +143,16 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
 
 /// A process may also be ended from outside: a crash must repeat before a kernel is blamed.
 Check KeySearch::verify(const Artifact& artifact, std::uint64_t verifySeed) {
+  auto once = [&] {
+    return charge(spent.verify, [&] { return bench.device.verify(artifact, verifySeed); });
+  };
   try {
-    return bench.device.verify(artifact, verifySeed);
+    return once();
   } catch (const Lost& lost) {
     if (lost.kind != FailureKind::crash)
       throw;
   }
-  return bench.device.verify(artifact, verifySeed);
+  return once();
 }
 
 bool KeySearch::passes(const Artifact& artifact, const std::string& schedule,
@@ -183,20 +186,19 @@ void KeySearch::noteFailure(const std::string& schedule, const std::string& cubi
 //===- Which to try -------------------------------------------------------------------------===//
 
 void KeySearch::explore() {
-  if (problem.space.size() <= kSmallSpace || bench.options.effort == Effort::exhaustive) {
-    std::vector<std::size_t> all;
-    for (std::size_t place = 0; place < problem.space.size(); ++place)
-      all.push_back(place);
-    if (screen(all)) {
-      reason = "all tried";
-      halve();
-    }
+  const bool all = points.size() <= kSmallSpace || bench.options.effort == Effort::exhaustive;
+  std::vector<std::size_t> first = seeds();
+  for (std::size_t place = 0; all && place < points.size(); ++place)
+    if (std::ranges::find(first, place) == first.end())
+      first.push_back(place);
+  if (!screen(first))
     return;
-  }
-  if (!screen(seeds()))
-    return;
-  reason = "the model's best tried";
-  for (int round = 0; bench.options.effort == Effort::full && round < kMoveRounds; ++round) {
+  reason = all ? "all tried" : "the model's best tried";
+  if (all && points.kernels() == 1)
+    return halve();
+  // Kernels were changed one by one: also in a hurry, what they gain is put together.
+  const int rounds = bench.options.effort != Effort::quick ? kMoveRounds : points.kernels() > 1;
+  for (int round = 0; round < rounds; ++round) {
     const List before = best(1);
     const double ratio = before.empty() ? 1 : before[0]->ratio;
     std::vector<std::size_t> next = moves();
@@ -204,30 +206,43 @@ void KeySearch::explore() {
     if (next.empty() || !screen(next) || best(1).empty() || best(1)[0]->ratio > ratio * kWorthwhile)
       return;
   }
-  reason = fmt::format("{} rounds of moves", kMoveRounds);
+  if (rounds > 0)
+    reason = fmt::format("{} rounds of moves", rounds);
 }
 
-/// The model's best, and what was best at near shapes.
-std::vector<std::size_t> KeySearch::seeds() const {
-  const std::size_t count = bench.options.effort == Effort::quick ? 12 : 32;
+/// The model's best, and what was best at near shapes; where that is known, fewer of the model's.
+std::vector<std::size_t> KeySearch::seeds() {
+  std::size_t count = bench.options.effort == Effort::quick ? 12 : 32;
   std::vector<std::size_t> places;
-  for (const std::string& schedule : problem.near)
-    if (auto found = std::ranges::find(texts, schedule); found != texts.end())
-      places.push_back(static_cast<std::size_t>(found - texts.begin()));
-  for (std::size_t place = 0; place < std::min(count, problem.space.size()); ++place)
-    places.push_back(place);
+  for (const auto* schedules : {&problem.near, &problem.lately})
+    for (const std::string& schedule : *schedules)
+      if (std::optional<std::size_t> place = points.find(schedule);
+          place && std::ranges::find(places, *place) == places.end())
+        places.push_back(*place);
+  const bool known = std::ranges::any_of(
+      problem.near, [&](const std::string& schedule) { return points.find(schedule).has_value(); });
+  for (std::size_t place = 0; place < std::min(known ? count / 2 : count, points.size()); ++place)
+    if (std::ranges::find(places, place) == places.end())
+      places.push_back(place);
   return places;
 }
 
+/// Steps from the best, and of several kernels what two of the best have changed, together.
 std::vector<std::size_t> KeySearch::moves() {
   std::vector<std::size_t> places;
+  auto isWanted = [&](std::size_t place) {
+    return isFresh(place) && std::ranges::find(places, place) == places.end();
+  };
   List from = best(kMoveFrom);
+  for (const Ready* one : from)
+    for (const Ready* other : from)
+      if (std::size_t place = points.cross(one->place, other->place); isWanted(place))
+        places.push_back(place);
+  if (bench.options.effort == Effort::quick)
+    return places;
   from.push_back(base);
   for (const Ready* one : from)
-    for (std::size_t place :
-         neighbours(problem.space, one->place, kMovesEach, [&](std::size_t candidate) {
-           return isFresh(candidate) && std::ranges::find(places, candidate) == places.end();
-         }))
+    for (std::size_t place : points.neighbours(one->place, kMovesEach, isWanted))
       places.push_back(place);
   return places;
 }
@@ -256,7 +271,7 @@ bool KeySearch::screen(std::span<const std::size_t> places) {
 
 /// A third goes on, with twice as many samples, until few are left.
 void KeySearch::halve() {
-  List list = best(problem.space.size());
+  List list = best(points.size());
   for (std::size_t rounds = kLooks[0]; list.size() > kFinalists; rounds *= 2) {
     list.resize(std::max(kFinalists, list.size() / 3));
     for (std::size_t at = 0; at < list.size(); at += kTogether)
@@ -274,7 +289,7 @@ void KeySearch::halve() {
 KeySearch::List KeySearch::best(std::size_t count) {
   List list;
   for (auto& [place, candidate] : ready)
-    if (candidate.get() != base && candidate->ratio > 0 && !dead.contains(texts[place]))
+    if (candidate.get() != base && candidate->ratio > 0 && !dead.contains(textOf(place)))
       list.push_back(candidate.get());
   std::ranges::stable_sort(list, {}, &Ready::ratio);
   list.resize(std::min(count, list.size()));
@@ -304,8 +319,7 @@ bool KeySearch::cannotImprove() const {
   double sum = 0, squares = 0, timed = 0; // of the logarithm of measured over predicted
   for (const auto& [place, candidate] : ready)
     if (candidate->microseconds > 0) {
-      double error =
-          std::log(candidate->microseconds / problem.space[place].prediction.microseconds);
+      double error = std::log(candidate->microseconds / points[place].microseconds);
       sum += error;
       squares += error * error;
       ++timed;
@@ -315,9 +329,9 @@ bool KeySearch::cannotImprove() const {
   const double mean = sum / timed;
   const double deviation = std::max(kLeastDeviation, std::sqrt(squares / timed - mean * mean));
   const double lowest = std::exp(mean - bench.options.modelDeviations * deviation);
-  for (std::size_t place = 0; place < problem.space.size(); ++place)
+  for (std::size_t place = 0; place < points.size(); ++place)
     if (isFresh(place)) // the cheapest of those left
-      return problem.space[place].prediction.microseconds * lowest > bench.progress.best;
+      return points[place].microseconds * lowest > bench.progress.best;
   return false;
 }
 

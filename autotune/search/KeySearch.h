@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/search/Compilers.h"
+#include "autotune/search/Points.h"
 #include "autotune/search/Search.h"
 #include "autotune/search/Statistics.h"
 
@@ -29,7 +30,7 @@ class KeySearch {
  private:
   /// A candidate that passed and may be timed.
   struct Ready {
-    std::size_t place = 0; // in the space
+    std::size_t place = 0; // among the points
     Artifact artifact;
     double ratio = 0; // to the default, by the median of all pairs; 0: not timed
     double microseconds = 0;
@@ -56,7 +57,7 @@ class KeySearch {
   void explore();
   bool screen(std::span<const std::size_t> places);
   void halve();
-  std::vector<std::size_t> seeds() const;
+  std::vector<std::size_t> seeds();
   std::vector<std::size_t> moves();
   bool isOver();
   bool cannotImprove() const;
@@ -74,8 +75,18 @@ class KeySearch {
   Decision settle(List& list);
   void considerVendor(const Measurement& chosen, Choice& choice, Result& result) const;
 
+  const std::string& textOf(std::size_t place) const { return points[place].schedules; }
   double secondsUsed() const {
     return std::chrono::duration<double>(Clock::now() - started).count();
+  }
+  /// Does the work, and adds the seconds that it takes, whatever its end.
+  template <class Work> static auto charge(double& account, Work work) {
+    struct Watch {
+      double& account;
+      Clock::time_point begin = Clock::now();
+      ~Watch() { account += std::chrono::duration<double>(Clock::now() - begin).count(); }
+    } watch{account};
+    return work();
   }
   Result result(std::string why) const;
   void report();
@@ -86,13 +97,14 @@ class KeySearch {
   std::function<void()> checkLease;
   Clock::time_point started = Clock::now();
   std::uint64_t seed;
-  std::vector<std::string> texts; // of the space's schedules
+  Points points;
   History history;
   std::set<std::string> dead;                          // rejected or failed
   std::map<std::string, std::string> cubins;           // the schedule of each
   std::map<std::size_t, std::unique_ptr<Ready>> ready; // by place
   Ready* base = nullptr;                               // the default
   Conditions conditions;
+  Spent spent;
   std::string reason; // why exploring ended
   int unexplained = 0;
   bool stopped = false;

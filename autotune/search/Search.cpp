@@ -27,7 +27,10 @@ std::string processName() {
 }
 
 double predicted(const Problem& problem) {
-  return problem.space.empty() ? 0 : problem.space.front().prediction.microseconds;
+  double time = 0;
+  for (const KernelSpace& space : problem.spaces)
+    time += space.feasible.empty() ? 0 : space.feasible.front().prediction.microseconds;
+  return time;
 }
 
 /// What tuning a key may save, all its calls together.
@@ -79,7 +82,7 @@ class Tuning {
     if (isStopped())
       return false;
     const Problem& problem = problems[i];
-    if (problem.space.empty())
+    if (pointsOf(problem.spaces) == 0)
       results[i] = blank(problem, problem.refused.empty() ? "no schedule fits" : problem.refused);
     else if (isKnown(i))
       ;
@@ -100,17 +103,21 @@ class Tuning {
     result.key = problem.key;
     result.reason = std::move(reason);
     result.roofline = problem.roofline;
-    result.feasible = problem.space.size();
+    result.feasible = pointsOf(problem.spaces);
     return result;
+  }
+
+  bool stays(const std::optional<Choice>& choice) const {
+    if (!choice || choice->source == Source::model || choice->source == Source::transferred)
+      return false;
+    return !options.again || choice->source == Source::pinned;
   }
 
   /// Whether there is a choice that stays.
   bool isKnown(std::size_t i) {
     const History history = journal.history(problems[i].key);
     const std::optional<Choice>& choice = history.choice;
-    if (!choice || choice->source == Source::model || choice->source == Source::transferred)
-      return false;
-    if (options.again && choice->source != Source::pinned)
+    if (!stays(choice))
       return false;
     Result& result = results[i] = blank(problems[i], choice->reason);
     result.choice = choice;
@@ -133,9 +140,9 @@ class Tuning {
   void chooseByModel(std::size_t i) {
     const Problem& problem = problems[i];
     Choice choice;
-    choice.schedule = rows::toText(problem.space.front().schedule);
+    choice.schedule = cheapestOf(problem.spaces);
     choice.source = Source::model;
-    choice.reason = fmt::format("the cheapest of {} by the cost model", problem.space.size());
+    choice.reason = fmt::format("the cheapest of {} by the cost model", pointsOf(problem.spaces));
     journal.choose(problem.key, choice);
     Result& result = results[i] = blank(problem, choice.reason);
     result.choice = choice;
@@ -156,7 +163,9 @@ class Tuning {
       }
     } release{journal, problems[i].key, options.owner};
     Problem problem = problems[i];
-    problem.near.insert(problem.near.end(), winners.begin(), winners.end());
+    for (std::string& schedule : journal.near(problem.key))
+      problem.near.push_back(std::move(schedule));
+    problem.lately = winners;
     auto renewed = Clock::now();
     auto checkLease = [&] {
       if (Clock::now() - renewed < std::chrono::seconds(options.leaseSeconds) / 3)
@@ -168,13 +177,34 @@ class Tuning {
     try {
       openDevice();
       Bench bench{journal, *device, *compilers, options, driver, progress};
-      results[i] = KeySearch(problem, bench, allotted(i), checkLease).run();
+      KeySearch search(problem, bench, allotted(i), checkLease);
+      compileAhead(i);
+      results[i] = search.run();
     } catch (const LeaseLost&) {
       return false;
     }
     if (const auto& choice = results[i].choice; choice && !choice->schedule.empty())
       noteWinner(choice->schedule);
     return true;
+  }
+
+  /// The first candidates of the key that comes behind this one.
+  void compileAhead(std::size_t i) {
+    constexpr std::size_t count = 16;
+    for (auto at = std::ranges::find(order, i) + 1; at < order.end(); ++at) {
+      const Problem& next = problems[*at];
+      if (pointsOf(next.spaces) == 0 || stays(journal.history(next.key).choice))
+        continue;
+      std::vector<KernelSpace> few = next.spaces;
+      for (KernelSpace& space : few)
+        space.feasible.resize(std::min(space.feasible.size(), count));
+      const Points points(few);
+      std::vector<Proposal> proposals;
+      for (std::size_t k = 0; k < std::min(points.size(), count); ++k)
+        proposals.push_back({points[k].schedules, points[k].microseconds});
+      compilers->wantAhead(next.task, proposals);
+      return;
+    }
   }
 
   void openDevice() {
@@ -185,7 +215,7 @@ class Tuning {
     compilers.emplace(makeCompiler, options.compilers);
   }
 
-  /// Near shapes like near schedules: what won lately is tried first elsewhere.
+  /// What won lately may win elsewhere too.
   void noteWinner(const std::string& schedule) {
     constexpr std::size_t remembered = 6;
     std::erase(winners, schedule);

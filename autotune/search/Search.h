@@ -20,11 +20,13 @@ struct Problem {
   Key key;
   std::string label; // for people
   Task task;
-  std::string refused;          // why it cannot be searched; empty: it can
-  std::vector<Candidate> space; // what fits, cheapest first; the first that compiles is the default
-  double roofline = 0;          // microseconds; 0: not known
-  double calls = 1;             // how often, against the other problems
-  std::vector<std::string> near; // schedules chosen at near shapes: tried first
+  std::string refused; // why it cannot be searched; empty: it can
+  /// What fits each kernel, cheapest first. The cheapest of all that compile is the default.
+  std::vector<KernelSpace> spaces;
+  double roofline = 0;             // microseconds; 0: not known
+  double calls = 1;                // how often, against the other problems
+  std::vector<std::string> near;   // schedules chosen at near shapes: tried first
+  std::vector<std::string> lately; // and at whatever was tuned before
 };
 
 struct Progress {
@@ -52,6 +54,12 @@ struct SearchOptions {
   std::function<bool()> isStopped; // asked between steps
 };
 
+/// Where the time of a key went, in seconds; what is left of the whole is the search's own.
+struct Spent {
+  double compile = 0; // waiting for compilers
+  double verify = 0, measure = 0, whole = 0;
+};
+
 struct Result {
   std::string label;
   Key key;
@@ -63,6 +71,7 @@ struct Result {
   double ratio = 1, ratioLow = 1, ratioHigh = 1; // of the choice to the default, 95 %
   double roofline = 0;
   std::size_t feasible = 0, measured = 0;
+  Spent spent;
 };
 
 /// Results in the order of the problems. Throws what the journal throws, and Error(unavailable) or

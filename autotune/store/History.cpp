@@ -150,6 +150,7 @@ std::optional<Artifact> Store::artifact(const Key& key, std::string_view sha) co
     found = {.sha256 = std::string(sha),
              .cubin = {},
              .plan = row.text(2),
+             .general = {},
              .registers = static_cast<int>(row.integer(3)),
              .sharedBytes = row.integer(4),
              .stackBytes = row.integer(5),

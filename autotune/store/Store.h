@@ -44,6 +44,7 @@ class Store final : public Journal {
 
   History history(const Key& key) const override;
   std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const override;
+  std::vector<std::string> near(const Key& key) const override;
 
   bool lease(const Key& key, std::string_view owner, int seconds) override;
   bool renew(const Key& key, std::string_view owner, int seconds) override;

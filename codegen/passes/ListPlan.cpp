@@ -117,18 +117,19 @@ class ListPlanner {
 
   void fill(ListKernel& kernel) {
     int widest = 1;
-    auto add = [&](Value value, SmallVector<segments::Place>& list, int& count) {
+    auto add = [&](Value value, SmallVector<segments::Place>& list, int& count, int& moved) {
       list.push_back(places.at(value));
       if (!segments::isList(value))
         return;
       ++count;
-      widest = std::max(
-          widest, static_cast<int>(sizeInBytes(dtypeOf(ir::tensorType(value).getElementType()))));
+      int bytes = static_cast<int>(sizeInBytes(dtypeOf(ir::tensorType(value).getElementType())));
+      widest = std::max(widest, bytes);
+      moved += bytes;
     };
     for (Value value : kernel.op.getInputs())
-      add(value, kernel.inputs, kernel.facts.inputs);
+      add(value, kernel.inputs, kernel.facts.inputs, kernel.facts.bytesRead);
     for (Value value : kernel.op.getResults())
-      add(value, kernel.outputs, kernel.facts.outputs);
+      add(value, kernel.outputs, kernel.facts.outputs, kernel.facts.bytesWritten);
     kernel.facts.widestBytes = widest;
   }
 

@@ -55,11 +55,11 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createSchedule()";
   let summary = "Gives every kernel a schedule";
   let description = [{
-    The user's, where `schedule` gives one; else the one that the cost model predicts to be fastest.
-    A kernel that has a schedule keeps it.
+    The user's, where `schedule` gives one, for all kernels or as a dictionary by their names; else
+    the one that the cost model predicts to be fastest. A kernel that has a schedule keeps it.
   }];
   let options = [Option<"schedule", "schedule", "std::string", "",
-                        "text of a #kiln.schedule for every kernel">,
+                        "text of a #kiln.schedule for every kernel, or {kiln_f = #kiln.schedule<...>, ...}">,
                  ListOption<"spilled", "spilled", "std::string",
                             "entry point=registers: so many a thread were too few for that kernel">,
                  Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">];

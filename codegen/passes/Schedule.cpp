@@ -4,6 +4,7 @@
 #include "codegen/segments/Partition.h"
 
 #include "mlir/AsmParser/AsmParser.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -55,23 +56,50 @@ struct Schedule : impl::ScheduleBase<Schedule> {
   template <class Plan, class Default> LogicalResult give(const Plan& plan, Default choose) {
     if (failed(plan))
       return failure();
+    SmallVector<std::string> names;
     for (auto& kernel : (*plan)->kernels) {
-      if (kernel.op.getSchedule() || !kernel.takesSchedule())
+      if (!kernel.takesSchedule())
         continue;
-      ir::ScheduleAttr attribute;
-      if (!schedule.empty()) {
-        attribute = dyn_cast_if_present<ir::ScheduleAttr>(
-            parseAttribute(schedule.getValue(), &getContext()));
-        if (!attribute)
-          return kernel.op.emitError("not a schedule: ")
-                 << schedule.getValue() << "; write #kiln.schedule<lanes = 16, vector = 8, "
-                 << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
-                 << "launch = programmatic>";
-      } else {
-        attribute = scheduleAttr(&getContext(), choose(kernel));
-      }
-      kernel.op.setScheduleAttr(attribute);
+      names.push_back(entryName(kernel.op.getName()));
+      if (kernel.op.getSchedule())
+        continue;
+      FailureOr<ir::ScheduleAttr> wanted = wantedFor(kernel.op, names.back());
+      if (failed(wanted))
+        return failure();
+      kernel.op.setScheduleAttr(*wanted ? *wanted : scheduleAttr(&getContext(), choose(kernel)));
     }
+    return checkNames(names);
+  }
+
+  /// The user's schedule of a kernel: the one for all, or that of its name; null: none is given.
+  FailureOr<ir::ScheduleAttr> wantedFor(ir::KernelOp kernel, StringRef name) {
+    if (schedule.empty())
+      return ir::ScheduleAttr();
+    Attribute given = parseAttribute(schedule.getValue(), &getContext());
+    if (auto byName = dyn_cast_if_present<DictionaryAttr>(given)) {
+      given = byName.get(name);
+      if (!given)
+        return ir::ScheduleAttr();
+    }
+    if (auto attribute = dyn_cast_if_present<ir::ScheduleAttr>(given))
+      return attribute;
+    return kernel.emitError("not a schedule: ")
+           << schedule.getValue() << "; write #kiln.schedule<lanes = 16, vector = 8, "
+           << "rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, "
+           << "launch = programmatic>, or {" << name << " = #kiln.schedule<...>} for this kernel";
+  }
+
+  /// Schedules by name are for kernels that there are.
+  LogicalResult checkNames(ArrayRef<std::string> names) {
+    if (schedule.empty())
+      return success();
+    auto byName =
+        dyn_cast_if_present<DictionaryAttr>(parseAttribute(schedule.getValue(), &getContext()));
+    for (NamedAttribute one : byName ? byName.getValue() : ArrayRef<NamedAttribute>())
+      if (!llvm::is_contained(names, one.getName().strref()))
+        return getOperation().emitError("a schedule for '")
+               << one.getName().strref()
+               << "', which is no kernel here; kernels with schedules: " << llvm::join(names, ", ");
     return success();
   }
 };

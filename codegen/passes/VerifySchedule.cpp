@@ -42,8 +42,8 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
 
   LogicalResult run(func::FuncOp function, const Target& target) {
     if (segments::isOverLists(function))
-      return verify(planLists(function), [&](const rows::Schedule& schedule, ListKernel&) {
-        return segments::check(schedule, target);
+      return verify(planLists(function), [&](const rows::Schedule& schedule, ListKernel& kernel) {
+        return segments::check(schedule, kernel.facts, target);
       });
     return verify(planFunction(function),
                   [&](const rows::Schedule& schedule, PlannedKernel& kernel) {

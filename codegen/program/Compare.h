@@ -12,7 +12,8 @@ struct Expected {
   std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains
 };
 
-/// Evaluates the function of `module` on the values that the inputs hold. The allowed error is
+/// Evaluates the function of `module` on the values that the inputs hold, in the order of a launch
+/// plan: lists, each a tensor of all its elements, come behind all else. The allowed error is
 /// found by Monte Carlo arithmetic (Parker 1997): the function is evaluated again with a random
 /// relative error of half an ulp of its type on every input and intermediate result; what that
 /// changes, taken over a row and times a safety factor, is what rounding may change.

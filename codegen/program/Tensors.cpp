@@ -6,6 +6,7 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace kiln::program {
@@ -14,6 +15,18 @@ static constexpr std::byte kGuard{0xa5};
 
 static const llvm::fltSemantics& semantics(DType dtype) {
   return dtype == DType::bf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
+}
+
+/// The values of all fp16 numbers, by their bits.
+static std::vector<double> everyHalf() {
+  std::vector<double> values;
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    llvm::APFloat value(semantics(DType::f16), llvm::APInt(16, bits));
+    bool lossy;
+    value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+    values.push_back(value.convertToDouble());
+  }
+  return values;
 }
 
 double load(DType dtype, const std::byte* from) {
@@ -35,10 +48,11 @@ double load(DType dtype, const std::byte* from) {
   default:
     break;
   }
-  llvm::APFloat value(semantics(dtype), llvm::APInt(16, as(std::uint16_t{})));
-  bool lossy;
-  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lossy);
-  return value.convertToDouble();
+  const auto bits = as(std::uint16_t{});
+  if (dtype == DType::bf16)
+    return std::bit_cast<float>(std::uint32_t{bits} << 16);
+  static const std::vector<double> halves = everyHalf();
+  return halves[bits];
 }
 
 void store(DType dtype, double number, std::byte* to) {

@@ -5,6 +5,7 @@
 #include "codegen/backend/Timer.h"
 #include "codegen/host/HostTarget.h"
 #include "codegen/program/Compare.h"
+#include "codegen/program/Operands.h"
 #include "codegen/program/PlainCopy.h"
 
 #include <fmt/format.h>
@@ -25,18 +26,14 @@ ir::Tensor64 valuesOf(const NpyArray& array) {
   return values;
 }
 
-/// The tensors of lists have many lengths, which options cannot name.
-void refuseLists(const Program& program) {
-  if (program.lists().chunk > 0)
-    fail(ErrorKind::input,
-         "'{}' is over lists of tensors, which are given from C++ (kiln/lists.h); compile, run and "
-         "measure it there",
-         program.state().function);
-}
-
 /// The run-time sizes, from the options or the shapes of the arrays given.
 std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& options) {
   std::vector<std::int64_t> symbols = options.sizes;
+  if (!options.inputs.empty() && program.lists().chunk > 0)
+    fail(ErrorKind::input,
+         "'{}' is over lists of tensors: its inputs are drawn from a seed, or given from C++ "
+         "(kiln/lists.h); leave the arrays out",
+         program.state().function);
   if (!options.inputs.empty() && options.inputs.size() != program.inputs().size())
     fail(ErrorKind::input, "{} input arrays given, the program takes {}", options.inputs.size(),
          program.inputs().size());
@@ -63,19 +60,23 @@ std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& op
   return symbols;
 }
 
+/// All operands; of lists, parts of these lengths.
 struct Tensors {
   std::vector<HostTensor> inputs, outputs;
 
-  Tensors(const Program& program, const RunOptions& options) {
+  Tensors(const Program& program, const RunOptions& options,
+          std::span<const std::int64_t> lengths) {
     auto symbols = symbolsOf(program, options);
+    const LaunchPlan& plan = program.state().plan;
+    const program::Operands operands(plan, lengths);
     std::mt19937_64 random(options.seed);
-    for (std::size_t i = 0; i < program.inputs().size(); ++i) {
-      const TensorInfo& info = program.inputs()[i];
+    for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
+      const TensorInfo& info = operands.inputs[i];
       auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
-      tensor.write(options.inputs.empty() ? program::draw(info, tensor.sizes(), random)
+      tensor.write(options.inputs.empty() ? program::draw(plan, info, tensor.sizes(), random)
                                           : valuesOf(options.inputs[i]));
     }
-    for (const TensorInfo& info : program.outputs())
+    for (const TensorInfo& info : operands.outputs)
       outputs.emplace_back(info, program::sizesOf(info, symbols));
   }
 };
@@ -105,12 +106,23 @@ struct DeviceSet {
   }
 };
 
+void runOnHost(const LaunchPlan& plan, const HostProgram& host, Tensors& tensors) {
+  std::vector<Buffer> inputs = buffersOf(tensors.inputs), outputs = buffersOf(tensors.outputs);
+  if (!program::isOverLists(plan))
+    return host.run(inputs, outputs);
+  TensorLists lists = program::listsOf(plan, program::oddLengths(), inputs, outputs);
+  host.run(lists.inputs(lists.table().data(), std::span(inputs).first(plan.inputs.size() - 2)),
+           std::span(outputs).first(plan.outputs.size()));
+}
+
 void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
   DeviceSet set(tensors);
-  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(set.inputs), 256));
+  const program::LaunchBuffers buffers(loaded.plan(), program::oddLengths(), set.inputs,
+                                       set.outputs);
+  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(buffers.inputs), 256));
   workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}));
   Stream stream;
-  loaded.launch(set.inputs, set.outputs, workspace.data(), stream.get());
+  loaded.launch(buffers.inputs, buffers.outputs, workspace.data(), stream.get());
   stream.synchronize();
   for (std::size_t i = 0; i < tensors.outputs.size(); ++i)
     set.memory[tensors.inputs.size() + i].download(tensors.outputs[i].guarded());
@@ -129,9 +141,9 @@ Module referenceOf(const Program& program, const RunOptions& options) {
 } // namespace
 
 Verification verify(const Program& program, const RunOptions& options) {
-  refuseLists(program);
   Module reference = referenceOf(program, options);
-  Tensors tensors(program, options);
+  Tensors tensors(program, options, program::oddLengths());
+  const program::Operands operands(program.state().plan, program::oddLengths());
   std::vector<ir::Tensor64> inputs;
   for (const HostTensor& tensor : tensors.inputs)
     inputs.push_back(tensor.read());
@@ -149,7 +161,7 @@ Verification verify(const Program& program, const RunOptions& options) {
     if (loaded)
       runOnGpu(*loaded, tensors);
     else
-      host->run(buffersOf(tensors.inputs), buffersOf(tensors.outputs));
+      runOnHost(program.state().plan, *host, tensors);
     for (HostTensor& output : tensors.outputs)
       if (!output.guardsIntact())
         result.problems.push_back(
@@ -165,10 +177,10 @@ Verification verify(const Program& program, const RunOptions& options) {
       result.problems.push_back(
           fmt::format("output '{}' differs between two runs", first[i].info().name));
     }
-  auto expected = program::expect(reference, program.state().function, inputs, program.outputs());
+  auto expected = program::expect(reference, program.state().function, inputs, operands.outputs);
   result.passed = result.problems.empty();
   for (std::size_t i = 0; i < first.size(); ++i) {
-    result.outputs.push_back(program::compare(program.outputs()[i], first[i].read(),
+    result.outputs.push_back(program::compare(operands.outputs[i], first[i].read(),
                                               expected.exact[i], expected.allowed[i]));
     result.passed &= result.outputs.back().passed;
     NpyArray array{first[i].info().dtype, first[i].sizes(), {}};
@@ -182,10 +194,9 @@ Verification verify(const Program& program, const RunOptions& options) {
 }
 
 Measurement measure(const Program& program, const RunOptions& options) {
-  refuseLists(program);
   LoadedProgram loaded(program.state().plan, program.cubin());
   const DeviceInfo& device = Driver::get().currentDevice();
-  Tensors tensors(program, options);
+  Tensors tensors(program, options, program::typicalLengths());
   Measurement result;
   result.device = device.name;
   for (auto* group : {&tensors.inputs, &tensors.outputs})
@@ -196,11 +207,14 @@ Measurement measure(const Program& program, const RunOptions& options) {
   std::vector<DeviceSet> sets;
   for (std::int64_t i = 0, n = std::clamp<std::int64_t>(wanted, 4, 64); i < n; ++i)
     sets.emplace_back(tensors);
-  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(sets[0].inputs), 256));
+  std::vector<program::LaunchBuffers> buffers;
+  for (const DeviceSet& set : sets)
+    buffers.emplace_back(loaded.plan(), program::typicalLengths(), set.inputs, set.outputs);
+  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(buffers[0].inputs), 256));
   program::PlainCopy copy(result.bytes, static_cast<std::int64_t>(sets.size()),
                           program.state().options);
   std::vector<Enqueue> candidates = {[&](CuStream stream, int i) {
-                                       const DeviceSet& set = sets[i % sets.size()];
+                                       const auto& set = buffers[i % buffers.size()];
                                        loaded.launch(set.inputs, set.outputs, workspace.data(),
                                                      stream);
                                      },

@@ -7,7 +7,7 @@
 
 namespace kiln::segments {
 
-std::vector<Violation> check(const Schedule& s, const Target& target) {
+std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target& target) {
   std::vector<Violation> broken;
   auto require = [&](bool holds, const char* rule, std::string message) {
     if (!holds)
@@ -25,12 +25,25 @@ std::vector<Violation> check(const Schedule& s, const Target& target) {
           fmt::format("{} blocks of {} threads asked, {} allows {} blocks and {} threads a "
                       "multiprocessor",
                       s.blocks, s.threads, target.arch, target.blocksPerSM, target.threadsPerSM));
+  const std::int64_t registers = std::min<std::int64_t>(
+      target.registersPerThread,
+      target.registersPerSM / std::max<std::int64_t>(s.threads * s.blocks, 1));
+  require(estimatedRegisters(facts) <= registers, "registers",
+          fmt::format("about {} registers a thread needed for {} lists, {} blocks of {} threads "
+                      "leave {} on {}",
+                      estimatedRegisters(facts), facts.inputs + facts.outputs, s.blocks, s.threads,
+                      registers, target.arch));
   require(s.grid == rows::Grid::oneShot && s.keep == rows::Keep::registers &&
               s.columns == rows::Columns::global,
           "grid", "kernels over lists have grid = one_shot, keep = registers and no columns");
   require(s.launch == rows::Launch::plain || target.maxCluster > 1, "launch",
           fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
   return broken;
+}
+
+int estimatedRegisters(const Facts& facts) {
+  // The vectors that a thread holds, and addresses and numbers that all elements share.
+  return 20 + 4 * (facts.inputs + facts.outputs);
 }
 
 Schedule defaultSchedule(const Facts& facts, const Target& target) {
@@ -44,9 +57,8 @@ Schedule defaultSchedule(const Facts& facts, const Target& target) {
   s.threads = std::min(facts.outputs > 0 ? 128 : 256, int(chunkElements / s.vector));
   s.lanes = s.threads;
   s.rows = facts.outputs > 0 ? 1 : 8;
-  // The vectors that a thread holds, and addresses and numbers that all elements share; the
-  // assembler hands out registers in steps of 8.
-  int registers = std::max(20 + 4 * (facts.inputs + facts.outputs), facts.spilledRegisters + 8);
+  // The assembler hands out registers in steps of 8.
+  int registers = std::max(estimatedRegisters(facts), facts.spilledRegisters + 8);
   s.blocks = std::min({target.registersPerSM / (int(s.threads) * registers),
                        target.threadsPerSM / int(s.threads), target.blocksPerSM});
   s.blocks = std::max<std::int64_t>(s.blocks, 1);

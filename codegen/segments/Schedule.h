@@ -15,13 +15,17 @@ inline constexpr std::int64_t chunkElements = 1024;
 
 /// What the choice depends on: the lists that a kernel moves.
 struct Facts {
-  int inputs = 0, outputs = 0; // lists read and written
-  int widestBytes = 4;         // of an element of any of them
-  int spilledRegisters = 0;    // a thread: with so few the assembler spilled; 0: not known
-  int spills = 0;              // schedules that did
+  int inputs = 0, outputs = 0;         // lists read and written
+  int widestBytes = 4;                 // of an element of any of them
+  int bytesRead = 0, bytesWritten = 0; // an element, all of them together
+  int spilledRegisters = 0;            // a thread: with so few the assembler spilled; 0: not known
+  int spills = 0;                      // schedules that did
 };
 
-std::vector<Violation> check(const Schedule& schedule, const Target& target);
+std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
+
+/// Registers a thread will need, roughly; the assembler's count decides.
+int estimatedRegisters(const Facts& facts);
 
 /// One 16-byte vector a thread of the widest list, and as many resident threads as registers
 /// allow. A kernel that only sums takes several chunks a block, so that partial sums stay few.

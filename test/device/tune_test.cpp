@@ -126,9 +126,10 @@ Problem gateProblem(std::size_t count) {
   problem.label = "gate";
   problem.task.module = kGate;
   problem.task.sizes = {kRows};
+  problem.spaces = {{"kiln_gate", {}, 0}};
   for (Candidate& candidate : enumerate(facts, target, false).feasible)
-    if (candidate.schedule.grid == rows::Grid::oneShot && problem.space.size() < count)
-      problem.space.push_back(candidate);
+    if (candidate.schedule.grid == rows::Grid::oneShot && test::spaceOf(problem).size() < count)
+      test::spaceOf(problem).push_back(candidate);
   return problem;
 }
 
@@ -140,8 +141,8 @@ TEST(FaultKernels, Compile) {
   for (const Fault& fault : kFaults) {
     bool spilled = false;
     try {
-      EXPECT_FALSE(
-          artifactOf(faulty(rows::toText(problem.space[1].schedule), fault)).cubin.empty());
+      EXPECT_FALSE(artifactOf(faulty(rows::toText(test::spaceOf(problem)[1].schedule), fault))
+                       .cubin.empty());
     } catch (const Error& error) {
       spilled = std::string_view(error.what()).find("spills") != std::string_view::npos;
       EXPECT_TRUE(spilled) << error.what();

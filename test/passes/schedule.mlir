@@ -4,6 +4,8 @@
 // RUN: kiln-opt %t/chosen.mlir --kiln-schedule | FileCheck %t/chosen.mlir
 // RUN: kiln-opt %t/chosen.mlir --kiln-schedule=arch=sm_86 | FileCheck %t/chosen.mlir --check-prefix=AMPERE
 // RUN: not kiln-opt %t/given.mlir --kiln-schedule='schedule=fast' 2>&1 | FileCheck %t/given.mlir --check-prefix=TEXT
+// RUN: kiln-opt %t/named.mlir --kiln-schedule='schedule={kiln_a=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}' | FileCheck %t/named.mlir
+// RUN: not kiln-opt %t/named.mlir --kiln-schedule='schedule={kiln_c=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}' 2>&1 | FileCheck %t/named.mlir --check-prefix=NAME
 // RUN: kiln-opt %t/errors.mlir -split-input-file --kiln-schedule -verify-diagnostics -o /dev/null
 // RUN: not kiln-opt %t/chosen.mlir --kiln-schedule=arch=sm_75 2>&1 | FileCheck %t/chosen.mlir --check-prefix=ARCH
 // RUN: not kiln-opt %t/none.mlir --kiln-schedule=arch=sm_86 2>&1 | FileCheck %t/none.mlir
@@ -21,6 +23,25 @@ func.func @f(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
   // The schedule that the text has stays.
   // CHECK: kiln.kernel "b"(%{{.*}}) schedule(<lanes = 1, vector = 4, rows = 1, threads = 64, blocks = 1, grid = one_shot, keep = registers, launch = plain>)
   %b = kiln.kernel "b"(%a) schedule(#kiln.schedule<lanes = 1, vector = 4, rows = 1, threads = 64, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x8xf32>) -> tensor<?x8xf32> {
+  ^bb0(%i: tensor<?x8xf32>):
+    %s = math.sin %i : tensor<?x8xf32>
+    kiln.yield %s : tensor<?x8xf32>
+  }
+  return %a, %b : tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+//--- named.mlir
+// By name: a kernel that is left out gets the default; a name of none is an error.
+// CHECK: kiln.kernel "a"(%{{.*}}) schedule(<lanes = 4, vector = 2, rows = 2, threads = 128, blocks = 2, grid = one_shot, keep = shared, launch = plain>)
+// CHECK: kiln.kernel "b"(%{{.*}}) schedule(<{{.*}}launch = programmatic>)
+// NAME: error: a schedule for 'kiln_c', which is no kernel here; kernels with schedules: kiln_a, kiln_b
+func.func @f(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %a = kiln.kernel "a"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32> {
+  ^bb0(%i: tensor<?x8xf32>):
+    %s = math.sin %i : tensor<?x8xf32>
+    kiln.yield %s : tensor<?x8xf32>
+  }
+  %b = kiln.kernel "b"(%a) : (tensor<?x8xf32>) -> tensor<?x8xf32> {
   ^bb0(%i: tensor<?x8xf32>):
     %s = math.sin %i : tensor<?x8xf32>
     kiln.yield %s : tensor<?x8xf32>

@@ -325,7 +325,7 @@ class Alike final : public Device {
 
 TEST(Search, EqualCodeIsTimedOnce) {
   Problem problem = problemOf(128, 10);
-  for (Candidate& candidate : problem.space)
+  for (Candidate& candidate : spaceOf(problem))
     candidate.prediction.microseconds = 50;
   DeviceFactory make = [] { return std::make_unique<Alike>(); };
   auto store = Store::inMemory();

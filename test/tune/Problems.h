@@ -26,6 +26,11 @@ inline rows::Facts layerNormFacts(std::int64_t width) {
   return facts;
 }
 
+/// The space of a problem of one kernel.
+inline std::vector<Candidate>& spaceOf(Problem& problem) {
+  return problem.spaces.at(0).feasible;
+}
+
 /// The `count` cheapest schedules of a LayerNorm; 0: all.
 inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   const Target& target = findTarget("sm_90a");
@@ -34,15 +39,15 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   problem.key.function = "layer_norm";
   problem.key.tensors = std::to_string(width);
   problem.label = "layer_norm 65536x" + std::to_string(width);
-  problem.space = enumerate(facts, target, false).feasible;
-  if (count > 0 && problem.space.size() > count)
-    problem.space.resize(count);
+  problem.spaces = {{"kiln_layer_norm", enumerate(facts, target, false).feasible, 0}};
+  if (count > 0 && spaceOf(problem).size() > count)
+    spaceOf(problem).resize(count);
   problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);
   return problem;
 }
 
 inline std::string scheduleAt(const Problem& problem, std::size_t place) {
-  return rows::toText(problem.space.at(place).schedule);
+  return rows::toText(problem.spaces.at(0).feasible.at(place).schedule);
 }
 
 /// A simulation in which every schedule takes what the model says.

@@ -1,5 +1,7 @@
 // The search on a simulated device: what it finds, when it stops, what it stores.
 #include "autotune/search/Moves.h"
+#include "autotune/search/Points.h"
+#include "autotune/store/Store.h"
 #include "test/tune/Problems.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +15,8 @@ namespace {
 TEST(Search, ASmallSpaceIsSearchedWhole) {
   Problem problem = problemOf(128, 60);
   Simulation simulation;
-  simulation.slower[scheduleAt(problem, 53)] =
-      0.8 * problem.space[0].prediction.microseconds / problem.space[53].prediction.microseconds;
+  simulation.slower[scheduleAt(problem, 53)] = 0.8 * spaceOf(problem)[0].prediction.microseconds /
+                                               spaceOf(problem)[53].prediction.microseconds;
   MemoryJournal journal;
   Result result = tuneOne(problem, journal, simulation, thorough());
   ASSERT_TRUE(result.choice);
@@ -35,14 +37,14 @@ TEST(Search, ASmallSpaceIsSearchedWhole) {
 
 TEST(Search, MovesReachWhatTheModelDoesNotSee) {
   Problem problem = problemOf();
-  ASSERT_GT(problem.space.size(), 1000u);
+  ASSERT_GT(spaceOf(problem).size(), 1000u);
   Simulation simulation = exact();
-  auto steps = neighbours(problem.space, 0, 4, [](std::size_t place) { return place > 40; });
+  auto steps = neighbours(spaceOf(problem), 0, 4, [](std::size_t place) { return place > 40; });
   ASSERT_FALSE(steps.empty());
   simulation.slower[scheduleAt(problem, 0)] = 0.95; // moves start from the best
   simulation.slower[scheduleAt(problem, steps[0])] =
-      0.8 * problem.space[0].prediction.microseconds /
-      problem.space[steps[0]].prediction.microseconds;
+      0.8 * spaceOf(problem)[0].prediction.microseconds /
+      spaceOf(problem)[steps[0]].prediction.microseconds;
   SearchOptions options = thorough();
   MemoryJournal journal;
   Result result = tuneOne(problem, journal, simulation, options);
@@ -57,10 +59,10 @@ TEST(Search, MovesReachWhatTheModelDoesNotSee) {
 
 TEST(Search, WhatWonAtANearShapeIsTried) {
   Problem problem = problemOf();
-  const std::size_t far = problem.space.size() - 1;
+  const std::size_t far = spaceOf(problem).size() - 1;
   Simulation simulation = exact();
-  simulation.slower[scheduleAt(problem, far)] =
-      0.7 * problem.space[0].prediction.microseconds / problem.space[far].prediction.microseconds;
+  simulation.slower[scheduleAt(problem, far)] = 0.7 * spaceOf(problem)[0].prediction.microseconds /
+                                                spaceOf(problem)[far].prediction.microseconds;
   MemoryJournal without, with;
   SearchOptions options = quiet();
   options.effort = Effort::quick;
@@ -70,10 +72,81 @@ TEST(Search, WhatWonAtANearShapeIsTried) {
   EXPECT_EQ(tuneOne(problem, with, simulation, options).choice->schedule, scheduleAt(problem, far));
 }
 
+/// A function of two kernels: what each gains by itself is found and put together.
+TEST(Search, KernelsOfAFunctionAreTunedTogether) {
+  Problem problem = problemOf(128, 200);
+  problem.spaces.push_back(problemOf(256, 200).spaces[0]);
+  problem.spaces[1].kernel = "kiln_second";
+  auto at = [&](std::size_t first, std::size_t second) {
+    auto schedule = [&](std::size_t kernel, std::size_t place) {
+      const KernelSpace& space = problem.spaces[kernel];
+      return space.kernel + " = " + rows::toText(space.feasible[place].schedule);
+    };
+    return "{" + schedule(0, first) + ", " + schedule(1, second) + "}";
+  };
+  Simulation simulation = exact();
+  simulation.slower[at(3, 0)] = 0.9;
+  simulation.slower[at(0, 4)] = 0.85;
+  simulation.slower[at(3, 4)] = 0.75;
+  SearchOptions options = thorough();
+  for (Effort effort : {Effort::quick, Effort::full}) {
+    options.effort = effort;
+    MemoryJournal journal;
+    Result result = tuneOne(problem, journal, simulation, options);
+    ASSERT_TRUE(result.choice) << result.reason;
+    EXPECT_EQ(result.choice->schedule, at(3, 4)) << result.reason;
+    EXPECT_EQ(result.feasible, 40'000u);
+    EXPECT_LT(result.measured, 200u);
+  }
+}
+
+/// Near shapes that were tuned save candidates, and lead to the same choice.
+TEST(Search, NeighboursInTheStoreSaveCandidates) {
+  Problem problem = problemOf();
+  const std::size_t place = 9;
+  Simulation simulation = exact();
+  simulation.slower[scheduleAt(problem, place)] = 0.8 *
+                                                  spaceOf(problem)[0].prediction.microseconds /
+                                                  spaceOf(problem)[place].prediction.microseconds;
+  SearchOptions options = thorough();
+  options.effort = Effort::quick;
+  auto store = Store::inMemory();
+  auto describe = [&](std::int64_t rows) {
+    problem.key.function = "function of " + std::to_string(rows);
+    problem.key.tensors = "bf16[" + std::to_string(rows) + "x128]/16";
+    store->describe(problem.key, "layer_norm",
+                    "@f(%x: tensor<" + std::to_string(rows) + "x128xbf16>)");
+  };
+  describe(4096);
+  Result alone = tuneOne(problem, *store, simulation, options);
+  describe(8192);
+  EXPECT_EQ(store->near(problem.key), std::vector{scheduleAt(problem, place)});
+  Result beside = tuneOne(problem, *store, simulation, options);
+  ASSERT_TRUE(alone.choice && beside.choice);
+  EXPECT_EQ(beside.choice->schedule, alone.choice->schedule);
+  EXPECT_LT(beside.measured, alone.measured);
+  problem.key.arch = "sm_80";
+  EXPECT_TRUE(store->near(problem.key).empty());
+}
+
+TEST(Points, FindSchedulesOfSeveralKernels) {
+  std::vector<KernelSpace> spaces{problemOf(128, 5).spaces[0], problemOf(64, 6).spaces[0]};
+  spaces[1].kernel = "kiln_other";
+  Points points(spaces);
+  EXPECT_EQ(points.size(), 1u + 4 + 5);
+  EXPECT_EQ(pointsOf(spaces), 30u);
+  EXPECT_EQ(points[0].schedules, cheapestOf(spaces));
+  const std::size_t one = 1, both = points.cross(points.size() - 1, one);
+  const std::string text = points[both].schedules;
+  EXPECT_EQ(Points(spaces).find(text).has_value(), true);
+  EXPECT_EQ(points.find(text), both);
+  EXPECT_FALSE(points.find("{kiln_other = #kiln.schedule<>}"));
+}
+
 /// Two copies of one kernel come out the same, a planted gain of 3 % is found.
 TEST(Search, NullTestAndPlantedGain) {
   Problem problem = problemOf(128, 2);
-  problem.space[1].prediction.microseconds = problem.space[0].prediction.microseconds;
+  spaceOf(problem)[1].prediction.microseconds = spaceOf(problem)[0].prediction.microseconds;
   SearchOptions options = quiet();
   options.compilers = 1;
   options.rooflineShare = 10;
@@ -115,7 +188,7 @@ TEST(Search, StopsAtTheRoofline) {
 TEST(Search, StopsWhereTheModelSaysThatNothingIsLeft) {
   Problem problem = problemOf(128, 200);
   for (std::size_t i = 20; i < 200; ++i)
-    problem.space[i].prediction.microseconds *= 2;
+    spaceOf(problem)[i].prediction.microseconds *= 2;
   SearchOptions options = quiet();
   options.rooflineShare = 10;
   MemoryJournal journal;

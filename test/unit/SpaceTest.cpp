@@ -134,4 +134,28 @@ TEST(Cost, NeverFasterThanACopyOfTheBytes) {
   }
 }
 
+/// Kernels over lists: the family's default first, then by cost, and all of them fit.
+TEST(Space, OfLists) {
+  segments::Facts adamw{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
+  segments::Facts norm{.inputs = 1, .bytesRead = 4};
+  for (std::string_view arch : {"sm_80", "sm_90a"})
+    for (const segments::Facts& f : {adamw, norm}) {
+      const Target& target = findTarget(arch);
+      Space space = enumerate(f, target, kTypicalElements);
+      ASSERT_GT(space.feasible.size(), 50u);
+      EXPECT_TRUE(space.feasible[0].schedule == segments::defaultSchedule(f, target));
+      std::int64_t refused = 0;
+      for (const auto& [rule, fallen] : space.refused)
+        refused += fallen.count;
+      EXPECT_EQ(refused + static_cast<std::int64_t>(space.feasible.size()), space.tuples);
+      for (std::size_t i = 0; i < space.feasible.size(); ++i) {
+        EXPECT_TRUE(segments::check(space.feasible[i].schedule, f, target).empty());
+        if (i > 1) {
+          EXPECT_LE(space.feasible[i - 1].prediction.microseconds,
+                    space.feasible[i].prediction.microseconds);
+        }
+      }
+    }
+}
+
 } // namespace

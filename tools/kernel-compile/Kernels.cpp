@@ -7,8 +7,8 @@
 namespace kiln::tool {
 
 std::string shortSchedule(const std::string& text) {
-  if (auto lines = std::ranges::count(text, '\n'); lines > 0)
-    return fmt::format("of {} kernels", lines + 1);
+  if (auto kernels = std::ranges::count(text, '<'); kernels > 1)
+    return fmt::format("of {} kernels", kernels);
   std::size_t begin = text.find('<');
   std::size_t end = text.rfind('>');
   if (begin == std::string::npos || end == std::string::npos || end < begin)

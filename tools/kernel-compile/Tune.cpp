@@ -20,6 +20,7 @@ namespace {
 struct TuneRequest : Request {
   std::string store;
   std::string budget, keyBudget;
+  bool verbose = false;
   TuneOptions options;
 };
 
@@ -72,6 +73,33 @@ TuneTask taskOf(const Job& job) {
   return task;
 }
 
+/// Where the time of each key went.
+Table timesOf(const std::vector<TuneResult>& results) {
+  Table table;
+  table.column("job", Table::Align::left);
+  for (const char* title : {"tried", "seconds", "compile", "verify", "measure", "rest"})
+    table.column(title);
+  TuneResult all;
+  auto row = [&](const TuneResult& r) {
+    const double rest = r.seconds - r.compileSeconds - r.verifySeconds - r.measureSeconds;
+    std::vector<std::string> cells{r.label, fmt::format("{}", r.measured)};
+    for (double part : {r.seconds, r.compileSeconds, r.verifySeconds, r.measureSeconds, rest})
+      cells.push_back(fmt::format("{:.2f}", part));
+    table.row(cells);
+  };
+  for (const TuneResult& r : results) {
+    row(r);
+    all.measured += r.measured;
+    all.seconds += r.seconds;
+    all.compileSeconds += r.compileSeconds;
+    all.verifySeconds += r.verifySeconds;
+    all.measureSeconds += r.measureSeconds;
+  }
+  all.label = "all";
+  row(all);
+  return table;
+}
+
 Table tableOf(const std::vector<TuneResult>& results) {
   Table table;
   table.column("job", Table::Align::left);
@@ -111,7 +139,11 @@ nlohmann::ordered_json jsonOf(const TuneResult& r) {
           {"ratio_high", r.ratioHigh},
           {"margin", r.margin},
           {"feasible", r.feasible},
-          {"measured", r.measured}};
+          {"measured", r.measured},
+          {"seconds", r.seconds},
+          {"compile_seconds", r.compileSeconds},
+          {"verify_seconds", r.verifySeconds},
+          {"measure_seconds", r.measureSeconds}};
 }
 
 /// 3: a kernel got no choice although there was time; a stop is no failure.
@@ -161,6 +193,8 @@ int tuneJobs(TuneRequest& request) {
       json["jobs"].push_back(jsonOf(result));
     print(json.dump(2) + "\n");
   } else {
+    if (request.verbose)
+      print(timesOf(results).text() + "\n");
     print(tableOf(results).text() + "in " + store.string() +
           (interrupted ? "; stopped, the same command goes on\n" : "\n"));
   }
@@ -189,6 +223,7 @@ void addTune(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   verb->add_flag("--again", options.again, "also what has a measured choice");
   verb->add_flag("--retry-failed", options.retryFailed, "also candidates that failed before");
+  verb->add_flag("-v,--verbose", request->verbose, "also where the time of each key went");
   verb->footer("Example:\n"
                "  kernel-compile tune --workload=alphafold_layernorm.txt --store=tuned.db "
                "--budget=5m\n"

@@ -125,7 +125,7 @@ struct CompileOptions {
   std::string arch = "sm_90a";
   std::string function;            // empty: the only function of the module
   bool backward = false;           // compile the derived backward of that function
-  std::string schedule;            // text of a #kiln.schedule<...>; empty: the default choice
+  std::string schedule;            // #kiln.schedule<...>, or {KERNEL = #kiln.schedule<...>, ...}
   std::filesystem::path saveTemps; // write every stage into this folder; empty: do not
   std::filesystem::path nvrtc;     // libnvrtc to use; empty: search
   Stage until = Stage::cubin;      // stop after this stage

@@ -50,6 +50,8 @@ struct TuneResult {
   double ratio = 1, ratioLow = 1, ratioHigh = 1; // to the default's time, with its 95 % interval
   double margin = 0;                             // over the runner-up, as a share
   std::size_t feasible = 0, measured = 0;        // candidates
+  double seconds = 0; // that the search took, and of these it waited for compilers, ...
+  double compileSeconds = 0, verifySeconds = 0, measureSeconds = 0;
 };
 
 /// Results in the order of the tasks. Throws Error: `unavailable` without the device.

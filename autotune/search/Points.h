@@ -1,0 +1,51 @@
+// The points of a search: a schedule for each kernel of a function. All together are too many to
+// list, so there are those at which one kernel differs from its cheapest schedule, and whatever
+// the search adds: a step of one kernel, or what two good points have changed, taken together.
+#pragma once
+
+#include "autotune/Space.h"
+
+#include <deque>
+#include <functional>
+#include <optional>
+
+namespace kiln::autotune {
+
+class Points {
+ public:
+  struct Point {
+    std::vector<std::size_t> at; // places in the spaces of the kernels
+    std::string schedules;       // as CompileOptions takes them
+    double microseconds = 0;     // by the cost model
+  };
+
+  /// Ordered by cost; the first is the cheapest of every kernel.
+  explicit Points(std::span<const KernelSpace> spaces);
+
+  std::size_t size() const { return points.size(); }
+  const Point& operator[](std::size_t point) const { return points[point]; }
+  std::size_t kernels() const { return spaces.size(); }
+  /// That of these schedules, if they fit here: a text that a point has, here or elsewhere.
+  std::optional<std::size_t> find(const std::string& schedules);
+
+  /// At most `count` points that differ from `from` by a step of one kernel and that `isWanted`,
+  /// cheapest first.
+  std::vector<std::size_t> neighbours(std::size_t from, std::size_t count,
+                                      const std::function<bool(std::size_t)>& isWanted);
+  /// What `first` has changed from the cheapest, and what `second` has elsewhere.
+  std::size_t cross(std::size_t first, std::size_t second);
+
+ private:
+  std::size_t add(std::vector<std::size_t> at);
+
+  std::span<const KernelSpace> spaces;
+  std::deque<Point> points;
+  std::map<std::string, std::size_t> bySchedules;
+};
+
+/// How many points there are altogether.
+std::size_t pointsOf(std::span<const KernelSpace> spaces);
+/// The cheapest of every kernel, as CompileOptions takes them.
+std::string cheapestOf(std::span<const KernelSpace> spaces);
+
+} // namespace kiln::autotune

@@ -1,0 +1,89 @@
+// Which keys are near another: the same function at other sizes.
+#include "autotune/store/Store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kiln::autotune {
+namespace {
+
+bool isDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The text of a function without the sizes of its tensors.
+std::string withoutSizes(std::string_view text) {
+  constexpr std::string_view tensor = "tensor<";
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(tensor), text.size());
+    const std::size_t begin = std::min(end + tensor.size(), text.size());
+    result += text.substr(0, begin);
+    text.remove_prefix(begin);
+    for (std::size_t digits = 0; digits < text.size(); ++digits)
+      if (text[digits] == 'x' && digits > 0) {
+        result += "?x";
+        text.remove_prefix(digits + 1);
+        digits = std::string_view::npos; // from the start again
+      } else if (!isDigit(text[digits]) && text[digits] != '?') {
+        break;
+      }
+  }
+  return result;
+}
+
+/// The numbers in "bf16[65536x128]/16": those between brackets.
+std::vector<double> sizesOf(std::string_view tensors) {
+  std::vector<double> sizes;
+  bool inside = false, after = false; // within brackets; behind a digit
+  for (char c : tensors) {
+    inside = (inside || c == '[') && c != ']';
+    const bool digit = inside && isDigit(c);
+    if (digit && !after)
+      sizes.push_back(0);
+    if (digit)
+      sizes.back() = 10 * sizes.back() + (c - '0');
+    after = digit;
+  }
+  return sizes;
+}
+
+/// Halvings and doublings from the sizes of one to those of the other.
+double distance(std::string_view one, std::string_view other) {
+  const std::vector<double> a = sizesOf(one), b = sizesOf(other);
+  if (a.size() != b.size())
+    return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += std::abs(std::log2(std::max(a[i], 0.5) / std::max(b[i], 0.5)));
+  return sum;
+}
+
+} // namespace
+
+std::vector<std::string> Store::near(const Key& key) const {
+  constexpr std::size_t most = 4;
+  const std::string text = withoutSizes(functionText(key));
+  if (text.empty())
+    return {};
+  std::vector<std::pair<double, std::string>> found; // by distance
+  for (const KnownKey& known : keys()) {
+    if (known.key == key || known.key.arch != key.arch || known.key.device != key.device ||
+        known.key.regime != key.regime || withoutSizes(functionText(known.key)) != text)
+      continue;
+    auto chosen = choice(known.key);
+    const double far = distance(known.key.tensors, key.tensors);
+    if (chosen && !chosen->schedule.empty() && std::isfinite(far) &&
+        (chosen->source == Source::measured || chosen->source == Source::pinned))
+      found.emplace_back(far, chosen->schedule);
+  }
+  std::ranges::sort(found);
+  std::vector<std::string> schedules;
+  for (const auto& [far, schedule] : found)
+    if (std::ranges::find(schedules, schedule) == schedules.end() && schedules.size() < most)
+      schedules.push_back(schedule);
+  return schedules;
+}
+
+} // namespace kiln::autotune
