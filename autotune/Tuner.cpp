@@ -1,10 +1,5 @@
-// kiln::Tuner. What is known lies in an immutable table that readers reach through one atomic
-// pointer; writers publish a new table and keep the old ones until the end, since nobody knows who
-// still reads them.
-#include "kiln/tuner.h"
-
-#include "autotune/Key.h"
-#include "autotune/store/Layers.h"
+// kiln::Tuner: the public side; see TunerState.h.
+#include "autotune/TunerState.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Driver.h"
@@ -14,23 +9,12 @@
 #include "kiln/workload.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <charconv>
-#include <cstdio>
-#include <deque>
 #include <fmt/ranges.h>
 
 namespace kiln {
 
 using namespace autotune;
-
-struct Tuned::State {
-  std::string source, layer, key, cubin;
-  std::optional<Program> program;
-  mutable std::once_flag loaded;
-  mutable std::optional<Executable> executable;
-};
 
 Tuned::Tuned(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tuned::~Tuned() = default;
@@ -60,121 +44,9 @@ const std::string& Tuned::key() const {
   return state_->key;
 }
 
-namespace {
-
-/// One task: what is known of it, and how often it was asked for.
-struct Known {
-  TaskName name;
-  TuningTask task;
-  std::unique_ptr<Tuned> tuned; // null: a miss
-  Miss miss;
-  mutable std::atomic<std::uint64_t> calls = 0;
-};
-
-/// Open addressing, at most half full.
-struct Table {
-  struct Slot {
-    TaskName name;
-    const Known* known = nullptr;
-  };
-  std::vector<Slot> slots = std::vector<Slot>(16);
-};
-
-} // namespace
-
-struct Tuner::State {
-  TunerOptions options;
-  std::vector<std::string> warnings;
-  std::optional<Layers> layers;
-
-  std::mutex mutex; // of all that follows, for writers
-  std::deque<Known> known;
-  std::deque<Table> tables;
-  std::atomic<const Table*> table;
-  std::atomic<std::uint64_t> strangers = 0; // lookups of names that are not in the table
-  bool frozen = false;
-
-  void warn(const std::string& text) const {
-    if (options.onWarning)
-      options.onWarning(text);
-    else
-      fmt::print(stderr, "kiln: {}\n", text);
-  }
-
-  static std::size_t slotOf(const TaskName& name, std::size_t slots) {
-    return std::bit_cast<std::array<std::uint64_t, 2>>(name)[0] & (slots - 1);
-  }
-  const Known* at(const TaskName& name) const noexcept {
-    const Table& now = *table.load(std::memory_order_acquire);
-    for (std::size_t i = slotOf(name, now.slots.size());; i = (i + 1) & (now.slots.size() - 1)) {
-      const Table::Slot& slot = now.slots[i];
-      if (!slot.known || slot.name == name)
-        return slot.known;
-    }
-  }
-  void publish() {
-    Table& next = tables.emplace_back();
-    next.slots.resize(std::max<std::size_t>(16, std::bit_ceil(known.size() * 2)));
-    for (const Known& one : known) {
-      std::size_t i = slotOf(one.name, next.slots.size());
-      while (next.slots[i].known)
-        i = (i + 1) & (next.slots.size() - 1);
-      next.slots[i] = {one.name, &one};
-    }
-    table.store(&next, std::memory_order_release);
-  }
-
-  /// The first layer's choice that can be used; what is damaged is said and passed over.
-  std::unique_ptr<Tuned> load(const Key& key) const {
-    for (const Found& found : layers->find(key, /*anyCompiler=*/true)) {
-      auto state = std::make_unique<Tuned::State>();
-      state->source = nameIn(sourceNames, found.choice.source);
-      state->layer = found.layer;
-      state->key = digest(found.key);
-      state->cubin = found.choice.cubin;
-      if (found.choice.source == Source::vendor)
-        return std::make_unique<Tuned>(std::move(state));
-      try {
-        auto artifact = found.store->artifact(found.key, found.choice.cubin);
-        if (!artifact)
-          continue; // a schedule that nobody has compiled yet
-        state->program = Program::load(artifact->plan, artifact->cubin);
-        return std::make_unique<Tuned>(std::move(state));
-      } catch (const Error& error) {
-        warn(fmt::format("the {} layer's choice is passed over: {}", found.layer, error.what()));
-      }
-    }
-    return nullptr;
-  }
-
-  /// Adds a task that is not known yet, without publishing it. Holds the mutex.
-  const Known& add(const TaskName& name, const TuningTask& task, const Key& key) {
-    Known& one = known.emplace_back();
-    one.name = name;
-    one.task = task;
-    if (!frozen)
-      one.tuned = load(key);
-    if (!one.tuned)
-      one.miss = layers->explainMiss(key);
-    return one;
-  }
-  const Known* find(const TaskName& name) const {
-    for (const Known& one : known)
-      if (one.name == name)
-        return &one;
-    return nullptr;
-  }
-};
-
 Tuner Tuner::open(const TunerOptions& options) {
   Tuner tuner;
-  tuner.state_ = std::make_shared<State>();
-  State& state = *tuner.state_;
-  state.options = options;
-  state.layers.emplace(options.layers, /*writable=*/false, state.warnings);
-  for (const std::string& warning : state.warnings)
-    state.warn(warning);
-  state.publish();
+  tuner.state_ = std::make_shared<State>(options);
   return tuner;
 }
 
@@ -197,26 +69,26 @@ const Tuned* Tuner::lookup(const TaskName& name) const noexcept {
     return nullptr;
   }
   known->calls.fetch_add(1, std::memory_order_relaxed);
-  return known->tuned.get();
+  return known->tuned.load(std::memory_order_acquire);
 }
 
 const Tuned* Tuner::find(const TuningTask& task) const {
   Described described = describe(task.module, task.options, task.sizes);
-  TaskName taskName = nameOf(digest(described.open), task.sizes);
-  const Known* known = state_->at(taskName);
-  if (!known) {
+  Known* known = nullptr;
+  {
     std::lock_guard held(state_->mutex);
-    known = state_->find(taskName);
-    if (!known) {
-      known = &state_->add(taskName, task, described.key);
+    const std::size_t before = state_->known.size();
+    known = &state_->learn(nameOf(digest(described.open), task.sizes), task, described);
+    if (state_->known.size() > before)
       state_->publish();
-    }
   }
+  state_->provide(*known);
   known->calls.fetch_add(1, std::memory_order_relaxed);
-  if (!known->tuned && state_->options.strict)
+  const Tuned* tuned = known->tuned.load(std::memory_order_acquire);
+  if (!tuned && state_->options.strict)
     fail(ErrorKind::missing, "nothing is stored for '{}': {}; tune it, or name a store that has it",
-         task.label, toText(known->miss));
-  return known->tuned.get();
+         task.label, state_->whyMissing(*known));
+  return tuned;
 }
 
 std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
@@ -225,18 +97,17 @@ std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
   std::vector<std::string> missing;
   for (const TuningTask& task : tasks) {
     Described described = describe(task.module, task.options, task.sizes);
-    TaskName taskName = nameOf(digest(described.open), task.sizes);
-    const Known* known = nullptr;
+    Known* known = nullptr;
     {
       std::lock_guard held(state_->mutex);
-      known = state_->find(taskName);
-      if (!known)
-        known = &state_->add(taskName, task, described.key);
+      known = &state_->learn(nameOf(digest(described.open), task.sizes), task, described);
     }
-    if (!known->tuned)
-      missing.push_back(fmt::format("'{}': {}", task.label, toText(known->miss)));
-    else if (++found; gpu && !known->tuned->isVendor())
-      known->tuned->executable();
+    state_->provide(*known);
+    const Tuned* tuned = known->tuned.load(std::memory_order_acquire);
+    if (!tuned)
+      missing.push_back(fmt::format("'{}': {}", task.label, state_->whyMissing(*known)));
+    else if (++found; gpu && !tuned->isVendor())
+      tuned->executable();
     if (state_->options.onProgress)
       state_->options.onProgress({++done, tasks.size(), task.label});
   }
@@ -257,21 +128,22 @@ std::string Tuner::freeze() const {
   state_->frozen = true;
   std::vector<std::string> lines;
   for (const Known& one : state_->known)
-    if (one.tuned)
-      lines.push_back(fmt::format("{} {} {}", fmt::join(one.task.sizes, "x"), one.tuned->key(),
-                                  one.tuned->state_->cubin));
+    if (const Tuned* tuned = one.tuned)
+      lines.push_back(fmt::format("{} {} {}", fmt::join(one.task.sizes, "x"), tuned->key(),
+                                  tuned->state_->cubin));
   std::ranges::sort(lines);
   return sha256(fmt::format("{}", fmt::join(lines, "\n")));
 }
 
 TunerStats Tuner::stats() const {
   std::lock_guard held(state_->mutex);
-  TunerStats stats;
+  TunerStats stats = state_->made;
   stats.misses = state_->strangers;
   for (const Known& one : state_->known) {
-    (one.tuned ? stats.hits : stats.misses) += one.calls;
-    ++(one.tuned ? stats.tuned : stats.missing);
-    if (!one.tuned)
+    const bool tuned = one.tuned != nullptr;
+    (tuned ? stats.hits : stats.misses) += one.calls;
+    ++(tuned ? stats.tuned : stats.missing);
+    if (!tuned)
       ++stats.missingByField[one.miss.field];
   }
   return stats;
@@ -280,22 +152,24 @@ TunerStats Tuner::stats() const {
 void Tuner::recordShapes(const std::filesystem::path& workload) const {
   std::lock_guard held(state_->mutex);
   std::uint64_t calls = 0;
+  std::vector<const Known*> wanted;
   for (const Known& one : state_->known)
-    calls += one.tuned ? 0 : one.calls.load();
-  std::string text = "# Looked up and not found, by how often.\n";
-  for (const Known& one : state_->known) {
-    if (one.tuned || one.calls == 0)
-      continue;
-    const std::string& module = one.task.module.text();
+    if (const Tuned* tuned = one.tuned; one.calls > 0 && (!tuned || tuned->source() == "model")) {
+      wanted.push_back(&one);
+      calls += one.calls;
+    }
+  std::string text = "# Looked up and not measured yet, by how often.\n";
+  for (const Known* one : wanted) {
+    const std::string& module = one->task.module.text();
     std::string file = "shape_" + sha256(module).substr(0, 12) + ".mlir";
     writeFile(workload.parent_path() / file, module);
     text += fmt::format(
         "{}  {}  -  {:.6f}%  {}{}  # {}\n", file,
-        one.task.sizes.empty() ? "-" : shapeText(one.task.sizes),
-        100.0 * double(one.calls) / double(calls),
-        one.task.options.backward ? "backward" : "forward",
-        one.task.options.function.empty() ? "" : ",function=" + one.task.options.function,
-        one.task.label);
+        one->task.sizes.empty() ? "-" : shapeText(one->task.sizes),
+        100.0 * double(one->calls) / double(calls),
+        one->task.options.backward ? "backward" : "forward",
+        one->task.options.function.empty() ? "" : ",function=" + one->task.options.function,
+        one->task.label);
   }
   writeFile(workload, text);
 }
@@ -310,11 +184,18 @@ static std::string timesOf(const std::vector<autotune::Measurement>& measurement
 }
 
 std::string Tuner::explain(const TuningTask& task) const {
-  Key key = describe(task.module, task.options, task.sizes).key;
+  const Described described = describe(task.module, task.options, task.sizes);
+  const Key& key = described.key;
   std::string text = fmt::format("key {} of '{}'\n", digest(key).substr(0, 12), task.label);
   auto found = state_->layers->find(key, true);
   if (found.empty())
     text += fmt::format("miss: {}\n", toText(state_->layers->explainMiss(key)));
+  {
+    std::lock_guard held(state_->mutex);
+    for (const Known& one : state_->known)
+      if (one.name == nameOf(digest(described.open), task.sizes) && !one.refused.empty())
+        text += fmt::format("not made: {}\n", one.refused);
+  }
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Choice& choice = found[i].choice;
     text += fmt::format("{} layer: {}, {}{}\n", found[i].layer, nameIn(sourceNames, choice.source),

@@ -1,5 +1,6 @@
 // Tuned kernels for a program that runs: opens the stores once, loads what the program needs, and
-// then answers in nanoseconds. Nothing is compiled here. Plain C++20: no Torch, MLIR or SQLite.
+// then answers in nanoseconds. What no store has is made only if the mode says so. Plain C++20: no
+// Torch, MLIR or SQLite.
 //
 //   auto tuner = kiln::Tuner::open();
 //   tuner.warmup(tasks);                            // milliseconds a task
@@ -75,9 +76,17 @@ struct TunerProgress {
 };
 
 struct TunerOptions {
-  /// `offline`: what the stores hold, nothing is compiled or timed.
-  enum class Mode { offline } mode = Mode::offline;
+  /// `offline`: what the stores hold, nothing is compiled or timed. `blocking`: find() and warmup()
+  /// make what no store has, and return when it is there. `background`: they return a miss at once;
+  /// a thread makes it, and later lookups hit. What is made is kept in the project's layer, or else
+  /// the user's.
+  enum class Mode { offline, blocking, background } mode = Mode::offline;
   bool strict = false; // a miss is an Error(missing)
+  /// Of what is made: "none" compiles the cost model's choice; "quick", "full" and "exhaustive"
+  /// also measure (kiln/tune.h), if there is a GPU and `worker` says by which program.
+  std::string effort = "none";
+  std::vector<std::string> worker = {};
+  double budget = 0; // seconds for all that is made; 0: without limit
   TunerLayers layers = TunerLayers::standard();
   std::function<void(const TunerProgress&)> onProgress = {};
   /// What is damaged or left out; empty: a line on the standard error.
@@ -85,13 +94,17 @@ struct TunerOptions {
 };
 
 struct TunerStats {
+  std::size_t made = 0, waiting = 0;  // tasks that no store had: compiled or tuned; still to be
+  std::size_t refused = 0;            // that could not be made: explain() says why
+  double seconds = 0;                 // that making took
   std::uint64_t hits = 0, misses = 0; // lookups, by what they found
   std::size_t tuned = 0, missing = 0; // tasks
   std::map<std::string, std::size_t>
       missingByField; // first field that differs from the nearest key
 };
 
-/// A handle; copies share one tuner. Any thread may call anything.
+/// A handle; copies share one tuner, whose last copy stops and awaits what is being made. Any
+/// thread may call anything; callbacks come from the thread that makes.
 class KILN_API Tuner {
  public:
   static Tuner open(const TunerOptions& options = {});
@@ -100,17 +113,18 @@ class KILN_API Tuner {
   /// Null: unknown, or no store has it. No lock, no allocation, no file, no driver call: safe
   /// inside graph capture.
   const Tuned* lookup(const TaskName& name) const noexcept;
-  /// The same for a task that may be new: asks the stores. Not inside graph capture.
+  /// The same for a task that may be new: asks the stores, and makes it as the mode says. Not
+  /// inside graph capture.
   const Tuned* find(const TuningTask& task) const;
   /// Finds all, loads their kernels if there is a GPU, and publishes them at once; how many there
   /// are.
   std::size_t warmup(std::span<const TuningTask> tasks) const;
-  /// From here on nothing changes: what is not known stays a miss. The SHA-256 of all that is
-  /// chosen, for ranks to compare.
+  /// From here on nothing changes: nothing is made any more, what is not known stays a miss. The
+  /// SHA-256 of all that is chosen, for ranks to compare.
   std::string freeze() const;
 
-  /// Writes what was looked up and not found, with how often, as a workload file and the .mlir
-  /// files that it names, beside it.
+  /// Writes what was looked up and not found, or found as the cost model chose it, with how often,
+  /// as a workload file and the .mlir files that it names, beside it.
   void recordShapes(const std::filesystem::path& workload) const;
   /// What is chosen for a task and from where, or why nothing is, as text for people.
   std::string explain(const TuningTask& task) const;
