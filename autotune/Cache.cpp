@@ -57,7 +57,8 @@ std::vector<cache::Entry> entriesOf(const Store& store, const Selection& selecti
       continue; // withdrawn since
     cache::Entry entry = entryOf(store, known, *history.choice);
     for (const auto& measurement : history.measurements)
-      if (!entry.cubin.empty() && measurement.cubin == entry.cubin)
+      if (!entry.cubin.empty() && measurement.cubin == entry.cubin &&
+          measurement.schedule == entry.schedule)
         entry.time = timeOf(measurement);
     entries.push_back(std::move(entry));
   }
@@ -126,6 +127,8 @@ Details show(const std::filesystem::path& path, std::string_view key) {
   std::map<std::string, std::int64_t> rejections;
   for (const auto& rejection : history.rejections)
     ++rejections[rejection.gate + ": " + rejection.constraint];
+  for (const Refusal& refusal : history.refusals)
+    rejections["constraints: " + refusal.rule] += refusal.schedules;
   details.rejections.assign(rejections.begin(), rejections.end());
   return details;
 }
@@ -279,8 +282,9 @@ Program autotune::compileInto(Store& store, const TuningTask& task, const Descri
   options.saveTemps.clear();
   Program program = Program::compile(task.module, options);
   Artifact artifact = autotune::artifactOf(program);
-  store.keep(described.key, artifact);
-  store.choose(described.key, {schedulesOf(program.state().plan), artifact.sha256, Source::model,
+  const std::string schedules = schedulesOf(program.state().plan);
+  store.keep(described.key, schedules, artifact);
+  store.choose(described.key, {schedules, artifact.sha256, Source::model,
                                "fastest by the cost model of those that the assembler accepts", 0});
   store.describe(described.key, task.label, described.text);
   return program;
@@ -291,7 +295,7 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   const Key& key = described.key;
   for (const Found& found : state_->layers->find(key)) {
     try {
-      if (auto artifact = found.store->artifact(key, found.choice.cubin))
+      if (auto artifact = found.store->artifact(key, found.choice.schedule, found.choice.cubin))
         return {Program::load(artifact->plan, artifact->cubin), false};
     } catch (const Error& error) {
       std::lock_guard held(state_->mutex);

@@ -9,6 +9,7 @@ namespace kiln::autotune {
 
 /// All that is known about a key.
 struct History {
+  std::vector<Refusal> refusals;
   std::vector<Rejection> rejections;
   std::vector<Failure> failures;
   std::vector<Verdict> verdicts;
@@ -23,8 +24,10 @@ class Journal {
 
   virtual void reject(const Key& key, const Rejection& rejection) = 0;
   virtual void fail(const Key& key, const Failure& failure) = 0;
-  /// With the plan of this key: equal cubins of two keys may be launched differently.
-  virtual void keep(const Key& key, const Artifact& artifact) = 0;
+  /// Of the schedules that were never compiled, how many broke a rule.
+  virtual void refuse(const Key& key, const Refusal& refusal) = 0;
+  /// With the plan of this schedule: equal cubins may be launched differently.
+  virtual void keep(const Key& key, std::string_view schedule, const Artifact& artifact) = 0;
   virtual void judge(const Key& key, const Verdict& verdict) = 0;
   virtual void measure(const Key& key, const Measurement& measurement) = 0;
   virtual void baseline(const Key& key, const Measurement& measurement) = 0;
@@ -32,7 +35,8 @@ class Journal {
   virtual void choose(const Key& key, const Choice& choice) = 0;
 
   virtual History history(const Key& key) const = 0;
-  virtual std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const = 0;
+  virtual std::optional<Artifact> artifact(const Key& key, std::string_view schedule,
+                                           std::string_view sha256) const = 0;
 
   /// Schedules chosen by measurement for the same function at other sizes on such a device: those
   /// of the nearest sizes first.

@@ -11,23 +11,16 @@
 #include "codegen/program/State.h"
 #include "codegen/segments/Partition.h"
 
+#include "kiln_source_hash.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-extern "C" const struct {
-  const char *name, *text;
-} kiln_device_files[];
-
 namespace kiln::autotune {
 
 const std::string& emitterHash() {
-  static const std::string hash = [] {
-    std::string all = std::string(version()) + '\0';
-    for (const auto* file = kiln_device_files; file->name; ++file)
-      all += std::string(file->name) + '\0' + file->text + '\0';
-    return sha256(all);
-  }();
+  static const std::string hash = sha256(std::string(version()) + '\0' + KILN_SOURCE_HASH);
   return hash;
 }
 
@@ -87,11 +80,17 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
 }
 
 std::vector<KernelSpace> spacesOf(const std::string& fused, std::span<const std::int64_t> sizes,
-                                  const Target& target) {
+                                  const Target& target, bool explain) {
   std::vector<KernelSpace> spaces;
-  for (const KernelFacts& kernel : factsOf(fused, {sizes.begin(), sizes.end()}))
-    spaces.push_back({passes::entryName(kernel.name), enumerate(kernel, target, false).feasible,
-                      kernel.bytesRead() + kernel.bytesWritten()});
+  for (const KernelFacts& kernel : factsOf(fused, {sizes.begin(), sizes.end()})) {
+    Space space = enumerate(kernel, target, explain);
+    KernelSpace& found = spaces.emplace_back();
+    found.kernel = passes::entryName(kernel.name);
+    found.feasible = std::move(space.feasible);
+    found.bytes = kernel.bytesRead() + kernel.bytesWritten();
+    for (const auto& [rule, refused] : space.refused)
+      found.refusals.push_back({found.kernel, rule, refused.count, refused.worst});
+  }
   return spaces;
 }
 
@@ -128,7 +127,7 @@ LaunchPlan launchOf(const std::string& fused) {
 } // namespace
 
 Described describe(const Module& module, const CompileOptions& options,
-                   std::span<const std::int64_t> sizes) {
+                   std::span<const std::int64_t> sizes, bool explain) {
   CompileOptions until = options;
   until.until = Stage::fused;
   until.schedule.clear();
@@ -136,7 +135,7 @@ Described describe(const Module& module, const CompileOptions& options,
   Program fused = Program::compile(module, until);
   const Target& target = findTarget(options.arch);
   const LaunchPlan launch = launchOf(fused.text(Stage::fused));
-  std::vector<KernelSpace> spaces = spacesOf(fused.text(Stage::fused), sizes, target);
+  std::vector<KernelSpace> spaces = spacesOf(fused.text(Stage::fused), sizes, target, explain);
   const std::string& text = fused.text(Stage::module);
   Key key = {.function = sha256(text),
              .tensors = tensorsOf(launch, sizes),

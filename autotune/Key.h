@@ -18,13 +18,14 @@ struct Described {
 /// `sizes`: values of the run-time sizes, one value stands for all; without any they stay open.
 /// The device is the running one if it is of that architecture, else the architecture's flagship.
 /// Without NVRTC `nvrtc` stays empty. Throws Error(input).
+/// `explain`: also what does not fit, which takes several times as long.
 Described describe(const Module& module, const CompileOptions& options,
-                   std::span<const std::int64_t> sizes);
+                   std::span<const std::int64_t> sizes, bool explain = false);
 
 /// "H200, 132 SMs": the same for a device and for a flagship of its name.
 std::string deviceClass(std::string_view name, int multiprocessors);
 
-/// SHA-256 of Kiln's version and of the device library.
+/// SHA-256 of Kiln's version and of all sources that decide what code comes out.
 const std::string& emitterHash();
 
 } // namespace kiln::autotune

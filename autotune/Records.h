@@ -27,7 +27,7 @@ struct Key {
   std::string device;  // class of device, not one device: "H200, 132 SMs"
   std::string nvrtc;   // 13.0
   std::string flags;   // of the compiler
-  std::string emitter; // SHA-256 of what emits: Kiln's version and device headers
+  std::string emitter; // SHA-256 of what emits: Kiln's version and sources
   std::string space;   // SHA-256 of knobs and constraints
 
   friend bool operator==(const Key&, const Key&) = default;
@@ -43,6 +43,13 @@ struct Rejection {
   std::string gate;       // "constraints", "compile" or "resources"
   std::string constraint; // which one
   double asked = 0, allowed = 0;
+};
+
+/// Schedules of a kernel that break a rule of its family.
+struct Refusal {
+  std::string kernel, rule;
+  std::int64_t schedules = 0; // how many
+  std::string worst;          // of one of them, with the numbers
 };
 
 enum class FailureKind : std::uint8_t {

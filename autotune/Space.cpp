@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -144,10 +145,11 @@ Space enumerate(const segments::Facts& facts, const Target& target, double eleme
   Sorter sorter(explain);
   rows::Schedule s = segments::defaultSchedule(facts, target);
   const rows::Schedule usual = s;
+  const std::set<std::int64_t> blockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16, usual.blocks};
   for (std::int64_t vector : {usual.vector, usual.vector / 2})
     for (std::int64_t threads : {64, 128, 256, 512})
       for (std::int64_t rows : {1, 2, 4, 8})
-        for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
+        for (std::int64_t blocks : blockCounts) {
           s.vector = std::max<std::int64_t>(vector, 1);
           s.threads = s.lanes = threads;
           s.rows = rows;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/Cost.h"
+#include "autotune/Records.h"
 
 #include <map>
 
@@ -18,6 +19,7 @@ struct KernelSpace {
   std::string kernel;              // its entry point
   std::vector<Candidate> feasible; // cheapest first
   double bytes = 0;                // that it moves at least
+  std::vector<Refusal> refusals;   // of those that do not fit, if they were asked for
 };
 
 struct Space {

@@ -33,7 +33,7 @@ std::string textOf(const Module& module, const CompileOptions& given) {
 
 /// The key of the simulated device's times must never be a real one's.
 Described describeFor(const TuneTask& task, bool isSimulated) {
-  Described described = describe(task.module, task.options, task.sizes);
+  Described described = describe(task.module, task.options, task.sizes, /*explain=*/true);
   if (isSimulated)
     described.key.device = "simulated";
   return described;
@@ -61,6 +61,8 @@ Problem problemOf(const TuneTask& task, Described described) {
     problem.task.generalSizes = task.generalSizes;
   }
   problem.spaces = std::move(described.spaces);
+  for (const KernelSpace& space : problem.spaces)
+    problem.refusals.insert(problem.refusals.end(), space.refusals.begin(), space.refusals.end());
   for (const KernelSpace& space : problem.spaces)
     problem.roofline += space.bytes / (findTarget(task.options.arch).memoryGBs * 1e3);
   return problem;

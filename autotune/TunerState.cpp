@@ -80,7 +80,7 @@ std::unique_ptr<Tuned> Tuner::State::load(const Key& key) const {
     if (found.choice.source == Source::vendor)
       return std::make_unique<Tuned>(std::move(state));
     try {
-      auto artifact = found.store->artifact(found.key, found.choice.cubin);
+      auto artifact = found.store->artifact(found.key, found.choice.schedule, found.choice.cubin);
       if (!artifact)
         continue; // a schedule that nobody has compiled yet
       state->program = Program::load(artifact->plan, artifact->cubin);

@@ -76,7 +76,7 @@ void load(benchmark::State& state) {
   autotune::Key key = store->keys().front().key;
   for (auto _ : state) {
     auto choice = store->choice(key);
-    auto artifact = store->artifact(key, choice->cubin);
+    auto artifact = store->artifact(key, choice->schedule, choice->cubin);
     benchmark::DoNotOptimize(Program::load(artifact->plan, artifact->cubin));
   }
 }

@@ -19,6 +19,19 @@ constexpr int kMoveRounds = 4;
 constexpr std::size_t kMoveFrom = 4, kMovesEach = 6;
 constexpr double kWorthwhile = 0.995; // of the best before: another round of moves
 
+/// What runs: the code, and how it is launched whatever the schedule is called.
+std::string launchOf(const Artifact& artifact) {
+  constexpr std::string_view begin = "#kiln.schedule<";
+  std::string launch = artifact.sha256;
+  for (std::string_view rest = artifact.plan; !rest.empty();) {
+    const std::size_t at = std::min(rest.find(begin), rest.size());
+    launch += rest.substr(0, at);
+    const std::size_t end = rest.find('>', at);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return launch;
+}
+
 } // namespace
 
 KeySearch::KeySearch(const Problem& given, Bench& with, double seconds, std::function<void()> check)
@@ -114,9 +127,8 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
   const std::string& schedule = textOf(place);
   for (const Verdict& verdict : history.verdicts)
     if (verdict.schedule == schedule)
-      if (auto artifact = bench.journal.artifact(problem.key, verdict.cubin);
-          artifact && artifact->plan.find(schedule) != std::string::npos) {
-        cubins.emplace(artifact->sha256, schedule);
+      if (auto artifact = bench.journal.artifact(problem.key, schedule, verdict.cubin)) {
+        launches.emplace(launchOf(*artifact), schedule);
         return artifact;
       }
   Compiled compiled = charge(
@@ -126,14 +138,14 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
     return std::nullopt;
   }
   if (auto* artifact = std::get_if<Artifact>(&compiled)) {
-    // A cubin has one launch plan in the journal: that of the cheaper schedule.
-    auto [same, isNew] = cubins.emplace(artifact->sha256, schedule);
+    auto [same, isNew] = launches.emplace(launchOf(*artifact), schedule);
     if (isNew) {
       ++bench.progress.compiled;
-      bench.journal.keep(problem.key, *artifact);
+      bench.journal.keep(problem.key, schedule, *artifact);
       return std::move(*artifact);
     }
-    compiled = Rejection{schedule, "resources", "the same code as " + same->second};
+    compiled =
+        Rejection{schedule, "resources", "the same code, launched alike, as " + same->second};
   }
   ++bench.progress.rejected;
   dead.insert(schedule);

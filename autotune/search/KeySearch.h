@@ -100,7 +100,7 @@ class KeySearch {
   Points points;
   History history;
   std::set<std::string> dead;                          // rejected or failed
-  std::map<std::string, std::string> cubins;           // the schedule of each
+  std::map<std::string, std::string> launches;         // the schedule of each, of code and plan
   std::map<std::size_t, std::unique_ptr<Ready>> ready; // by place
   Ready* base = nullptr;                               // the default
   Conditions conditions;

@@ -125,7 +125,7 @@ class Tuning {
     std::set<std::string> tried;
     for (const Measurement& measurement : history.measurements) {
       tried.insert(measurement.schedule);
-      if (measurement.cubin == choice->cubin) {
+      if (measurement.cubin == choice->cubin && measurement.schedule == choice->schedule) {
         result.microseconds = measurement.median;
         result.defaultMicroseconds = measurement.median / measurement.ratio;
         result.ratio = measurement.ratio;
@@ -176,6 +176,8 @@ class Tuning {
     };
     try {
       openDevice();
+      for (const Refusal& refusal : problem.refusals)
+        journal.refuse(problem.key, refusal);
       Bench bench{journal, *device, *compilers, options, driver, progress};
       KeySearch search(problem, bench, allotted(i), checkLease);
       compileAhead(i);

@@ -25,6 +25,7 @@ struct Problem {
   std::vector<KernelSpace> spaces;
   double roofline = 0;             // microseconds; 0: not known
   double calls = 1;                // how often, against the other problems
+  std::vector<Refusal> refusals;   // of schedules that do not fit
   std::vector<std::string> near;   // schedules chosen at near shapes: tried first
   std::vector<std::string> lately; // and at whatever was tuned before
 };

@@ -14,9 +14,10 @@ void checkReferences(Database& database, std::vector<std::string>& problems) {
   while (row.step())
     problems.push_back(fmt::format("a row of '{}' refers to one of '{}' that is not there",
                                    row.text(0), row.text(2)));
-  Statement unproved = database.query(
-      "SELECT key FROM choice WHERE source = 'measured' AND NOT EXISTS "
-      "(SELECT 1 FROM proved WHERE proved.key = choice.key AND proved.cubin = choice.cubin)");
+  Statement unproved =
+      database.query("SELECT key FROM choice WHERE source = 'measured' AND NOT EXISTS "
+                     "(SELECT 1 FROM proved WHERE proved.key = choice.key AND "
+                     "proved.schedule = choice.schedule AND proved.cubin = choice.cubin)");
   while (unproved.step())
     problems.push_back(fmt::format("key {}: measured choice without a passing verdict",
                                    unproved.text(0).substr(0, 12)));

@@ -90,6 +90,12 @@ History Store::history(const Key& key) const {
   known.choice = choice(key);
   auto held = lock();
   std::string name = digest(key);
+  Statement refusal = connection->query(
+      "SELECT kernel, rule, schedules, worst FROM refusal WHERE key = ? ORDER BY schedules DESC",
+      {name});
+  while (refusal.step())
+    known.refusals.push_back(
+        {refusal.text(0), refusal.text(1), refusal.integer(2), refusal.text(3)});
   Statement rejection = connection->query(
       "SELECT schedule, gate, rule, asked, allowed FROM rejection JOIN candidate ON id = candidate "
       "WHERE key = ?",
@@ -130,7 +136,8 @@ History Store::history(const Key& key) const {
   return known;
 }
 
-std::optional<Artifact> Store::artifact(const Key& key, std::string_view sha) const {
+std::optional<Artifact> Store::artifact(const Key& key, std::string_view schedule,
+                                        std::string_view sha) const {
   Artifact found;
   std::vector<std::byte> packed;
   std::int64_t size = 0;
@@ -140,8 +147,8 @@ std::optional<Artifact> Store::artifact(const Key& key, std::string_view sha) co
     Statement row = connection->query(
         "SELECT artifact.cubin, bytes, plan, registers, shared, stack, spilled, plan_sha256 "
         "FROM artifact "
-        "JOIN launch ON launch.cubin = sha256 WHERE sha256 = ? AND key = ?",
-        {sha, digest(key)});
+        "JOIN launch ON launch.cubin = sha256 WHERE sha256 = ? AND key = ? AND schedule = ?",
+        {sha, digest(key), schedule});
     if (!row.step())
       return std::nullopt;
     packed = row.blob(0);

@@ -181,7 +181,16 @@ void Store::fail(const Key& key, const Failure& failure) {
   });
 }
 
-void Store::keep(const Key& key, const Artifact& artifact) {
+void Store::refuse(const Key& key, const Refusal& refusal) {
+  write([&] {
+    remember(key);
+    connection->execute(
+        "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?)",
+        {digest(key), refusal.kernel, refusal.rule, refusal.schedules, refusal.worst});
+  });
+}
+
+void Store::keep(const Key& key, std::string_view schedule, const Artifact& artifact) {
   if (sha256(artifact.cubin) != artifact.sha256)
     kiln::fail(ErrorKind::input, "a cubin of {} bytes was to be kept as {}, but its SHA-256 is {}",
                artifact.cubin.size(), artifact.sha256, sha256(artifact.cubin));
@@ -195,8 +204,9 @@ void Store::keep(const Key& key, const Artifact& artifact) {
                         {artifact.sha256, Blob(packed), std::int64_t(artifact.cubin.size()),
                          std::int64_t(artifact.registers), artifact.sharedBytes,
                          artifact.stackBytes, artifact.spillBytes});
-    connection->execute("INSERT OR REPLACE INTO launch VALUES (?, ?, ?, ?)",
-                        {digest(key), artifact.sha256, artifact.plan, sha256(artifact.plan)});
+    connection->execute(
+        "INSERT OR REPLACE INTO launch VALUES (?, ?, ?, ?, ?)",
+        {digest(key), schedule, artifact.sha256, artifact.plan, sha256(artifact.plan)});
   });
 }
 
@@ -325,7 +335,7 @@ void Store::pin(const Key& key, std::string_view schedule) {
     History known = history(key);
     present.reset();
     for (const Verdict& verdict : known.verdicts)
-      if (verdict.pass && verdict.schedule == schedule && artifact(key, verdict.cubin))
+      if (verdict.pass && verdict.schedule == schedule && artifact(key, schedule, verdict.cubin))
         present = Choice{std::string(schedule), verdict.cubin, Source::pinned, "", 0};
   }
   if (!present)
@@ -344,7 +354,8 @@ void Store::unpin(const Key& key) {
     connection->execute("UPDATE choice SET reason = 'was pinned', source = CASE "
                         "WHEN cubin IS NULL AND schedule = '' THEN 'vendor' "
                         "WHEN EXISTS (SELECT 1 FROM proved WHERE proved.key = choice.key AND "
-                        "proved.cubin = choice.cubin) THEN 'measured' ELSE 'model' END "
+                        "proved.schedule = choice.schedule AND proved.cubin = choice.cubin) THEN "
+                        "'measured' ELSE 'model' END "
                         "WHERE key = ? AND source = 'pinned'",
                         {digest(key)});
   });

@@ -34,7 +34,8 @@ class Store final : public Journal {
 
   void reject(const Key& key, const Rejection& rejection) override;
   void fail(const Key& key, const Failure& failure) override;
-  void keep(const Key& key, const Artifact& artifact) override;
+  void refuse(const Key& key, const Refusal& refusal) override;
+  void keep(const Key& key, std::string_view schedule, const Artifact& artifact) override;
   void judge(const Key& key, const Verdict& verdict) override;
   void measure(const Key& key, const Measurement& measurement) override;
   void baseline(const Key& key, const Measurement& measurement) override;
@@ -43,7 +44,8 @@ class Store final : public Journal {
   void choose(const Key& key, const Choice& choice) override;
 
   History history(const Key& key) const override;
-  std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const override;
+  std::optional<Artifact> artifact(const Key& key, std::string_view schedule,
+                                   std::string_view sha256) const override;
   std::vector<std::string> near(const Key& key) const override;
 
   bool lease(const Key& key, std::string_view owner, int seconds) override;

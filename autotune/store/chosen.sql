@@ -4,6 +4,7 @@ DELETE FROM lease;
 DELETE FROM event;
 DELETE FROM rejection;
 DELETE FROM failure;
+DELETE FROM refusal;
 CREATE TEMP TABLE chosen AS SELECT candidate.id AS id, choice.cubin AS cubin FROM candidate
   JOIN choice ON choice.key = candidate.key;
 DELETE FROM verdict WHERE (candidate, cubin) NOT IN (SELECT id, cubin FROM chosen

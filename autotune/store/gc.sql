@@ -2,11 +2,13 @@
 -- learned of candidates (rejections, failures, verdicts, measurements) stays.
 DELETE FROM lease WHERE expires < CAST(strftime('%s') AS INTEGER) * 1000000;
 DELETE FROM launch WHERE NOT EXISTS
-  (SELECT 1 FROM choice WHERE choice.key = launch.key AND choice.cubin = launch.cubin);
+  (SELECT 1 FROM choice WHERE choice.key = launch.key AND
+   choice.schedule = launch.schedule AND choice.cubin = launch.cubin);
 DELETE FROM artifact WHERE sha256 NOT IN (SELECT cubin FROM launch);
 DELETE FROM candidate WHERE id NOT IN (SELECT candidate FROM rejection UNION
   SELECT candidate FROM failure UNION SELECT candidate FROM verdict UNION
   SELECT candidate FROM measurement UNION SELECT candidate FROM baseline);
+DELETE FROM refusal WHERE key NOT IN (SELECT key FROM choice UNION SELECT key FROM candidate);
 DELETE FROM key WHERE id NOT IN (SELECT key FROM choice UNION SELECT key FROM candidate UNION
   SELECT key FROM lease);
 DELETE FROM workload WHERE id NOT IN (SELECT workload FROM key);

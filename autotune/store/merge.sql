@@ -9,6 +9,7 @@ INSERT OR IGNORE INTO main.key SELECT * FROM other.key;
 INSERT OR IGNORE INTO main.candidate SELECT * FROM other.candidate;
 INSERT OR IGNORE INTO main.artifact SELECT * FROM other.artifact;
 INSERT OR IGNORE INTO main.launch SELECT * FROM other.launch;
+INSERT OR IGNORE INTO main.refusal SELECT * FROM other.refusal;
 INSERT OR IGNORE INTO main.rejection SELECT * FROM other.rejection;
 INSERT OR IGNORE INTO main.failure SELECT * FROM other.failure;
 INSERT OR IGNORE INTO main.verdict SELECT * FROM other.verdict;
@@ -29,5 +30,6 @@ SELECT key, schedule, cubin, source, reason, margin, at FROM (
       schedule, cubin, source, reason, margin, at) AS place
   FROM (SELECT * FROM main.choice UNION SELECT * FROM other.choice) AS contender
   WHERE source <> 'measured' OR EXISTS (SELECT 1 FROM main.proved
-    WHERE proved.key = contender.key AND proved.cubin = contender.cubin))
+    WHERE proved.key = contender.key AND proved.schedule = contender.schedule
+      AND proved.cubin = contender.cubin))
 WHERE place = 1;

@@ -18,6 +18,19 @@ GATE = """func.func @gate(%x: tensor<?x128xf32>, %g: tensor<?x128xf32>) -> tenso
 }
 """
 
+# A sum over lists and what depends on it: two kernels.
+LISTS = """func.func @scaled(%x: tensor<?xf32> {kiln.list}, %most: tensor<f32>)
+    -> (tensor<?xf32> {kiln.list}, tensor<f32>) {
+  %square = arith.mulf %x, %x : tensor<?xf32>
+  %sum = kiln.reduce sum %square dims [0] : tensor<?xf32> -> tensor<f32>
+  %norm = math.sqrt %sum : tensor<f32>
+  %factor = arith.divf %most, %norm : tensor<f32>
+  %all = kiln.broadcast %factor dims [] like %x : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %y = arith.mulf %x, %all : tensor<?xf32>
+  return %y, %norm : tensor<?xf32>, tensor<f32>
+}
+"""
+
 
 def has_nvrtc():
     out = subprocess.run([COMMAND, "doctor", "--json"], capture_output=True, text=True).stdout

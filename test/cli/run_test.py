@@ -4,7 +4,7 @@ import ast
 import struct
 import unittest
 
-from command import GATE, LAYER_NORM, CommandTest
+from command import GATE, LAYER_NORM, LISTS, CommandTest
 
 
 def npy(shape, values):
@@ -35,6 +35,14 @@ class Host(CommandTest):
         for rows in [0, 1, 37]:
             job = self.run_json("run", module, f"--sizes={rows}")["jobs"][0]
             self.assertEqual(job["outputs"][0]["shape"], [rows, 128])
+
+    def test_lists(self):
+        module = self.write("lists.mlir", LISTS)
+        job = self.run_json("run", module)["jobs"][0]
+        self.assertTrue(job["passed"] and job["repeatable"], job)
+        self.assertEqual([output["name"] for output in job["outputs"]], ["norm", "y"])
+        (self.folder / "x.npy").write_bytes(npy((3, 128), [1.0] * 384))
+        self.refuses("run", module, "--input=x.npy", says="is over lists of tensors")
 
     def test_npy_in_and_out(self):
         module = self.write("gate.mlir", GATE)

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from command import COMMAND, GATE, LAYER_NORM, CommandTest
+from command import COMMAND, GATE, LAYER_NORM, LISTS, CommandTest
 
 SIMULATED = ["--device=simulated", "--store=tuned.db", "--jobs=1"]
 
@@ -38,6 +38,30 @@ class Tune(CommandTest):
         labels = [job["label"] for job in
                   self.run_json("tune", "--workload=w.txt", *SIMULATED)["jobs"]]
         self.assertEqual(len(labels), 5)
+
+    def test_several_kernels_and_lists(self):
+        self.write("lists.mlir", LISTS)
+        self.write("cut.mlir", GATE.replace(
+            "  return %y", "  %z = arith.addf %y, %g : tensor<?x128xf32>\n  return %z").replace(
+            "mulf %x, %g", "mulf %x, %g {kiln.cut}"))
+        for arguments in (["lists.mlir"], ["cut.mlir", "--sizes=4096"]):
+            job = self.run_json("tune", *arguments, *SIMULATED, "--effort=quick")["jobs"][0]
+            self.assertEqual(job["source"], "measured", job)
+            self.assertEqual(job["schedule"].count("kiln_"), 2, job)
+            schedule = f"--schedule={job['schedule']}"  # is one that the compiler takes
+            kernels = self.run_json("plan", arguments[0])["jobs"][0]["kernels"]
+            self.assertEqual(len(kernels), 2)
+            text = self.run_command("compile", arguments[0], "--emit=cuda", schedule).out
+            for one in job["schedule"].split("#")[1:]:
+                self.assertIn(one[:one.index(">")], text)
+
+    def test_tells_where_the_time_went(self):
+        done = self.run_command("tune", *LAYER_NORM, *SIMULATED, "--effort=quick", "-v")
+        for text in ("compile", "verify", "measure", "all"):
+            self.assertIn(text, done.out)
+        job = self.run_json("tune", *LAYER_NORM, *SIMULATED, "--effort=quick", "--again")["jobs"][0]
+        parts = sum(job[f"{part}_seconds"] for part in ("compile", "verify", "measure"))
+        self.assertGreater(job["seconds"], parts)
 
     def test_without_effort(self):
         job = self.run_json("tune", *LAYER_NORM, "--store=t.db", "--effort=none")["jobs"][0]

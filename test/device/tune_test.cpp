@@ -126,7 +126,7 @@ Problem gateProblem(std::size_t count) {
   problem.label = "gate";
   problem.task.module = kGate;
   problem.task.sizes = {kRows};
-  problem.spaces = {{"kiln_gate", {}, 0}};
+  problem.spaces = {{"kiln_gate", {}, 0, {}}};
   for (Candidate& candidate : enumerate(facts, target, false).feasible)
     if (candidate.schedule.grid == rows::Grid::oneShot && test::spaceOf(problem).size() < count)
       test::spaceOf(problem).push_back(candidate);

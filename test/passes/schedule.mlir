@@ -4,8 +4,8 @@
 // RUN: kiln-opt %t/chosen.mlir --kiln-schedule | FileCheck %t/chosen.mlir
 // RUN: kiln-opt %t/chosen.mlir --kiln-schedule=arch=sm_86 | FileCheck %t/chosen.mlir --check-prefix=AMPERE
 // RUN: not kiln-opt %t/given.mlir --kiln-schedule='schedule=fast' 2>&1 | FileCheck %t/given.mlir --check-prefix=TEXT
-// RUN: kiln-opt %t/named.mlir --kiln-schedule='schedule={kiln_a=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}' | FileCheck %t/named.mlir
-// RUN: not kiln-opt %t/named.mlir --kiln-schedule='schedule={kiln_c=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}' 2>&1 | FileCheck %t/named.mlir --check-prefix=NAME
+// RUN: kiln-opt %t/named.mlir --kiln-schedule='schedule={{kiln_a=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}}' | FileCheck %t/named.mlir
+// RUN: not kiln-opt %t/named.mlir --kiln-schedule='schedule={{kiln_c=#kiln.schedule<lanes=4,vector=2,rows=2,threads=128,blocks=2,grid=one_shot,keep=shared,launch=plain>}}' 2>&1 | FileCheck %t/named.mlir --check-prefix=NAME
 // RUN: kiln-opt %t/errors.mlir -split-input-file --kiln-schedule -verify-diagnostics -o /dev/null
 // RUN: not kiln-opt %t/chosen.mlir --kiln-schedule=arch=sm_75 2>&1 | FileCheck %t/chosen.mlir --check-prefix=ARCH
 // RUN: not kiln-opt %t/none.mlir --kiln-schedule=arch=sm_86 2>&1 | FileCheck %t/none.mlir

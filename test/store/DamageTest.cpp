@@ -3,6 +3,7 @@
 #include "test/store/Rows.h"
 
 #include "autotune/store/FileSystem.h"
+#include "autotune/store/Merge.h"
 #include "autotune/store/Schema.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 namespace kiln::autotune {
 namespace {
@@ -93,7 +95,7 @@ TEST_F(DamageTest, FlippedBitsAreNoticedOrHarmless) {
         c = static_cast<char>(random());
       Artifact artifact = artifactOf(code);
       artifact.plan = std::string(2000, 'p');
-      store->keep(keyNumber(i), artifact);
+      store->keep(keyNumber(i), "s", artifact);
       store->choose(keyNumber(i), choiceOf("s", artifact.sha256, Source::model));
     }
   }
@@ -111,7 +113,7 @@ TEST_F(DamageTest, FlippedBitsAreNoticedOrHarmless) {
         auto choice = store->choice(known.key);
         if (!choice)
           continue;
-        if (auto artifact = store->artifact(known.key, choice->cubin)) {
+        if (auto artifact = store->artifact(known.key, choice->schedule, choice->cubin)) {
           EXPECT_EQ(sha256(artifact->cubin), choice->cubin) << "bit " << bit;
           EXPECT_EQ(artifact->plan, std::string(2000, 'p')) << "bit " << bit;
         }
@@ -155,19 +157,43 @@ TEST_F(DamageTest, DatabaseOfAnotherProgramIsLeftAlone) {
   EXPECT_EQ(other.number("SELECT count(*) FROM letters"), 0);
 }
 
+/// As version 1 wrote it, which did not ask for verdicts.
+void fillVersion1(Database& database, const Key& proved, const Key& unproved) {
+  migrate(database, {schemaSteps().front()});
+  auto add = [&](const std::string& sql) { database.script(sql.c_str()); };
+  add("INSERT INTO toolchain VALUES ('t', '13.0', '-std=c++20', '" + proved.emitter +
+      "');"
+      "INSERT INTO device VALUES ('d', 'sm_90a', 'H200, 132 SMs');"
+      "INSERT INTO space VALUES ('" +
+      proved.space + "');");
+  for (const Key& key : {proved, unproved}) {
+    const Artifact artifact = artifactOf(key == proved ? "good" : "bad");
+    const std::string name = digest(key), quoted = "'" + name + "'";
+    add("INSERT INTO workload VALUES (" + quoted + ", '" + key.function + "', '" + key.tensors +
+        "', '', '');"
+        "INSERT INTO key VALUES (" +
+        quoted + ", " + quoted + ", 'd', 't', '" + key.space +
+        "', 'cold'); INSERT INTO candidate VALUES ('c" + name + "', " + quoted + ", 's');");
+    const std::vector<std::byte> packed = compress(artifact.cubin);
+    database.execute("INSERT INTO artifact VALUES (?, ?, ?, 1, 1, 0, 0)",
+                     {artifact.sha256, Blob(packed), std::int64_t(artifact.cubin.size())});
+    database.execute("INSERT INTO launch VALUES (?, ?, '{}', ?)",
+                     {name, artifact.sha256, sha256("{}")});
+    database.execute("INSERT INTO choice VALUES (?, 's', ?, 'measured', '', 0, 0)",
+                     {name, artifact.sha256});
+    if (key == proved)
+      database.execute("INSERT INTO verdict VALUES (?, ?, 1, '', 0, 1, 0, 0)",
+                       {"c" + name, artifact.sha256});
+  }
+}
+
 TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
   auto steps = schemaSteps();
-  ASSERT_GE(steps.size(), 2u);
+  ASSERT_GE(steps.size(), 3u);
   Key proved = keyNumber(1), unproved = keyNumber(2);
   {
-    auto store = open();
-    tune(*store, proved, "good", 10);
-    tune(*store, unproved, "bad", 10);
-    // Back to version 1, which did not ask for verdicts.
-    store->database().script("DROP TRIGGER choice_is_proved; DROP TRIGGER choice_stays_proved; "
-                             "DROP TRIGGER failed_choice_is_withdrawn; DROP VIEW proved; "
-                             "DELETE FROM verdict WHERE candidate IN (SELECT id FROM candidate "
-                             "WHERE schedule = 'bad'); PRAGMA user_version = 1;");
+    Database database(path(), Database::Access::write);
+    fillVersion1(database, proved, unproved);
   }
   write(bytes(), "copy");
   for (auto access : {Store::Access::immutable, Store::Access::read}) {
@@ -180,6 +206,8 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
   EXPECT_EQ(store->database().number("PRAGMA user_version"), std::int64_t(steps.size()));
   EXPECT_TRUE(store->choice(proved));
   EXPECT_FALSE(store->choice(unproved));
+  EXPECT_EQ(store->artifact(proved, "s", artifactOf("good").sha256)->plan, "{}");
+  EXPECT_THAT(check(*store), IsEmpty());
   textOfError(ErrorKind::verification,
               [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
 }
@@ -240,7 +268,7 @@ TEST_F(DamageTest, FullDisk) {
   // A limit on the size of files ends writing as a full disk does.
   bool told = inChild([&] {
     std::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit = {1 << 18, 1 << 18};
+    rlimit limit = {1 << 19, 1 << 19}; // the tables alone take half
     ::setrlimit(RLIMIT_FSIZE, &limit);
     auto store = open();
     int written = 0;

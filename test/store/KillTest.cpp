@@ -40,7 +40,7 @@ Board* share() {
       Key key = keyNumber(static_cast<int>(random() % kKeys));
       bool mine = store->lease(key, owner, kLeaseSeconds);
       Artifact artifact = artifactOf(schedule + " " + std::to_string(round % 4));
-      store->keep(key, artifact);
+      store->keep(key, schedule, artifact);
       store->judge(key, verdictOf(artifact, schedule, true));
       Measurement measurement = measurementOf(schedule, artifact.sha256, 10 + round % 7);
       measurement.samples = round + 1;

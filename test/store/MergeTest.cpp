@@ -109,8 +109,8 @@ TEST_F(MergeTest, ExportAndImport) {
   for (const KnownKey& known : empty->keys()) {
     auto choice = empty->choice(known.key);
     if (!choice->cubin.empty()) {
-      EXPECT_EQ(empty->artifact(known.key, choice->cubin)->cubin,
-                store->artifact(known.key, choice->cubin)->cubin);
+      EXPECT_EQ(empty->artifact(known.key, choice->schedule, choice->cubin)->cubin,
+                store->artifact(known.key, choice->schedule, choice->cubin)->cubin);
     }
   }
   // One file, and nothing beside it.
@@ -145,10 +145,10 @@ TEST_F(MergeTest, GarbageIsWhatNoChoiceNeeds) {
   Collected first = collectGarbage(*store, "");
   EXPECT_EQ(first.cubins, 0); // `slow` is the choice of the other key
   EXPECT_EQ(first.keys, 1);
-  EXPECT_FALSE(store->artifact(key, slow.sha256));
+  EXPECT_FALSE(store->artifact(key, "slow", slow.sha256));
   EXPECT_EQ(collectGarbage(*store, key.emitter).cubins, 1);
   EXPECT_FALSE(store->choice(old));
-  ASSERT_TRUE(store->artifact(key, fast.sha256));
+  ASSERT_TRUE(store->artifact(key, "fast", fast.sha256));
   EXPECT_EQ(store->history(key).measurements.size(), 2u);
   EXPECT_TRUE(check(*store).empty());
 }

@@ -58,7 +58,7 @@ inline Choice choiceOf(std::string_view schedule, std::string_view cubin, Source
 inline Artifact tune(Store& store, const Key& key, std::string_view schedule, double median,
                      double width = 0.1) {
   Artifact artifact = artifactOf(std::string("code of ") + std::string(schedule));
-  store.keep(key, artifact);
+  store.keep(key, schedule, artifact);
   store.judge(key, verdictOf(artifact, schedule, true));
   store.measure(key, measurementOf(schedule, artifact.sha256, median, width));
   store.choose(key, choiceOf(schedule, artifact.sha256, Source::measured));

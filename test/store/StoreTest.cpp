@@ -60,7 +60,7 @@ TEST_F(StoreTest, EverythingComesBack) {
   EXPECT_EQ(known.baselines[0].schedule, "aten 2.11.0");
   ASSERT_TRUE(known.choice);
   EXPECT_EQ(known.choice->schedule, "good");
-  auto loaded = store->artifact(key, artifact.sha256);
+  auto loaded = store->artifact(key, "good", artifact.sha256);
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->cubin, artifact.cubin);
   EXPECT_EQ(loaded->registers, 32);
@@ -71,17 +71,44 @@ TEST_F(StoreTest, EverythingComesBack) {
   EXPECT_FALSE(store->history(keyNumber(2)).choice);
 }
 
-TEST_F(StoreTest, OneCubinOfTwoKeysHasTwoPlans) {
+TEST_F(StoreTest, OneCubinHasAPlanForEachKeyAndSchedule) {
   auto store = open();
   Artifact artifact = artifactOf("code");
-  artifact.plan = "rows 64";
-  store->keep(keyNumber(1), artifact);
-  artifact.plan = "rows 128";
-  store->keep(keyNumber(2), artifact);
-  EXPECT_EQ(store->artifact(keyNumber(1), artifact.sha256)->plan, "rows 64");
-  EXPECT_EQ(store->artifact(keyNumber(2), artifact.sha256)->plan, "rows 128");
-  EXPECT_FALSE(store->artifact(keyNumber(3), artifact.sha256));
+  auto keep = [&](int key, const char* schedule, const char* plan) {
+    artifact.plan = plan;
+    store->keep(keyNumber(key), schedule, artifact);
+  };
+  auto planOf = [&](int key, const char* schedule) {
+    return store->artifact(keyNumber(key), schedule, artifact.sha256)->plan;
+  };
+  keep(1, "a", "rows 64");
+  keep(1, "b", "rows 64, programmatic");
+  keep(2, "a", "rows 128");
+  EXPECT_EQ(planOf(1, "a"), "rows 64");
+  EXPECT_EQ(planOf(1, "b"), "rows 64, programmatic");
+  EXPECT_EQ(planOf(2, "a"), "rows 128");
+  EXPECT_FALSE(store->artifact(keyNumber(2), "b", artifact.sha256));
   EXPECT_EQ(store->database().number("SELECT count(*) FROM artifact"), 1);
+  // What one schedule's launch broke says nothing about the other's.
+  store->judge(keyNumber(1), verdictOf(artifact, "a", true));
+  store->judge(keyNumber(1), verdictOf(artifact, "b", false));
+  store->choose(keyNumber(1), choiceOf("a", artifact.sha256, Source::measured));
+  EXPECT_TRUE(store->choice(keyNumber(1)));
+  textOfError(ErrorKind::verification, [&] {
+    store->choose(keyNumber(1), choiceOf("b", artifact.sha256, Source::measured));
+  });
+}
+
+TEST_F(StoreTest, RefusalsAreCountedByRule) {
+  auto store = open();
+  store->refuse(keyNumber(1), {"kiln_f", "registers", 3, "few"});
+  store->refuse(keyNumber(1), {"kiln_f", "registers", 7, "fewer"}); // another search's count
+  store->refuse(keyNumber(1), {"kiln_f", "threads", 9, "many"});
+  History known = store->history(keyNumber(1));
+  ASSERT_EQ(known.refusals.size(), 2u);
+  EXPECT_EQ(known.refusals[0].rule, "threads");
+  EXPECT_EQ(known.refusals[1].schedules, 7);
+  EXPECT_EQ(known.refusals[1].worst, "fewer");
 }
 
 TEST_F(StoreTest, MeasuredChoiceNeedsAPassingVerdictOfItsCubinAndKey) {
@@ -89,8 +116,8 @@ TEST_F(StoreTest, MeasuredChoiceNeedsAPassingVerdictOfItsCubinAndKey) {
   Key key = keyNumber(1), other = keyNumber(2);
   Artifact good = artifactOf("good"), wrong = artifactOf("wrong");
   for (const Key& k : {key, other}) {
-    store->keep(k, good);
-    store->keep(k, wrong);
+    store->keep(k, "s", good);
+    store->keep(k, "s", wrong);
   }
   auto refused = [&](const Artifact& artifact) {
     return textOfError(ErrorKind::verification, [&] {
@@ -185,22 +212,22 @@ TEST_F(StoreTest, CubinThatIsNotWhatItIsCalled) {
   auto store = open();
   Artifact artifact = artifactOf("code");
   artifact.cubin.push_back(std::byte{0});
-  textOfError(ErrorKind::input, [&] { store->keep(keyNumber(1), artifact); });
+  textOfError(ErrorKind::input, [&] { store->keep(keyNumber(1), "s", artifact); });
   artifact = tune(*store, keyNumber(1), "s", 10);
   auto other = compress(artifactOf("another program").cubin);
   store->database().execute("UPDATE artifact SET cubin = ?, bytes = 15", {Blob(other)});
   EXPECT_THAT(
-      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), artifact.sha256); }),
+      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); }),
       HasSubstr("has the SHA-256"));
   for (std::int64_t bytes : {14, 16, -1, 1 << 30}) {
     store->database().execute("UPDATE artifact SET bytes = ?", {bytes});
-    textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), artifact.sha256); });
+    textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); });
   }
   artifact = tune(*store, keyNumber(2), "other", 10);
   store->database().execute("UPDATE launch SET plan = 'edited'");
-  EXPECT_THAT(
-      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(2), artifact.sha256); }),
-      HasSubstr("launch plan"));
+  EXPECT_THAT(textOfError(ErrorKind::corrupt,
+                          [&] { store->artifact(keyNumber(2), "other", artifact.sha256); }),
+              HasSubstr("launch plan"));
 }
 
 TEST_F(StoreTest, WalOnLocalDisksOnly) {

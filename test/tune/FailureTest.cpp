@@ -228,7 +228,8 @@ TEST(Resume, KilledProcessesLoseNothingThatWasWritten) {
   }
   auto store = Store::open(path, Store::Access::write);
   EXPECT_TRUE(store->history(problem.key).choice);
-  EXPECT_TRUE(store->artifact(problem.key, store->history(problem.key).choice->cubin));
+  const Choice choice = *store->history(problem.key).choice;
+  EXPECT_TRUE(store->artifact(problem.key, choice.schedule, choice.cubin));
   std::filesystem::remove_all(folder);
 }
 
@@ -302,13 +303,15 @@ TEST(Leases, OneThatIsLostEndsTheSearchOfItsKey) {
   EXPECT_TRUE(result.choice); // after the other's lease fell
 }
 
-/// Schedules that come out as one code are one candidate.
+/// Schedules that come out as one code, launched alike or each in its own way.
 class Alike final : public Device {
  public:
+  explicit Alike(bool launchedAlike = true) : launchedAlike(launchedAlike) {}
   void begin(const Task&) override {}
   Compiled compile(const Proposal& proposal) override {
     Compiled compiled = inner.compile({"one for all", proposal.microseconds});
-    std::get<Artifact>(compiled).plan = proposal.schedule;
+    std::get<Artifact>(compiled).plan =
+        proposal.schedule + (launchedAlike ? "" : " launches " + proposal.schedule.substr(1));
     return compiled;
   }
   Check verify(const Artifact& artifact, std::uint64_t seed) override {
@@ -320,8 +323,27 @@ class Alike final : public Device {
   Conditions conditions() override { return inner.conditions(); }
 
  private:
+  bool launchedAlike;
   SimulatedDevice inner{exact()};
 };
+
+TEST(Search, EqualCodeLaunchedOtherwiseIsAnotherCandidate) {
+  Problem problem = problemOf(128, 10);
+  for (Candidate& candidate : spaceOf(problem))
+    candidate.prediction.microseconds = 50;
+  problem.refusals = {{"kiln_layer_norm", "registers", 12, "256 registers"}};
+  DeviceFactory make = [] { return std::make_unique<Alike>(false); };
+  auto store = Store::inMemory();
+  Result result = tune({&problem, 1}, *store, make, make, thorough()).at(0);
+  EXPECT_EQ(result.measured, 10u);
+  History history = store->history(problem.key);
+  EXPECT_TRUE(history.rejections.empty());
+  ASSERT_EQ(history.refusals.size(), 1u);
+  EXPECT_EQ(history.refusals[0].schedules, 12);
+  const std::string schedule = scheduleAt(problem, 7), cubin = history.verdicts.at(0).cubin;
+  EXPECT_TRUE(store->artifact(problem.key, schedule, cubin)->plan.starts_with(schedule));
+  EXPECT_EQ(store->database().number("SELECT count(*) FROM artifact"), 1);
+}
 
 TEST(Search, EqualCodeIsTimedOnce) {
   Problem problem = problemOf(128, 10);
@@ -332,7 +354,8 @@ TEST(Search, EqualCodeIsTimedOnce) {
   Result result = tune({&problem, 1}, *store, make, make, thorough()).at(0);
   ASSERT_TRUE(result.choice) << result.reason;
   EXPECT_EQ(result.choice->schedule, scheduleAt(problem, 0));
-  EXPECT_EQ(store->artifact(problem.key, result.choice->cubin)->plan, scheduleAt(problem, 0));
+  EXPECT_EQ(store->artifact(problem.key, result.choice->schedule, result.choice->cubin)->plan,
+            scheduleAt(problem, 0));
   EXPECT_EQ(store->history(problem.key).rejections.size(), 9u);
 }
 

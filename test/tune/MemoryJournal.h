@@ -23,8 +23,11 @@ class MemoryJournal : public Journal {
   void fail(const Key& key, const Failure& row) override {
     write([&] { of(key).failures.push_back(row); });
   }
-  void keep(const Key&, const Artifact& row) override {
-    write([&] { artifacts[row.sha256] = row; });
+  void refuse(const Key& key, const Refusal& row) override {
+    write([&] { of(key).refusals.push_back(row); });
+  }
+  void keep(const Key&, std::string_view schedule, const Artifact& row) override {
+    write([&] { artifacts[std::string(schedule) + row.sha256] = row; });
   }
   void judge(const Key& key, const Verdict& row) override {
     write([&] { of(key).verdicts.push_back(row); });
@@ -51,9 +54,10 @@ class MemoryJournal : public Journal {
     auto found = histories.find(key.function + key.tensors);
     return found == histories.end() ? History() : found->second;
   }
-  std::optional<Artifact> artifact(const Key&, std::string_view sha256) const override {
+  std::optional<Artifact> artifact(const Key&, std::string_view schedule,
+                                   std::string_view sha256) const override {
     std::lock_guard lock(mutex);
-    auto found = artifacts.find(std::string(sha256));
+    auto found = artifacts.find(std::string(schedule) + std::string(sha256));
     return found == artifacts.end() ? std::nullopt : std::optional(found->second);
   }
   bool lease(const Key& key, std::string_view owner, int seconds) override {

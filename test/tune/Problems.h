@@ -39,7 +39,7 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   problem.key.function = "layer_norm";
   problem.key.tensors = std::to_string(width);
   problem.label = "layer_norm 65536x" + std::to_string(width);
-  problem.spaces = {{"kiln_layer_norm", enumerate(facts, target, false).feasible, 0}};
+  problem.spaces = {{"kiln_layer_norm", enumerate(facts, target, false).feasible, 0, {}}};
   if (count > 0 && spaceOf(problem).size() > count)
     spaceOf(problem).resize(count);
   problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);
