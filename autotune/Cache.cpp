@@ -63,19 +63,6 @@ std::vector<cache::Entry> entriesOf(const Store& store, const Selection& selecti
   return entries;
 }
 
-KnownKey keyStartingWith(const Store& store, std::string_view digits) {
-  std::vector<KnownKey> found;
-  for (KnownKey& known : store.keys(true))
-    if (known.digest.starts_with(digits))
-      found.push_back(std::move(known));
-  if (found.size() == 1)
-    return found.front();
-  fail(ErrorKind::missing,
-       "{} of the keys in '{}' start with '{}', one is needed; 'kernel-compile "
-       "cache ls' lists them",
-       found.size(), store.database().name(), digits);
-}
-
 std::vector<cache::Difference> differencesOf(const Store& store,
                                              const std::vector<Conflict>& conflicts) {
   std::vector<cache::Difference> all;
@@ -100,7 +87,7 @@ std::vector<Entry> list(const std::filesystem::path& path, const Filter& filter)
 
 Details show(const std::filesystem::path& path, std::string_view key) {
   auto store = Store::open(path, Access::read);
-  KnownKey known = keyStartingWith(*store, key);
+  KnownKey known = store->keyStartingWith(key);
   History history = store->history(known.key);
   Details details;
   details.chosen = history.choice.has_value();
@@ -185,7 +172,7 @@ std::int64_t exportTo(const std::filesystem::path& path, const std::filesystem::
 Entry pin(const std::filesystem::path& path, std::string_view key, std::string_view schedule) {
   Store::open(path, Access::read); // is not made for this
   auto store = Store::open(path, Access::write);
-  KnownKey known = keyStartingWith(*store, key);
+  KnownKey known = store->keyStartingWith(key);
   store->pin(known.key, schedule);
   return entryOf(*store, known, *store->choice(known.key));
 }
@@ -193,7 +180,7 @@ Entry pin(const std::filesystem::path& path, std::string_view key, std::string_v
 void unpin(const std::filesystem::path& path, std::string_view key) {
   Store::open(path, Access::read);
   auto store = Store::open(path, Access::write);
-  store->unpin(keyStartingWith(*store, key).key);
+  store->unpin(store->keyStartingWith(key).key);
 }
 
 Collected collect(const std::filesystem::path& path, bool stale) {

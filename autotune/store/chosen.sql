@@ -11,4 +11,6 @@ DELETE FROM verdict WHERE (candidate, cubin) NOT IN (SELECT id, cubin FROM chose
 DELETE FROM measurement WHERE (candidate, cubin) NOT IN (SELECT id, cubin FROM chosen
   WHERE cubin IS NOT NULL);
 DELETE FROM baseline WHERE candidate NOT IN (SELECT id FROM chosen);
+DELETE FROM copy WHERE candidate NOT IN (SELECT id FROM chosen);
+DELETE FROM search WHERE key NOT IN (SELECT key FROM choice);
 DROP TABLE chosen;

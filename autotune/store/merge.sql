@@ -14,6 +14,12 @@ INSERT OR IGNORE INTO main.failure SELECT * FROM other.failure;
 INSERT OR IGNORE INTO main.verdict SELECT * FROM other.verdict;
 INSERT OR IGNORE INTO main.measurement SELECT * FROM other.measurement;
 INSERT OR IGNORE INTO main.baseline SELECT * FROM other.baseline;
+INSERT OR IGNORE INTO main.copy SELECT * FROM other.copy;
+INSERT OR IGNORE INTO main.search SELECT * FROM other.search;
+INSERT INTO main.prediction SELECT * FROM other.prediction WHERE true ON CONFLICT DO UPDATE SET
+  place = min(place, excluded.place), microseconds = min(microseconds, excluded.microseconds);
+INSERT INTO main.general SELECT * FROM other.general WHERE true ON CONFLICT DO UPDATE SET
+  text = max(text, excluded.text), sizes = max(sizes, excluded.sizes);
 INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;
 
 -- The strongest source, then the narrowest interval that was measured, then the order of the texts.
