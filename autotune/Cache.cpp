@@ -2,7 +2,9 @@
 #include "kiln/cache.h"
 
 #include "autotune/Key.h"
+#include "autotune/Public.h"
 #include "autotune/measure/GpuDevice.h"
+#include "autotune/report/Report.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
@@ -19,11 +21,6 @@ using namespace autotune;
 namespace {
 
 using Access = Store::Access;
-
-cache::Time timeOf(const autotune::Measurement& m) {
-  const Conditions& c = m.conditions;
-  return {m.schedule, m.median, m.low, m.high, m.ratio, c.uuid, c.driver, c.host};
-}
 
 cache::Entry entryOf(const Store& store, const KnownKey& known, const Choice& choice) {
   cache::Entry entry;
@@ -114,6 +111,13 @@ Details show(const std::filesystem::path& path, std::string_view key) {
     ++rejections[rejection.gate + ": " + rejection.constraint];
   details.rejections.assign(rejections.begin(), rejections.end());
   return details;
+}
+
+std::string report(const std::filesystem::path& path, std::string_view format,
+                   const Filter& filter) {
+  autotune::Report report = reportOf(*Store::open(path, Access::read), selectionOf(filter));
+  report.version = version();
+  return render(report, format);
 }
 
 std::vector<Difference> diff(const std::filesystem::path& first,
@@ -296,6 +300,7 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,
                      "fastest by the cost model of those that the assembler accepts", 0});
   store.describe(key, task.label, described.text);
+  store.keepTask(key, {described.text, key.arch, "", task.sizes, "", {}});
   return {program, true};
 }
 

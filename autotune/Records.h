@@ -105,6 +105,7 @@ struct Measurement {
   /// Negative: nothing.
   int place = -1;
   double predicted = 0;
+  std::int64_t at = 0; // microseconds since 1970; the journal's to say
 };
 
 enum class Source : std::uint8_t { measured, transferred, model, pinned, vendor };
@@ -113,8 +114,9 @@ struct Choice {
   std::string schedule; // empty when the vendor's kernel is chosen
   std::string cubin;
   Source source = Source::model;
-  std::string reason; // why the search stopped here, and over what
-  double margin = 0;  // measured gain over the runner-up, as a share: 0.03
+  std::string reason;  // why the search stopped here, and over what
+  double margin = 0;   // measured gain over the runner-up, as a share: 0.03
+  std::int64_t at = 0; // microseconds since 1970; the journal's to say
 };
 
 /// How a search went, written when it ends, also without a choice.

@@ -1,6 +1,5 @@
--- What a report and an explanation need beside the rows of candidates: how searches went, what the
--- cost model expected, what a copy of as many bytes takes, and the function in a form that can be
--- verified on other sizes than the key's.
+-- What a report needs, and who runs a choice again, beside the rows of candidates: how searches
+-- went, what the cost model expected, what a copy of as many bytes takes, how a function is run.
 CREATE TABLE search (
   key TEXT NOT NULL REFERENCES key,
   feasible INTEGER NOT NULL, tried INTEGER NOT NULL,
@@ -29,8 +28,10 @@ CREATE TABLE copy (
   PRIMARY KEY (candidate, cubin, uuid, host, at)
 ) STRICT;
 
-CREATE TABLE general (
+-- Sizes are as 64x128; none is ''.
+CREATE TABLE task (
   workload TEXT PRIMARY KEY NOT NULL REFERENCES workload,
-  text TEXT NOT NULL, -- with more sizes known at run time only
-  sizes TEXT NOT NULL -- their values: 64x128
+  sizes TEXT NOT NULL,        -- known at run time only
+  general TEXT NOT NULL,      -- the function with more of such, to be verified on others; or ''
+  general_sizes TEXT NOT NULL -- of that
 ) STRICT;

@@ -4,6 +4,7 @@
 #include "autotune/store/Sha256.h"
 #include "autotune/store/Store.h"
 #include "codegen/backend/Fail.h"
+#include "kiln/workload.h"
 
 #include <zstd.h>
 
@@ -46,7 +47,8 @@ Choice choiceOf(const Database& database, const Statement& row) {
           .cubin = row.text(1),
           .source = parse<Source>(database, sourceNames, row.text(2)),
           .reason = row.text(3),
-          .margin = row.real(4)};
+          .margin = row.real(4),
+          .at = row.integer(5)};
 }
 
 std::vector<Measurement> measurementsOf(Database& database, std::string_view table,
@@ -55,7 +57,7 @@ std::vector<Measurement> measurementsOf(Database& database, std::string_view tab
   Statement row = database.query(
       fmt::format("SELECT schedule, cubin, median, low, high, samples, ratio, ratio_low, "
                   "ratio_high, uuid, driver, host, sm_clock, memory_clock, temperature, throttled, "
-                  "foreign_processes, coalesce(place, -1), coalesce(microseconds, 0) "
+                  "foreign_processes, coalesce(place, -1), coalesce(microseconds, 0), at "
                   "FROM {0} JOIN candidate ON id = {0}.candidate "
                   "LEFT JOIN prediction ON prediction.candidate = id WHERE key = ? ORDER BY at",
                   table),
@@ -79,7 +81,8 @@ std::vector<Measurement> measurementsOf(Database& database, std::string_view tab
                                   .throttled = row.integer(15) != 0,
                                   .foreignProcesses = static_cast<int>(row.integer(16))},
                    .place = static_cast<int>(row.integer(17)),
-                   .predicted = row.real(18)});
+                   .predicted = row.real(18),
+                   .at = row.integer(19)});
   return all;
 }
 
@@ -109,7 +112,8 @@ std::vector<Search> searchesOf(Database& database, std::string_view key) {
 std::optional<Choice> Store::choice(const Key& key) const {
   auto held = lock();
   Statement row = connection->query(
-      "SELECT schedule, cubin, source, reason, margin FROM choice WHERE key = ?", {digest(key)});
+      "SELECT schedule, cubin, source, reason, margin, at FROM choice WHERE key = ?",
+      {digest(key)});
   if (!row.step())
     return std::nullopt;
   return choiceOf(*connection, row);
@@ -224,13 +228,24 @@ KnownKey Store::keyStartingWith(std::string_view digits) const {
              found.size(), connection->name(), digits);
 }
 
-Store::Texts Store::texts(const Key& key) const {
+static std::vector<std::int64_t> sizesOf(const std::string& text) {
+  return text.empty() ? std::vector<std::int64_t>{} : parseShape(text);
+}
+
+std::optional<Task> Store::task(const Key& key) const {
   auto held = lock();
   Statement row = connection->query(
-      "SELECT workload.text, coalesce(general.text, ''), coalesce(sizes, '') FROM workload "
-      "LEFT JOIN general ON workload = id WHERE function = ? AND tensors = ?",
+      "SELECT text, sizes, general, general_sizes FROM workload JOIN task ON workload = id "
+      "WHERE function = ? AND tensors = ? AND text <> ''",
       {key.function, key.tensors});
-  return row.step() ? Texts{row.text(0), row.text(1), row.text(2)} : Texts{};
+  if (!row.step())
+    return std::nullopt;
+  return Task{.module = row.text(0),
+              .arch = key.arch,
+              .nvrtc = "",
+              .sizes = sizesOf(row.text(1)),
+              .general = row.text(2),
+              .generalSizes = sizesOf(row.text(3))};
 }
 
 } // namespace kiln::autotune

@@ -6,6 +6,7 @@
 #include "autotune/store/Schema.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
+#include "kiln/workload.h"
 
 #include <atomic>
 #include <chrono>
@@ -336,11 +337,12 @@ void Store::describe(const Key& key, std::string_view label, std::string_view te
   });
 }
 
-void Store::generalize(const Key& key, std::string_view text, std::string_view sizes) {
+void Store::keepTask(const Key& key, const Task& task) {
   write([&] {
     remember(key);
-    connection->execute("INSERT OR REPLACE INTO general VALUES (?, ?, ?)",
-                        {joined({key.function, key.tensors}), text, sizes});
+    connection->execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?)",
+                        {joined({key.function, key.tensors}), shapeText(task.sizes), task.general,
+                         shapeText(task.generalSizes)});
   });
 }
 

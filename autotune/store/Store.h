@@ -4,6 +4,7 @@
 #pragma once
 
 #include "autotune/Journal.h"
+#include "autotune/measure/Device.h"
 #include "autotune/store/Database.h"
 
 #include <memory>
@@ -54,18 +55,15 @@ class Store final : public Journal {
 
   /// Gives a key its name for people and the text of its function.
   void describe(const Key& key, std::string_view label, std::string_view text);
-  /// The same function with more of its sizes known at run time only, and their values.
-  void generalize(const Key& key, std::string_view text, std::string_view sizes);
+  /// How its function is run; `module` and `arch` are told by the key.
+  void keepTask(const Key& key, const Task& task);
   std::optional<Choice> choice(const Key& key) const;
   /// All keys with a choice; `all`: also those without.
   std::vector<KnownKey> keys(bool all = false) const;
   /// The only key whose name begins so. Throws Error(missing).
   KnownKey keyStartingWith(std::string_view digits) const;
-  /// A function, and its general form with the values of its sizes; empty: not known.
-  struct Texts {
-    std::string own, general, generalSizes;
-  };
-  Texts texts(const Key& key) const;
+  /// Empty if it is not known.
+  std::optional<Task> task(const Key& key) const;
   /// Fixes a choice against the tuner, or frees it again. `schedule` empty: the present one.
   void pin(const Key& key, std::string_view schedule);
   void unpin(const Key& key);

@@ -11,7 +11,7 @@ DELETE FROM candidate WHERE id NOT IN (SELECT candidate FROM rejection UNION
   SELECT candidate FROM copy);
 DELETE FROM key WHERE id NOT IN (SELECT key FROM choice UNION SELECT key FROM candidate UNION
   SELECT key FROM lease UNION SELECT key FROM search);
-DELETE FROM general WHERE workload NOT IN (SELECT workload FROM key);
+DELETE FROM task WHERE workload NOT IN (SELECT workload FROM key);
 DELETE FROM workload WHERE id NOT IN (SELECT workload FROM key);
 DELETE FROM device WHERE id NOT IN (SELECT device FROM key);
 DELETE FROM toolchain WHERE id NOT IN (SELECT toolchain FROM key);

@@ -167,7 +167,7 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
     store->database().script("DROP TRIGGER choice_is_proved; DROP TRIGGER choice_stays_proved; "
                              "DROP TRIGGER failed_choice_is_withdrawn; DROP VIEW proved; "
                              "DROP TABLE search; DROP TABLE prediction; DROP TABLE copy; "
-                             "DROP TABLE general; "
+                             "DROP TABLE task; "
                              "DELETE FROM verdict WHERE candidate IN (SELECT id FROM candidate "
                              "WHERE schedule = 'bad'); PRAGMA user_version = 1;");
   }
@@ -192,7 +192,7 @@ TEST_F(DamageTest, SearchesAreAddedToVersionTwo) {
     auto store = open();
     tune(*store, key, "good", 10);
     store->database().script("DROP TABLE search; DROP TABLE prediction; DROP TABLE copy; "
-                             "DROP TABLE general; PRAGMA user_version = 2;");
+                             "DROP TABLE task; PRAGMA user_version = 2;");
   }
   History old = open("store", Store::Access::read)->history(key);
   EXPECT_TRUE(old.searches.empty());

@@ -86,7 +86,9 @@ TEST_F(MergeTest, SearchesTravelWithTheirChoices) {
     a->measure(key, measured);
     a->copied(key, measurementOf("copy", "", 8));
     a->searched(key, {});
-    a->generalize(key, "general", "64");
+    a->describe(key, "gate", "func.func");
+    a->keepTask(key, {});
+    b->keepTask(key, {"", "sm_90a", "", {}, "general", {}});
   }
   tune(*a, chosen, "good", 10);
   merge(*b, *a);
@@ -94,7 +96,7 @@ TEST_F(MergeTest, SearchesTravelWithTheirChoices) {
   EXPECT_EQ(b->history(chosen).searches.size(), 1u);
   EXPECT_EQ(b->history(unchosen).copies.size(), 1u);
   EXPECT_EQ(b->history(unchosen).measurements.at(0).place, 2);
-  EXPECT_EQ(b->texts(unchosen).general, "general");
+  EXPECT_EQ(b->task(unchosen)->general, "general");
   exportChoices(*b, path("part"), {});
   auto part = open("part", Store::Access::immutable);
   EXPECT_EQ(part->keys(true).size(), 1u);
@@ -104,7 +106,7 @@ TEST_F(MergeTest, SearchesTravelWithTheirChoices) {
   collectGarbage(*b, "another emitter");
   EXPECT_TRUE(b->keys(true).empty());
   EXPECT_EQ(b->database().number("SELECT count(*) FROM copy"), 0);
-  EXPECT_EQ(b->database().number("SELECT count(*) FROM general"), 0);
+  EXPECT_EQ(b->database().number("SELECT count(*) FROM task"), 0);
   EXPECT_TRUE(check(*b).empty());
 }
 

@@ -67,7 +67,6 @@ TEST_F(StoreTest, EverythingComesBack) {
   ASSERT_EQ(store->keys().size(), 1u);
   EXPECT_EQ(store->keys()[0].key, key);
   EXPECT_EQ(store->keys()[0].label, "layer_norm 64x128 bf16");
-  EXPECT_EQ(store->texts(key).own, "func.func");
   EXPECT_FALSE(store->history(keyNumber(2)).choice);
 }
 
@@ -90,7 +89,9 @@ TEST_F(StoreTest, SearchesAndPredictionsComeBack) {
                         .bytes = 33.6e6,
                         .seconds = 2.5,
                         .reason = "all tried"});
-  store->generalize(key, "func.func @general", "64");
+  EXPECT_FALSE(store->task(key));
+  store->describe(key, "gate", "func.func @gate");
+  store->keepTask(key, {"", "sm_90a", "", {64}, "g", {64, 128}});
   store = open();
   History known = store->history(key);
   EXPECT_EQ(known.measurements.at(0).place, 3);
@@ -103,8 +104,12 @@ TEST_F(StoreTest, SearchesAndPredictionsComeBack) {
   EXPECT_EQ(search.ratioHigh, 0.98);
   EXPECT_EQ(search.bytes, 33.6e6);
   EXPECT_EQ(search.reason, "all tried");
-  EXPECT_EQ(store->texts(key).general, "func.func @general");
-  EXPECT_EQ(store->texts(key).generalSizes, "64");
+  Task task = store->task(key).value();
+  EXPECT_EQ(task.module, "func.func @gate");
+  EXPECT_EQ(task.arch, "sm_90a");
+  EXPECT_EQ(task.sizes, std::vector<std::int64_t>{64});
+  EXPECT_EQ(task.general, "g");
+  EXPECT_EQ(task.generalSizes, (std::vector<std::int64_t>{64, 128}));
   EXPECT_EQ(store->keyStartingWith(digest(key).substr(0, 6)).digest, digest(key));
   EXPECT_THAT(textOfError(ErrorKind::missing, [&] { store->keyStartingWith("zz"); }),
               HasSubstr("0 of the keys"));

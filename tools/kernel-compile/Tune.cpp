@@ -184,8 +184,8 @@ void addTune(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   verb->add_option("--budget", request->budget, "time for all, such as 10m");
   verb->add_option("--budget-per-key", request->keyBudget, "time for each, such as 20s");
-  verb->add_option("--device", options.device, "gpu, or simulated to try the tuner out")
-      ->check(CLI::IsMember({"gpu", "simulated"}))
+  verb->add_option("--device", options.device,
+                   "gpu, simulated, or simulated:FILE.json to try the tuner out")
       ->capture_default_str();
   verb->add_flag("--again", options.again, "also what has a measured choice");
   verb->add_flag("--retry-failed", options.retryFailed, "also candidates that failed before");
