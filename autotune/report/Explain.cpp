@@ -1,8 +1,9 @@
 // kiln::cache::explain: all that the layers know of one key, with what the cost model says now.
+#include "autotune/report/Explain.h"
+
 #include "autotune/Key.h"
 #include "autotune/Public.h"
 #include "autotune/Workers.h"
-#include "autotune/store/Layers.h"
 #include "autotune/store/Names.h"
 #include "codegen/backend/Fail.h"
 #include "kiln/tuner.h"
@@ -52,8 +53,9 @@ std::string whyNotVendor(const Explanation& e) {
     return time + ", but the choice is pinned";
   if (!e.choice.time)
     return time + ", the choice was not measured";
-  return time + (e.choice.time->high < vendor.low ? ", more than the choice beyond the intervals"
-                                                  : "; it was measured after the choice was made");
+  return time + (e.choice.time->high < vendor.low
+                     ? ", more than the choice beyond the intervals"
+                     : ", no more than the choice beyond the intervals; tuning again decides");
 }
 
 void addSearch(const History& history, Explanation& e) {
@@ -111,11 +113,12 @@ void addModel(const Task& task, Explanation& e) {
     return; // a function of another version, which this one cannot plan
   }
   for (const KernelPlan& kernel : plans) {
-    auto chosen = std::ranges::find_if(kernel.best, [&](const kiln::Candidate& candidate) {
-      return e.choice.schedule.find(candidate.schedule) != std::string::npos;
+    // A miss takes the model's best.
+    auto taken = std::ranges::find_if(kernel.best, [&](const kiln::Candidate& candidate) {
+      return e.layer.empty() || e.choice.schedule.find(candidate.schedule) != std::string::npos;
     });
-    if (chosen != kernel.best.end())
-      e.model.emplace_back(kernel.name, chosen->prediction);
+    if (taken != kernel.best.end())
+      e.model.emplace_back(kernel.name, *taken);
     for (const kiln::Rejection& rejection : kernel.rejections)
       e.rejections.push_back(
           {"constraints: " + rejection.reason, rejection.count, rejection.worst});
@@ -142,7 +145,8 @@ void addChoice(const Found& found, const History& history, Explanation& e) {
   }
 }
 
-/// Of a key that some layer knows; `task`: if the caller has it.
+} // namespace
+
 Explanation explainKey(const Layers& layers, const Key& key, std::string label,
                        std::optional<Task> task) {
   Explanation e;
@@ -173,8 +177,6 @@ Explanation explainKey(const Layers& layers, const Key& key, std::string label,
     addModel(*task, e);
   return e;
 }
-
-} // namespace
 
 Explanation explain(const TunerLayers& files, std::string_view digits,
                     std::vector<std::string>* warnings) {

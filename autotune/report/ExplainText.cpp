@@ -43,7 +43,12 @@ std::string choiceText(const Explanation& e) {
   return text;
 }
 
-std::string modelText(const std::string& kernel, const Prediction& p) {
+/// Of a miss: what runs without a choice.
+std::string modelText(const std::string& kernel, const Candidate& taken, bool isMiss) {
+  const Prediction& p = taken.prediction;
+  if (isMiss)
+    return fmt::format("the cost model would take for {}: {}, {:.2f} us predicted\n", kernel,
+                       taken.schedule, p.microseconds);
   return fmt::format(
       "cost model of {}: {:.2f} us; moving {:.0f} bytes {:.2f}, waiting {:.2f} in {:.1f} waves, "
       "starting {:.2f}, summing {:.2f}; {:.0f} KB in flight, occupancy {:.0f}% by {}\n",
@@ -64,8 +69,8 @@ std::string toText(const Explanation& e) {
     text +=
         e.place < 0 ? "\n" : fmt::format(", the choice is the model's number {}\n", e.place + 1);
   }
-  for (const auto& [kernel, prediction] : e.model)
-    text += modelText(kernel, prediction);
+  for (const auto& [kernel, taken] : e.model)
+    text += modelText(kernel, taken, e.layer.empty());
   for (const Rejection& rejection : e.rejections)
     text += fmt::format("rejected: {} by {}, as {}\n", rejection.count, rejection.reason,
                         rejection.worst);

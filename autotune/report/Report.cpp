@@ -35,7 +35,7 @@ Line lineOf(const Statement& row) {
   line.tried = row.integer(26);
   line.place = row.isNull(27) ? -1 : row.integer(27);
   line.predicted = row.real(28);
-  line.eight = row.real(29);
+  line.eight = row.isNull(29) ? -1 : row.real(29);
   if (!line.standard.isKnown() && line.ratio.isKnown())
     line.standard.middle = line.chosen.middle / line.ratio.middle;
   if (line.source == "vendor")
@@ -71,7 +71,7 @@ Report::Share Report::defaultsNearChoice() const {
 
 Report::Share Report::modelsNearBest() const {
   return shareOf(
-      lines, [](const Line& line) { return line.source == "measured" && line.tried > 0; },
+      lines, [](const Line& line) { return line.eight >= 0; },
       [](const Line& line) { return line.eight > 0 && line.eight <= kNearBest; });
 }
 

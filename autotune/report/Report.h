@@ -22,7 +22,9 @@ struct Line {
   std::int64_t feasible = 0, tried = 0; // schedules
   std::int64_t place = -1;              // of the choice by the cost model, 0 is the cheapest
   double predicted = 0;                 // its time, by the cost model
-  double eight = 0; // the best of the model's best eight over the best of all; 0: not known
+  /// The best of the model's best eight over the best of all; 0: none of them was timed; negative:
+  /// not known.
+  double eight = -1;
   std::vector<std::pair<double, double>> progress; // seconds, best time until then
 
   double shareOfRoofline() const { return chosen.isKnown() ? roofline / chosen.middle : 0; }

@@ -14,9 +14,10 @@ plain_copy AS (
   SELECT candidate.key, copy.*, row_number() OVER (
       PARTITION BY candidate.key ORDER BY copy.at DESC) AS place
     FROM copy JOIN candidate ON candidate.id = copy.candidate WHERE throttled = 0),
--- How near the model's cheapest come to the best, as ratios to the default's time.
+-- How near the model's cheapest come to the best, as ratios to the default's time. It is known where
+-- all that a search has timed is still there: not in a store that was exported.
 judged AS (
-  SELECT timed.key, min(ratio) AS best, min(CASE WHEN prediction.place < 8 THEN ratio END) AS eight
+  SELECT timed.key, count(*) AS known, min(ratio) AS best, min(CASE WHEN prediction.place < 8 THEN ratio END) AS eight
     FROM timed JOIN prediction ON prediction.candidate = timed.candidate
     WHERE timed.place = 1 GROUP BY timed.key)
 SELECT key.id, workload.label, device.arch, device.name, choice.source, choice.schedule,
@@ -26,7 +27,8 @@ SELECT key.id, workload.label, device.arch, device.name, choice.source, choice.s
   vendor.median, vendor.low, vendor.high, vendor.schedule,
   plain_copy.median, plain_copy.low, plain_copy.high,
   last_search.roofline, last_search.bytes, last_search.feasible, last_search.tried,
-  prediction.place, prediction.microseconds, judged.eight / judged.best
+  prediction.place, prediction.microseconds,
+  CASE WHEN judged.known >= last_search.tried THEN coalesce(judged.eight / judged.best, 0) END
 FROM choice
 JOIN key ON key.id = choice.key
 JOIN workload ON workload.id = key.workload

@@ -112,8 +112,8 @@ TEST(Report, LinesTogether) {
   // Of the three whose ratio is known the default is near the choice of one; the vendor's has none.
   EXPECT_EQ(report.defaultsNearChoice().known, 2u);
   EXPECT_EQ(report.defaultsNearChoice().count, 1u);
-  EXPECT_EQ(report.modelsNearBest().known, 2u);
-  EXPECT_EQ(report.modelsNearBest().count, 1u);
+  EXPECT_EQ(report.modelsNearBest().known, 3u);
+  EXPECT_EQ(report.modelsNearBest().count, 2u);
   EXPECT_EQ(report.fasterThanVendor().known, 2u);
   EXPECT_EQ(report.fasterThanVendor().count, 1u);
   EXPECT_NEAR(report.speedUp(), std::sqrt(1.25 / 0.95), 1e-12);
@@ -134,6 +134,24 @@ TEST(Report, TheLastTimeCounts) {
   EXPECT_DOUBLE_EQ(lineOf(reportOf(*store, {}), 1).chosen.middle, 12);
 }
 
+TEST(Report, WhatIsNotWholeDoesNotJudgeTheModel) {
+  auto store = filled();
+  store->database().script("DELETE FROM measurement WHERE candidate IN (SELECT candidate FROM "
+                           "prediction WHERE place = 1)");
+  Report report = reportOf(*store, {});
+  EXPECT_LT(lineOf(report, 1).eight, 0);
+  EXPECT_EQ(report.modelsNearBest().known, 0u);
+}
+
+TEST(Report, ANeglectedBestEightCountsAgainstTheModel) {
+  auto store = filled();
+  store->database().script("UPDATE prediction SET place = place + 100");
+  Report report = reportOf(*store, {});
+  EXPECT_EQ(lineOf(report, 1).eight, 0);
+  EXPECT_EQ(report.modelsNearBest().known, 3u);
+  EXPECT_EQ(report.modelsNearBest().count, 0u);
+}
+
 TEST(Report, OnlyWhatIsSelected) {
   auto store = filled();
   EXPECT_EQ(reportOf(*store, {{}, {"softmax"}}).lines.size(), 1u);
@@ -148,7 +166,7 @@ TEST(Report, Markdown) {
                               "30.00 | 15.00 | 62 % | 4 of 500 | measured |"));
   EXPECT_THAT(text, HasSubstr("\\|a")); // a bar in a label ends no cell
   EXPECT_THAT(text, HasSubstr("- default within 1.10 times the choice: 50 % (1 of 2 keys)"));
-  EXPECT_THAT(text, HasSubstr("hold a schedule within 3 % of the best: 50 % (1 of 2 keys)"));
+  EXPECT_THAT(text, HasSubstr("hold a schedule within 3 % of the best: 67 % (2 of 3 keys)"));
 }
 
 TEST(Report, Csv) {

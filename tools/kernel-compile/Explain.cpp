@@ -55,13 +55,21 @@ ordered_json jsonOf(const std::optional<cache::Time>& time) {
   return time ? jsonOf(*time) : ordered_json();
 }
 
-ordered_json jsonOf(const std::string& kernel, const Prediction& p) {
-  return {{"kernel", kernel},          {"microseconds", p.microseconds},
-          {"moving", p.moving},        {"waiting", p.waiting},
-          {"starting", p.starting},    {"summing", p.summing},
-          {"waves", p.waves},          {"bytes_in_flight", p.bytesInFlight},
-          {"bytes_read", p.bytesRead}, {"bytes_written", p.bytesWritten},
-          {"occupancy", p.occupancy},  {"limited_by", p.limitedBy}};
+ordered_json jsonOf(const std::string& kernel, const Candidate& taken) {
+  const Prediction& p = taken.prediction;
+  return {{"kernel", kernel},
+          {"schedule", taken.schedule},
+          {"microseconds", p.microseconds},
+          {"moving", p.moving},
+          {"waiting", p.waiting},
+          {"starting", p.starting},
+          {"summing", p.summing},
+          {"waves", p.waves},
+          {"bytes_in_flight", p.bytesInFlight},
+          {"bytes_read", p.bytesRead},
+          {"bytes_written", p.bytesWritten},
+          {"occupancy", p.occupancy},
+          {"limited_by", p.limitedBy}};
 }
 
 ordered_json jsonOf(const cache::Explanation& e) {
@@ -94,8 +102,8 @@ ordered_json jsonOf(const cache::Explanation& e) {
                {"model", ordered_json::array()},
                {"rejections", ordered_json::array()},
                {"failures", e.failures}});
-  for (const auto& [kernel, prediction] : e.model)
-    json["model"].push_back(jsonOf(kernel, prediction));
+  for (const auto& [kernel, taken] : e.model)
+    json["model"].push_back(jsonOf(kernel, taken));
   for (const Rejection& r : e.rejections)
     json["rejections"].push_back({{"reason", r.reason}, {"count", r.count}, {"worst", r.worst}});
   return json;

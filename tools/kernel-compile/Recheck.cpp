@@ -9,6 +9,16 @@ namespace kiln::tool {
 
 using nlohmann::ordered_json;
 
+void addDevice(CLI::App& verb, std::string& device) {
+  auto check = [](const std::string& text) {
+    const bool known = text == "gpu" || text == "simulated" || text.starts_with("simulated:");
+    return known ? "" : "'" + text + "' is none of gpu, simulated and simulated:FILE.json";
+  };
+  verb.add_option("--device", device, "gpu; or simulated, simulated:FILE.json to try things out")
+      ->check(CLI::Validator(check, ""))
+      ->capture_default_str();
+}
+
 std::pair<CLI::App*, std::shared_ptr<RecheckRequest>>
 addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, const char* example,
            int (*work)(const RecheckRequest&)) {
@@ -17,9 +27,7 @@ addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, 
   CLI::App* verb = app.add_subcommand(name, what);
   verb->add_option("STORE", request->store, "the store's file")->required();
   verb->add_option("KEY", options.keys, "first digits of names; none: all of the device at hand");
-  verb->add_option("--device", options.device,
-                   "gpu, simulated, or simulated:FILE.json to try things out")
-      ->capture_default_str();
+  addDevice(*verb, options.device);
   verb->add_flag("--record", options.record, "write what was found into the store");
   verb->add_flag("--json", request->json, "print JSON");
   verb->footer(std::string("Example:\n  kernel-compile ") + example);

@@ -19,6 +19,9 @@ std::pair<CLI::App*, std::shared_ptr<RecheckRequest>>
 addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, const char* example,
            int (*work)(const RecheckRequest&));
 
+/// Adds --device to a verb that runs kernels in workers.
+void addDevice(CLI::App& verb, std::string& device);
+
 /// The options with a worker and a progress line, while `status` lives.
 RecheckOptions optionsOf(const RecheckRequest& request, StatusLine& status);
 

@@ -71,10 +71,10 @@ struct Explanation {
   double seconds = 0;                   // that it took
   std::int64_t feasible = 0, tried = 0; // schedules
   std::int64_t place = -1; // of the choice by the cost model, 0 is the cheapest; -1: not known
-  /// The cost model's terms of the chosen schedule, by kernel, and how many schedules fall by which
-  /// rule; with what became of candidates that fit.
-  std::vector<std::pair<std::string, Prediction>> model;
-  std::vector<Rejection> rejections;
+  /// By kernel: the chosen schedule with the cost model's terms; of a miss what the model would
+  /// take.
+  std::vector<std::pair<std::string, Candidate>> model;
+  std::vector<Rejection> rejections; // by rule, and what became of candidates that fit
   std::vector<std::string> failures;
 };
 
