@@ -118,10 +118,14 @@ std::string regressionOf(const Subject& subject, const Retimed& now, double tole
   const autotune::Measurement* record = subject.record();
   const autotune::Measurement& chosen = now.chosen;
   switch (changeOf(subject, now, tolerance)) {
-  case Change::slower:
-    return fmt::format("takes {:.2f} [{:.2f}, {:.2f}] us, recorded are {:.2f} [{:.2f}, {:.2f}] us",
+  case Change::slower: {
+    const std::string& driver = record->conditions.driver;
+    return fmt::format("takes {:.2f} [{:.2f}, {:.2f}] us, recorded are {:.2f} [{:.2f}, {:.2f}] us"
+                       "{}",
                        chosen.median, chosen.low, chosen.high, record->median, record->low,
-                       record->high);
+                       record->high,
+                       driver == chosen.conditions.driver ? "" : " with driver " + driver);
+  }
   case Change::defaultIsFaster: {
     const Interval& ratio = now.toDefault.ratio;
     return fmt::format("takes {:.3f} [{:.3f}, {:.3f}] of the default's time", ratio.middle,

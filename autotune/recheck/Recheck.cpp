@@ -107,7 +107,8 @@ Retimed Recheck::time(const Subject& subject) {
     const Artifact chosen = obtain(subject, choice.schedule, choice.cubin);
     // Of a key that no search knows the choice is the default, by the cost model.
     const Search* search = subject.search();
-    const std::string usual = search ? search->standard : choice.schedule;
+    const std::string usual =
+        search && !search->standard.empty() ? search->standard : choice.schedule;
     const Artifact standard = usual == choice.schedule ? chosen : obtain(subject, usual, "");
     std::vector<const Artifact*> kernels{&chosen, nullptr};
     if (standard.sha256 != chosen.sha256)

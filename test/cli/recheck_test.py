@@ -1,7 +1,9 @@
 """bench, verify and regress: a store's choices run again on the simulated device."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import unittest
 
 from command import LAYER_NORM, CommandTest
@@ -92,6 +94,9 @@ class Recheck(CommandTest):
         self.assertEqual(choices["softmax 64x256 f32"]["regression"], "")
         self.refuses("regress", "tuned.db", slow, code=6, says=["layer_norm", "tune --again"])
         self.choices("regress", "--tolerance=0.5", device=slow)
+        other = self.changed(aged={self.norm["schedule"]: 1.2}, driver="simulated 2")
+        choices = self.choices("regress", device=other, code=6)
+        self.assertIn("with driver simulated 1", choices[self.norm["label"]]["regression"])
         fast = self.changed(aged={schedule: 0.4 for schedule in self.default})
         choices = self.choices("regress", device=fast, code=6)
         self.assertIn("of the default's time", choices[self.norm["label"]]["regression"])
@@ -116,6 +121,10 @@ class Recheck(CommandTest):
                      says="describes no simulated device")
         if not os.path.exists("/dev/nvidiactl"):
             self.refuses("bench", "tuned.db", says="libcuda")
+        with contextlib.closing(sqlite3.connect(self.folder / "tuned.db")) as store:
+            store.execute("UPDATE artifact SET cubin = zeroblob(100)")
+            store.commit()
+        self.refuses("verify", "tuned.db", "--all", SIMULATED, code=7, says="cubin")
         (self.folder / "bad.db").write_bytes((self.folder / "tuned.db").read_bytes()[:9000])
         for verb in ["bench", "regress"]:
             self.refuses(verb, "bad.db", SIMULATED, code=7, says="is damaged")

@@ -82,6 +82,8 @@ class Explain(TunedStore):
         self.refuses("explain", "ffff0000ffff", "--store=tuned.db", code=5,
                      says=["0 of the keys in 1 layers", "--store"])
         self.refuses("explain", self.key, "--store=none.db", says="there is no store")
+        (self.folder / "bad.db").write_bytes((self.folder / "tuned.db").read_bytes()[:9000])
+        self.refuses("explain", self.key, "--store=bad.db", code=7, says="is damaged")
         self.refuses("explain", code=2, says="nothing to compile")
         self.refuses("explain", "none.mlir", "--store=tuned.db", says="none.mlir")
 

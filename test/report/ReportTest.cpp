@@ -40,6 +40,7 @@ void search(Store& store, const Key& key, const std::string& label,
   found.standard = "schedule 0";
   found.roofline = standard / 2;
   found.bytes = found.roofline * 4.8e6;
+  found.seconds = 60;
   found.reason = "all tried";
   store.searched(key, found);
 }
@@ -95,7 +96,7 @@ TEST(Report, FiguresComeFromTheirRows) {
 
 TEST(Report, BestSoFarOnlyFalls) {
   auto store = filled();
-  // What is timed after the choice is no part of the search.
+  // What is timed after it is no part of the search.
   store->measure(keyNumber(1), measurementOf("schedule 1", "", 1));
   Report report = reportOf(*store, {});
   const auto& progress = lineOf(report, 1).progress;

@@ -29,11 +29,7 @@ TunerLayers layersOf(const ExplainRequest& request) {
   if (!request.store.empty()) {
     layers = {};
     layers.project = request.store;
-    if (std::error_code none; !std::filesystem::exists(request.store, none))
-      throw Error(ErrorKind::io,
-                  fmt::format("there is no store '{}'; name one that 'kernel-compile "
-                              "tune --store' has made",
-                              request.store));
+    cache::list(request.store); // one that is asked for must be there and whole
   }
   return layers;
 }

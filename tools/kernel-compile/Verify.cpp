@@ -58,7 +58,7 @@ void addVerify(CLI::App& app, Outcome& outcome) {
   verb->add_option("--seed", request->options.seed, "of the inputs")->capture_default_str();
   verb->get_option("KEY")->description("first digits of names");
   verb->get_option("--record")
-      ->description("write the verdicts into the store; a failing one withdraws its choice");
+      ->description("write the verdicts into the store; a failing one withdraws a measured choice");
   verb->parse_complete_callback([flags, request = request] {
     if (flags->all == !request->options.keys.empty())
       throw CLI::ValidationError("verify", "give KEYs or --all, one of them");

@@ -95,7 +95,7 @@ struct VerifyResult : Rechecked {
   double worstError = 0; // of what is allowed
   std::string problem;   // what is wrong
 };
-/// With `record` a failing verdict withdraws the choice.
+/// With `record` a failing verdict withdraws a measured choice.
 KILN_API std::vector<VerifyResult> verifyChoices(const std::filesystem::path& store,
                                                  const RecheckOptions& options);
 
