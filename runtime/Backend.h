@@ -15,7 +15,9 @@ struct Route;
 /// A compiled program, ready to be launched.
 class Kernel {
  public:
+  explicit Kernel(const Program& program);
   virtual ~Kernel() = default;
+  const std::string arguments; // "x, gamma -> y, mean, rstd"
   /// `slots`: pointers of the route's operands and then of its results, null for what is not there.
   virtual void launch(std::int64_t rows, std::span<void* const> slots) const = 0;
 };

@@ -59,6 +59,8 @@ std::deque<Site>* install(Place place) {
     Site& site = sites->emplace_back(*route, backend);
     capture(site);
     route->install(*library, site);
+    if (site.previous && !site.previousIsATen)
+      log("{}: the kernel below is not called directly: {}", route->name, site.previous->debug());
   }
   return sites;
 }

@@ -18,7 +18,7 @@ namespace {
 class GpuKernel : public Kernel {
  public:
   GpuKernel(const Program& program, const Route& route)
-      : executable(program), slots(slotsOf(program, route)) {
+      : Kernel(program), executable(program), slots(slotsOf(program, route)) {
     // ATen's callers promise nothing about what runs just before: where a kernel would read ahead
     // of its predecessor, it waits.
     overlap.overlap = std::ranges::none_of(program.inputs(), &TensorInfo::older);

@@ -12,7 +12,7 @@ namespace {
 class HostKernel : public Kernel {
  public:
   HostKernel(const Program& program, const Route& route)
-      : program(program), slots(slotsOf(program, route)) {}
+      : Kernel(program), program(program), slots(slotsOf(program, route)) {}
 
   void launch(std::int64_t rows, std::span<void* const> pointers) const override {
     std::vector<Buffer> inputs, outputs;

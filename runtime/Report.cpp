@@ -20,7 +20,7 @@ std::string stateOf(const Plan& plan) {
   case Plan::State::compiling:
     return "is being compiled";
   case Plan::State::ready:
-    return plan.detail;
+    return fmt::format("{}; {}", plan.detail, plan.kernel.load()->arguments);
   case Plan::State::aten:
     return "ATen's is faster: " + plan.detail;
   case Plan::State::failed:

@@ -114,7 +114,8 @@ template <typename Op> void install(torch::Library& library, Site& site) {
     Router<Op, Place::cpu>::install(library, site);
 }
 
-template <typename Op> constexpr Route routeOf(const char* name, const char* family, bool backward) {
+template <typename Op>
+constexpr Route routeOf(const char* name, const char* family, bool backward) {
   static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
   return {name, family, Op::operands, Op::results, backward, &Op::module, &install<Op>};
 }

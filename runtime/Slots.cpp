@@ -1,4 +1,4 @@
-// From the names of a program's tensors to the slots of a route, once a kernel.
+// The names of a program's tensors, for people and as slots of a route; once a kernel.
 #include "runtime/Backend.h"
 #include "runtime/Route.h"
 
@@ -6,6 +6,20 @@
 #include <fmt/format.h>
 
 namespace kiln::runtime {
+
+static std::string argumentsOf(const Program& program) {
+  std::string text;
+  auto add = [&](const std::vector<TensorInfo>& tensors) {
+    for (const TensorInfo& tensor : tensors)
+      text += (&tensor == tensors.data() ? "" : ", ") + tensor.name;
+  };
+  add(program.inputs());
+  text += " -> ";
+  add(program.outputs());
+  return text;
+}
+
+Kernel::Kernel(const Program& program) : arguments(argumentsOf(program)) {}
 
 std::vector<std::uint8_t> slotsOf(const Program& program, const Route& route) {
   std::vector<std::uint8_t> slots;

@@ -2,6 +2,7 @@
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
+#include <ATen/core/DimVector.h>
 #include <ATen/ops/native_layer_norm_backward_cpu_dispatch.h>
 #include <ATen/ops/native_layer_norm_cpu_dispatch.h>
 #if KILN_TORCH_CUDA
@@ -65,7 +66,7 @@ struct LayerNorm {
     const auto in = input.expect_contiguous();
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
     const auto shift = given(bias) ? bias->contiguous() : Tensor();
-    auto statistic = input.sizes().vec();
+    at::DimVector statistic(input.sizes());
     std::fill(statistic.end() - static_cast<std::ptrdiff_t>(shape.size()), statistic.end(), 1);
     Tensor y = launch.empty(input.sizes(), input.scalar_type());
     Tensor m = launch.empty(statistic, at::kFloat);

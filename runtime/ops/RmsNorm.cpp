@@ -3,6 +3,7 @@
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
+#include <ATen/core/DimVector.h>
 #if KILN_TORCH_CUDA
 #include <ATen/ops/_fused_rms_norm_backward_cuda_dispatch.h>
 #include <ATen/ops/_fused_rms_norm_cuda_dispatch.h>
@@ -63,7 +64,7 @@ struct RmsNorm {
                                         std::optional<double>) {
     const auto in = input.expect_contiguous();
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
-    auto statistic = input.sizes().vec();
+    at::DimVector statistic(input.sizes());
     std::fill(statistic.end() - static_cast<std::ptrdiff_t>(shape.size()), statistic.end(), 1);
     Tensor y = launch.empty(input.sizes(), input.scalar_type());
     Tensor r = launch.empty(statistic, at::kFloat);

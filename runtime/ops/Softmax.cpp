@@ -69,7 +69,7 @@ struct Backward {
   static constexpr const char* operands[] = {"y", "dy"};
   static constexpr const char* results[] = {"dx"};
 
-  /// `math` makes %dx of {y} and {dy}; {t} is the type of fp32 rows, {s} that of their sums.
+  /// `math` makes {dx} of {y} and {dy}; {t} is the type of fp32 rows, {s} that of their sums.
   static std::string text(const Key& key, const char* name, std::string_view math) {
     const std::string wide = rowsType(key, DType::f32), narrow = rowsType(key);
     const std::string in = rowsType(key, key.dtypes[ofY]);
@@ -82,10 +82,11 @@ struct Backward {
                           in, wide);
     text +=
         fmt::format(fmt::runtime(math), fmt::arg("t", wide), fmt::arg("s", kStatistic),
-                    fmt::arg("y", widens ? "%yf" : "%y"), fmt::arg("dy", widens ? "%df" : "%dy"));
+                    fmt::arg("y", widens ? "%yf" : "%y"), fmt::arg("dy", widens ? "%df" : "%dy"),
+                    fmt::arg("dx", narrows ? "%wide" : "%dx"));
     if (narrows)
-      text += fmt::format("  %n = arith.truncf %dx : {} to {}\n", wide, narrow);
-    return text + fmt::format("  return {} : {}\n}}\n", narrows ? "%n" : "%dx", narrow);
+      text += fmt::format("  %dx = arith.truncf %wide : {} to {}\n", wide, narrow);
+    return text + fmt::format("  return %dx : {}\n}}\n", narrow);
   }
   static Reason describe(Call& call, const Tensor& grad, const Tensor& output, std::int64_t dim,
                          at::ScalarType inputType) {
@@ -126,7 +127,7 @@ struct SoftmaxBackward : Backward {
                 "  %sum = kiln.reduce sum %p dims [1] : {t} -> {s}\n"
                 "  %sums = kiln.broadcast %sum dims [0] like %p : {s}, {t} -> {t}\n"
                 "  %d = arith.subf {dy}, %sums : {t}\n"
-                "  %dx = arith.mulf {y}, %d : {t}\n");
+                "  {dx} = arith.mulf {y}, %d : {t}\n");
   }
 };
 /// dx = dy - exp(y) sum(dy)
@@ -138,7 +139,7 @@ struct LogSoftmaxBackward : Backward {
                 "  %p = math.exp {y} : {t}\n"
                 "  %sums = kiln.broadcast %sum dims [0] like %p : {s}, {t} -> {t}\n"
                 "  %d = arith.mulf %p, %sums : {t}\n"
-                "  %dx = arith.subf {dy}, %d : {t}\n");
+                "  {dx} = arith.subf {dy}, %d : {t}\n");
   }
 };
 
