@@ -1,6 +1,6 @@
 // Routed ops on a GPU: forward and backward beside fp64 and no worse than ATen, at the shapes of
 // language models and of AlphaFold; inside a CUDA graph; from several threads. Skips without a GPU.
-#include "test/torch/Report.h"
+#include "test/torch/Helpers.h"
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAGraph.h>

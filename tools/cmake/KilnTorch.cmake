@@ -31,15 +31,26 @@ endif()
 
 if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
   set(kiln_torch_lib ${kiln_torch_folder}/lib)
-  # The CUDA headers and libraries that the wheel of torch brings along, or a toolkit's.
-  file(GLOB kiln_cuda_include ${kiln_torch_folder}/../nvidia/cu*/include
-                              /usr/local/cuda/include)
-  find_path(KILN_CUDA_INCLUDE cuda_runtime_api.h PATHS ${kiln_cuda_include} NO_CACHE)
+  # CUDA's headers and runtime: the wheels that torch's asks for, else a toolkit. The folder crt/ is
+  # in a wheel of nvcc's, which torch does not ask for, but also in triton's, which it does.
   set(KILN_TORCH_CUDA OFF)
-  file(GLOB kiln_cuda_runtime ${kiln_torch_folder}/../nvidia/cu*/lib/libcudart.so.*
-                              /usr/local/cuda/lib64/libcudart.so)
-  if(EXISTS ${kiln_torch_lib}/libtorch_cuda.so AND KILN_CUDA_INCLUDE AND kiln_cuda_runtime)
-    set(KILN_TORCH_CUDA ON)
+  if(EXISTS ${kiln_torch_lib}/libtorch_cuda.so)
+    set(kiln_site ${kiln_torch_folder}/..)
+    file(GLOB kiln_cuda_include ${kiln_site}/nvidia/cu*/include)
+    list(APPEND kiln_cuda_include $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+    find_path(KILN_CUDA_INCLUDE cuda_runtime_api.h PATHS ${kiln_cuda_include} NO_DEFAULT_PATH)
+    find_path(KILN_CUDA_CRT_INCLUDE crt/host_defines.h NO_DEFAULT_PATH
+      PATHS ${KILN_CUDA_INCLUDE} ${kiln_site}/triton/backends/nvidia/include ${kiln_cuda_include})
+    cmake_path(GET KILN_CUDA_INCLUDE PARENT_PATH kiln_cuda)
+    file(GLOB kiln_cuda_runtime ${kiln_cuda}/lib/libcudart.so* ${kiln_cuda}/lib64/libcudart.so*)
+    if(KILN_CUDA_INCLUDE AND KILN_CUDA_CRT_INCLUDE AND kiln_cuda_runtime)
+      set(KILN_TORCH_CUDA ON)
+      list(GET kiln_cuda_runtime 0 kiln_cuda_runtime)
+    else()
+      message(WARNING "LibTorch has CUDA, but its headers are not there (cuda_runtime_api.h: "
+        "'${KILN_CUDA_INCLUDE}', crt/: '${KILN_CUDA_CRT_INCLUDE}'), so that nothing will be taken on "
+        "GPUs; install a CUDA toolkit or set KILN_CUDA_INCLUDE and KILN_CUDA_CRT_INCLUDE")
+    endif()
   endif()
 
   add_library(kiln_libtorch INTERFACE)
@@ -49,9 +60,9 @@ if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
   target_compile_features(kiln_libtorch INTERFACE cxx_std_20)
   set(kiln_torch_libraries torch_cpu c10)
   if(KILN_TORCH_CUDA)
-    target_include_directories(kiln_libtorch SYSTEM INTERFACE ${KILN_CUDA_INCLUDE})
+    target_include_directories(kiln_libtorch SYSTEM INTERFACE ${KILN_CUDA_INCLUDE}
+                                                              ${KILN_CUDA_CRT_INCLUDE})
     list(PREPEND kiln_torch_libraries torch_cuda c10_cuda)
-    list(GET kiln_cuda_runtime 0 kiln_cuda_runtime)
     target_link_libraries(kiln_libtorch INTERFACE ${kiln_cuda_runtime})
   endif()
   # Without --no-as-needed a linker that drops libraries would leave ATen's CUDA kernels out.

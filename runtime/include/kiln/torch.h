@@ -49,7 +49,8 @@ KILN_API void enable(const Options& options = Options::fromEnvironment());
 KILN_API void disable();
 
 /// Other options for a scope of this thread, and for the backward of what it computes, wherever
-/// autograd runs that. Of the options `mode`, `ops` and `strict` count.
+/// autograd runs that. Of the options `mode`, `ops` and `strict` count. Does nothing before the
+/// first enable(); after it, also while disabled.
 class KILN_API Guard {
  public:
   explicit Guard(const Options& options);
