@@ -83,13 +83,38 @@ std::size_t LoadedProgram::workspaceBytes(std::span<const Buffer> inputs) const 
   return resolver.workspaceBytes(inputs, Driver::get().currentDevice().multiprocessors);
 }
 
+std::size_t LoadedProgram::workspaceBytes(std::span<const std::int64_t> sizes) const {
+  if (plan().workspaces.empty())
+    return 0; // without a question to the driver
+  return resolver.workspaceBytes(sizes, Driver::get().currentDevice().multiprocessors);
+}
+
 void LoadedProgram::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                            void* workspace, void* stream, const LaunchOptions& options) const {
+  launchResolved(
+      [&](int multiprocessors, ResolvedLaunch& resolved) {
+        resolver.resolve(inputs, outputs, multiprocessors, workspace, resolved);
+      },
+      stream, options);
+}
+
+void LoadedProgram::launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
+                           void* workspace, void* stream, const LaunchOptions& options) const {
+  launchResolved(
+      [&](int multiprocessors, ResolvedLaunch& resolved) {
+        resolver.resolve(sizes, pointers, multiprocessors, workspace, resolved);
+      },
+      stream, options);
+}
+
+template <typename Resolve>
+void LoadedProgram::launchResolved(const Resolve& resolve, void* stream,
+                                   const LaunchOptions& options) const {
   const DeviceInfo& device = Driver::get().currentDevice();
   prepare(device);
   thread_local ResolvedLaunch resolved; // kept for its memory
   thread_local std::vector<void*> parameters;
-  resolver.resolve(inputs, outputs, device.multiprocessors, workspace, resolved);
+  resolve(device.multiprocessors, resolved);
   // What a kernel reads ahead is older than the kernel that the plan has before it. Where that one
   // is left out, it would follow another: it waits for all.
   bool overlap = options.overlap;

@@ -183,6 +183,10 @@ struct LaunchOptions {
   bool overlap = true;
 };
 
+/// Architecture of the current device, such as "sm_90a". Throws Error(unavailable) without a GPU and
+/// for one that Kiln does not know.
+KILN_API std::string deviceArch();
+
 /// How often this process has compiled CUDA text with NVRTC.
 KILN_API std::uint64_t compilations();
 
@@ -196,6 +200,13 @@ class KILN_API Executable {
   /// current context. Does not synchronise or allocate: safe inside graph capture.
   /// Pointers are device pointers; the workspace is 256-byte aligned device memory.
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
+              void* stream, const LaunchOptions& options = {}) const;
+
+  /// The same for callers that launch often and have checked their tensors: `sizes` holds the
+  /// run-time sizes by symbol, `pointers` those of the inputs and then of the outputs, all
+  /// contiguous and aligned as compiled.
+  std::size_t workspaceBytes(std::span<const std::int64_t> sizes) const;
+  void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers, void* workspace,
               void* stream, const LaunchOptions& options = {}) const;
 
  private:
