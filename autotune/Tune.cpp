@@ -2,13 +2,10 @@
 #include "kiln/tune.h"
 
 #include "autotune/Make.h"
-#include "autotune/measure/GpuDevice.h"
-#include "autotune/measure/Worker.h"
+#include "autotune/Workers.h"
 #include "autotune/search/Search.h"
-#include "autotune/simulate/SimulatedDevice.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Store.h"
-#include "codegen/backend/Driver.h"
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
@@ -32,9 +29,9 @@ std::string textOf(const Module& module, const CompileOptions& given) {
 }
 
 /// The key of the simulated device's times must never be a real one's.
-Described describeFor(const TuneTask& task, bool isSimulated) {
+Described describeFor(const TuneTask& task, const std::string& device) {
   Described described = describe(task.module, task.options, task.sizes, /*explain=*/true);
-  if (isSimulated)
+  if (isSimulated(device))
     described.key.device = "simulated";
   return described;
 }
@@ -77,9 +74,11 @@ std::vector<Problem> problemsOf(std::span<const TuneTask> tasks, Store& store,
   auto work = [&] {
     for (std::size_t i; (i = next++) < tasks.size();)
       try {
-        Described described = describeFor(tasks[i], options.device == "simulated");
+        Described described = describeFor(tasks[i], options.device);
         store.describe(described.key, tasks[i].label, described.text);
         problems[i] = problemOf(tasks[i], std::move(described));
+        if (!problems[i].task.module.empty())
+          store.keepTask(problems[i].key, problems[i].task);
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -123,15 +122,6 @@ TuneResult resultOf(const Result& found) {
   return result;
 }
 
-DeviceFactory workers(const TuneOptions& options) {
-  constexpr std::chrono::seconds limit{30}; // fp64 of large rows takes the host some of it
-  WorkerOptions worker;
-  worker.command = options.worker;
-  worker.command.push_back(options.device);
-  worker.verify = worker.time = limit;
-  return [worker] { return std::make_unique<Worker>(worker); };
-}
-
 SearchOptions searchOptions(const TuneOptions& given) {
   SearchOptions options;
   options.effort = parseEffort(given.effort);
@@ -149,23 +139,18 @@ SearchOptions searchOptions(const TuneOptions& given) {
   return options;
 }
 
-void requireDevice(const TuneOptions& options) {
-  if (options.device != "gpu" && options.device != "simulated")
-    fail(ErrorKind::input, "unknown device '{}'; known are gpu and simulated", options.device);
-  if (options.worker.empty())
-    fail(ErrorKind::input, "tuning needs a worker program: one that calls kiln::serveTuning()");
-  if (std::string why = whyNoGpu();
-      options.device == "gpu" && options.effort != "none" && !why.empty())
-    fail(ErrorKind::unavailable, "{}; --effort=none chooses by the cost model", why);
+void checkDevice(const TuneOptions& options) {
+  if (options.device != "gpu" || options.effort != "none") // that chooses without running anything
+    requireDevice(options.device, options.worker, "; --effort=none chooses by the cost model");
 }
 
 } // namespace
 
 std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTask> tasks,
                                            const TuneOptions& options) {
-  requireDevice(options);
+  checkDevice(options);
   const std::vector<Problem> problems = problemsOf(tasks, store, options);
-  DeviceFactory make = workers(options);
+  DeviceFactory make = workersOf(options.worker, options.device);
   std::vector<TuneResult> results;
   for (const Result& found : tune(problems, store, make, make, searchOptions(options)))
     results.push_back(resultOf(found));
@@ -174,16 +159,10 @@ std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTas
 
 std::vector<TuneResult> tune(std::span<const TuneTask> tasks, const std::filesystem::path& path,
                              const TuneOptions& options, std::vector<std::string>* warnings) {
-  requireDevice(options);
+  checkDevice(options);
   std::vector<std::string> said;
   auto store = Store::openOrReplace(path, warnings ? *warnings : said);
   return tuneInto(*store, tasks, options);
-}
-
-int serveTuning(std::string_view device) {
-  if (device == "simulated")
-    return serve([] { return std::make_unique<SimulatedDevice>(Simulation()); });
-  return serve([] { return gpuDevice(); });
 }
 
 } // namespace kiln

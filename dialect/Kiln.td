@@ -66,6 +66,10 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
     InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
                     "nothing else that has them.",
       "::mlir::Value", "shapeSource", (ins), "", "return {};">,
+    StaticInterfaceMethod<"The text of a function that does nothing but this operation, over the "
+                          "types $x (rows), $row (one row, fp32), $each (one number a row, fp32) "
+                          "and $index (one i64 a row); empty: write your own.",
+      "::llvm::StringRef", "asFunction", (ins), "", "return {};">,
   ];
 }
 
@@ -87,6 +91,9 @@ class Kiln_NamedOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
         DeclareOpInterfaceMethods<KilnOpInterface, ["decompose"]>])> {
   let hasVerifier = 1;
+  string function = ""; // see asFunction
+  let extraClassDeclaration =
+      "static ::llvm::StringRef asFunction() { return R\"(" # function # ")\"; }";
 }
 // The same for operations that the row family executes as they are.
 class Kiln_ElementaryOp<string mnemonic, list<Trait> traits = []>

@@ -147,6 +147,8 @@ class Tuning {
     Result& result = results[i] = blank(problem, choice.reason);
     result.choice = choice;
     result.microseconds = result.defaultMicroseconds = predicted(problem);
+    result.standard = choice.schedule;
+    noteSearch(i, 0);
   }
 
   /// False: the lease was lost.
@@ -166,7 +168,8 @@ class Tuning {
     for (std::string& schedule : journal.near(problem.key))
       problem.near.push_back(std::move(schedule));
     problem.lately = winners;
-    auto renewed = Clock::now();
+    const auto began = Clock::now();
+    auto renewed = began;
     auto checkLease = [&] {
       if (Clock::now() - renewed < std::chrono::seconds(options.leaseSeconds) / 3)
         return;
@@ -182,6 +185,7 @@ class Tuning {
       KeySearch search(problem, bench, allotted(i), checkLease);
       compileAhead(i);
       results[i] = search.run();
+      noteSearch(i, std::chrono::duration<double>(Clock::now() - began).count());
     } catch (const LeaseLost&) {
       return false;
     }
@@ -207,6 +211,22 @@ class Tuning {
       compilers->wantAhead(next.task, proposals);
       return;
     }
+  }
+
+  void noteSearch(std::size_t i, double took) {
+    const Result& r = results[i];
+    journal.searched(problems[i].key,
+                     {.feasible = r.feasible,
+                      .tried = r.measured,
+                      .standard = r.standard,
+                      .runnerUp = r.runnerUp.schedule,
+                      .ratio = r.runnerUp.ratio,
+                      .ratioLow = r.runnerUp.low,
+                      .ratioHigh = r.runnerUp.high,
+                      .roofline = r.roofline,
+                      .bytes = r.roofline * findTarget(problems[i].task.arch).memoryGBs * 1e3,
+                      .seconds = took,
+                      .reason = r.reason});
   }
 
   void openDevice() {

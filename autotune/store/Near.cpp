@@ -64,13 +64,19 @@ double distance(std::string_view one, std::string_view other) {
 
 std::vector<std::string> Store::near(const Key& key) const {
   constexpr std::size_t most = 4;
-  const std::string text = withoutSizes(functionText(key));
+  auto textOf = [&](const Key& of) {
+    auto held = lock();
+    Statement row = connection->query(
+        "SELECT text FROM workload WHERE function = ? AND tensors = ?", {of.function, of.tensors});
+    return row.step() ? withoutSizes(row.text(0)) : std::string();
+  };
+  const std::string text = textOf(key);
   if (text.empty())
     return {};
   std::vector<std::pair<double, std::string>> found; // by distance
   for (const KnownKey& known : keys()) {
     if (known.key == key || known.key.arch != key.arch || known.key.device != key.device ||
-        known.key.regime != key.regime || withoutSizes(functionText(known.key)) != text)
+        known.key.regime != key.regime || textOf(known.key) != text)
       continue;
     auto chosen = choice(known.key);
     const double far = distance(known.key.tensors, key.tensors);

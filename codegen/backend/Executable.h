@@ -22,18 +22,26 @@ class LoadedProgram {
   /// Bytes of scratch memory for inputs of these sizes on the current device.
   std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
 
+  std::size_t workspaceBytes(std::span<const std::int64_t> sizes) const;
+
   /// Checks the buffers and enqueues the kernels on `stream` of the current context. Allocates no
   /// device memory, waits for nothing: safe inside graph capture. The first launch on a further
   /// device makes the code ready there.
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
               void* stream, const LaunchOptions& options = {}) const;
+  /// The same for contiguous tensors that the caller has checked, as in Resolver::resolve.
+  void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers, void* workspace,
+              void* stream, const LaunchOptions& options = {}) const;
 
  private:
+  template <typename Resolve>
+  void launchResolved(const Resolve& resolve, void* stream, const LaunchOptions& options) const;
   void checkDevice(const DeviceInfo& device) const;
   void prepare(const DeviceInfo& device) const;
 
   Resolver resolver;
   int capability = 0;                         // of the cubin
+  std::size_t firstClosing = 0;               // kernels from here on read only the workspace
   std::vector<std::int64_t> staticShared;     // per kernel
   std::unique_ptr<std::once_flag[]> prepared; // per device
   std::unique_ptr<LoadedCubin> code;

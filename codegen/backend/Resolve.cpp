@@ -17,8 +17,15 @@ struct Resolver::Symbols {
     const char* role = "";
     std::size_t dimension = 0;
   };
+  bool isKnown(int symbol) const { return (known >> symbol & 1) != 0; }
+  void set(int symbol, std::int64_t value) {
+    known |= std::uint64_t(1) << symbol;
+    values[static_cast<std::size_t>(symbol)] = value;
+  }
+
+  std::uint64_t known = 0; // a bit a symbol
   std::array<std::int64_t, maxSymbols> values;
-  std::array<Origin, maxSymbols> origins = {};
+  std::array<Origin, maxSymbols> origins; // of those that a buffer has set
 };
 
 namespace {
@@ -119,6 +126,12 @@ Resolver::Resolver(const LaunchPlan& plan)
       places.push_back(sourceOf(argument));
     sources.push_back(std::move(places));
   }
+  for (const auto* tensors : {&launchPlan.inputs, &launchPlan.outputs})
+    for (const TensorInfo& tensor : *tensors) {
+      for (const Extent& extent : tensor.shape)
+        symbolCount = std::max(symbolCount, static_cast<std::size_t>(extent.symbol + 1));
+      hasRuntimeStrides |= std::ranges::find(tensor.strides, -1) != tensor.strides.end();
+    }
 }
 
 Resolver::Source Resolver::sourceOf(const KernelArgument& argument) const {
@@ -162,11 +175,11 @@ void Resolver::bind(const TensorInfo& tensor, const char* role, const Buffer& bu
              role, tensor.name, d, size, extent.size, shapeText(tensor));
       continue;
     }
-    Symbols::Origin& origin = symbols.origins[extent.symbol];
-    if (!origin.tensor) {
-      origin = {&tensor, role, d};
-      symbols.values[extent.symbol] = size;
+    if (!symbols.isKnown(extent.symbol)) {
+      symbols.origins[extent.symbol] = {&tensor, role, d};
+      symbols.set(extent.symbol, size);
     } else if (symbols.values[extent.symbol] != size) {
+      const Symbols::Origin& origin = symbols.origins[extent.symbol];
       fail(ErrorKind::input,
            "{} '{}': dimension {} is {}, but dimension {} of {} '{}' is {}; both are s{} and must "
            "be equal",
@@ -194,7 +207,7 @@ void Resolver::bindAll(const std::vector<TensorInfo>& tensors, const char* role,
 std::int64_t Resolver::value(const SizeProduct& product, const Symbols& symbols) const {
   std::int64_t result = 1;
   for (const Extent& extent : product.factors) {
-    if (!extent.isStatic() && !symbols.origins[extent.symbol].tensor)
+    if (!extent.isStatic() && !symbols.isKnown(extent.symbol))
       fail(ErrorKind::input,
            "'{}': the run-time size s{} is no dimension of any tensor given, so it is unknown; "
            "give every run-time size to an input",
@@ -287,40 +300,100 @@ void Resolver::resolve(std::span<const Buffer> inputs, std::span<const Buffer> o
     checkPointer(launchPlan.inputs[i], "input", inputs[i]);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     checkPointer(launchPlan.outputs[i], "output", outputs[i]);
+  fill(
+      symbols, workspace, result,
+      [&](const Source& source) {
+        return source.space == Source::Space::input ? inputs[source.index].data
+                                                    : outputs[source.index].data;
+      },
+      [&](const Source& source, int dimension) {
+        return strideOf(source.space == Source::Space::input ? inputs[source.index]
+                                                             : outputs[source.index],
+                        static_cast<std::size_t>(dimension));
+      });
+}
+
+void Resolver::checkWorkspace(const void* workspace, std::size_t bytes) const {
   auto base = reinterpret_cast<std::uintptr_t>(workspace);
-  if (result.workspaceBytes > 0 && (base == 0 || base % workspaceAlignment != 0))
+  if (bytes > 0 && (base == 0 || base % workspaceAlignment != 0))
     fail(ErrorKind::input,
          "'{}': the workspace is {}; it must be {} bytes of device memory, aligned to {}",
          launchPlan.function,
          base == 0 ? std::string("null")
                    : fmt::format("a pointer aligned to {} bytes", base & -base),
-         result.workspaceBytes, workspaceAlignment);
+         bytes, workspaceAlignment);
+}
 
+/// The arguments of all kernels, when sizes, grids and workspaces are known.
+template <typename Pointer, typename Stride>
+void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& result,
+                    const Pointer& pointerOf, const Stride& strideOf) const {
+  using Kind = KernelArgument::Kind;
+  checkWorkspace(workspace, result.workspaceBytes);
   auto workspacePointer = [&](std::size_t index) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < index; ++i)
       offset += workspaceSize(launchPlan.workspaces[i], result, symbols);
-    return static_cast<std::uint64_t>(base + offset);
+    return reinterpret_cast<std::uintptr_t>(workspace) + static_cast<std::uint64_t>(offset);
   };
-  auto argumentValue = [&](const KernelArgument& argument, const Source& source) -> std::uint64_t {
-    using Kind = KernelArgument::Kind;
+  auto valueOf = [&](const KernelArgument& argument, const Source& source) -> std::uint64_t {
     if (argument.kind == Kind::blocks)
       return static_cast<std::uint64_t>(result.kernels[argument.kernel].blocks);
     if (argument.kind == Kind::rows || argument.kind == Kind::size)
       return static_cast<std::uint64_t>(value(argument.product, symbols));
     if (source.space == Source::Space::workspace)
       return workspacePointer(source.index);
-    const Buffer& buffer =
-        source.space == Source::Space::input ? inputs[source.index] : outputs[source.index];
     if (argument.kind == Kind::stride)
-      return static_cast<std::uint64_t>(strideOf(buffer, argument.dimension));
-    return reinterpret_cast<std::uintptr_t>(buffer.data);
+      return static_cast<std::uint64_t>(strideOf(source, argument.dimension));
+    return reinterpret_cast<std::uintptr_t>(pointerOf(source));
   };
   for (std::size_t k = 0; k < launchPlan.kernels.size(); ++k) {
     const auto& arguments = launchPlan.kernels[k].arguments;
     for (std::size_t a = 0; a < arguments.size(); ++a)
-      result.kernels[k].arguments.push_back(argumentValue(arguments[a], sources[k][a]));
+      result.kernels[k].arguments.push_back(valueOf(arguments[a], sources[k][a]));
   }
+}
+
+Resolver::Symbols Resolver::symbolsOf(std::span<const std::int64_t> sizes) const {
+  if (sizes.size() != symbolCount)
+    fail(ErrorKind::input, "'{}': {} run-time sizes given, it has {}; give one a symbol",
+         launchPlan.function, sizes.size(), symbolCount);
+  Symbols symbols;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0)
+      fail(ErrorKind::input, "'{}': the run-time size s{} is {}; allowed are 0 or more",
+           launchPlan.function, i, sizes[i]);
+    symbols.set(static_cast<int>(i), sizes[i]);
+  }
+  return symbols;
+}
+
+std::size_t Resolver::workspaceBytes(std::span<const std::int64_t> sizes,
+                                     int multiprocessors) const {
+  if (launchPlan.workspaces.empty())
+    return 0;
+  ResolvedLaunch result;
+  layOut(symbolsOf(sizes), multiprocessors, result);
+  return result.workspaceBytes;
+}
+
+void Resolver::resolve(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
+                       int multiprocessors, void* workspace, ResolvedLaunch& result) const {
+  const std::size_t inputs = launchPlan.inputs.size();
+  if (hasRuntimeStrides)
+    fail(ErrorKind::input, "'{}' takes strides at run time; launch it with buffers",
+         launchPlan.function);
+  if (pointers.size() != inputs + launchPlan.outputs.size())
+    fail(ErrorKind::input, "'{}': {} pointers given, it has {} inputs and {} outputs",
+         launchPlan.function, pointers.size(), inputs, launchPlan.outputs.size());
+  Symbols symbols = symbolsOf(sizes);
+  layOut(symbols, multiprocessors, result);
+  fill(
+      symbols, workspace, result,
+      [&](const Source& source) {
+        return pointers[source.index + (source.space == Source::Space::output ? inputs : 0)];
+      },
+      [](const Source&, int) { return std::int64_t(0); });
 }
 
 ResolvedLaunch resolve(const LaunchPlan& plan, std::span<const Buffer> inputs,

@@ -25,6 +25,12 @@ class Resolver {
   void resolve(std::span<const Buffer> inputs, std::span<const Buffer> outputs, int multiprocessors,
                void* workspace, ResolvedLaunch& result) const;
 
+  /// The same for contiguous tensors that the caller has checked: `sizes` by symbol, `pointers` of
+  /// the inputs, then of the outputs. Throws Error(input) for too few or too many of either.
+  void resolve(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
+               int multiprocessors, void* workspace, ResolvedLaunch& result) const;
+  std::size_t workspaceBytes(std::span<const std::int64_t> sizes, int multiprocessors) const;
+
   /// Checks and grids without pointers: arguments stay empty.
   void resolveSizes(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                     int multiprocessors, ResolvedLaunch& result) const;
@@ -47,9 +53,16 @@ class Resolver {
                              const Symbols& symbols) const;
   void layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunch& result) const;
   Source sourceOf(const KernelArgument& argument) const;
+  Symbols symbolsOf(std::span<const std::int64_t> sizes) const;
+  void checkWorkspace(const void* workspace, std::size_t bytes) const;
+  template <typename Pointer, typename Stride>
+  void fill(const Symbols& symbols, void* workspace, ResolvedLaunch& result,
+            const Pointer& pointerOf, const Stride& strideOf) const;
 
   LaunchPlan launchPlan;
   std::vector<std::vector<Source>> sources; // per kernel, per argument
+  std::size_t symbolCount = 0;
+  bool hasRuntimeStrides = false;
 };
 
 } // namespace kiln

@@ -80,34 +80,6 @@ void AwaitCopiesOp::emit(Emitter& e) {
   e.line("wait_for_copies();");
 }
 
-void RingOp::emit(Emitter& e) {
-  std::string name = e.declare(getRing(), "ring");
-  e.line("Ring<Tile, " + std::to_string(getStages()) + " /*stages*/, " +
-         std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(getScratch()) +
-         ");");
-}
-void MoveOp::emit(Emitter& e) {
-  auto copies = [&](StringRef name, bool older) {
-    e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
-    for (auto [i, input] : llvm::enumerate(getInputs()))
-      if (getOlder()[i] == older)
-        e.line("stage.copy<" + std::to_string(getElements()[i]) + ">(" + e.name(input) + ", " +
-               std::to_string(getPlaces()[i]) + ");");
-    e.close(";");
-  };
-  e.open("if (" + e.name(getRing()) + ".moves())");
-  copies("older", true);
-  copies("rest", false);
-  e.line("return " + e.name(getRing()) + ".move(" + e.name(getRows()) + ", older, rest);");
-  e.close();
-}
-void AwaitRingOp::emit(Emitter& e) {
-  e.line(e.name(getRing()) + ".await();");
-}
-void ReleaseRingOp::emit(Emitter& e) {
-  e.line(e.name(getRing()) + ".release();");
-}
-
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
   size_t next = 0;
@@ -148,7 +120,7 @@ void TilesOp::emit(Emitter& e) {
   e.close();
 }
 
-static std::string keeper(Emitter& e, Value fragment, ir::Keep keep, int64_t scratch) {
+std::string kiln::cu::keeper(Emitter& e, Value fragment, ir::Keep keep, int64_t scratch) {
   std::string element = e.memoryType(cast<FragmentType>(fragment.getType()).getElement());
   std::string name = e.declare(fragment, "tile");
   if (keep == ir::Keep::shared)
@@ -177,18 +149,6 @@ void GatherOp::emit(Emitter& e) {
 }
 void KeepOp::emit(Emitter& e) {
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
-}
-
-void ReadOp::emit(Emitter& e) {
-  e.line(keeper(e, getFragment(), ir::Keep::registers, 0));
-  e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
-         std::to_string(getPlace()) + ");");
-}
-void ReadRowsOp::emit(Emitter& e) {
-  e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
-         "[Tile::rows];");
-  e.line(e.name(getRing()) + ".read_rows(" + e.name(getTile()) + ", " + e.name(getValues()) + ", " +
-         e.name(getFrom()) + ", " + std::to_string(getPlace()) + ");");
 }
 
 void LoadRowsOp::emit(Emitter& e) {

@@ -18,5 +18,7 @@ inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
 
 /// The text of a place in the dynamic shared memory.
 std::string sharedAt(int64_t offset);
+/// Declares what keeps a tile, in registers or in shared memory at `scratch`.
+std::string keeper(Emitter& e, mlir::Value fragment, ir::Keep keep, int64_t scratch);
 
 } // namespace kiln::cu

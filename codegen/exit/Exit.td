@@ -94,35 +94,6 @@ def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Cu_RingOp : Cu_Op<"ring"> {
-  let summary = "Stages in shared memory that tiles pass through";
-  let arguments = (ins I64Attr:$stages, I64Attr:$stage_bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
-  let results = (outs Cu_Ring:$ring);
-  let assemblyFormat = "attr-dict `:` type($ring)";
-}
-def Cu_MoveOp : Cu_Op<"move"> {
-  let summary = "What the warp that fills a ring does, and all it does";
-  let description = [{
-    Of each input: the elements of a row, its place in a stage, and whether it is older than the
-    predecessor, so that its first tiles need not wait.
-  }];
-  let arguments = (ins Cu_Ring:$ring, I64:$rows, Variadic<Cu_Pointer>:$inputs,
-                       DenseI64ArrayAttr:$elements, DenseI64ArrayAttr:$places,
-                       DenseBoolArrayAttr:$older);
-  let assemblyFormat = "$ring `,` $rows `(` $inputs `)` attr-dict `:` type($inputs)";
-}
-def Cu_AwaitRingOp : Cu_Op<"await_ring"> {
-  let summary = "Waits until the next stage is filled";
-  let arguments = (ins Cu_Ring:$ring);
-  let assemblyFormat = "$ring attr-dict";
-}
-def Cu_ReleaseRingOp : Cu_Op<"release_ring"> {
-  let summary = "The stage has been read and may be filled again";
-  let arguments = (ins Cu_Ring:$ring);
-  let assemblyFormat = "$ring attr-dict";
-}
-
 //===- Tiles of rows ------------------------------------------------------------------------===//
 
 def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
@@ -161,18 +132,6 @@ def Cu_LoadOp : Cu_Op<"load"> {
   let assemblyFormat = [{
     $tile `,` $from `,` $map attr-dict `:` type($from) `->` type($fragment)
   }];
-}
-def Cu_ReadOp : Cu_Op<"read"> {
-  let summary = "Reads a tile out of the current stage of a ring";
-  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, I64Attr:$place);
-  let results = (outs Cu_Fragment:$fragment);
-  let assemblyFormat = "$tile `,` $ring attr-dict `:` type($fragment)";
-}
-def Cu_ReadRowsOp : Cu_Op<"read_rows"> {
-  let summary = "Reads one value a row, stored as in `from`, out of the current stage of a ring";
-  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, Cu_Pointer:$from, I64Attr:$place);
-  let results = (outs Cu_Rows:$values);
-  let assemblyFormat = "$tile `,` $ring `,` $from attr-dict `:` type($from) `->` type($values)";
 }
 def Cu_LoadRowsOp : Cu_Op<"load_rows"> {
   let summary = "Loads one value a row";
@@ -356,71 +315,8 @@ def Cu_FinishColumnsOp : Cu_Op<"finish_columns"> {
   let assemblyFormat = "$total `,` $to attr-dict `:` type($to)";
 }
 
-//===- Lists of tensors ---------------------------------------------------------------------===//
-
-def Cu_ChunksOp : Cu_RegionOp<"chunks"> {
-  let summary = "Works through the block's chunks of the tensors of a list, `per_block` of `count`";
-  let description = [{
-    `chunks` and `segments` are the two parts of the table of the list (device/segment.cuh);
-    `lists` pointers are in the record of an entry. The block's argument is the current chunk.
-  }];
-  let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, I64Attr:$size,
-                       I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block, I64Attr:$lists);
-  let assemblyFormat = [{
-    $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count attr-dict-with-keyword
-    $body
-  }];
-}
-def Cu_ListOp : Cu_Op<"list"> {
-  let summary = "Where the chunk lies in the tensor of one of the lists";
-  let arguments = (ins Cu_Segment:$segment, I64Attr:$index);
-  let results = (outs Cu_Pointer:$pointer);
-  let assemblyFormat = "$segment attr-dict `:` type($pointer)";
-}
-def Cu_NumberOp : Cu_Op<"number", [Pure]> {
-  let summary = "A number that all elements share: computed ahead of them, not in their expressions";
-  let arguments = (ins AnyType:$value);
-  let results = (outs AnyType:$number);
-  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($number)";
-}
-def Cu_EachPieceOp : Cu_RegionOp<"each_piece"> {
-  let summary = "Computes on each element of the chunk";
-  let description = "The block's arguments stand for the current element of the inputs.";
-  let arguments = (ins Cu_Segment:$segment, Variadic<Cu_Pointer>:$inputs);
-  let assemblyFormat = [{
-    $segment `,` `(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body
-  }];
-}
-def Cu_PutPieceOp : Cu_Op<"put_piece"> {
-  let summary = "The current element of a result; stored a vector at a time, rounded to its type";
-  let description = [{
-    `index` names the list, as in cu.list. Its address is fetched only for the store: while loads
-    are on their way, registers are scarce.
-  }];
-  let arguments = (ins AnyType:$value, Cu_Segment:$segment, I64Attr:$index, TypeAttr:$element,
-                       StrAttr:$name);
-  let assemblyFormat = "$value `,` $segment attr-dict `:` type($value)";
-}
-def Cu_StoreSumOp : Cu_Op<"store_sum"> {
-  let summary = "Adds the block's running sums and stores them as the block's partial sum";
-  let description = "Partial sums lie one sum after another, each a number for every block.";
-  let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
-  let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
-}
-def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials"> {
-  let summary = "Adds the partial sums of all blocks in one block";
-  let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$index, I64Attr:$threads,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
-  let results = (outs F32:$total);
-  let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
-}
-def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
-  let summary = "Stores a number, once in a block";
-  let arguments = (ins AnyType:$value, Cu_Pointer:$to);
-  let assemblyFormat = "$value `,` $to attr-dict `:` type($value) `,` type($to)";
-}
-
+include "Lists.td"
+include "Ring.td"
 include "Sums.td"
 include "Turned.td"
 

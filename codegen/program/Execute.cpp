@@ -1,6 +1,7 @@
 // Running programs: on the host target, and through the driver.
 #include "codegen/backend/Executable.h"
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/Target.h"
 #include "codegen/host/HostTarget.h"
 #include "codegen/program/State.h"
 
@@ -16,6 +17,11 @@ void Program::runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> 
   HostProgram(state_->plan, text).run(inputs, outputs);
 }
 
+std::string deviceArch() {
+  const DeviceInfo& device = Driver::get().currentDevice();
+  return std::string(targetOfCapability(device.major, device.minor).arch);
+}
+
 struct Executable::State {
   LoadedProgram program;
 };
@@ -29,6 +35,13 @@ std::size_t Executable::workspaceBytes(std::span<const Buffer> inputs) const {
 void Executable::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                         void* workspace, void* stream, const LaunchOptions& options) const {
   state_->program.launch(inputs, outputs, workspace, stream, options);
+}
+std::size_t Executable::workspaceBytes(std::span<const std::int64_t> sizes) const {
+  return state_->program.workspaceBytes(sizes);
+}
+void Executable::launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
+                        void* workspace, void* stream, const LaunchOptions& options) const {
+  state_->program.launch(sizes, pointers, workspace, stream, options);
 }
 
 } // namespace kiln

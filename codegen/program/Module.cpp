@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
+#include <ranges>
 
 using namespace mlir;
 
@@ -40,34 +42,37 @@ static std::string tensor(std::span<const std::int64_t> shape, std::string_view 
   return text + std::string(element) + ">";
 }
 
+/// The function that an op has of itself, by name; only ops with one are in the map.
+static std::map<std::string, std::string> functionsOfOps() {
+  program::Session session;
+  std::map<std::string, std::string> functions;
+  for (RegisteredOperationName op : session.context().getRegisteredOperations())
+    if (auto* interface = op.getInterface<ir::KilnOpInterface>())
+      if (StringRef text = interface->asFunction(); !text.empty())
+        functions.emplace(op.stripDialect(), text.ltrim());
+  return functions;
+}
+
 /// The text of a function that applies the op to arguments of its own. Statistics are results
 /// without a gradient, as in ATen.
 static std::string textOf(const OpSpec& spec) {
-  std::span<const std::int64_t> shape = spec.shape;
-  std::string x = tensor(shape, name(spec.dtype));
-  std::string row = tensor(shape.last(1), "f32");
-  std::string statistic = tensor(shape.first(shape.size() - 1), "f32");
-  const char* mark = " {kiln.gradient = false}";
-  if (spec.op == "layer_norm")
-    return fmt::format("func.func @layer_norm(%x: {0}, %gamma: {1}, %beta: {1})\n"
-                       "    -> ({0}, {2}{3}, {2}{3}) {{\n"
-                       "  %y, %mean, %rstd = kiln.layer_norm %x, %gamma, %beta\n"
-                       "      : ({0}, {1}, {1}) -> ({0}, {2}, {2})\n"
-                       "  return %y, %mean, %rstd : {0}, {2}, {2}\n}}\n",
-                       x, row, statistic, mark);
-  if (spec.op == "rms_norm")
-    return fmt::format("func.func @rms_norm(%x: {0}, %gamma: {1}) -> ({0}, {2}{3}) {{\n"
-                       "  %y, %rstd = kiln.rms_norm %x, %gamma : ({0}, {1}) -> ({0}, {2})\n"
-                       "  return %y, %rstd : {0}, {2}\n}}\n",
-                       x, row, statistic, mark);
-  if (spec.op == "softmax")
-    return fmt::format("func.func @softmax(%x: {0}) -> {0} {{\n"
-                       "  %y = kiln.softmax %x : {0} -> {0}\n  return %y : {0}\n}}\n",
-                       x);
-  throw Error(ErrorKind::input,
-              fmt::format("no op '{}' to build from a shape; known are layer_norm, rms_norm and "
-                          "softmax; write anything else as .mlir",
-                          spec.op));
+  static const std::map<std::string, std::string> functions = functionsOfOps();
+  auto found = functions.find(spec.op);
+  if (found == functions.end())
+    throw Error(ErrorKind::input,
+                fmt::format("no op '{}' to build from a shape; known are {}; write anything else "
+                            "as .mlir",
+                            spec.op, fmt::join(std::views::keys(functions), ", ")));
+  std::span<const std::int64_t> shape = spec.shape, leading = shape.first(shape.size() - 1);
+  const std::pair<std::string_view, std::string> types[] = {{"$x", tensor(shape, name(spec.dtype))},
+                                                            {"$row", tensor(shape.last(1), "f32")},
+                                                            {"$each", tensor(leading, "f32")},
+                                                            {"$index", tensor(leading, "i64")}};
+  std::string text = found->second;
+  for (const auto& [word, type] : types)
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
+      text.replace(at, word.size(), type);
+  return text;
 }
 
 Module Module::fromOp(const OpSpec& spec) {

@@ -39,4 +39,10 @@ def Kiln_CrossEntropyOp : Kiln_NamedOp<"cross_entropy"> {
                        DefaultValuedAttr<F32Attr, "0.0f">:$z_loss);
   let results = (outs Kiln_FloatTensor:$loss, Kiln_FloatTensor:$lse);
   let assemblyFormat = "$input `,` $target attr-dict `:` functional-type(operands, results)";
+  let function = [{
+func.func @cross_entropy(%x: $x, %target: $index) -> ($each, $each {kiln.gradient = false}) {
+  %loss, %lse = kiln.cross_entropy %x, %target : ($x, $index) -> ($each, $each)
+  return %loss, %lse : $each, $each
+}
+}];
 }

@@ -21,4 +21,10 @@ def Kiln_GegluOp : Kiln_NamedOp<"geglu"> {
     $gate `,` $input (`approximate` $approximate^)? attr-dict `:` type($gate) `,` type($input)
     `->` type($output)
   }];
+  let function = [{
+func.func @geglu(%gate: $x, %x: $x) -> $x {
+  %y = kiln.geglu %gate, %x : $x, $x -> $x
+  return %y : $x
+}
+}];
 }

@@ -20,4 +20,10 @@ def Kiln_GeluOp : Kiln_NamedOp<"gelu"> {
   let assemblyFormat = [{
     $input (`approximate` $approximate^)? attr-dict `:` type($input) `->` type($output)
   }];
+  let function = [{
+func.func @gelu(%x: $x) -> $x {
+  %y = kiln.gelu %x : $x -> $x
+  return %y : $x
+}
+}];
 }

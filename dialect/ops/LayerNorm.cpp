@@ -56,8 +56,8 @@ void LayerNormOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
 }
 
 /// With n = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - n mean(g n)), computed as
-/// (g - mean(g)) rstd - (x - mean) rstd^2 mean(g n): a constant g cancels exactly, and only two
-/// roundings are of the size of the result.
+/// (g - mean(g)) rstd - (x - mean) rstd^2 mean(g n): of its roundings only two have the size of the
+/// result, as g - mean(g) is one operation. A row of one element cancels exactly.
 LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   MathBuilder& math = gradient.math;
   Value x = math.f32(getInput());
@@ -66,13 +66,16 @@ LogicalResult LayerNormOp::gradient(Gradient& gradient) {
   Value normal = math.mul(centred, rstd);
   if (Value dy = gradient.of(getOutput())) {
     if (gradient.wants(getInput())) {
-      Value g = getGamma() ? math.roundedMul(dy, math.alongColumns(math.f32(getGamma()), x)) : dy;
+      Value scale = getGamma() ? math.alongColumns(math.f32(getGamma()), x) : Value();
+      const bool alone = tensorType(getInput()).getShape().back() == 1;
+      Value g = !scale ? dy : alone ? math.roundedMul(dy, scale) : math.mul(dy, scale);
       Value level = math.alongRow(math.meanOfRow(g), x);
+      Value above = scale && !alone ? math.fma(dy, scale, math.neg(level)) : math.sub(g, level);
       Value slope = math.meanOfRow(math.mul(g, normal));
       slope = math.mul(slope, math.mul(getRstd(), getRstd()));
       // The smaller product is the one to be rounded by itself.
       Value along = math.mul(centred, math.alongRow(slope, x));
-      gradient.add(getInput(), math.fma(math.sub(g, level), rstd, math.neg(along)));
+      gradient.add(getInput(), math.fma(above, rstd, math.neg(along)));
     }
     if (gradient.wants(getGamma()))
       gradient.add(getGamma(), math.sumOfColumns(math.mul(dy, normal)));

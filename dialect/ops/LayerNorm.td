@@ -21,4 +21,12 @@ def Kiln_LayerNormOp : Kiln_NamedOp<"layer_norm", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $input (`,` $gamma^)? (`,` $beta^)? attr-dict `:` functional-type(operands, results)
   }];
+  let function = [{
+func.func @layer_norm(%x: $x, %gamma: $row, %beta: $row)
+    -> ($x, $each {kiln.gradient = false}, $each {kiln.gradient = false}) {
+  %y, %mean, %rstd = kiln.layer_norm %x, %gamma, %beta
+      : ($x, $row, $row) -> ($x, $each, $each)
+  return %y, %mean, %rstd : $x, $each, $each
+}
+}];
 }

@@ -15,4 +15,10 @@ def Kiln_LogSoftmaxOp : Kiln_NamedOp<"log_softmax"> {
   let arguments = (ins Kiln_FloatTensor:$input);
   let results = (outs Kiln_FloatTensor:$output);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($output)";
+  let function = [{
+func.func @log_softmax(%x: $x) -> $x {
+  %y = kiln.log_softmax %x : $x -> $x
+  return %y : $x
+}
+}];
 }

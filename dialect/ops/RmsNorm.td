@@ -16,4 +16,10 @@ def Kiln_RmsNormOp : Kiln_NamedOp<"rms_norm"> {
   let assemblyFormat = [{
     $input (`,` $gamma^)? attr-dict `:` functional-type(operands, results)
   }];
+  let function = [{
+func.func @rms_norm(%x: $x, %gamma: $row) -> ($x, $each {kiln.gradient = false}) {
+  %y, %rstd = kiln.rms_norm %x, %gamma : ($x, $row) -> ($x, $each)
+  return %y, %rstd : $x, $each
+}
+}];
 }

@@ -13,4 +13,10 @@ def Kiln_SigmoidOp : Kiln_NamedOp<"sigmoid"> {
   let arguments = (ins Kiln_FloatTensor:$input);
   let results = (outs Kiln_FloatTensor:$output);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($output)";
+  let function = [{
+func.func @sigmoid(%x: $x) -> $x {
+  %y = kiln.sigmoid %x : $x -> $x
+  return %y : $x
+}
+}];
 }

@@ -14,4 +14,10 @@ def Kiln_SiluOp : Kiln_NamedOp<"silu"> {
   let arguments = (ins Kiln_FloatTensor:$input);
   let results = (outs Kiln_FloatTensor:$output);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($output)";
+  let function = [{
+func.func @silu(%x: $x) -> $x {
+  %y = kiln.silu %x : $x -> $x
+  return %y : $x
+}
+}];
 }

@@ -22,4 +22,10 @@ def Kiln_SoftmaxOp : Kiln_NamedOp<"softmax", [AttrSizedOperandSegments]> {
     custom<OptionalTypes>(ref($bias), ref($mask), type($input), type($bias), type($mask))
     `->` type($output)
   }];
+  let function = [{
+func.func @softmax(%x: $x) -> $x {
+  %y = kiln.softmax %x : $x -> $x
+  return %y : $x
+}
+}];
 }

@@ -18,4 +18,10 @@ def Kiln_SwigluOp : Kiln_NamedOp<"swiglu"> {
   let assemblyFormat = [{
     $gate `,` $input attr-dict `:` type($gate) `,` type($input) `->` type($output)
   }];
+  let function = [{
+func.func @swiglu(%gate: $x, %x: $x) -> $x {
+  %y = kiln.swiglu %gate, %x : $x, $x -> $x
+  return %y : $x
+}
+}];
 }

@@ -1,10 +1,10 @@
 // Compiled programs on a real GPU at sizes that no host comparison reaches.
 #include "codegen/backend/Driver.h"
-#include "codegen/backend/Target.h"
 #include "kiln/kiln.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace kiln;
@@ -24,9 +24,8 @@ class RowsOnDevice : public testing::Test {
       GTEST_SKIP() << why;
   }
   static Program compiled(std::string_view text) {
-    const DeviceInfo& device = Driver::get().currentDevice();
     CompileOptions options;
-    options.arch = targetOfCapability(device.major, device.minor).arch;
+    options.arch = deviceArch();
     return Program::compile(Module::parse(text), options);
   }
 };
@@ -51,6 +50,52 @@ TEST_F(RowsOnDevice, AsManyRowsAsAllowed) {
   for (std::uint16_t value : result)
     wrong += value != 0x3cbc;
   EXPECT_EQ(wrong, 0);
+}
+
+/// With a workspace and two kernels: the sums of columns.
+TEST_F(RowsOnDevice, SizesAndPointersLaunchWhatBuffersDo) {
+  Program program = compiled(R"(
+func.func @sums(%x: tensor<?x64xf32>) -> tensor<64xf32> {
+  %y = kiln.reduce sum %x dims [0] : tensor<?x64xf32> -> tensor<64xf32>
+  return %y : tensor<64xf32>
+})");
+  constexpr std::int64_t rows = 5000;
+  std::vector<float> values(rows * 64), first(64), second(64);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = float(i % 97) * 0.25F;
+  DeviceBuffer x(values.size() * 4), y(256), z(256);
+  x.upload(std::as_bytes(std::span(values)));
+  y.fill(0xff);
+  z.fill(0xff);
+  Buffer from[] = {{x.data(), {rows, 64}, {}}}, to[] = {{y.data(), {64}, {}}};
+  const std::int64_t sizes[] = {rows};
+  void* const pointers[] = {x.data(), z.data()};
+  const Executable executable(program);
+  ASSERT_EQ(executable.workspaceBytes(sizes), executable.workspaceBytes(from));
+  DeviceBuffer workspace(std::max<std::size_t>(executable.workspaceBytes(sizes), 1));
+  Stream stream;
+  executable.launch(from, to, workspace.data(), stream.get());
+  executable.launch(sizes, pointers, workspace.data(), stream.get());
+  stream.synchronize();
+  y.download(std::as_writable_bytes(std::span(first)));
+  z.download(std::as_writable_bytes(std::span(second)));
+  EXPECT_EQ(first, second);
+
+  z.fill(0xff); // the same in two parts, the second on a stream of its own
+  Stream beside;
+  using Part = LaunchOptions::Part;
+  executable.launch(sizes, pointers, workspace.data(), stream.get(), {.part = Part::opening});
+  stream.synchronize();
+  executable.launch(sizes, pointers, workspace.data(), beside.get(), {.part = Part::closing});
+  beside.synchronize();
+  z.download(std::as_writable_bytes(std::span(second)));
+  EXPECT_EQ(first, second);
+  EXPECT_FLOAT_EQ(first[0], [&] {
+    double sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r)
+      sum += values[static_cast<std::size_t>(r * 64)];
+    return float(sum);
+  }());
 }
 
 TEST_F(RowsOnDevice, OneRowMoreIsRefused) {

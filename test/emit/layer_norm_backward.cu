@@ -42,7 +42,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
           const float t = float(dy_tile_c[i]);
-          const float t_1 = rounded_product(t, gamma_c[i]);
+          const float t_1 = t * gamma_c[i];
           mean_r_1[r] += t_1;
           const float t_2 = (float(x_tile_c[i]) - mean_r[r]) * rstd_r[r];
           mean_r_2[r] += t_1 * t_2;
@@ -58,9 +58,11 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
       mean_r_2[r] = mean_r_2[r] / 128.0f;
     }
     float row_r_1[Tile::rows];
+    float row_r_2[Tile::rows];
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      row_r_1[r] = mean_r_2[r] * row_r[r];
+      row_r_1[r] = -mean_r_1[r];
+      row_r_2[r] = mean_r_2[r] * row_r[r];
     }
 #pragma unroll
     for (int c = 0; c < Tile::chunks; ++c) {
@@ -72,8 +74,8 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
         Vec<float, Tile::vector> dx_c;
 #pragma unroll
         for (int i = 0; i < Tile::vector; ++i) {
-          dx_c[i] = fmaf(rounded_product(float(dy_tile_c_1[i]), gamma_c_1[i]) - mean_r_1[r],
-              rstd_r[r], -((float(x_tile_c_1[i]) - mean_r[r]) * row_r_1[r]));
+          dx_c[i] = fmaf(fmaf(float(dy_tile_c_1[i]), gamma_c_1[i], row_r_1[r]), rstd_r[r],
+              -((float(x_tile_c_1[i]) - mean_r[r]) * row_r_2[r]));
         }
         store<4>(at, r, c, dx, rows_128, dx_c);
       }

@@ -157,16 +157,20 @@ TEST_F(DamageTest, DatabaseOfAnotherProgramIsLeftAlone) {
   EXPECT_EQ(other.number("SELECT count(*) FROM letters"), 0);
 }
 
-/// As version 1 wrote it, which did not ask for verdicts.
-void fillVersion1(Database& database, const Key& proved, const Key& unproved) {
-  migrate(database, {schemaSteps().front()});
+/// As an older version wrote it; the first did not ask for verdicts.
+void fillOld(Database& database, std::ptrdiff_t version, const Key& proved,
+             const std::vector<Key>& unproved = {}) {
+  auto steps = schemaSteps();
+  migrate(database, {steps.begin(), steps.begin() + version});
+  std::vector<Key> keys = unproved;
+  keys.push_back(proved);
   auto add = [&](const std::string& sql) { database.script(sql.c_str()); };
   add("INSERT INTO toolchain VALUES ('t', '13.0', '-std=c++20', '" + proved.emitter +
       "');"
       "INSERT INTO device VALUES ('d', 'sm_90a', 'H200, 132 SMs');"
       "INSERT INTO space VALUES ('" +
       proved.space + "');");
-  for (const Key& key : {proved, unproved}) {
+  for (const Key& key : keys) {
     const Artifact artifact = artifactOf(key == proved ? "good" : "bad");
     const std::string name = digest(key), quoted = "'" + name + "'";
     add("INSERT INTO workload VALUES (" + quoted + ", '" + key.function + "', '" + key.tensors +
@@ -179,11 +183,14 @@ void fillVersion1(Database& database, const Key& proved, const Key& unproved) {
                      {artifact.sha256, Blob(packed), std::int64_t(artifact.cubin.size())});
     database.execute("INSERT INTO launch VALUES (?, ?, '{}', ?)",
                      {name, artifact.sha256, sha256("{}")});
-    database.execute("INSERT INTO choice VALUES (?, 's', ?, 'measured', '', 0, 0)",
-                     {name, artifact.sha256});
     if (key == proved)
       database.execute("INSERT INTO verdict VALUES (?, ?, 1, '', 0, 1, 0, 0)",
                        {"c" + name, artifact.sha256});
+    database.execute("INSERT INTO measurement VALUES (?, ?, 10, 9, 11, 8, 1, 1, 1, '', '', '', "
+                     "0, 0, 0, 0, 0, 0)",
+                     {"c" + name, artifact.sha256});
+    database.execute("INSERT INTO choice VALUES (?, 's', ?, 'measured', '', 0, 0)",
+                     {name, artifact.sha256});
   }
 }
 
@@ -193,7 +200,7 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
   Key proved = keyNumber(1), unproved = keyNumber(2);
   {
     Database database(path(), Database::Access::write);
-    fillVersion1(database, proved, unproved);
+    fillOld(database, 1, proved, {unproved});
   }
   write(bytes(), "copy");
   for (auto access : {Store::Access::immutable, Store::Access::read}) {
@@ -210,6 +217,24 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
   EXPECT_THAT(check(*store), IsEmpty());
   textOfError(ErrorKind::verification,
               [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
+}
+
+TEST_F(DamageTest, SearchesAreAddedToVersionTwo) {
+  Key key = keyNumber(1);
+  {
+    Database database(path(), Database::Access::write);
+    fillOld(database, 2, key);
+  }
+  History old = open("store", Store::Access::read)->history(key);
+  EXPECT_TRUE(old.searches.empty());
+  ASSERT_EQ(old.measurements.size(), 1u);
+  EXPECT_EQ(old.measurements[0].place, -1);
+  auto store = open();
+  Search search;
+  search.feasible = 7;
+  store->searched(key, search);
+  EXPECT_EQ(store->history(key).searches.at(0).feasible, 7u);
+  EXPECT_EQ(store->choice(key)->schedule, "s");
 }
 
 TEST_F(DamageTest, MigrationIsAllOrNothing) {

@@ -82,14 +82,29 @@ TEST(Api, ErrorsOfOptions) {
                      "1, grid = one_shot, keep = shared, launch = programmatic>";
   EXPECT_HAS(errorOf(ErrorKind::infeasible, [&] { Program::compile(module, options); }),
              "bytes of shared memory asked, sm_90a allows 232448 a block");
-  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"conv", {4, 8}, DType::f32}); }),
-             "no op 'conv' to build from a shape; known are layer_norm, rms_norm and softmax");
+  EXPECT_HAS(
+      errorOf(ErrorKind::input, [] { Module::fromOp({"conv", {4, 8}, DType::f32}); }),
+      "no op 'conv' to build from a shape; known are cross_entropy, geglu, gelu, layer_norm, "
+      "log_softmax, rms_norm, sigmoid, silu, softmax, swiglu;");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {}, DType::f32}); }),
              "has no shape");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, -1}, DType::f32}); }),
              "it must be a constant of at least 1");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, 8}, DType::i32}); }),
              "f32, bf16 and f16 are allowed");
+}
+
+TEST(Api, OpsFromAShapeCompileInBothDirections) {
+  for (const char* op : {"cross_entropy", "geglu", "gelu", "layer_norm", "log_softmax", "rms_norm",
+                         "sigmoid", "silu", "softmax", "swiglu"}) {
+    Module module = Module::fromOp({op, {4, -1, 96}, DType::bf16});
+    EXPECT_EQ(module.functions(), std::vector<std::string>{op});
+    for (bool backward : {false, true}) {
+      CompileOptions options = untilCuda();
+      options.backward = backward;
+      EXPECT_FALSE(Program::compile(module, options).kernels().empty()) << op;
+    }
+  }
 }
 
 TEST(Api, RemarksTellWhatWasNotFused) {

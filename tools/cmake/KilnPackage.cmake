@@ -1,5 +1,6 @@
-# What an installed Kiln holds: libkiln.so, its public headers, the device headers and a CMake
-# package, so that find_package(kiln CONFIG) gives kiln::kiln. Included last, by the top level.
+# What an installed Kiln holds: libkiln.so, libkiln_torch.so if it was built, their public headers,
+# the device headers and a CMake package, so that find_package(kiln CONFIG) gives kiln::kiln and
+# kiln::torch. Included last, by the top level.
 if(NOT TARGET kiln)
   return()
 endif()
@@ -21,6 +22,16 @@ set_property(TARGET kiln APPEND PROPERTY INTERFACE_COMPILE_FEATURES cxx_std_20)
 set_target_properties(kiln PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
+if(TARGET kiln_torch)
+  # Beside libkiln.so; LibTorch's libraries are those of the program, or the ones it was built with.
+  set_target_properties(kiln_torch PROPERTIES VERSION ${PROJECT_VERSION} EXPORT_NAME torch
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    INSTALL_RPATH "$ORIGIN;${kiln_torch_folder}/lib")
+  install(TARGETS kiln_torch EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/kiln/torch.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/cmake/KilnTorch.cmake DESTINATION ${kiln_package_dir})
+endif()
 install(TARGETS kiln EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/codegen/include/kiln
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -181,7 +181,18 @@ struct LaunchOptions {
   /// Without overlap nothing starts before all earlier work of the stream has ended, and nothing
   /// is promised. Between the kernels of one program overlap needs no promise.
   bool overlap = true;
+
+  /// Which kernels. Those at the end that read nothing but the workspace (a backward's second,
+  /// which adds up partial sums to gradients of weights) are often not needed soon. `opening`
+  /// leaves them out; `closing`, given the same tensors, sizes and workspace, launches them later,
+  /// or on another stream that waits for the opening, beside what follows. Where there are none,
+  /// `closing` does nothing.
+  enum class Part { all, opening, closing } part = Part::all;
 };
+
+/// Architecture of the current device, such as "sm_90a". Throws Error(unavailable) without a GPU
+/// and for one that Kiln does not know.
+KILN_API std::string deviceArch();
 
 /// How often this process has compiled CUDA text with NVRTC.
 KILN_API std::uint64_t compilations();
@@ -196,6 +207,13 @@ class KILN_API Executable {
   /// current context. Does not synchronise or allocate: safe inside graph capture.
   /// Pointers are device pointers; the workspace is 256-byte aligned device memory.
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs, void* workspace,
+              void* stream, const LaunchOptions& options = {}) const;
+
+  /// The same for callers that launch often and have checked their tensors: `sizes` holds the
+  /// run-time sizes by symbol, `pointers` those of the inputs and then of the outputs, all
+  /// contiguous and aligned as compiled.
+  std::size_t workspaceBytes(std::span<const std::int64_t> sizes) const;
+  void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers, void* workspace,
               void* stream, const LaunchOptions& options = {}) const;
 
  private:

@@ -1,0 +1,64 @@
+// Lists of tensors: what codegen/device/segment.cuh offers. Part of Exit.td.
+
+def Cu_ChunksOp : Cu_RegionOp<"chunks"> {
+  let summary = "Works through the block's chunks of the tensors of a list, `per_block` of `count`";
+  let description = [{
+    `chunks` and `segments` are the two parts of the table of the list (device/segment.cuh);
+    `lists` pointers are in the record of an entry. The block's argument is the current chunk.
+  }];
+  let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, I64Attr:$size,
+                       I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block, I64Attr:$lists);
+  let assemblyFormat = [{
+    $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count attr-dict-with-keyword
+    $body
+  }];
+}
+def Cu_ListOp : Cu_Op<"list"> {
+  let summary = "Where the chunk lies in the tensor of one of the lists";
+  let arguments = (ins Cu_Segment:$segment, I64Attr:$index);
+  let results = (outs Cu_Pointer:$pointer);
+  let assemblyFormat = "$segment attr-dict `:` type($pointer)";
+}
+def Cu_NumberOp : Cu_Op<"number", [Pure]> {
+  let summary = "A number that all elements share: computed ahead of them, not in their expressions";
+  let arguments = (ins AnyType:$value);
+  let results = (outs AnyType:$number);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($number)";
+}
+def Cu_EachPieceOp : Cu_RegionOp<"each_piece"> {
+  let summary = "Computes on each element of the chunk";
+  let description = "The block's arguments stand for the current element of the inputs.";
+  let arguments = (ins Cu_Segment:$segment, Variadic<Cu_Pointer>:$inputs);
+  let assemblyFormat = [{
+    $segment `,` `(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body
+  }];
+}
+def Cu_PutPieceOp : Cu_Op<"put_piece"> {
+  let summary = "The current element of a result; stored a vector at a time, rounded to its type";
+  let description = [{
+    `index` names the list, as in cu.list. Its address is fetched only for the store: while loads
+    are on their way, registers are scarce.
+  }];
+  let arguments = (ins AnyType:$value, Cu_Segment:$segment, I64Attr:$index, TypeAttr:$element,
+                       StrAttr:$name);
+  let assemblyFormat = "$value `,` $segment attr-dict `:` type($value)";
+}
+def Cu_StoreSumOp : Cu_Op<"store_sum"> {
+  let summary = "Adds the block's running sums and stores them as the block's partial sum";
+  let description = "Partial sums lie one sum after another, each a number for every block.";
+  let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
+}
+def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials"> {
+  let summary = "Adds the partial sums of all blocks in one block";
+  let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$index, I64Attr:$threads,
+                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let results = (outs F32:$total);
+  let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
+}
+def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
+  let summary = "Stores a number, once in a block";
+  let arguments = (ins AnyType:$value, Cu_Pointer:$to);
+  let assemblyFormat = "$value `,` $to attr-dict `:` type($value) `,` type($to)";
+}

@@ -1,0 +1,51 @@
+// Where tensors lie and kernels run: a GPU, or the host target for tensors of the CPU.
+#pragma once
+
+#include "kiln/torch.h"
+
+#include <ATen/core/TensorBase.h>
+#include <c10/core/DispatchKey.h>
+#include <memory>
+#include <span>
+
+namespace kiln::runtime {
+
+struct Route;
+
+/// A compiled program, ready to be launched.
+class Kernel {
+ public:
+  explicit Kernel(const Program& program);
+  virtual ~Kernel() = default;
+  const std::string arguments; // "x, gamma -> y, mean, rstd"
+  /// `slots`: pointers of the route's operands and then of its results, null for what is not there.
+  virtual void launch(std::int64_t rows, std::span<void* const> slots) const = 0;
+};
+
+class Backend {
+ public:
+  explicit Backend(Place place) : place(place) {}
+  virtual ~Backend() = default;
+
+  const Place place;
+  virtual c10::DispatchKey key() const = 0;
+  /// Why nothing can run here; empty if it can.
+  virtual std::string whyNot() const = 0;
+  virtual bool isCapturing() const = 0;
+  virtual at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
+                               at::Device device) const = 0;
+  /// Makes `device` the current one of a thread that compiles, and names its architecture.
+  virtual std::string enter(int device) const = 0;
+  /// How far programs are compiled for it.
+  virtual Stage until() const = 0;
+  virtual std::unique_ptr<Kernel> load(const Program& program, const Route& route) const = 0;
+  virtual const char* target() const = 0; // as kernel-compile names it
+};
+
+Backend& backendOf(Place place);
+
+/// Which slot of a route each tensor of a program is, inputs first. Throws Error(input) for a name
+/// that the route does not have.
+std::vector<std::uint8_t> slotsOf(const Program& program, const Route& route);
+
+} // namespace kiln::runtime

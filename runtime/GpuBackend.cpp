@@ -1,0 +1,82 @@
+// Tensors of GPUs: kernels are launched on the current stream, memory is the caching allocator's.
+#include "runtime/Backends.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/Route.h"
+
+#include <ATen/cuda/EmptyTensor.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAStream.h>
+
+namespace kiln::runtime {
+
+namespace {
+
+class GpuKernel : public Kernel {
+ public:
+  GpuKernel(const Program& program, const Route& route)
+      : Kernel(program), executable(program), slots(slotsOf(program, route)) {
+    // ATen's callers promise nothing about what runs just before: where a kernel would read ahead
+    // of its predecessor, it waits.
+    overlap.overlap = std::ranges::none_of(program.inputs(), &TensorInfo::older);
+  }
+
+  void launch(std::int64_t rows, std::span<void* const> pointers) const override {
+    std::array<void*, maxSlots> ordered;
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      ordered[i] = pointers[slots[i]];
+    const std::array sizes{rows};
+    at::TensorBase workspace; // free for others as soon as the kernels behind it are enqueued
+    if (const std::size_t bytes = executable.workspaceBytes(sizes))
+      workspace = at::detail::empty_cuda({static_cast<std::int64_t>(bytes)}, at::kByte,
+                                         std::nullopt, std::nullopt);
+    executable.launch(sizes, std::span(ordered.data(), slots.size()),
+                      workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
+                      c10::cuda::getCurrentCUDAStream().stream(), overlap);
+  }
+
+ private:
+  Executable executable;
+  std::vector<std::uint8_t> slots;
+  LaunchOptions overlap;
+};
+
+class GpuBackend : public Backend {
+ public:
+  GpuBackend() : Backend(Place::gpu) {}
+  c10::DispatchKey key() const override { return c10::DispatchKey::CUDA; }
+
+  std::string whyNot() const override {
+    return c10::cuda::device_count() > 0 ? "" : "there is no GPU that LibTorch can use";
+  }
+  bool isCapturing() const override {
+    return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+  }
+  at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
+                       at::Device device) const override {
+    return at::detail::empty_cuda(sizes, dtype, device, std::nullopt);
+  }
+  std::string enter(int device) const override {
+    c10::cuda::set_device(static_cast<c10::DeviceIndex>(device), /*force=*/true);
+    // Loading code must not break the capture of a graph that some other thread is at.
+    thread_local c10::cuda::CUDAStreamCaptureModeGuard relaxed(cudaStreamCaptureModeRelaxed);
+    return deviceArch();
+  }
+  Stage until() const override { return Stage::cubin; }
+  std::unique_ptr<Kernel> load(const Program& program, const Route& route) const override {
+    return std::make_unique<GpuKernel>(program, route);
+  }
+  const char* target() const override { return "gpu"; }
+};
+
+} // namespace
+
+Backend& gpuBackend() {
+  static auto* one = new GpuBackend;
+  return *one;
+}
+
+} // namespace kiln::runtime

@@ -1,0 +1,36 @@
+// What a kernel is compiled for: the part of a call that a lookup compares. 32 bytes without gaps,
+// so that comparing and hashing take a few instructions.
+#pragma once
+
+#include "kiln/kiln.h"
+
+#include <array>
+#include <bit>
+
+namespace kiln::runtime {
+
+struct Key {
+  std::int64_t width = 0;        // of a row
+  double number = 0;             // what else is compiled in, such as an epsilon
+  std::uint32_t variant = 0;     // the op's own bits: operands that are there, results wanted
+  std::array<DType, 4> dtypes{}; // the op's own order
+  std::uint8_t rowClass = 0;     // number of bits of the row count
+  std::uint8_t device = 0;
+  std::array<std::uint8_t, 6> unused{};
+
+  using Words = std::array<std::uint64_t, 4>;
+  Words words() const { return std::bit_cast<Words>(*this); }
+  friend bool operator==(const Key& a, const Key& b) { return a.words() == b.words(); }
+
+  std::uint64_t hash() const {
+    std::uint64_t h = 0;
+    for (std::uint64_t word : words()) {
+      h = (h ^ word) * 0x9e3779b97f4a7c15U;
+      h ^= h >> 32;
+    }
+    return h;
+  }
+};
+static_assert(sizeof(Key) == 32);
+
+} // namespace kiln::runtime

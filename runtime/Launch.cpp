@@ -1,0 +1,36 @@
+// See Launch.h.
+#include "runtime/Launch.h"
+
+#include "runtime/Route.h"
+
+#include <ATen/ops/empty_strided.h>
+
+namespace kiln::runtime {
+
+at::Tensor Launch::empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
+  const Backend& backend = plan.site.backend;
+  const auto device = backend.place == Place::gpu
+                          ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(call.key.device))
+                          : at::Device(at::kCPU);
+  return at::Tensor(backend.empty(sizes, dtype, device));
+}
+
+at::Tensor Launch::emptyLike(const at::Tensor& dense) const {
+  if (dense.is_contiguous())
+    return empty(dense.sizes(), dense.scalar_type());
+  return at::empty_strided(dense.sizes(), dense.strides(), dense.options());
+}
+
+void Launch::operator()(const Tensors& operands, const Tensors& results) const {
+  std::array<void*, maxSlots> slots{};
+  std::size_t count = 0;
+  for (const Tensors* list : {&operands, &results})
+    for (const at::Tensor* tensor : *list)
+      slots[count++] = tensor && tensor->defined() ? tensor->data_ptr() : nullptr;
+  if (keeps)
+    for (const at::Tensor* tensor : operands)
+      kept.push_back(tensor ? *tensor : at::Tensor());
+  kernel.launch(call.rows, std::span(slots.data(), count));
+}
+
+} // namespace kiln::runtime

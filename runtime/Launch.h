@@ -1,0 +1,44 @@
+// One launch of a route's kernel: makes its results and hands over pointers. In verify mode it also
+// keeps the tensors, to tell how a difference can be reproduced.
+#pragma once
+
+#include "runtime/Call.h"
+#include "runtime/Plan.h"
+
+#include <ATen/core/Tensor.h>
+#include <initializer_list>
+#include <vector>
+
+namespace kiln::runtime {
+
+class Launch {
+ public:
+  Launch(Plan& plan, const Kernel& kernel, const Call& call, bool keeps = false)
+      : call(call), plan(plan), kernel(kernel), keeps(keeps) {}
+
+  const Call& call;
+
+  /// Uninitialised, contiguous, on the device of the call.
+  at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const;
+  /// With the sizes and strides of a dense tensor.
+  at::Tensor emptyLike(const at::Tensor& dense) const;
+
+  using Tensors = std::initializer_list<const at::Tensor*>;
+  /// In the order of the route; null, or undefined, for what is not there.
+  void operator()(const Tensors& operands, const Tensors& results) const;
+
+  /// Compares the results of Kiln and ATen, of this launch. A difference is written to the log and
+  /// counted; in strict mode it is an error.
+  bool agrees(const std::vector<at::Tensor>& ours, const std::vector<at::Tensor>& theirs,
+              const Policy& policy) const;
+
+ private:
+  std::string reproduction() const;
+
+  Plan& plan;
+  const Kernel& kernel;
+  const bool keeps;
+  mutable std::vector<at::Tensor> kept; // operands by slot
+};
+
+} // namespace kiln::runtime

@@ -1,0 +1,31 @@
+// In place of GpuBackend.cpp when LibTorch is one without CUDA: says so, and is never asked more.
+#include "runtime/Backends.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+class NoGpuBackend : public Backend {
+ public:
+  NoGpuBackend() : Backend(Place::gpu) {}
+  c10::DispatchKey key() const override { return c10::DispatchKey::CUDA; }
+  std::string whyNot() const override { return "this LibTorch was built without CUDA"; }
+  bool isCapturing() const override { return false; }
+  at::TensorBase empty(at::IntArrayRef, at::ScalarType, at::Device) const override { refuse(); }
+  std::string enter(int) const override { refuse(); }
+  Stage until() const override { return Stage::cubin; }
+  std::unique_ptr<Kernel> load(const Program&, const Route&) const override { refuse(); }
+  const char* target() const override { return "gpu"; }
+
+ private:
+  [[noreturn]] void refuse() const { throw Error(ErrorKind::unavailable, whyNot()); }
+};
+
+} // namespace
+
+Backend& gpuBackend() {
+  static auto* one = new NoGpuBackend;
+  return *one;
+}
+
+} // namespace kiln::runtime

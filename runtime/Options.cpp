@@ -1,0 +1,85 @@
+// kiln::Options from the environment and from text.
+#include "kiln/torch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace kiln {
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view allowed) {
+  throw Error(ErrorKind::input, fmt::format("{}={}: allowed are {}", name, value, allowed));
+}
+
+bool parseBool(std::string_view name, std::string_view value) {
+  if (value == "1" || value == "on" || value == "true")
+    return true;
+  if (value == "0" || value == "off" || value == "false" || value.empty())
+    return false;
+  refuse(name, value, "1 and 0");
+}
+
+Mode parseMode(std::string_view name, std::string_view value) {
+  constexpr std::pair<std::string_view, Mode> modes[] = {
+      {"use", Mode::use}, {"tune", Mode::tune}, {"verify", Mode::verify}, {"off", Mode::off}};
+  for (auto [text, mode] : modes)
+    if (text == value)
+      return mode;
+  refuse(name, value, "use, tune, verify and off");
+}
+
+Place parsePlace(std::string_view name, std::string_view value) {
+  if (value == "gpu" || value == "cpu")
+    return value == "gpu" ? Place::gpu : Place::cpu;
+  refuse(name, value, "gpu and cpu");
+}
+
+/// Sets the option that is called `key` in text and KILN_KEY in the environment.
+struct Field {
+  std::string_view key;
+  const char* variable;
+  void (*set)(Options&, std::string_view name, std::string_view value);
+};
+constexpr Field fields[] = {
+    {"mode", "KILN_MODE", [](Options& o, auto name, auto v) { o.mode = parseMode(name, v); }},
+    {"ops", "KILN_OPS", [](Options& o, auto, auto v) { o.ops = v; }},
+    {"cache", "KILN_CACHE", [](Options& o, auto, auto v) { o.cache = v; }},
+    {"log", "KILN_LOG", [](Options& o, auto, auto v) { o.log = v; }},
+    {"strict", "KILN_STRICT", [](Options& o, auto name, auto v) { o.strict = parseBool(name, v); }},
+    {"place", "KILN_PLACE", [](Options& o, auto name, auto v) { o.place = parsePlace(name, v); }},
+};
+
+} // namespace
+
+Options Options::fromEnvironment() {
+  Options options;
+  for (const Field& field : fields)
+    if (const char* value = std::getenv(field.variable); value && *value)
+      field.set(options, field.variable, value);
+  return options;
+}
+
+Options Options::parse(std::string_view text) {
+  Options options = fromEnvironment();
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty())
+      continue;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const auto* field = std::ranges::find(fields, word.substr(0, equals), &Field::key);
+    if (field == std::end(fields) || equals == word.size())
+      throw Error(
+          ErrorKind::input,
+          fmt::format("option '{}': write mode=, ops=, cache=, log=, strict= or place= with "
+                      "a value, parted by blanks",
+                      word));
+    field->set(options, field->key, word.substr(equals + 1));
+  }
+  return options;
+}
+
+} // namespace kiln

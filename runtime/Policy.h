@@ -1,0 +1,28 @@
+// What is switched on: for the process, by enable(), or for a scope, by a Guard. A policy never
+// changes and lives forever, so that reading it takes no lock.
+#pragma once
+
+#include "kiln/torch.h"
+
+#include <array>
+
+namespace kiln::runtime {
+
+struct Policy {
+  Mode mode = Mode::off;
+  bool strict = false;
+  std::array<std::uint64_t, 2> ops{}; // by place: a bit a routed op
+
+  bool takes(Place place, unsigned op) const {
+    return (ops[static_cast<std::size_t>(place)] >> op & 1) != 0;
+  }
+};
+
+/// Of this thread's guard, else of the process.
+const Policy& currentPolicy();
+void setPolicy(const Policy& policy);
+/// Of options, for one place, and for both as a guard has it. Throws Error(input).
+Policy policyOf(const Options& options);
+Policy scopedPolicy(const Options& options);
+
+} // namespace kiln::runtime

@@ -1,0 +1,85 @@
+// kiln::report: what was called, what ran, and why not otherwise, as a table for people.
+#include "runtime/Backends.h"
+#include "runtime/Compiler.h"
+#include "runtime/Route.h"
+#include "runtime/Site.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace kiln {
+
+namespace runtime {
+
+namespace {
+
+std::string stateOf(const Plan& plan) {
+  switch (plan.state.load(std::memory_order_acquire)) {
+  case Plan::State::queued:
+    return "waits to be compiled";
+  case Plan::State::compiling:
+    return "is being compiled";
+  case Plan::State::ready:
+    return fmt::format("{}; {}", plan.detail, plan.kernel.load()->arguments);
+  case Plan::State::aten:
+    return "ATen's is faster: " + plan.detail;
+  case Plan::State::failed:
+    return "no kernel: " + plan.detail.substr(0, plan.detail.find('\n'));
+  }
+  return "";
+}
+
+void addPlans(const Site& site, std::string& text) {
+  for (const Plan* plan : site.plans()) {
+    const std::uint64_t used = plan->used, missed = plan->missed;
+    text += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}", site.route.name,
+                        labelOf(plan->key, plan->firstRows), used + missed, used, stateOf(*plan));
+    if (const std::uint64_t captured = plan->missedInGraph)
+      text += fmt::format("; {} captured into a graph before it was there", captured);
+    if (const std::uint64_t verified = plan->verified)
+      text += fmt::format("; {} of {} differ from ATen", plan->differed.load(), verified);
+    text += '\n';
+  }
+}
+
+void addRefusals(const Site& site, std::string& text) {
+  for (const Site::Refusal& one : site.refusals())
+    if (const char* reason = one.reason.load(std::memory_order_acquire))
+      text += fmt::format("{:<28} {:<22} {:>10} {:>10}  not taken: {}\n", site.route.name,
+                          one.example, one.calls.load(), 0, reason);
+}
+
+std::string_view nameOf(Mode mode) {
+  return mode == Mode::use      ? "use"
+         : mode == Mode::tune   ? "tune"
+         : mode == Mode::verify ? "verify"
+                                : "off";
+}
+
+} // namespace
+
+} // namespace runtime
+
+std::string report() {
+  using namespace runtime;
+  const Policy& policy = currentPolicy();
+  std::string text = fmt::format("kiln {}: mode {}{}, stores: {}\n", version(), nameOf(policy.mode),
+                                 policy.strict ? ", strict" : "", describeStores());
+  if (const std::string why = gpuBackend().whyNot(); !why.empty())
+    text += fmt::format("nothing is taken on a GPU: {}\n", why);
+  std::string rows;
+  for (Place place : {Place::gpu, Place::cpu})
+    if (const std::deque<Site>* sites = installedSites(place))
+      for (const Site& site : *sites) {
+        addPlans(site, rows);
+        addRefusals(site, rows);
+      }
+  if (rows.empty())
+    return text + "no routed op was called\n";
+  return text +
+         fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", "op", "rows x width, dtype", "calls",
+                     "by Kiln", "kernel") +
+         rows;
+}
+
+} // namespace kiln

@@ -1,0 +1,123 @@
+// What every routed op does when it is called; a template over the op's signature, so that nothing
+// is boxed. Included by the files of runtime/ops/ only.
+//
+// An op is a struct with
+//   Signature                    ATen's
+//   natives                      ATen's own kernels, KILN_NATIVES(name)
+//   operands, results            names in the function that module() writes
+//   module(key)                  its MLIR text
+//   describe(call, args...)      fills the key, or says why Kiln does not take the call
+//   run(launch, args...)         makes the results as ATen would and launches
+#pragma once
+
+#include "runtime/Call.h"
+#include "runtime/Launch.h"
+#include "runtime/Route.h"
+#include "runtime/Site.h"
+
+#include <ATen/core/boxing/impl/boxing.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+#include <tuple>
+
+namespace kiln::runtime {
+
+template <typename Signature> struct Natives {
+  Signature* gpu = nullptr;
+  Signature* cpu = nullptr;
+};
+#if KILN_TORCH_CUDA
+#define KILN_GPU_NATIVE(op) &at::cuda::op
+#else
+#define KILN_GPU_NATIVE(op) nullptr
+#endif
+#define KILN_NATIVES(op) {KILN_GPU_NATIVE(op), &at::cpu::op}
+
+template <typename Op, Place place, typename Signature = typename Op::Signature> class Router;
+
+template <typename Op, Place place, typename Result, typename... Args>
+class Router<Op, place, Result(Args...)> {
+ public:
+  static void install(torch::Library& library, Site& mine) {
+    site = &mine;
+    constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
+    site->previousIsATen &= native != nullptr;
+    library.impl(mine.route.name, &run);
+  }
+
+ private:
+  static inline Site* site = nullptr;
+
+  static const at::Tensor& first(const at::Tensor& x, const auto&...) { return x; }
+
+  static Result run(Args... args) {
+    const Policy& policy = currentPolicy();
+    if (!policy.takes(place, site->route.index))
+      return previous(args...);
+    Call call;
+    if (Reason why = Op::describe(call, args...)) {
+      site->refuse(why, first(args...), policy);
+      return previous(args...);
+    }
+    Plan& plan = planOf(call);
+    const Kernel* kernel = plan.kernel.load(std::memory_order_acquire);
+    if (!kernel) {
+      kernel = site->withoutKernel(plan, policy);
+      if (!kernel)
+        return previous(args...);
+    }
+    plan.used.fetch_add(1, std::memory_order_relaxed);
+    const c10::OptionalDeviceGuard guard(first(args...).device());
+    if (policy.mode == Mode::verify && !site->backend.isCapturing())
+      return verified(Launch(plan, *kernel, call, true), policy, args...);
+    return Op::run(Launch(plan, *kernel, call), args...);
+  }
+
+  /// A thread mostly asks for what it asked for last.
+  static Plan& planOf(const Call& call) {
+    static thread_local Plan* last = nullptr;
+    if (!last || !(last->key == call.key))
+      last = &site->plan(call.key, call.rows);
+    return *last;
+  }
+
+  static Result previous(Args... args) {
+    if (site->previousIsATen) {
+      constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
+      if constexpr (native != nullptr)
+        return native(args...);
+    }
+    TORCH_CHECK_NOT_IMPLEMENTED(site->previous, "aten::", site->route.name,
+                                ": Kiln does not take this call, and ATen has no kernel for it");
+    torch::jit::Stack stack = c10::impl::boxArgs<Args...>(args...);
+    site->previous->callBoxed(site->previous->opHandle(), c10::DispatchKeySet(site->backend.key()),
+                              &stack);
+    return c10::impl::PopResult<Result>::call(stack);
+  }
+
+  static Result verified(const Launch& launch, const Policy& policy, Args... args) {
+    Result theirs = previous(args...);
+    Result ours = Op::run(launch, args...);
+    return launch.agrees(tensorsOf(ours), tensorsOf(theirs), policy) ? ours : theirs;
+  }
+  static std::vector<at::Tensor> tensorsOf(const at::Tensor& one) { return {one}; }
+  static std::vector<at::Tensor> tensorsOf(const auto& several) {
+    return std::apply([](const auto&... tensor) { return std::vector<at::Tensor>{tensor...}; },
+                      several);
+  }
+};
+
+template <typename Op> void install(torch::Library& library, Site& site) {
+  if (site.backend.place == Place::gpu)
+    Router<Op, Place::gpu>::install(library, site);
+  else
+    Router<Op, Place::cpu>::install(library, site);
+}
+
+template <typename Op>
+constexpr Route routeOf(const char* name, const char* family, bool backward) {
+  static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
+  return {name, family, Op::operands, Op::results, backward, &Op::module, &install<Op>};
+}
+
+} // namespace kiln::runtime

@@ -1,0 +1,23 @@
+// All routed ops. One more is a file in runtime/ops/ and its names here.
+#include "runtime/Route.h"
+
+namespace kiln::runtime {
+
+extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
+    logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward;
+
+std::span<Route* const> routes() {
+  static Route* all[] = {&layerNorm, &layerNormBackward, &rmsNorm,    &rmsNormBackward,
+                         &softmax,   &softmaxBackward,   &logSoftmax, &logSoftmaxBackward,
+                         &gelu,      &geluBackward,      &silu,       &siluBackward};
+  static const bool numbered = [] {
+    unsigned index = 0;
+    for (Route* route : all)
+      route->index = index++;
+    return true;
+  }();
+  static_cast<void>(numbered);
+  return all;
+}
+
+} // namespace kiln::runtime

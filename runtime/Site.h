@@ -1,0 +1,64 @@
+// One routed op at one dispatch key: its plans, and what it refused, counted by reason.
+#pragma once
+
+#include "runtime/Backend.h"
+#include "runtime/Plan.h"
+#include "runtime/Policy.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kiln::runtime {
+
+struct Route;
+
+class Site {
+ public:
+  Site(const Route& route, Backend& backend) : route(route), backend(backend) {}
+
+  const Route& route;
+  Backend& backend;
+  /// The kernel that was there before; none where ATen has none for this device.
+  std::optional<c10::SafeKernelFunction> previous;
+  bool previousIsATen = false;
+
+  /// The plan of a key; asked for the first time it is queued for compilation. No lock otherwise.
+  Plan& plan(const Key& key, std::int64_t rows);
+  /// A plan without a kernel: counts the call, or, in strict mode, waits for the kernel.
+  const Kernel* withoutKernel(Plan& plan, const Policy& policy);
+  /// Counts a call that is not taken, `example` being its first tensor; an error in strict mode.
+  void refuse(const char* reason, const at::Tensor& example, const Policy& policy);
+
+  struct Refusal {
+    std::atomic<const char*> reason = nullptr;
+    std::atomic<std::uint64_t> calls = 0;
+    std::string example; // written before the reason is
+  };
+  std::span<const Refusal> refusals() const { return refused; }
+  /// Every plan so far, for the report.
+  std::vector<const Plan*> plans() const;
+
+ private:
+  Plan* find(const Key& key) const;
+  void publish();
+
+  std::array<Refusal, 24> refused; // an op has fewer reasons
+  mutable std::mutex mutex;        // of writers
+  std::deque<Plan> known;
+  std::deque<std::vector<Plan*>> tables; // open addressing; readers may still be in older ones
+  std::atomic<const std::vector<Plan*>*> table = nullptr;
+};
+
+/// All of a place. They are made, and their routers registered, at the first call; they stay.
+std::deque<Site>& sitesOf(Place place);
+/// The same, but none where they are not made yet.
+std::deque<Site>* installedSites(Place place);
+
+} // namespace kiln::runtime

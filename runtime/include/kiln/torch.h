@@ -1,0 +1,73 @@
+// Kiln under a LibTorch program: one line, and its LayerNorms, RMSNorms, softmaxes, GELUs and SiLUs
+// run on tuned kernels, forward and backward.
+//
+//   #include <kiln/torch.h>
+//   kiln::enable();
+//   ... train ...
+//   std::cout << kiln::report();
+//
+// What Kiln does not take, and what is not compiled yet, runs on ATen as before; the report counts
+// why. Any thread may call anything. Plain C++: no header of Torch. Errors are kiln::Error.
+#pragma once
+
+#include "kiln/kiln.h"
+
+#include <memory>
+
+namespace kiln {
+
+/// `use`: kernels of the stores, else the cost model's choice, compiled in the background. `tune`:
+/// the same, and what no store has is tuned in the background into the store `cache`; for runs
+/// whose purpose that is, since it takes the GPU's time. `verify`: Kiln and ATen both run and their
+/// results are compared; slow. `off`: ATen.
+enum class Mode { use, tune, verify, off };
+
+/// Which tensors: those on GPUs, or, to try things out without one, those of the CPU, for which
+/// Kiln's kernels are executed by its host target, slowly.
+enum class Place { gpu, cpu };
+
+struct Options {
+  Mode mode = Mode::use;
+  /// "layer_norm,softmax": only these. "-gelu": all but it. "-gelu,+gelu_backward" in this order.
+  /// Families (layer_norm, rms_norm, softmax, log_softmax, gelu, silu) or ATen's names; empty: all.
+  std::string ops;
+  std::filesystem::path cache; // store to take kernels from and to keep them in; empty: standard
+  std::string log;             // "stderr" or a file to append to; empty: nothing is written
+  bool strict = false;         // what would fall back is an error; kernels are waited for
+  Place place = Place::gpu;
+
+  /// From KILN_MODE, KILN_OPS, KILN_CACHE, KILN_LOG, KILN_STRICT and KILN_PLACE. Throws
+  /// Error(input).
+  KILN_API static Options fromEnvironment();
+  /// From "mode=verify ops=layer_norm,-gelu strict=1": as above, what is named replaces it.
+  KILN_API static Options parse(std::string_view text);
+};
+
+/// From here on, in all threads. May be called again with other options. KILN_ENABLE=1 does it when
+/// the library is loaded. Without a GPU nothing is taken, and the report says so.
+KILN_API void enable(const Options& options = Options::fromEnvironment());
+KILN_API void disable();
+
+/// Other options for a scope of this thread, and for the backward of what it computes, wherever
+/// autograd runs that. Of the options `mode`, `ops` and `strict` count. Does nothing before the
+/// first enable(); after it, also while disabled.
+class KILN_API Guard {
+ public:
+  explicit Guard(const Options& options);
+  explicit Guard(Mode mode);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Returns when everything that was asked for so far is compiled: before a graph is captured, say.
+KILN_API void wait();
+
+/// Which ops were called on which shapes, how often Kiln's kernels ran, and why not otherwise.
+KILN_API std::string report();
+
+} // namespace kiln

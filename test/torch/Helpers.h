@@ -1,0 +1,61 @@
+// What tests of the LibTorch side share: options, comparisons, and kiln::report() read back.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <kiln/torch.h>
+
+#include <cstdint>
+#include <sstream>
+
+namespace kiln::test {
+
+/// Calls of an op that Kiln's kernels ran, over all shapes.
+inline std::uint64_t callsByKiln(const std::string& op) {
+  std::istringstream lines(report());
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(op + " ")) {
+      // op, label of two words or more, calls, calls by Kiln, the rest: the columns are fixed
+      std::istringstream numbers(line.substr(51));
+      std::uint64_t calls = 0, used = 0;
+      numbers >> calls >> used;
+      sum += used;
+    }
+  return sum;
+}
+
+inline bool reports(const std::string& text) {
+  return report().find(text) != std::string::npos;
+}
+
+inline Options onCpu() {
+  Options options;
+  options.place = Place::cpu;
+  return options;
+}
+inline Options strictOnCpu() {
+  Options options = onCpu();
+  options.strict = true;
+  return options;
+}
+
+inline double toleranceOf(at::ScalarType type) {
+  return type == at::kFloat ? 1e-5 : type == at::kHalf ? 2e-3 : 1.6e-2;
+}
+
+inline void expectClose(const at::Tensor& ours, const at::Tensor& theirs, const std::string& what) {
+  ASSERT_EQ(ours.defined(), theirs.defined()) << what;
+  if (!ours.defined())
+    return;
+  EXPECT_EQ(ours.sizes(), theirs.sizes()) << what;
+  EXPECT_EQ(ours.strides(), theirs.strides()) << what;
+  EXPECT_EQ(ours.scalar_type(), theirs.scalar_type()) << what;
+  const double tolerance = toleranceOf(theirs.scalar_type());
+  EXPECT_TRUE(at::allclose(ours.to(at::kDouble), theirs.to(at::kDouble), tolerance,
+                           tolerance * (1 + theirs.to(at::kDouble).abs().max().item<double>()),
+                           /*equal_nan=*/true))
+      << what << ": " << (ours - theirs).abs().max().item<double>();
+}
+
+} // namespace kiln::test

@@ -1,0 +1,183 @@
+// Routed ops on a GPU: forward and backward beside fp64 and no worse than ATen, at the shapes of
+// language models and of AlphaFold; inside a CUDA graph; from several threads. Skips without a GPU.
+#include "test/torch/Helpers.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <functional>
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using at::Tensor;
+
+namespace {
+
+class TorchGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA())
+      GTEST_SKIP() << "this LibTorch sees no GPU";
+    enable(strict());
+  }
+  void TearDown() override { disable(); }
+
+  static Options strict() {
+    Options options;
+    options.strict = true;
+    return options;
+  }
+};
+
+at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
+  return at::TensorOptions(at::kCUDA).dtype(dtype);
+}
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+
+struct Op {
+  const char* name;
+  Function function;
+  int parameters; // of the width of a row, behind x
+};
+const Op ops[] = {
+    {"layer_norm",
+     [](const auto& in) { return at::layer_norm(in[0], {in[0].size(-1)}, in[1], in[2], 1e-5); }, 2},
+    {"rms_norm", [](const auto& in) { return at::rms_norm(in[0], {in[0].size(-1)}, in[1], 1e-6); },
+     1},
+    {"softmax", [](const auto& in) { return at::softmax(in[0], -1); }, 0},
+    {"log_softmax", [](const auto& in) { return at::log_softmax(in[0], -1); }, 0},
+    {"gelu", [](const auto& in) { return at::gelu(in[0]); }, 0},
+    {"gelu_tanh", [](const auto& in) { return at::gelu(in[0], "tanh"); }, 0},
+    {"silu", [](const auto& in) { return at::silu(in[0]); }, 0},
+};
+
+std::vector<Tensor> run(const Function& function, const std::vector<Tensor>& values,
+                        const Tensor& cotangent, at::ScalarType dtype) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& value : values)
+    inputs.push_back(value.detach().to(dtype).requires_grad_());
+  Tensor y = function(inputs);
+  auto all = torch::autograd::grad({y}, inputs, {cotangent.to(dtype)});
+  all.insert(all.begin(), y.detach());
+  return all;
+}
+
+double errorOf(const Tensor& result, const Tensor& reference) {
+  return (result.to(at::kDouble) - reference).abs().max().item<double>();
+}
+
+/// One rounding of the dtype at the tensor's largest element: what an error may be anyhow.
+double roundingOf(const Tensor& reference, at::ScalarType dtype) {
+  const double unit = dtype == at::kFloat ? 0x1p-22 : dtype == at::kHalf ? 0x1p-11 : 0x1p-8;
+  return unit * reference.abs().max().item<double>();
+}
+
+TEST_F(TorchGpu, OpsAreAsCloseToFp64AsATens) {
+  const std::vector<std::vector<std::int64_t>> shapes = {
+      {65536, 128},    {17424, 64},  {132, 256}, {8192, 1280},
+      {8, 1024, 2560}, {512, 50304}, {37, 101}};
+  for (const Op& op : ops)
+    for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+      for (const auto& shape : shapes) {
+        at::manual_seed(1);
+        std::vector<Tensor> values = {at::randn(shape, onGpu()).to(dtype)};
+        for (int i = 0; i < op.parameters; ++i)
+          values.push_back(at::randn({shape.back()}, onGpu()).to(dtype));
+        const Tensor cotangent = at::randn(shape, onGpu()).to(dtype);
+        enable(strict());
+        const auto ours = run(op.function, values, cotangent, dtype);
+        disable();
+        const auto theirs = run(op.function, values, cotangent, dtype);
+        const auto exact = run(op.function, values, cotangent, at::kDouble);
+        for (std::size_t i = 0; i < ours.size(); ++i) {
+          EXPECT_EQ(ours[i].scalar_type(), theirs[i].scalar_type());
+          EXPECT_EQ(ours[i].strides(), theirs[i].strides());
+          EXPECT_LE(errorOf(ours[i], exact[i]),
+                    1.5 * errorOf(theirs[i], exact[i]) + roundingOf(exact[i], dtype))
+              << op.name << " " << shape[0] << "x" << shape.back() << " " << dtype << " tensor "
+              << i;
+        }
+      }
+  enable(strict());
+}
+
+TEST_F(TorchGpu, AGraphReplaysWhatWasCaptured) {
+  const Tensor x = at::randn({4096, 640}, onGpu()), w = at::randn({640}, onGpu()),
+               dy = at::randn({4096, 640}, onGpu());
+  const auto step = [&] {
+    auto [y, mean, rstd] = at::native_layer_norm(x, {640}, w, w, 1e-5);
+    auto [dx, dw, db] =
+        at::native_layer_norm_backward(dy, x, {640}, mean, rstd, w, w, {true, true, true});
+    return std::vector<Tensor>{at::softmax(at::gelu(y), -1), dx, dw, db};
+  };
+  step();
+  const auto before = callsByKiln("native_layer_norm");
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const auto captured = step();
+  graph.capture_end();
+  EXPECT_EQ(callsByKiln("native_layer_norm"), before + 1);
+  for (int round = 0; round < 3; ++round) {
+    x.normal_();
+    dy.normal_();
+    graph.replay();
+    const auto eager = step();
+    for (std::size_t i = 0; i < eager.size(); ++i)
+      EXPECT_TRUE(at::equal(captured[i], eager[i])) << "round " << round << ", tensor " << i;
+  }
+}
+
+/// What is not compiled yet must not break a capture: ATen is captured, and the report says so.
+TEST_F(TorchGpu, ACaptureDoesNotWaitForACompiler) {
+  enable({});
+  const Tensor x = at::randn({300, 1111}, onGpu());
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const Tensor y = at::log_softmax(x, 1);
+  wait(); // compiling and loading beside a capture
+  graph.capture_end();
+  graph.replay();
+  EXPECT_TRUE(at::allclose(y, at::log_softmax(x, 1), 1e-5, 1e-5));
+  EXPECT_TRUE(reports("1 captured into a graph before it was there")) << report();
+  EXPECT_GE(callsByKiln("_log_softmax"), 1U);
+}
+
+TEST_F(TorchGpu, ThreadsOnStreamsOfTheirOwn) {
+  enable({});
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      const c10::cuda::CUDAStreamGuard own(c10::cuda::getStreamFromPool());
+      for (int i = 0; i < 200; ++i) {
+        const Tensor x = at::randn({64 + i, 128 * (1 + (t + i) % 4)}, onGpu());
+        const Tensor y = at::layer_norm(x, {x.size(1)});
+        const Tensor centred = x - x.mean(1, true);
+        wrong +=
+            !at::allclose(y, centred * (centred.square().mean(1, true) + 1e-5).rsqrt(), 1e-3, 1e-4);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(callsByKiln("native_layer_norm"), 0U) << report();
+}
+
+TEST_F(TorchGpu, TwoGpus) {
+  if (c10::cuda::device_count() < 2)
+    GTEST_SKIP() << "one GPU";
+  for (int device : {1, 0, 1}) { // the current device stays 0
+    const Tensor x = at::randn({100, 384}, onGpu().device(at::Device(at::kCUDA, device)));
+    const Tensor y = at::softmax(x, 1);
+    EXPECT_EQ(y.device().index(), device);
+    EXPECT_TRUE(at::allclose(y.sum(1), at::ones_like(y.select(1, 0)), 1e-4, 1e-4));
+  }
+}
+
+} // namespace

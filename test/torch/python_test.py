@@ -1,0 +1,60 @@
+"""The library from Python: torch.ops.kiln, and KILN_ENABLE=1. Exit code 77: no torch here.
+Usage: python_test.py LIBKILN_TORCH"""
+
+import os
+import subprocess
+import sys
+
+try:
+    import torch
+except ImportError:
+    print("skipped: no torch in", sys.executable)
+    sys.exit(77)
+
+
+def train(steps=4):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 24), torch.nn.LayerNorm(24), torch.nn.SiLU(),
+                                torch.nn.Linear(24, 5), torch.nn.LogSoftmax(-1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(10, 8)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = -model(x)[:, 2].mean()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def main(library):
+    torch.ops.load_library(library)
+    plain = train()
+    assert "no routed op was called" in torch.ops.kiln.report()
+    torch.ops.kiln.enable("place=cpu strict=0")
+    train()
+    torch.ops.kiln.wait()
+    assert abs(train() - plain) < 1e-5
+    report = torch.ops.kiln.report()
+    for op in ["native_layer_norm", "native_layer_norm_backward", "silu", "silu_backward",
+               "_log_softmax", "_log_softmax_backward_data"]:
+        lines = [line for line in report.splitlines() if line.startswith(op + " ")]
+        assert any("the cost model's choice" in line for line in lines), (op, report)
+    torch.ops.kiln.disable()
+    assert train() == plain
+    try:
+        torch.ops.kiln.enable("mode=fast")
+        raise AssertionError("a wrong mode was accepted")
+    except RuntimeError as error:
+        assert "mode=fast: allowed are use, tune, verify and off" in str(error), error
+
+    # From the environment, when the library is loaded; a mistake there stops nothing.
+    program = f"import torch; torch.ops.load_library({library!r}); print(torch.ops.kiln.report())"
+    for mode, expected in [("verify", "mode verify"), ("fast", "mode off")]:
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             check=True, env={**os.environ, "KILN_ENABLE": "1", "KILN_MODE": mode})
+        assert expected in run.stdout, run
+        assert (mode == "fast") == ("not enabled: KILN_MODE=fast" in run.stderr), run.stderr
+    print("passed")
+
+
+main(sys.argv[1])

@@ -1,0 +1,246 @@
+// The routers without a GPU: at the CPU key, with kernels that the host target executes, beside
+// what ATen computes. Everything but launching is the code that runs on a GPU.
+#include "test/torch/Helpers.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+using namespace kiln;
+using namespace kiln::test;
+using at::Tensor;
+
+namespace {
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+
+/// Result, then gradients of the inputs for a fixed cotangent.
+std::vector<Tensor> run(const Function& function, const std::vector<Tensor>& values) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& value : values)
+    inputs.push_back(value.detach().requires_grad_());
+  Tensor y = function(inputs);
+  Tensor cotangent = at::linspace(-1, 1, y.numel()).view(y.sizes()).to(y.scalar_type());
+  std::vector<Tensor> all = torch::autograd::grad({y}, inputs, {cotangent});
+  all.insert(all.begin(), y.detach());
+  return all;
+}
+
+struct Case {
+  const char* name;
+  std::vector<const char*> ops; // that must have run on Kiln
+  Function function;
+  int parameters; // inputs behind x, of the shape of its last dimension
+};
+
+const Case cases[] = {
+    {"layer_norm",
+     {"native_layer_norm", "native_layer_norm_backward"},
+     [](const auto& in) { return at::layer_norm(in[0], {in[0].size(-1)}, in[1], in[2], 1e-5); },
+     2},
+    {"layer_norm_without_bias",
+     {"native_layer_norm", "native_layer_norm_backward"},
+     [](const auto& in) { return at::layer_norm(in[0], {in[0].size(-1)}, in[1], {}, 1e-3); },
+     1},
+    {"layer_norm_plain",
+     {"native_layer_norm", "native_layer_norm_backward"},
+     [](const auto& in) { return at::layer_norm(in[0], {in[0].size(-1)}, {}, {}, 1e-5); },
+     0},
+    {"softmax",
+     {"_softmax", "_softmax_backward_data"},
+     [](const auto& in) { return at::softmax(in[0], -1); },
+     0},
+    {"log_softmax",
+     {"_log_softmax", "_log_softmax_backward_data"},
+     [](const auto& in) { return at::log_softmax(in[0], -1); },
+     0},
+    {"gelu", {"gelu", "gelu_backward"}, [](const auto& in) { return at::gelu(in[0]); }, 0},
+    {"gelu_tanh",
+     {"gelu", "gelu_backward"},
+     [](const auto& in) { return at::gelu(in[0], "tanh"); },
+     0},
+    {"silu", {"silu", "silu_backward"}, [](const auto& in) { return at::silu(in[0]); }, 0},
+};
+
+void PrintTo(const Case& one, std::ostream* stream) {
+  *stream << one.name;
+}
+
+class Ops : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
+
+TEST_P(Ops, AgreeWithATen) {
+  const auto& [one, dtype] = GetParam();
+  for (std::vector<std::int64_t> shape : {std::vector<std::int64_t>{6, 64}, {2, 3, 33}, {5, 1}}) {
+    torch::manual_seed(1);
+    std::vector<Tensor> values = {at::randn(shape).to(dtype)};
+    for (int i = 0; i < one.parameters; ++i)
+      values.push_back(at::randn({shape.back()}).to(dtype));
+    disable();
+    const auto theirs = run(one.function, values);
+    std::vector<std::uint64_t> before;
+    enable(strictOnCpu());
+    for (const char* op : one.ops)
+      before.push_back(callsByKiln(op));
+    const auto ours = run(one.function, values);
+    for (std::size_t i = 0; i < one.ops.size(); ++i)
+      EXPECT_EQ(callsByKiln(one.ops[i]), before[i] + 1) << one.ops[i];
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      expectClose(ours[i], theirs[i], std::string(one.name) + " " + std::to_string(i));
+    const auto again = run(one.function, values);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_TRUE(at::equal(ours[i], again[i])) << "not repeatable: " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, Ops,
+                         testing::Combine(testing::ValuesIn(cases),
+                                          testing::Values(at::kFloat, at::kBFloat16, at::kHalf)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  c10::toString(std::get<1>(info.param));
+                         });
+
+TEST(Torch, SavedTensorsAreATens) {
+  const Tensor x = at::randn({4, 3, 2, 16}), w = at::randn({2, 16}), b = at::randn({2, 16});
+  disable();
+  auto [y, mean, rstd] = at::native_layer_norm(x, {2, 16}, w, b, 1e-5);
+  enable(strictOnCpu());
+  auto [y2, mean2, rstd2] = at::native_layer_norm(x, {2, 16}, w, b, 1e-5);
+  EXPECT_EQ(mean2.sizes(), (at::IntArrayRef{4, 3, 1, 1}));
+  expectClose(y2, y, "y");
+  expectClose(mean2, mean, "mean");
+  expectClose(rstd2, rstd, "rstd");
+  // Either side's backward runs on what the other has saved.
+  const Tensor dy = at::randn_like(x);
+  auto ours = at::native_layer_norm_backward(dy, x, {2, 16}, mean, rstd, w, b, {true, true, true});
+  disable();
+  auto theirs =
+      at::native_layer_norm_backward(dy, x, {2, 16}, mean2, rstd2, w, b, {true, true, true});
+  expectClose(std::get<0>(ours), std::get<0>(theirs), "dx");
+  expectClose(std::get<1>(ours), std::get<1>(theirs), "dgamma");
+  expectClose(std::get<2>(ours), std::get<2>(theirs), "dbeta");
+}
+
+TEST(Torch, MasksOfWantedGradients) {
+  const Tensor x = at::randn({9, 24}), w = at::randn({24}), b = at::randn({24}),
+               dy = at::randn({9, 24});
+  disable();
+  auto [y, mean, rstd] = at::native_layer_norm(x, {24}, w, b, 1e-5);
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    const std::array<bool, 3> mask = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    disable();
+    auto theirs = at::native_layer_norm_backward(dy, x, {24}, mean, rstd, w, b, mask);
+    Options options = onCpu();
+    options.strict = bits != 0; // nothing wanted is ATen's business
+    enable(options);
+    const auto before = callsByKiln("native_layer_norm_backward");
+    auto ours = at::native_layer_norm_backward(dy, x, {24}, mean, rstd, w, b, mask);
+    EXPECT_EQ(callsByKiln("native_layer_norm_backward"), before + (bits != 0));
+    EXPECT_EQ(std::get<0>(ours).defined(), mask[0]);
+    expectClose(std::get<0>(ours), std::get<0>(theirs), "dx");
+    expectClose(std::get<1>(ours), std::get<1>(theirs), "dgamma");
+    expectClose(std::get<2>(ours), std::get<2>(theirs), "dbeta");
+  }
+}
+
+TEST(Torch, RmsNorm) {
+  enable(strictOnCpu());
+  const Tensor x = at::randn({7, 40}), w = at::randn({40}), dy = at::randn({7, 40});
+  for (std::optional<double> eps : {std::optional<double>(1e-6), std::optional<double>()}) {
+    auto [y, rstd] = at::_fused_rms_norm(x, {40}, w, eps);
+    const double e = eps.value_or(std::numeric_limits<float>::epsilon());
+    const Tensor x2 = x.detach().requires_grad_(), w2 = w.detach().requires_grad_();
+    const Tensor r = (x2.square().mean(-1, true) + e).rsqrt();
+    expectClose(y, (x * r * w).detach(), "y");
+    expectClose(rstd, r.detach(), "rstd");
+    const auto grads = torch::autograd::grad({x2 * r * w2}, {x2, w2}, {dy});
+    auto [dx, dw] = at::_fused_rms_norm_backward(dy, x, {40}, rstd, w, {true, true});
+    expectClose(dx, grads[0], "dx");
+    expectClose(dw, grads[1], "dw");
+    auto [dx2, none] = at::_fused_rms_norm_backward(dy, x, {40}, rstd, w, {true, false});
+    expectClose(dx2, dx, "dx alone");
+    EXPECT_FALSE(none.defined());
+  }
+}
+
+TEST(Torch, HalfToFloat) {
+  enable(strictOnCpu());
+  const Tensor x = at::randn({5, 31}).to(at::kBFloat16), dy = at::randn({5, 31});
+  const Tensor y = at::_softmax(x, -1, true);
+  expectClose(y, at::softmax(x.to(at::kFloat), -1), "softmax");
+  const Tensor dx = at::_softmax_backward_data(dy, y, 1, at::kBFloat16);
+  expectClose(dx, (y * (dy - (y * dy).sum(-1, true))).to(at::kBFloat16), "its gradient");
+}
+
+TEST(Torch, Strides) {
+  const auto layerNorm = [](const std::vector<Tensor>& in) {
+    return at::layer_norm(in[0].transpose(0, 1), {in[0].size(0)}, in[1], in[1], 1e-5);
+  };
+  const auto expanded = [](const std::vector<Tensor>& in) { // a gradient of stride 0
+    return at::softmax(in[0], 1).sum(1).expand({3, -1}) + at::layer_norm(in[0], {16}).sum();
+  };
+  const auto permuted = [](const std::vector<Tensor>& in) { // results keep the order in memory
+    return at::silu(in[0].permute({1, 0}));
+  };
+  const Tensor x = at::randn({16, 16}), w = at::randn({16});
+  for (const auto& [function, values] :
+       {std::pair<Function, std::vector<Tensor>>(layerNorm, {x, w}),
+        {expanded, {x}},
+        {permuted, {x}}}) {
+    disable();
+    const auto theirs = run(function, values);
+    enable(onCpu());
+    run(function, values);
+    wait();
+    const auto ours = run(function, values);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      expectClose(ours[i], theirs[i], std::to_string(i));
+  }
+}
+
+TEST(Torch, DoubleBackward) {
+  const auto second = [](const Function& f, const Tensor& value) {
+    const Tensor x = value.detach().requires_grad_();
+    const Tensor y = f({x});
+    const Tensor dx = torch::autograd::grad({y.pow(3).sum()}, {x}, {}, true, true)[0];
+    return torch::autograd::grad({dx.square().sum()}, {x})[0];
+  };
+  for (const Function& f : {Function([](const auto& in) { return at::layer_norm(in[0], {12}); }),
+                            Function([](const auto& in) { return at::softmax(in[0], -1); }),
+                            Function([](const auto& in) { return at::gelu(in[0]); }),
+                            Function([](const auto& in) { return at::silu(in[0]); })}) {
+    const Tensor x = at::randn({4, 12});
+    disable();
+    const Tensor theirs = second(f, x);
+    enable(onCpu());
+    second(f, x);
+    wait();
+    expectClose(second(f, x), theirs, "second gradient");
+  }
+}
+
+TEST(Torch, ATrainedModuleComesToTheSame) {
+  const auto train = [] {
+    torch::manual_seed(3);
+    torch::nn::Sequential model(torch::nn::Linear(16, 32),
+                                torch::nn::LayerNorm(torch::nn::LayerNormOptions({32})),
+                                torch::nn::GELU(), torch::nn::Linear(32, 8));
+    torch::optim::SGD optimizer(model->parameters(), 0.1);
+    const Tensor x = at::randn({12, 16}), labels = at::arange(12).remainder(8);
+    Tensor loss;
+    for (int step = 0; step < 5; ++step) {
+      optimizer.zero_grad();
+      loss = torch::nn::functional::cross_entropy(model->forward(x), labels);
+      loss.backward();
+      optimizer.step();
+    }
+    return loss;
+  };
+  disable();
+  const Tensor theirs = train();
+  enable(strictOnCpu());
+  const auto before = callsByKiln("native_layer_norm");
+  expectClose(train().detach(), theirs.detach(), "loss");
+  EXPECT_EQ(callsByKiln("native_layer_norm"), before + 5);
+}
+
+} // namespace
