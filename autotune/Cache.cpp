@@ -2,7 +2,9 @@
 #include "kiln/cache.h"
 
 #include "autotune/Key.h"
+#include "autotune/Public.h"
 #include "autotune/measure/GpuDevice.h"
+#include "autotune/report/Report.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
@@ -19,11 +21,6 @@ using namespace autotune;
 namespace {
 
 using Access = Store::Access;
-
-cache::Time timeOf(const autotune::Measurement& m) {
-  const Conditions& c = m.conditions;
-  return {m.schedule, m.median, m.low, m.high, m.ratio, c.uuid, c.driver, c.host};
-}
 
 cache::Entry entryOf(const Store& store, const KnownKey& known, const Choice& choice) {
   cache::Entry entry;
@@ -63,19 +60,6 @@ std::vector<cache::Entry> entriesOf(const Store& store, const Selection& selecti
   return entries;
 }
 
-KnownKey keyStartingWith(const Store& store, std::string_view digits) {
-  std::vector<KnownKey> found;
-  for (KnownKey& known : store.keys(true))
-    if (known.digest.starts_with(digits))
-      found.push_back(std::move(known));
-  if (found.size() == 1)
-    return found.front();
-  fail(ErrorKind::missing,
-       "{} of the keys in '{}' start with '{}', one is needed; 'kernel-compile "
-       "cache ls' lists them",
-       found.size(), store.database().name(), digits);
-}
-
 std::vector<cache::Difference> differencesOf(const Store& store,
                                              const std::vector<Conflict>& conflicts) {
   std::vector<cache::Difference> all;
@@ -100,7 +84,7 @@ std::vector<Entry> list(const std::filesystem::path& path, const Filter& filter)
 
 Details show(const std::filesystem::path& path, std::string_view key) {
   auto store = Store::open(path, Access::read);
-  KnownKey known = keyStartingWith(*store, key);
+  KnownKey known = store->keyStartingWith(key);
   History history = store->history(known.key);
   Details details;
   details.chosen = history.choice.has_value();
@@ -127,6 +111,13 @@ Details show(const std::filesystem::path& path, std::string_view key) {
     ++rejections[rejection.gate + ": " + rejection.constraint];
   details.rejections.assign(rejections.begin(), rejections.end());
   return details;
+}
+
+std::string report(const std::filesystem::path& path, std::string_view format,
+                   const Filter& filter) {
+  autotune::Report report = reportOf(*Store::open(path, Access::read), selectionOf(filter));
+  report.version = version();
+  return render(report, format);
 }
 
 std::vector<Difference> diff(const std::filesystem::path& first,
@@ -185,7 +176,7 @@ std::int64_t exportTo(const std::filesystem::path& path, const std::filesystem::
 Entry pin(const std::filesystem::path& path, std::string_view key, std::string_view schedule) {
   Store::open(path, Access::read); // is not made for this
   auto store = Store::open(path, Access::write);
-  KnownKey known = keyStartingWith(*store, key);
+  KnownKey known = store->keyStartingWith(key);
   store->pin(known.key, schedule);
   return entryOf(*store, known, *store->choice(known.key));
 }
@@ -193,7 +184,7 @@ Entry pin(const std::filesystem::path& path, std::string_view key, std::string_v
 void unpin(const std::filesystem::path& path, std::string_view key) {
   Store::open(path, Access::read);
   auto store = Store::open(path, Access::write);
-  store->unpin(keyStartingWith(*store, key).key);
+  store->unpin(store->keyStartingWith(key).key);
 }
 
 Collected collect(const std::filesystem::path& path, bool stale) {
@@ -309,6 +300,7 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   store.choose(key, {scheduleOf(program), artifact.sha256, Source::model,
                      "fastest by the cost model of those that the assembler accepts", 0});
   store.describe(key, task.label, described.text);
+  store.keepTask(key, {described.text, key.arch, "", task.sizes, "", {}});
   return {program, true};
 }
 

@@ -251,14 +251,18 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
     waiting =
         std::max(waiting, kSingle * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
   const double join = ring ? kRingJoin : kJoin;
+  result.moving = busy;
+  result.waiting = waiting;
+  result.starting = kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
   double time = std::pow(std::pow(busy, join) + std::pow(waiting, join), 1.0 / join);
-  time += kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
+  time += result.starting;
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
     double columns = double(facts.columnSums * facts.width + facts.totalSums);
     double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
-    time +=
+    result.summing =
         (ring ? kFinishAhead : kFinish) + kPartials * lines * columns + kCombine * teams * columns;
+    time += result.summing;
   }
   result.microseconds = time + kTie * double(s.blocks);
   return result;

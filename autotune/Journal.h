@@ -14,6 +14,8 @@ struct History {
   std::vector<Verdict> verdicts;
   std::vector<Measurement> measurements;
   std::vector<Measurement> baselines; // of vendors; `schedule` is the provider
+  std::vector<Measurement> copies;    // of as many bytes
+  std::vector<Search> searches;       // oldest first
   std::optional<Choice> choice;
 };
 
@@ -30,6 +32,8 @@ class Journal {
   virtual void baseline(const Key& key, const Measurement& measurement) = 0;
   /// Refused (kiln::Error, verification) when a measured choice has no passing verdict.
   virtual void choose(const Key& key, const Choice& choice) = 0;
+
+  virtual void searched(const Key& key, const Search& search) = 0;
 
   virtual History history(const Key& key) const = 0;
   virtual std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const = 0;

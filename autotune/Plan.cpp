@@ -73,6 +73,12 @@ Prediction predictionOf(const rows::Schedule& schedule, const KernelFacts& kerne
   result.microseconds = cost.microseconds;
   result.rooflineMicroseconds =
       static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
+  result.moving = cost.moving;
+  result.waiting = cost.waiting;
+  result.starting = cost.starting;
+  result.summing = cost.summing;
+  result.waves = cost.waves;
+  result.bytesInFlight = cost.bytesInFlight;
   result.occupancy = static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
   result.limitedBy = tightest(schedule, kernel.facts, target);
   return result;

@@ -101,6 +101,11 @@ struct Measurement {
   int samples = 0;
   double ratio = 1, ratioLow = 1, ratioHigh = 1; // to the default, from paired samples
   Conditions conditions;
+  /// What the cost model said of it: its place among the feasible, 0 is the cheapest, and its time.
+  /// Negative: nothing.
+  int place = -1;
+  double predicted = 0;
+  std::int64_t at = 0; // microseconds since 1970; the journal's to say
 };
 
 enum class Source : std::uint8_t { measured, transferred, model, pinned, vendor };
@@ -109,8 +114,20 @@ struct Choice {
   std::string schedule; // empty when the vendor's kernel is chosen
   std::string cubin;
   Source source = Source::model;
-  std::string reason; // why the search stopped here, and over what
-  double margin = 0;  // measured gain over the runner-up, as a share: 0.03
+  std::string reason;  // why the search stopped here, and over what
+  double margin = 0;   // measured gain over the runner-up, as a share: 0.03
+  std::int64_t at = 0; // microseconds since 1970; the journal's to say
+};
+
+/// How a search went, written when it ends, also without a choice.
+struct Search {
+  std::size_t feasible = 0, tried = 0;
+  std::string standard;                          // the default's schedule; empty: none worked
+  std::string runnerUp;                          // the fastest beside the choice; empty: none
+  double ratio = 1, ratioLow = 1, ratioHigh = 1; // of the choice's time to the runner-up's
+  double roofline = 0, bytes = 0;                // microseconds; 0: not known
+  double seconds = 0;
+  std::string reason; // why it ended
 };
 
 } // namespace kiln::autotune

@@ -3,13 +3,10 @@
 
 #include "autotune/Facts.h"
 #include "autotune/Key.h"
-#include "autotune/measure/GpuDevice.h"
-#include "autotune/measure/Worker.h"
+#include "autotune/Workers.h"
 #include "autotune/search/Search.h"
-#include "autotune/simulate/SimulatedDevice.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Store.h"
-#include "codegen/backend/Driver.h"
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
@@ -91,15 +88,6 @@ TuneResult resultOf(const Result& found) {
   return result;
 }
 
-DeviceFactory workers(const TuneOptions& options) {
-  constexpr std::chrono::seconds limit{30}; // fp64 of large rows takes the host some of it
-  WorkerOptions worker;
-  worker.command = options.worker;
-  worker.command.push_back(options.device);
-  worker.verify = worker.time = limit;
-  return [worker] { return std::make_unique<Worker>(worker); };
-}
-
 SearchOptions searchOptions(const TuneOptions& given) {
   SearchOptions options;
   options.effort = parseEffort(given.effort);
@@ -117,40 +105,27 @@ SearchOptions searchOptions(const TuneOptions& given) {
   return options;
 }
 
-void requireDevice(const TuneOptions& options) {
-  if (options.device != "gpu" && options.device != "simulated")
-    fail(ErrorKind::input, "unknown device '{}'; known are gpu and simulated", options.device);
-  if (options.worker.empty())
-    fail(ErrorKind::input, "tuning needs a worker program: one that calls kiln::serveTuning()");
-  if (std::string why = whyNoGpu();
-      options.device == "gpu" && options.effort != "none" && !why.empty())
-    fail(ErrorKind::unavailable, "{}; --effort=none chooses by the cost model", why);
-}
-
 } // namespace
 
 std::vector<TuneResult> tune(std::span<const TuneTask> tasks, const std::filesystem::path& path,
                              const TuneOptions& options, std::vector<std::string>* warnings) {
-  requireDevice(options);
+  if (options.device != "gpu" || options.effort != "none") // that chooses without running anything
+    requireDevice(options.device, options.worker, "; --effort=none chooses by the cost model");
   std::vector<std::string> said;
   auto store = Store::openOrReplace(path, warnings ? *warnings : said);
   std::vector<Problem> problems;
   for (const TuneTask& task : tasks) {
-    Described described = describeFor(task, options.device == "simulated");
+    Described described = describeFor(task, isSimulated(options.device));
     store->describe(described.key, task.label, described.text);
     problems.push_back(problemOf(task, described.key));
+    if (!problems.back().task.module.empty())
+      store->keepTask(problems.back().key, problems.back().task);
   }
-  DeviceFactory make = workers(options);
+  DeviceFactory make = workersOf(options.worker, options.device);
   std::vector<TuneResult> results;
   for (const Result& found : tune(problems, *store, make, make, searchOptions(options)))
     results.push_back(resultOf(found));
   return results;
-}
-
-int serveTuning(std::string_view device) {
-  if (device == "simulated")
-    return serve([] { return std::make_unique<SimulatedDevice>(Simulation()); });
-  return serve([] { return gpuDevice(); });
 }
 
 } // namespace kiln

@@ -4,13 +4,12 @@
 #include "kiln/tuner.h"
 
 #include "autotune/Key.h"
-#include "autotune/store/Layers.h"
+#include "autotune/report/Explain.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Fail.h"
 #include "kiln/files.h"
-#include "kiln/plan.h"
 #include "kiln/workload.h"
 
 #include <algorithm>
@@ -300,41 +299,11 @@ void Tuner::recordShapes(const std::filesystem::path& workload) const {
   writeFile(workload, text);
 }
 
-static std::string timesOf(const std::vector<autotune::Measurement>& measurements,
-                           const char* what) {
-  std::string text;
-  for (const auto& m : measurements)
-    text += fmt::format("{}: {:.2f} us ({:.2f}..{:.2f}) of {}, driver {}\n", what, m.median, m.low,
-                        m.high, m.schedule, m.conditions.driver);
-  return text;
-}
-
 std::string Tuner::explain(const TuningTask& task) const {
-  Key key = describe(task.module, task.options, task.sizes).key;
-  std::string text = fmt::format("key {} of '{}'\n", digest(key).substr(0, 12), task.label);
-  auto found = state_->layers->find(key, true);
-  if (found.empty())
-    text += fmt::format("miss: {}\n", toText(state_->layers->explainMiss(key)));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const Choice& choice = found[i].choice;
-    text += fmt::format("{} layer: {}, {}{}\n", found[i].layer, nameIn(sourceNames, choice.source),
-                        choice.source == Source::vendor ? "the vendor's kernel" : choice.schedule,
-                        i == 0 ? "" : " (an earlier layer is used)");
-    if (i > 0)
-      continue;
-    History history = found[i].store->history(found[i].key);
-    text += fmt::format("reason: {}\nmargin to the next: {:.1f}%\n", choice.reason,
-                        100 * choice.margin);
-    text += timesOf(history.measurements, "measured") + timesOf(history.baselines, "vendor");
-    text += fmt::format("{} rejected, {} failed, {} judged\n", history.rejections.size(),
-                        history.failures.size(), history.verdicts.size());
-  }
-  for (const KernelPlan& kernel : plan(task.module, task.options, {task.sizes, 1}))
-    if (!kernel.best.empty())
-      text +=
-          fmt::format("the cost model would take for {}: {}, {:.2f} us predicted\n", kernel.name,
-                      kernel.best[0].schedule, kernel.best[0].prediction.microseconds);
-  return text;
+  Described described = describe(task.module, task.options, task.sizes);
+  return toText(
+      cache::explainKey(*state_->layers, described.key, task.label,
+                        Task{described.text, described.key.arch, "", task.sizes, "", {}}));
 }
 
 } // namespace kiln

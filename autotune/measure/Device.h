@@ -64,7 +64,8 @@ class Device {
   /// the kernel accepts, and twice on different streams. Outputs are poisoned with NaNs before
   /// and lie between guard zones.
   virtual Check verify(const Artifact& artifact, std::uint64_t seed) = 0;
-  /// Times kernels that passed. The same one may stand there twice.
+  /// Times kernels that passed. The same one may stand there twice; null stands for a plain copy of
+  /// as many bytes as one launch moves, beside at least one kernel.
   virtual Batch time(std::span<const Artifact* const> kernels, std::size_t rounds) = 0;
   /// As they are now; `uuid` and `driver` never change.
   virtual Conditions conditions() = 0;

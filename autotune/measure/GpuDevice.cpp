@@ -95,9 +95,9 @@ class GpuDevice final : public Device {
     return blaming([&] {
       std::vector<GpuKernel*> list;
       for (const Artifact* artifact : artifacts)
-        list.push_back(&kernel(*artifact));
+        list.push_back(artifact ? &kernel(*artifact) : nullptr);
       if (!timer)
-        timer.emplace(task, list.at(0)->plan);
+        timer.emplace(task, (*std::ranges::find_if(list, std::identity()))->plan);
       Conditions before = conditions();
       Batch batch{timer->time(list, rounds), conditions()};
       batch.conditions.throttled |= before.throttled;

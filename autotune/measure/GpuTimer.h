@@ -5,13 +5,15 @@
 
 #include "autotune/measure/Device.h"
 #include "autotune/measure/GpuKernel.h"
+#include "codegen/program/PlainCopy.h"
 
 namespace kiln::autotune {
 
 class GpuTimer {
  public:
   GpuTimer(const Task& task, const LaunchPlan& plan);
-  /// Microseconds of one launch; one row a kernel, one value a round.
+  /// Microseconds of one launch; one row a kernel, one value a round. Null: a copy of as many
+  /// bytes.
   std::vector<std::vector<double>> time(std::span<GpuKernel* const> kernels, std::size_t rounds);
 
  private:
@@ -20,11 +22,16 @@ class GpuTimer {
   };
   void fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput);
   void capture(GpuKernel& kernel);
+  void captureCopy();
 
+  Task task;
   Stream stream;
   std::vector<Set> sets;
   std::vector<DeviceBuffer> memory;
-  int launches = 1; // in a graph
+  std::int64_t bytes = 0; // of a launch
+  int launches = 1;       // in a graph
+  std::optional<program::PlainCopy> copy;
+  std::optional<Graph> copyGraph;
 };
 
 } // namespace kiln::autotune

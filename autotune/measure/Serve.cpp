@@ -60,7 +60,7 @@ class Session {
   Message time(const Json& request) {
     std::vector<const Artifact*> kernels;
     for (const Json& name : request.at("kernels"))
-      kernels.push_back(&artifact(name));
+      kernels.push_back(name.is_null() ? nullptr : &artifact(name));
     Batch batch = device->time(kernels, request.at("rounds"));
     return {{{"samples", batch.samples}, {"conditions", toJson(batch.conditions)}}, {}};
   }

@@ -228,7 +228,7 @@ Batch Worker::time(std::span<const Artifact* const> kernels, std::size_t rounds)
     start();
   Json names = Json::array();
   for (const Artifact* kernel : kernels)
-    names.push_back(load(*kernel));
+    names.push_back(kernel ? Json(load(*kernel)) : Json());
   Message message =
       call({{{"call", "time"}, {"kernels", names}, {"rounds", rounds}}, {}}, options.time);
   return {message.json.at("samples"), conditionsOf(message.json.at("conditions"))};

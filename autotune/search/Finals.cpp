@@ -109,6 +109,8 @@ Measurement KeySearch::measurementOf(const Ready& candidate) const {
   measurement.ratioLow = ratio.low;
   measurement.ratioHigh = ratio.high;
   measurement.conditions = conditions;
+  measurement.place = static_cast<int>(candidate.place);
+  measurement.predicted = problem.space[candidate.place].prediction.microseconds;
   return measurement;
 }
 
@@ -176,6 +178,11 @@ Result KeySearch::finish(List list) {
   found.ratio = measured.ratio;
   found.ratioLow = measured.ratioLow;
   found.ratioHigh = measured.ratioHigh;
+  if (!list.empty()) {
+    const Ready* second = decision.runnerUp == 0 ? base : list[decision.runnerUp - 1];
+    const Interval& over = decision.overRunnerUp.ratio;
+    found.runnerUp = {texts[second->place], over.middle, over.low, over.high};
+  }
   Choice choice;
   choice.schedule = texts[winner->place];
   choice.cubin = winner->artifact.sha256;
@@ -223,6 +230,7 @@ Result KeySearch::result(std::string why) const {
   found.reason = std::move(why);
   found.roofline = problem.roofline;
   found.feasible = problem.space.size();
+  found.standard = base ? texts[base->place] : "";
   for (const auto& [place, candidate] : ready)
     found.measured += candidate->ratio > 0;
   return found;

@@ -140,6 +140,8 @@ class Tuning {
     Result& result = results[i] = blank(problem, choice.reason);
     result.choice = choice;
     result.microseconds = result.defaultMicroseconds = predicted(problem);
+    result.standard = choice.schedule;
+    noteSearch(i, 0);
   }
 
   /// False: the lease was lost.
@@ -157,7 +159,8 @@ class Tuning {
     } release{journal, problems[i].key, options.owner};
     Problem problem = problems[i];
     problem.near.insert(problem.near.end(), winners.begin(), winners.end());
-    auto renewed = Clock::now();
+    const auto began = Clock::now();
+    auto renewed = began;
     auto checkLease = [&] {
       if (Clock::now() - renewed < std::chrono::seconds(options.leaseSeconds) / 3)
         return;
@@ -169,12 +172,29 @@ class Tuning {
       openDevice();
       Bench bench{journal, *device, *compilers, options, driver, progress};
       results[i] = KeySearch(problem, bench, allotted(i), checkLease).run();
+      noteSearch(i, std::chrono::duration<double>(Clock::now() - began).count());
     } catch (const LeaseLost&) {
       return false;
     }
     if (const auto& choice = results[i].choice; choice && !choice->schedule.empty())
       noteWinner(choice->schedule);
     return true;
+  }
+
+  void noteSearch(std::size_t i, double took) {
+    const Result& r = results[i];
+    journal.searched(problems[i].key,
+                     {.feasible = r.feasible,
+                      .tried = r.measured,
+                      .standard = r.standard,
+                      .runnerUp = r.runnerUp.schedule,
+                      .ratio = r.runnerUp.ratio,
+                      .ratioLow = r.runnerUp.low,
+                      .ratioHigh = r.runnerUp.high,
+                      .roofline = r.roofline,
+                      .bytes = r.roofline * findTarget(problems[i].task.arch).memoryGBs * 1e3,
+                      .seconds = took,
+                      .reason = r.reason});
   }
 
   void openDevice() {

@@ -63,6 +63,11 @@ struct Result {
   double ratio = 1, ratioLow = 1, ratioHigh = 1; // of the choice to the default, 95 %
   double roofline = 0;
   std::size_t feasible = 0, measured = 0;
+  std::string standard; // the default's schedule; empty: none worked
+  struct RunnerUp {
+    std::string schedule;                // empty: there was none
+    double ratio = 1, low = 1, high = 1; // of the choice's time to its
+  } runnerUp;
 };
 
 /// Results in the order of the problems. Throws what the journal throws, and Error(unavailable) or

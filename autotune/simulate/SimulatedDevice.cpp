@@ -4,6 +4,7 @@
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <unistd.h>
@@ -33,7 +34,8 @@ Artifact encode(const Kernel& kernel) {
   return artifact;
 }
 
-Kernel decode(const Artifact& artifact) {
+/// As it was compiled, and as this device has it: kernels may have been compiled by another.
+Kernel decode(const Artifact& artifact, const Simulation& simulation) {
   std::string text(reinterpret_cast<const char*>(artifact.cubin.data()), artifact.cubin.size());
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.contains("microseconds"))
@@ -44,6 +46,10 @@ Kernel decode(const Artifact& artifact) {
   Kernel kernel{json.at("schedule"), json.at("microseconds"), std::nullopt};
   if (json.contains("fault"))
     kernel.fault = {parseFailureKind(json.at("fault").get<std::string>()), json.at("timing")};
+  if (auto fault = simulation.faults.find(kernel.schedule); fault != simulation.faults.end())
+    kernel.fault = fault->second;
+  if (auto aged = simulation.aged.find(kernel.schedule); aged != simulation.aged.end())
+    kernel.microseconds *= aged->second;
   return kernel;
 }
 
@@ -74,9 +80,9 @@ Json toJson(const Simulation& s) {
   Json faults = Json::object();
   for (const auto& [schedule, fault] : s.faults)
     faults[schedule] = {{"kind", name(fault.kind)}, {"while_timing", fault.whileTiming}};
-  return {{"seed", s.seed},     {"bias", s.bias},           {"noise", s.noise},
-          {"drift", s.drift},   {"throttled", s.throttled}, {"faults", faults},
-          {"slower", s.slower}, {"driver", s.driver}};
+  return {{"seed", s.seed},           {"bias", s.bias},    {"noise", s.noise},   {"drift", s.drift},
+          {"throttled", s.throttled}, {"faults", faults},  {"slower", s.slower}, {"copy", s.copy},
+          {"aged", s.aged},           {"driver", s.driver}};
 }
 
 Simulation simulationOf(const Json& json) {
@@ -87,6 +93,8 @@ Simulation simulationOf(const Json& json) {
   s.drift = json.value("drift", s.drift);
   s.throttled = json.value("throttled", s.throttled);
   s.slower = json.value("slower", s.slower);
+  s.copy = json.value("copy", s.copy);
+  s.aged = json.value("aged", s.aged);
   s.driver = json.value("driver", s.driver);
   const Json faults = json.value("faults", Json::object());
   for (const auto& [schedule, fault] : faults.items())
@@ -121,7 +129,7 @@ Compiled SimulatedDevice::compile(const Proposal& proposal) {
 }
 
 Check SimulatedDevice::verify(const Artifact& artifact, std::uint64_t seed) {
-  Kernel kernel = decode(artifact);
+  Kernel kernel = decode(artifact, simulation);
   Check check;
   check.verdict = {kernel.schedule, artifact.sha256, true, "simulated", 0.25, true, seed};
   if (!kernel.fault || kernel.fault->whileTiming)
@@ -137,8 +145,11 @@ Check SimulatedDevice::verify(const Artifact& artifact, std::uint64_t seed) {
 
 Batch SimulatedDevice::time(std::span<const Artifact* const> kernels, std::size_t rounds) {
   std::vector<Kernel> decoded;
+  const auto first = std::ranges::find_if(kernels, std::identity());
   for (const Artifact* artifact : kernels) {
-    decoded.push_back(decode(*artifact));
+    decoded.push_back(decode(artifact ? *artifact : **first, simulation));
+    if (!artifact)
+      decoded.back().microseconds *= simulation.copy;
     if (decoded.back().fault && decoded.back().fault->whileTiming)
       breakDown(decoded.back().fault->kind);
   }

@@ -4,6 +4,7 @@
 #include "autotune/store/Sha256.h"
 #include "autotune/store/Store.h"
 #include "codegen/backend/Fail.h"
+#include "kiln/workload.h"
 
 #include <zstd.h>
 
@@ -46,13 +47,21 @@ Choice choiceOf(const Database& database, const Statement& row) {
           .cubin = row.text(1),
           .source = parse<Source>(database, sourceNames, row.text(2)),
           .reason = row.text(3),
-          .margin = row.real(4)};
+          .margin = row.real(4),
+          .at = row.integer(5)};
 }
 
-std::vector<Measurement> measurementsOf(Database& database, std::string_view sql,
+std::vector<Measurement> measurementsOf(Database& database, std::string_view table,
                                         std::string_view key) {
   std::vector<Measurement> all;
-  Statement row = database.query(sql, {key});
+  Statement row = database.query(
+      fmt::format("SELECT schedule, cubin, median, low, high, samples, ratio, ratio_low, "
+                  "ratio_high, uuid, driver, host, sm_clock, memory_clock, temperature, throttled, "
+                  "foreign_processes, coalesce(place, -1), coalesce(microseconds, 0), at "
+                  "FROM {0} JOIN candidate ON id = {0}.candidate "
+                  "LEFT JOIN prediction ON prediction.candidate = id WHERE key = ? ORDER BY at",
+                  table),
+      {key});
   while (row.step())
     all.push_back({.schedule = row.text(0),
                    .cubin = row.text(1),
@@ -70,7 +79,31 @@ std::vector<Measurement> measurementsOf(Database& database, std::string_view sql
                                   .memoryClockMHz = static_cast<int>(row.integer(13)),
                                   .temperatureC = static_cast<int>(row.integer(14)),
                                   .throttled = row.integer(15) != 0,
-                                  .foreignProcesses = static_cast<int>(row.integer(16))}});
+                                  .foreignProcesses = static_cast<int>(row.integer(16))},
+                   .place = static_cast<int>(row.integer(17)),
+                   .predicted = row.real(18),
+                   .at = row.integer(19)});
+  return all;
+}
+
+std::vector<Search> searchesOf(Database& database, std::string_view key) {
+  std::vector<Search> all;
+  Statement row = database.query(
+      "SELECT feasible, tried, standard, runner_up, ratio, ratio_low, ratio_high, roofline, bytes, "
+      "seconds, reason FROM search WHERE key = ? ORDER BY at",
+      {key});
+  while (row.step())
+    all.push_back({.feasible = static_cast<std::size_t>(row.integer(0)),
+                   .tried = static_cast<std::size_t>(row.integer(1)),
+                   .standard = row.text(2),
+                   .runnerUp = row.text(3),
+                   .ratio = row.real(4),
+                   .ratioLow = row.real(5),
+                   .ratioHigh = row.real(6),
+                   .roofline = row.real(7),
+                   .bytes = row.real(8),
+                   .seconds = row.real(9),
+                   .reason = row.text(10)});
   return all;
 }
 
@@ -79,7 +112,8 @@ std::vector<Measurement> measurementsOf(Database& database, std::string_view sql
 std::optional<Choice> Store::choice(const Key& key) const {
   auto held = lock();
   Statement row = connection->query(
-      "SELECT schedule, cubin, source, reason, margin FROM choice WHERE key = ?", {digest(key)});
+      "SELECT schedule, cubin, source, reason, margin, at FROM choice WHERE key = ?",
+      {digest(key)});
   if (!row.step())
     return std::nullopt;
   return choiceOf(*connection, row);
@@ -113,20 +147,10 @@ History Store::history(const Key& key) const {
     known.verdicts.push_back({verdict.text(0), verdict.text(1), verdict.integer(2) != 0,
                               verdict.text(3), verdict.real(4), verdict.integer(5) != 0,
                               static_cast<std::uint64_t>(verdict.integer(6))});
-  known.measurements = measurementsOf(
-      *connection,
-      "SELECT schedule, measurement.cubin, median, low, high, samples, ratio, ratio_low, "
-      "ratio_high, uuid, driver, host, sm_clock, memory_clock, temperature, throttled, "
-      "foreign_processes FROM measurement JOIN candidate ON id = "
-      "candidate WHERE key = ? ORDER BY at",
-      name);
-  known.baselines = measurementsOf(
-      *connection,
-      "SELECT schedule, baseline.cubin, median, low, high, samples, ratio, ratio_low, "
-      "ratio_high, uuid, driver, host, sm_clock, memory_clock, temperature, throttled, "
-      "foreign_processes FROM baseline JOIN candidate ON "
-      "id = candidate WHERE key = ? ORDER BY at",
-      name);
+  known.measurements = measurementsOf(*connection, "measurement", name);
+  known.baselines = measurementsOf(*connection, "baseline", name);
+  known.copies = measurementsOf(*connection, "copy", name);
+  known.searches = searchesOf(*connection, name);
   return known;
 }
 
@@ -191,11 +215,37 @@ std::vector<KnownKey> Store::keys(bool all) const {
   return found;
 }
 
-std::string Store::functionText(const Key& key) const {
+KnownKey Store::keyStartingWith(std::string_view digits) const {
+  std::vector<KnownKey> found;
+  for (KnownKey& known : keys(true))
+    if (known.digest.starts_with(digits))
+      found.push_back(std::move(known));
+  if (found.size() == 1)
+    return found.front();
+  kiln::fail(ErrorKind::missing,
+             "{} of the keys in '{}' start with '{}', one is needed; 'kernel-compile "
+             "cache ls' lists them",
+             found.size(), connection->name(), digits);
+}
+
+static std::vector<std::int64_t> sizesOf(const std::string& text) {
+  return text.empty() ? std::vector<std::int64_t>{} : parseShape(text);
+}
+
+std::optional<Task> Store::task(const Key& key) const {
   auto held = lock();
-  Statement row = connection->query("SELECT text FROM workload WHERE function = ? AND tensors = ?",
-                                    {key.function, key.tensors});
-  return row.step() ? row.text(0) : "";
+  Statement row = connection->query(
+      "SELECT text, sizes, general, general_sizes FROM workload JOIN task ON workload = id "
+      "WHERE function = ? AND tensors = ? AND text <> ''",
+      {key.function, key.tensors});
+  if (!row.step())
+    return std::nullopt;
+  return Task{.module = row.text(0),
+              .arch = key.arch,
+              .nvrtc = "",
+              .sizes = sizesOf(row.text(1)),
+              .general = row.text(2),
+              .generalSizes = sizesOf(row.text(3))};
 }
 
 } // namespace kiln::autotune

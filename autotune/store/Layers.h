@@ -33,6 +33,8 @@ class Layers {
   /// any version of NVRTC made, the newest of a layer, behind what was made by its own.
   std::vector<Found> find(const Key& key, bool anyCompiler = false) const;
   Miss explainMiss(const Key& key) const;
+  /// By name, in the order in which they are asked.
+  const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& all() const { return layers; }
   Store* writer() const { return writing; }
 
  private:

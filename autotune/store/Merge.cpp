@@ -1,26 +1,16 @@
 // See Merge.h; what rows are taken is said in merge.sql, gc.sql and chosen.sql.
 #include "autotune/store/Merge.h"
 
+#include "autotune/store/Schema.h"
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-extern "C" const struct {
-  const char *name, *text;
-} kiln_sql_files[];
-
 namespace kiln::autotune {
 
 namespace {
-
-const char* scriptOf(std::string_view name) {
-  for (const auto* file = kiln_sql_files; file->name; ++file)
-    if (file->name == name)
-      return file->text;
-  fail(ErrorKind::input, "no script '{}' in the library", name);
-}
 
 std::unique_ptr<Store> copyOf(const Store& store) {
   auto copy = Store::inMemory();
@@ -71,7 +61,7 @@ std::vector<Conflict> merge(Store& into, const Store& from) {
     Database& database = into.database();
     Attachment attachment(database, source->database());
     Transaction transaction(database);
-    database.script(scriptOf("store/merge.sql"));
+    database.script(sqlOf("store/merge.sql"));
     transaction.commit();
   }
   for (Conflict& conflict : conflicts)
@@ -93,8 +83,8 @@ void exportChoices(const Store& from, const std::filesystem::path& file,
   for (const KnownKey& known : copy->keys())
     if (!selection.takes(known))
       database.execute("DELETE FROM choice WHERE key = ?", {known.digest});
-  database.script(scriptOf("store/chosen.sql"));
-  database.script(scriptOf("store/gc.sql"));
+  database.script(sqlOf("store/chosen.sql"));
+  database.script(sqlOf("store/gc.sql"));
   // Of a name that nobody else has, and then all at once.
   std::filesystem::path unfinished = file;
   unfinished += fmt::format(".{}.tmp", ::getpid());
@@ -128,15 +118,17 @@ Collected collectGarbage(Store& store, std::string_view emitter) {
     if (!emitter.empty()) {
       const char* stale = "IN (SELECT key.id FROM key JOIN toolchain ON toolchain.id = "
                           "key.toolchain WHERE emitter <> ?)";
-      for (const char* table : {"rejection", "failure", "verdict", "measurement", "baseline"})
+      for (const char* table :
+           {"rejection", "failure", "verdict", "measurement", "prediction", "baseline", "copy"})
         database.execute(fmt::format("DELETE FROM {} WHERE candidate IN (SELECT id FROM candidate "
                                      "WHERE key {})",
                                      table, stale),
                          {emitter});
+      database.execute(fmt::format("DELETE FROM search WHERE key {}", stale), {emitter});
       database.execute(fmt::format("DELETE FROM choice WHERE key {} AND source <> 'pinned'", stale),
                        {emitter});
     }
-    database.script(scriptOf("store/gc.sql"));
+    database.script(sqlOf("store/gc.sql"));
     transaction.commit();
   }
   database.execute("VACUUM");

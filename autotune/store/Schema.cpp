@@ -7,9 +7,16 @@
 
 extern "C" const struct {
   const char *name, *text;
-} kiln_schema_files[];
+} kiln_schema_files[], kiln_sql_files[];
 
 namespace kiln::autotune {
+
+const char* sqlOf(std::string_view name) {
+  for (const auto* file = kiln_sql_files; file->name; ++file)
+    if (file->name == name)
+      return file->text;
+  fail(ErrorKind::input, "no script '{}' in the library", name);
+}
 
 std::vector<const char*> schemaSteps() {
   std::vector<const char*> steps;

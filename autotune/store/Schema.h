@@ -1,5 +1,6 @@
 // Tables and rules of the store, and the way from older versions to this one. A version is the
-// number of steps taken; each step is a .sql file that is never changed again.
+// number of steps taken; each step is a .sql file that is never changed again. Also the statements
+// that are long enough for files of their own.
 #pragma once
 
 #include "autotune/store/Database.h"
@@ -7,6 +8,9 @@
 namespace kiln::autotune {
 
 inline constexpr std::int64_t kApplication = 0x4b696c6e; // "Kiln", PRAGMA application_id
+
+/// Text of "store/NAME.sql".
+const char* sqlOf(std::string_view file);
 
 /// The steps, oldest first.
 std::vector<const char*> schemaSteps();

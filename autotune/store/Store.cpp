@@ -6,6 +6,7 @@
 #include "autotune/store/Schema.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
+#include "kiln/workload.h"
 
 #include <atomic>
 #include <chrono>
@@ -209,24 +210,41 @@ void Store::judge(const Key& key, const Verdict& verdict) {
   });
 }
 
-void Store::writeMeasurement(std::string_view sql, const Key& key, const Measurement& m) {
+void Store::writeMeasurement(std::string_view table, const Key& key, const Measurement& m) {
   const Conditions& c = m.conditions;
   write([&] {
-    connection->execute(sql, {candidate(key, m.schedule), m.cubin, m.median, m.low, m.high,
-                              std::int64_t(m.samples), m.ratio, m.ratioLow, m.ratioHigh, c.uuid,
-                              c.driver, c.host, std::int64_t(c.smClockMHz),
-                              std::int64_t(c.memoryClockMHz), std::int64_t(c.temperatureC),
-                              std::int64_t(c.throttled), std::int64_t(c.foreignProcesses), now()});
+    std::string id = candidate(key, m.schedule);
+    connection->execute(
+        fmt::format("INSERT INTO {} VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", table),
+        {id, m.cubin, m.median, m.low, m.high, std::int64_t(m.samples), m.ratio, m.ratioLow,
+         m.ratioHigh, c.uuid, c.driver, c.host, std::int64_t(c.smClockMHz),
+         std::int64_t(c.memoryClockMHz), std::int64_t(c.temperatureC), std::int64_t(c.throttled),
+         std::int64_t(c.foreignProcesses), now()});
+    if (m.place >= 0)
+      connection->execute("INSERT OR REPLACE INTO prediction VALUES (?, ?, ?)",
+                          {id, std::int64_t(m.place), m.predicted});
   });
 }
 
 void Store::measure(const Key& key, const Measurement& measurement) {
-  writeMeasurement("INSERT INTO measurement VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", key,
-                   measurement);
+  writeMeasurement("measurement", key, measurement);
 }
 void Store::baseline(const Key& key, const Measurement& measurement) {
-  writeMeasurement("INSERT INTO baseline VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", key,
-                   measurement);
+  writeMeasurement("baseline", key, measurement);
+}
+void Store::copied(const Key& key, const Measurement& measurement) {
+  writeMeasurement("copy", key, measurement);
+}
+
+void Store::searched(const Key& key, const Search& search) {
+  write([&] {
+    remember(key);
+    connection->execute("INSERT INTO search VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        {digest(key), std::int64_t(search.feasible), std::int64_t(search.tried),
+                         search.standard, search.runnerUp, search.ratio, search.ratioLow,
+                         search.ratioHigh, search.roofline, search.bytes, search.seconds,
+                         search.reason, now()});
+  });
 }
 
 /// How much a source counts against another: equal ones replace each other.
@@ -316,6 +334,15 @@ void Store::describe(const Key& key, std::string_view label, std::string_view te
     remember(key);
     connection->execute("UPDATE workload SET label = ?, text = ? WHERE id = ?",
                         {label, text, joined({key.function, key.tensors})});
+  });
+}
+
+void Store::keepTask(const Key& key, const Task& task) {
+  write([&] {
+    remember(key);
+    connection->execute("INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?)",
+                        {joined({key.function, key.tensors}), shapeText(task.sizes), task.general,
+                         shapeText(task.generalSizes)});
   });
 }
 

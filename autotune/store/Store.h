@@ -4,6 +4,7 @@
 #pragma once
 
 #include "autotune/Journal.h"
+#include "autotune/measure/Device.h"
 #include "autotune/store/Database.h"
 
 #include <memory>
@@ -41,6 +42,9 @@ class Store final : public Journal {
   /// A weaker source never replaces a stronger one: pinned, then measured and vendor, then
   /// transferred, then model.
   void choose(const Key& key, const Choice& choice) override;
+  void searched(const Key& key, const Search& search) override;
+  /// What a plain copy of as many bytes takes.
+  void copied(const Key& key, const Measurement& measurement);
 
   History history(const Key& key) const override;
   std::optional<Artifact> artifact(const Key& key, std::string_view sha256) const override;
@@ -51,11 +55,15 @@ class Store final : public Journal {
 
   /// Gives a key its name for people and the text of its function.
   void describe(const Key& key, std::string_view label, std::string_view text);
+  /// How its function is run; `module` and `arch` are told by the key.
+  void keepTask(const Key& key, const Task& task);
   std::optional<Choice> choice(const Key& key) const;
   /// All keys with a choice; `all`: also those without.
   std::vector<KnownKey> keys(bool all = false) const;
-  /// Text of a function, empty if it is not known.
-  std::string functionText(const Key& key) const;
+  /// The only key whose name begins so. Throws Error(missing).
+  KnownKey keyStartingWith(std::string_view digits) const;
+  /// Empty if it is not known.
+  std::optional<Task> task(const Key& key) const;
   /// Fixes a choice against the tuner, or frees it again. `schedule` empty: the present one.
   void pin(const Key& key, std::string_view schedule);
   void unpin(const Key& key);
@@ -71,7 +79,7 @@ class Store final : public Journal {
   template <class Work> void write(Work work);
   void remember(const Key& key);
   std::string candidate(const Key& key, std::string_view schedule);
-  void writeMeasurement(std::string_view sql, const Key& key, const Measurement& measurement);
+  void writeMeasurement(std::string_view table, const Key& key, const Measurement& measurement);
   std::int64_t now();
 
   std::unique_ptr<Database> connection;

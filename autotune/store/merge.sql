@@ -14,6 +14,14 @@ INSERT OR IGNORE INTO main.failure SELECT * FROM other.failure;
 INSERT OR IGNORE INTO main.verdict SELECT * FROM other.verdict;
 INSERT OR IGNORE INTO main.measurement SELECT * FROM other.measurement;
 INSERT OR IGNORE INTO main.baseline SELECT * FROM other.baseline;
+INSERT OR IGNORE INTO main.copy SELECT * FROM other.copy;
+INSERT OR IGNORE INTO main.search SELECT * FROM other.search;
+INSERT INTO main.prediction SELECT * FROM other.prediction WHERE true ON CONFLICT DO UPDATE SET
+  place = min(place, excluded.place), microseconds = min(microseconds, excluded.microseconds);
+-- A general form may be missing, or come with names of its own.
+INSERT OR REPLACE INTO main.task SELECT workload, sizes, general, general_sizes FROM (
+  SELECT *, row_number() OVER (PARTITION BY workload ORDER BY general DESC, general_sizes, sizes)
+    AS place FROM (SELECT * FROM main.task UNION SELECT * FROM other.task)) WHERE place = 1;
 INSERT INTO main.event SELECT * FROM other.event EXCEPT SELECT * FROM main.event;
 
 -- The strongest source, then the narrowest interval that was measured, then the order of the texts.

@@ -5,6 +5,7 @@
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Fail.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kiln {
@@ -33,10 +34,25 @@ void checkKernel(const KernelLaunch& launch, const CubinKernel& kernel) {
          launch.name, kernel.maxThreads[0], launch.threads);
 }
 
+/// Index of the first of the kernels at the end that get no input of the plan: they can be launched
+/// apart. A plan never consists of such alone.
+std::size_t firstClosingOf(const LaunchPlan& plan) {
+  auto readsInput = [&](const KernelLaunch& kernel) {
+    return std::ranges::any_of(kernel.arguments, [&](const KernelArgument& argument) {
+      return argument.kind == KernelArgument::Kind::buffer &&
+             std::ranges::find(plan.inputs, argument.name, &TensorInfo::name) != plan.inputs.end();
+    });
+  };
+  std::size_t first = plan.kernels.size();
+  while (first > 0 && !readsInput(plan.kernels[first - 1]))
+    --first;
+  return first > 0 ? first : plan.kernels.size();
+}
+
 } // namespace
 
 LoadedProgram::LoadedProgram(const LaunchPlan& plan, std::span<const std::byte> bytes)
-    : resolver(plan) {
+    : resolver(plan), firstClosing(firstClosingOf(plan)) {
   Cubin cubin = readCubin(bytes);
   capability = cubin.capability;
   for (const KernelLaunch& launch : resolver.plan().kernels) {
@@ -115,10 +131,13 @@ void LoadedProgram::launchResolved(const Resolve& resolve, void* stream,
   thread_local ResolvedLaunch resolved; // kept for its memory
   thread_local std::vector<void*> parameters;
   resolve(device.multiprocessors, resolved);
+  using Part = LaunchOptions::Part;
+  const std::size_t begin = options.part == Part::closing ? firstClosing : 0;
+  const std::size_t end = options.part == Part::opening ? firstClosing : kernels.size();
   // What a kernel reads ahead is older than the kernel that the plan has before it. Where that one
   // is left out, it would follow another: it waits for all.
-  bool overlap = options.overlap;
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
+  bool overlap = options.overlap && begin == 0;
+  for (std::size_t k = begin; k < end; ++k) {
     ResolvedKernel& kernel = resolved.kernels[k];
     const bool mayOverlap = std::exchange(overlap, kernel.blocks > 0);
     if (kernel.blocks == 0)

@@ -173,6 +173,37 @@ TEST_F(FakeGpu, WithoutOverlapNothingIsPromised) {
   EXPECT_EQ(fake->launch.attributeCount, 0u);
 }
 
+/// The kernels that read only the workspace are launched apart, and then follow anything.
+TEST_F(FakeGpu, PartsOfAProgramAreLaunchedApart) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  using Part = LaunchOptions::Part;
+  LaunchPlan plan = twoKernels();
+  plan.workspaces = {{"partials", DType::f32, 1024, -1, {}}};
+  plan.kernels[1].arguments[0].name = "partials";
+  plan.kernels[1].programmatic = true;
+  Buffer x{reinterpret_cast<void*>(0x4000), {1000}, {}};
+  auto launches = [&](const LaunchPlan& plan, Part part) {
+    LoadedProgram program(plan, plainCubin());
+    fake->calls.clear();
+    fake->launch = {};
+    program.launch(std::span(&x, 1), {}, reinterpret_cast<void*>(0x8000), nullptr, {.part = part});
+    return count("cuLaunchKernelEx");
+  };
+  EXPECT_EQ(launches(plan, Part::all), 2);
+  EXPECT_EQ(fake->launch.attributeCount, 1u); // programmatic
+  EXPECT_EQ(launches(plan, Part::opening), 1);
+  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(launches(plan, Part::closing), 1);
+  EXPECT_EQ(fake->launch.gridX, 3u);
+  EXPECT_EQ(fake->launch.attributeCount, 0u);
+
+  plan.kernels[1].arguments[0].name = "x"; // reads an input
+  EXPECT_EQ(launches(plan, Part::opening), 2);
+  EXPECT_EQ(launches(plan, Part::closing), 0);
+}
+
 TEST_F(FakeGpu, EveryDeviceIsMadeReadyOnce) {
   NvrtcTest::SetUp();
   if (IsSkipped())

@@ -7,7 +7,8 @@ import unittest
 
 from command import COMMAND, GATE, LAYER_NORM, SOURCE, CommandTest, needs_nvrtc
 
-VERBS = ["compile", "plan", "inspect", "run", "cache", "doctor"]
+VERBS = ["compile", "plan", "inspect", "run", "tune", "explain", "report", "bench", "verify",
+         "regress", "cache", "doctor"]
 
 
 class Usage(CommandTest):

@@ -80,6 +80,16 @@ func.func @sums(%x: tensor<?x64xf32>) -> tensor<64xf32> {
   y.download(std::as_writable_bytes(std::span(first)));
   z.download(std::as_writable_bytes(std::span(second)));
   EXPECT_EQ(first, second);
+
+  z.fill(0xff); // the same in two parts, the second on a stream of its own
+  Stream beside;
+  using Part = LaunchOptions::Part;
+  executable.launch(sizes, pointers, workspace.data(), stream.get(), {.part = Part::opening});
+  stream.synchronize();
+  executable.launch(sizes, pointers, workspace.data(), beside.get(), {.part = Part::closing});
+  beside.synchronize();
+  z.download(std::as_writable_bytes(std::span(second)));
+  EXPECT_EQ(first, second);
   EXPECT_FLOAT_EQ(first[0], [&] {
     double sum = 0;
     for (std::int64_t r = 0; r < rows; ++r)

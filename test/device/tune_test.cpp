@@ -189,6 +189,25 @@ TEST_F(TuneOnDevice, FaultKernelsEndAsRows) {
   std::printf("chosen: %s; %s\n", result.choice->schedule.c_str(), result.choice->reason.c_str());
 }
 
+TEST_F(TuneOnDevice, APlainCopyTakesTurns) {
+  Module module = Module::fromOp({"layer_norm", {-1, 128}, DType::f32});
+  Program program = Program::compile(module);
+  Artifact artifact = artifactOf(program);
+  Task task;
+  task.module = program.text(Stage::module);
+  task.sizes = {65536};
+  std::unique_ptr<Device> device = gpuWorker()();
+  device->begin(task);
+  const Artifact* kernels[] = {nullptr, &artifact, nullptr};
+  Batch batch = device->time(kernels, kLooks[2]);
+  ASSERT_EQ(batch.samples.size(), 3u);
+  const double copy = medianInterval(batch.samples[0]).middle;
+  const double kernel = medianInterval(batch.samples[1]).middle;
+  std::printf("layer_norm 65536x128 f32: %.2f us, a copy %.2f us\n", kernel, copy);
+  EXPECT_EQ(compare(batch.samples[0], batch.samples[2]).outcome, Outcome::same);
+  EXPECT_NEAR(copy / kernel, 1, 0.25); // it is bound by memory
+}
+
 TEST_F(TuneOnDevice, TwoCopiesAreTheSameAndThreePercentAreFound) {
   constexpr int tunes = 100;
   Module module = Module::fromOp({"layer_norm", {-1, 128}, DType::bf16});

@@ -166,6 +166,8 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
     // Back to version 1, which did not ask for verdicts.
     store->database().script("DROP TRIGGER choice_is_proved; DROP TRIGGER choice_stays_proved; "
                              "DROP TRIGGER failed_choice_is_withdrawn; DROP VIEW proved; "
+                             "DROP TABLE search; DROP TABLE prediction; DROP TABLE copy; "
+                             "DROP TABLE task; "
                              "DELETE FROM verdict WHERE candidate IN (SELECT id FROM candidate "
                              "WHERE schedule = 'bad'); PRAGMA user_version = 1;");
   }
@@ -182,6 +184,26 @@ TEST_F(DamageTest, OlderSchemaIsBroughtUpToDate) {
   EXPECT_FALSE(store->choice(unproved));
   textOfError(ErrorKind::verification,
               [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
+}
+
+TEST_F(DamageTest, SearchesAreAddedToVersionTwo) {
+  Key key = keyNumber(1);
+  {
+    auto store = open();
+    tune(*store, key, "good", 10);
+    store->database().script("DROP TABLE search; DROP TABLE prediction; DROP TABLE copy; "
+                             "DROP TABLE task; PRAGMA user_version = 2;");
+  }
+  History old = open("store", Store::Access::read)->history(key);
+  EXPECT_TRUE(old.searches.empty());
+  ASSERT_EQ(old.measurements.size(), 1u);
+  EXPECT_EQ(old.measurements[0].place, -1);
+  auto store = open();
+  Search search;
+  search.feasible = 7;
+  store->searched(key, search);
+  EXPECT_EQ(store->history(key).searches.at(0).feasible, 7u);
+  EXPECT_EQ(store->choice(key)->schedule, "good");
 }
 
 TEST_F(DamageTest, MigrationIsAllOrNothing) {
@@ -240,7 +262,7 @@ TEST_F(DamageTest, FullDisk) {
   // A limit on the size of files ends writing as a full disk does.
   bool told = inChild([&] {
     std::signal(SIGXFSZ, SIG_IGN);
-    rlimit limit = {1 << 18, 1 << 18};
+    rlimit limit = {1 << 19, 1 << 19};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     auto store = open();
     int written = 0;

@@ -77,6 +77,39 @@ TEST_F(MergeTest, NarrowerIntervalWinsAndConflictsAreListed) {
   EXPECT_EQ(a->keys().size(), 2u);
 }
 
+TEST_F(MergeTest, SearchesTravelWithTheirChoices) {
+  auto a = Store::inMemory(), b = Store::inMemory();
+  Key chosen = keyNumber(1), unchosen = keyNumber(2);
+  for (const Key& key : {chosen, unchosen}) {
+    Measurement measured = measurementOf("good", sha256("code of good"), 10);
+    measured.place = 2;
+    a->measure(key, measured);
+    a->copied(key, measurementOf("copy", "", 8));
+    a->searched(key, {});
+    a->describe(key, "gate", "func.func");
+    a->keepTask(key, {});
+    b->keepTask(key, {"", "sm_90a", "", {}, "general", {}});
+  }
+  tune(*a, chosen, "good", 10);
+  merge(*b, *a);
+  merge(*b, *a);
+  EXPECT_EQ(b->history(chosen).searches.size(), 1u);
+  EXPECT_EQ(b->history(unchosen).copies.size(), 1u);
+  EXPECT_EQ(b->history(unchosen).measurements.at(0).place, 2);
+  EXPECT_EQ(b->task(unchosen)->general, "general");
+  exportChoices(*b, path("part"), {});
+  auto part = open("part", Store::Access::immutable);
+  EXPECT_EQ(part->keys(true).size(), 1u);
+  EXPECT_EQ(part->history(chosen).searches.size(), 1u);
+  EXPECT_EQ(part->history(chosen).measurements.at(0).place, 2);
+  EXPECT_TRUE(check(*part).empty());
+  collectGarbage(*b, "another emitter");
+  EXPECT_TRUE(b->keys(true).empty());
+  EXPECT_EQ(b->database().number("SELECT count(*) FROM copy"), 0);
+  EXPECT_EQ(b->database().number("SELECT count(*) FROM task"), 0);
+  EXPECT_TRUE(check(*b).empty());
+}
+
 TEST_F(MergeTest, FailureElsewhereWithdrawsAChoice) {
   auto a = Store::inMemory(), b = Store::inMemory();
   Key key = keyNumber(1);

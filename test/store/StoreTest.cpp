@@ -67,8 +67,52 @@ TEST_F(StoreTest, EverythingComesBack) {
   ASSERT_EQ(store->keys().size(), 1u);
   EXPECT_EQ(store->keys()[0].key, key);
   EXPECT_EQ(store->keys()[0].label, "layer_norm 64x128 bf16");
-  EXPECT_EQ(store->functionText(key), "func.func");
   EXPECT_FALSE(store->history(keyNumber(2)).choice);
+}
+
+TEST_F(StoreTest, SearchesAndPredictionsComeBack) {
+  auto store = open();
+  Key key = keyNumber(1);
+  Measurement measured = measurementOf("good", sha256("good"), 10);
+  measured.place = 3;
+  measured.predicted = 9.5;
+  store->measure(key, measured);
+  store->copied(key, measurementOf("copy", "", 8));
+  store->searched(key, {.feasible = 40,
+                        .tried = 12,
+                        .standard = "first",
+                        .runnerUp = "second",
+                        .ratio = 0.97,
+                        .ratioLow = 0.96,
+                        .ratioHigh = 0.98,
+                        .roofline = 7,
+                        .bytes = 33.6e6,
+                        .seconds = 2.5,
+                        .reason = "all tried"});
+  EXPECT_FALSE(store->task(key));
+  store->describe(key, "gate", "func.func @gate");
+  store->keepTask(key, {"", "sm_90a", "", {64}, "g", {64, 128}});
+  store = open();
+  History known = store->history(key);
+  EXPECT_EQ(known.measurements.at(0).place, 3);
+  EXPECT_EQ(known.measurements.at(0).predicted, 9.5);
+  EXPECT_EQ(known.copies.at(0).median, 8);
+  const Search& search = known.searches.at(0);
+  EXPECT_EQ(search.tried, 12u);
+  EXPECT_EQ(search.standard, "first");
+  EXPECT_EQ(search.runnerUp, "second");
+  EXPECT_EQ(search.ratioHigh, 0.98);
+  EXPECT_EQ(search.bytes, 33.6e6);
+  EXPECT_EQ(search.reason, "all tried");
+  Task task = store->task(key).value();
+  EXPECT_EQ(task.module, "func.func @gate");
+  EXPECT_EQ(task.arch, "sm_90a");
+  EXPECT_EQ(task.sizes, std::vector<std::int64_t>{64});
+  EXPECT_EQ(task.general, "g");
+  EXPECT_EQ(task.generalSizes, (std::vector<std::int64_t>{64, 128}));
+  EXPECT_EQ(store->keyStartingWith(digest(key).substr(0, 6)).digest, digest(key));
+  EXPECT_THAT(textOfError(ErrorKind::missing, [&] { store->keyStartingWith("zz"); }),
+              HasSubstr("0 of the keys"));
 }
 
 TEST_F(StoreTest, OneCubinOfTwoKeysHasTwoPlans) {

@@ -310,8 +310,10 @@ TEST_F(TunerTest, ExplainTells) {
   Tuner tuner = open("store");
   std::string text = tuner.explain(softmax(64));
   EXPECT_HAS(text, "user layer: model, #kiln.schedule<");
+  EXPECT_HAS(text, "cost model of ");
+  text = tuner.explain(softmax(32));
+  EXPECT_HAS(text, "miss: function is '");
   EXPECT_HAS(text, "the cost model would take for ");
-  EXPECT_HAS(tuner.explain(softmax(32)), "miss: function is '");
 }
 
 } // namespace

@@ -46,6 +46,9 @@ class MemoryJournal : public Journal {
       history.choice = row;
     });
   }
+  void searched(const Key& key, const Search& row) override {
+    write([&] { of(key).searches.push_back(row); });
+  }
   History history(const Key& key) const override {
     std::lock_guard lock(mutex);
     auto found = histories.find(key.function + key.tensors);

@@ -26,10 +26,16 @@ std::string shortName(const std::string& digits) {
 }
 
 ordered_json toJson(const cache::Time& time) {
-  return {{"schedule", time.schedule}, {"microseconds", time.microseconds},
-          {"low", time.low},           {"high", time.high},
-          {"ratio", time.ratio},       {"device", time.device},
-          {"driver", time.driver},     {"host", time.host}};
+  return {{"schedule", time.schedule},
+          {"microseconds", time.microseconds},
+          {"low", time.low},
+          {"high", time.high},
+          {"ratio", time.ratio},
+          {"ratio_low", time.ratioLow},
+          {"ratio_high", time.ratioHigh},
+          {"device", time.device},
+          {"driver", time.driver},
+          {"host", time.host}};
 }
 
 ordered_json toJson(const cache::Entry& entry) {

@@ -1,6 +1,7 @@
 // kernel-compile: Kiln's compiler as a command. Only reads options, calls libkiln through its
 // public headers and prints. Exit codes: 0 ok, 1 error, 2 usage, 3 nothing feasible,
-// 4 verification failed, 5 nothing stored where it was demanded, 7 a damaged store.
+// 4 verification failed, 5 nothing stored where it was demanded, 6 a choice became worse,
+// 7 a damaged store.
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
 
@@ -38,6 +39,11 @@ int main(int argc, char** argv) {
   tool::addInspect(app, outcome);
   tool::addRun(app, outcome);
   tool::addTune(app, outcome);
+  tool::addBench(app, outcome);
+  tool::addVerify(app, outcome);
+  tool::addRegress(app, outcome);
+  tool::addExplain(app, outcome);
+  tool::addReport(app, outcome);
   tool::addCache(app, outcome);
   tool::addDoctor(app, outcome);
   try {

@@ -4,6 +4,7 @@
 #include "kiln/tuner.h"
 
 #include "tools/kernel-compile/Kernels.h"
+#include "tools/kernel-compile/Recheck.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
 
@@ -184,9 +185,7 @@ void addTune(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   verb->add_option("--budget", request->budget, "time for all, such as 10m");
   verb->add_option("--budget-per-key", request->keyBudget, "time for each, such as 20s");
-  verb->add_option("--device", options.device, "gpu, or simulated to try the tuner out")
-      ->check(CLI::IsMember({"gpu", "simulated"}))
-      ->capture_default_str();
+  addDevice(*verb, options.device);
   verb->add_flag("--again", options.again, "also what has a measured choice");
   verb->add_flag("--retry-failed", options.retryFailed, "also candidates that failed before");
   verb->footer("Example:\n"

@@ -18,6 +18,11 @@ void addPlan(CLI::App& app, Outcome& outcome);
 void addInspect(CLI::App& app, Outcome& outcome);
 void addRun(CLI::App& app, Outcome& outcome);
 void addTune(CLI::App& app, Outcome& outcome);
+void addBench(CLI::App& app, Outcome& outcome);
+void addVerify(CLI::App& app, Outcome& outcome);
+void addRegress(CLI::App& app, Outcome& outcome);
+void addExplain(CLI::App& app, Outcome& outcome);
+void addReport(CLI::App& app, Outcome& outcome);
 void addCache(CLI::App& app, Outcome& outcome);
 void addDoctor(CLI::App& app, Outcome& outcome);
 

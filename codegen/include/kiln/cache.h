@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kiln/doctor.h"
-#include "kiln/kiln.h"
+#include "kiln/plan.h"
 
 #include <optional>
 #include <utility>
@@ -21,12 +21,14 @@ struct TuningTask {
   std::string label; // for people: "layer_norm 65536x128 bf16"
 };
 
+struct TunerLayers; // kiln/tuner.h
+
 namespace cache {
 
 struct Time {
   std::string schedule; // or the provider
   double microseconds = 0, low = 0, high = 0;
-  double ratio = 1; // to the default schedule
+  double ratio = 1, ratioLow = 1, ratioHigh = 1; // to the default schedule's
   std::string device, driver, host;
 };
 
@@ -51,6 +53,31 @@ struct Details {
   std::vector<std::pair<std::string, std::int64_t>> rejections; // by rule
 };
 
+/// Why a key has the choice that it has, or why it has none.
+struct Explanation {
+  std::string key, label;
+  std::vector<std::pair<std::string, std::string>> fields;
+  std::string layer; // pinned, project, user or system; empty: no choice, and `miss` says why
+  std::string miss;
+  Entry choice;
+  std::string when;                     // it was chosen: "2026-11-21 09:30:00 UTC"
+  double roofline = 0;                  // microseconds; 0: not known
+  std::optional<Time> standard;         // the default schedule's
+  std::optional<Time> runnerUp;         // its ratios are of the choice's time to it
+  std::optional<Time> copy;             // of as many bytes
+  std::optional<Time> vendor;           // the best of its kernels
+  std::string whyNotVendor;             // empty: its kernel is chosen
+  std::string ended;                    // why the search did; empty: nobody searched
+  double seconds = 0;                   // that it took
+  std::int64_t feasible = 0, tried = 0; // schedules
+  std::int64_t place = -1; // of the choice by the cost model, 0 is the cheapest; -1: not known
+  /// By kernel: the chosen schedule with the cost model's terms; of a miss what the model would
+  /// take.
+  std::vector<std::pair<std::string, Candidate>> model;
+  std::vector<Rejection> rejections; // by rule, and what became of candidates that fit
+  std::vector<std::string> failures;
+};
+
 /// A key on which two stores disagree; what a store lacks is empty.
 struct Difference {
   std::optional<Entry> first, second, kept;
@@ -68,6 +95,20 @@ struct Collected {
 KILN_API std::vector<Entry> list(const std::filesystem::path& store, const Filter& filter = {});
 /// `key`: the first digits of its name, enough to be the only one.
 KILN_API Details show(const std::filesystem::path& store, std::string_view key);
+/// A document of all choices: times beside the default's, the vendor's and a copy's, shares of the
+/// roofline, how well the cost model did. `format`: markdown, csv, json or html, which is one page
+/// that needs no other file.
+KILN_API std::string report(const std::filesystem::path& store, std::string_view format,
+                            const Filter& filter = {});
+/// `key`: the first digits of a name, enough to be the only one in all layers. Throws
+/// Error(missing). What cannot be opened is said in `warnings`.
+KILN_API Explanation explain(const TunerLayers& layers, std::string_view key,
+                             std::vector<std::string>* warnings = nullptr);
+/// Of a task; that it is a miss is told in the answer. `device` as in TuneOptions.
+KILN_API Explanation explain(const TunerLayers& layers, const TuningTask& task,
+                             std::string_view device = "gpu",
+                             std::vector<std::string>* warnings = nullptr);
+KILN_API std::string toText(const Explanation& explanation);
 /// Of choices: in one store only, or not the same.
 KILN_API std::vector<Difference> diff(const std::filesystem::path& first,
                                       const std::filesystem::path& second);

@@ -181,10 +181,17 @@ struct LaunchOptions {
   /// Without overlap nothing starts before all earlier work of the stream has ended, and nothing
   /// is promised. Between the kernels of one program overlap needs no promise.
   bool overlap = true;
+
+  /// Which kernels. Those at the end that read nothing but the workspace (a backward's second,
+  /// which adds up partial sums to gradients of weights) are often not needed soon. `opening`
+  /// leaves them out; `closing`, given the same tensors, sizes and workspace, launches them later,
+  /// or on another stream that waits for the opening, beside what follows. Where there are none,
+  /// `closing` does nothing.
+  enum class Part { all, opening, closing } part = Part::all;
 };
 
-/// Architecture of the current device, such as "sm_90a". Throws Error(unavailable) without a GPU and
-/// for one that Kiln does not know.
+/// Architecture of the current device, such as "sm_90a". Throws Error(unavailable) without a GPU
+/// and for one that Kiln does not know.
 KILN_API std::string deviceArch();
 
 /// How often this process has compiled CUDA text with NVRTC.

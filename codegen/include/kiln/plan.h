@@ -14,6 +14,13 @@ struct Prediction {
   double rooflineMicroseconds = 0; // the same bytes at full bandwidth
   double occupancy = 0;            // resident threads over the most an SM holds, 0..1
   std::string limitedBy;           // "registers", "shared memory", "threads", "blocks"
+  // What `microseconds` is made of. Of the first two the longer counts, and a little more.
+  double moving = 0;   // the bytes, with what this schedule loses against a copy
+  double waiting = 0;  // `waves` rounds of blocks, each from its first load to its last store
+  double starting = 0; // and draining
+  double summing = 0;  // partial sums down the columns
+  double waves = 0;
+  double bytesInFlight = 0; // per multiprocessor
 };
 
 /// A schedule that fits, and what it should cost.

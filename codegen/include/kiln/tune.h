@@ -32,10 +32,12 @@ struct TuneOptions {
   double secondsPerKey = 0;    // 0: what the effort says
   /// A program that calls serveTuning() with its last argument, and the arguments before that.
   std::vector<std::string> worker;
-  std::string device = "gpu"; // or "simulated": times of a model, for trying the tuner out
-  unsigned jobs = 0;          // processes that compile; 0: one a core
-  bool again = false;         // also tasks that have a measured choice
-  bool retryFailed = false;   // also candidates that failed on this driver
+  /// Or "simulated": times of a model, for trying the tuner out; "simulated:FILE.json": as
+  /// described.
+  std::string device = "gpu";
+  unsigned jobs = 0;        // processes that compile; 0: one a core
+  bool again = false;       // also tasks that have a measured choice
+  bool retryFailed = false; // also candidates that failed on this driver
   std::function<void(const TuneProgress&)> progress;
   std::function<bool()> isStopped; // asked between steps
 };
@@ -58,7 +60,54 @@ KILN_API std::vector<TuneResult> tune(std::span<const TuneTask> tasks,
                                       const TuneOptions& options,
                                       std::vector<std::string>* warnings = nullptr);
 
-/// The life of a worker process; returns its exit code. `device` as in TuneOptions.
+/// What a store has chosen, run again; the store alone is needed, no source.
+struct RecheckOptions {
+  std::vector<std::string> keys;   // first digits of their names; empty: all of the device at hand
+  std::vector<std::string> worker; // as in TuneOptions, like the next
+  std::string device = "gpu";
+  int rounds = 64;         // in which kernels take turns: 8, 16, 32, 64 or 128
+  double tolerance = 0.02; // of regress: a share by which a time may be longer than its record
+  std::uint64_t seed = 1;  // of the numbers that kernels are verified on
+  bool record = false;     // write what was found into the store
+  std::function<void(std::size_t done, std::size_t total, const std::string& label)> progress;
+  std::function<bool()> isStopped; // asked between keys
+};
+
+/// A choice that was run again.
+struct Rechecked {
+  std::string key, label, source, schedule;
+  std::string trouble; // why it was not run; empty: it was
+};
+
+/// Times of the same rounds; ratios are to the default's time, with their 95 % intervals.
+struct BenchResult : Rechecked {
+  cache::Time chosen, standard, copy; // `standard`: the default schedule's
+  std::optional<cache::Time> vendor;  // as it was measured before: only its library can run it
+  double roofline = 0;                // microseconds; 0: not known
+};
+KILN_API std::vector<BenchResult> bench(const std::filesystem::path& store,
+                                        const RecheckOptions& options);
+
+/// Compared with fp64, on poisoned outputs between guard zones, on two streams.
+struct VerifyResult : Rechecked {
+  bool passed = false;
+  std::string reference; // what it was compared with
+  double worstError = 0; // of what is allowed
+  std::string problem;   // what is wrong
+};
+/// With `record` a failing verdict withdraws a measured choice.
+KILN_API std::vector<VerifyResult> verifyChoices(const std::filesystem::path& store,
+                                                 const RecheckOptions& options);
+
+struct RegressResult : BenchResult {
+  std::optional<cache::Time> recorded; // when it was chosen
+  std::string regression;              // what became worse; empty: nothing
+};
+KILN_API std::vector<RegressResult> regress(const std::filesystem::path& store,
+                                            const RecheckOptions& options);
+
+/// The life of a worker process; returns its exit code. `device` as in TuneOptions; a simulated one
+/// may bring a file that describes it: "simulated:slow.json".
 KILN_API int serveTuning(std::string_view device);
 
 } // namespace kiln

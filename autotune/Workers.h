@@ -1,0 +1,16 @@
+// The devices of the public functions: "gpu", "simulated", or "simulated:FILE.json" with a file
+// that says how it behaves; each in a worker process.
+#pragma once
+
+#include "autotune/measure/Device.h"
+
+namespace kiln::autotune {
+
+/// `command`: a program that calls serveTuning() with its last argument.
+DeviceFactory workersOf(std::vector<std::string> command, const std::string& device);
+bool isSimulated(std::string_view device);
+/// Throws Error(input) for what is no device, Error(unavailable) with `advice` without a GPU.
+void requireDevice(const std::string& device, const std::vector<std::string>& worker,
+                   std::string_view advice = "");
+
+} // namespace kiln::autotune

@@ -1,0 +1,214 @@
+// Reports: each figure comes from the row that it should, in every format, and nothing that a label
+// holds can break one.
+#include "autotune/report/Report.h"
+#include "test/store/Rows.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+
+using testing::HasSubstr;
+using testing::Not;
+
+namespace kiln::autotune {
+namespace {
+
+/// A key for which 12 schedules were timed. The model's order is that of their numbers; `ratios`
+/// are to the default, which is the first.
+void search(Store& store, const Key& key, const std::string& label,
+            const std::vector<double>& ratios, std::size_t chosen, double standard = 20) {
+  store.describe(key, label, "func.func");
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    const std::string schedule = "schedule " + std::to_string(i);
+    Artifact artifact = artifactOf(label + schedule);
+    store.keep(key, artifact);
+    store.judge(key, verdictOf(artifact, schedule, true));
+    Measurement m = measurementOf(schedule, artifact.sha256, standard * ratios[i]);
+    m.ratio = ratios[i];
+    m.ratioLow = ratios[i] - 0.01;
+    m.ratioHigh = ratios[i] + 0.01;
+    m.place = static_cast<int>(i);
+    m.predicted = 18 + static_cast<double>(i);
+    store.measure(key, m);
+  }
+  const std::string schedule = "schedule " + std::to_string(chosen);
+  store.choose(key, choiceOf(schedule, artifactOf(label + schedule).sha256, Source::measured));
+  Search found;
+  found.feasible = 500;
+  found.tried = ratios.size();
+  found.standard = "schedule 0";
+  found.roofline = standard / 2;
+  found.bytes = found.roofline * 4.8e6;
+  found.seconds = 60;
+  found.reason = "all tried";
+  store.searched(key, found);
+}
+
+std::unique_ptr<Store> filled() {
+  auto store = Store::inMemory();
+  search(*store, keyNumber(1), "layer_norm 64x128 bf16", {1, 0.9, 0.8, 0.95}, 2);
+  store->copied(keyNumber(1), measurementOf("copy", "", 15));
+  store->baseline(keyNumber(1), measurementOf("aten 2.11.0", "", 40));
+  store->baseline(keyNumber(1), measurementOf("aten 2.12.0", "", 30));
+  // The best lies beyond the model's best eight, and the default is near it.
+  search(*store, keyNumber(2), "softmax 8x8", {1, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 0.95}, 9);
+  store->choose(keyNumber(3), choiceOf("modelled", "", Source::model));
+  store->describe(keyNumber(3), "gate 64", "func.func");
+  search(*store, keyNumber(4), "</script><script>fail()</script>|a, \"b\"", {1, 0.98}, 1);
+  store->baseline(keyNumber(4), measurementOf("cudnn", "", 5));
+  store->choose(keyNumber(4), choiceOf("", "", Source::vendor));
+  return store;
+}
+
+const Line& lineOf(const Report& report, int number) {
+  for (const Line& line : report.lines)
+    if (line.key == digest(keyNumber(number)))
+      return line;
+  throw std::out_of_range("no such key in the report");
+}
+
+TEST(Report, FiguresComeFromTheirRows) {
+  auto store = filled();
+  Report report = reportOf(*store, {});
+  ASSERT_EQ(report.lines.size(), 4u);
+  const Line& line = lineOf(report, 1);
+  EXPECT_EQ(line.label, "layer_norm 64x128 bf16");
+  EXPECT_EQ(line.device, "H200, 132 SMs");
+  EXPECT_DOUBLE_EQ(line.chosen.middle, 16);
+  EXPECT_DOUBLE_EQ(line.chosen.high, 16.05);
+  EXPECT_DOUBLE_EQ(line.standard.middle, 20);
+  EXPECT_DOUBLE_EQ(line.vendor.middle, 30);
+  EXPECT_EQ(line.provider, "aten 2.12.0");
+  EXPECT_DOUBLE_EQ(line.copy.middle, 15);
+  EXPECT_DOUBLE_EQ(line.speedUp(), 1.25);
+  EXPECT_DOUBLE_EQ(line.shareOfRoofline(), 10.0 / 16);
+  EXPECT_EQ(line.place, 2);
+  EXPECT_DOUBLE_EQ(line.predicted, 20);
+  EXPECT_EQ(line.tried, 4);
+  EXPECT_DOUBLE_EQ(line.eight, 1);
+  EXPECT_DOUBLE_EQ(lineOf(report, 2).eight, 1 / 0.95);
+  const Line& model = lineOf(report, 3);
+  EXPECT_FALSE(model.chosen.isKnown());
+  EXPECT_EQ(model.source, "model");
+  EXPECT_DOUBLE_EQ(lineOf(report, 4).chosen.middle, 5); // the vendor's
+}
+
+TEST(Report, BestSoFarOnlyFalls) {
+  auto store = filled();
+  // What is timed after it is no part of the search.
+  store->measure(keyNumber(1), measurementOf("schedule 1", "", 1));
+  Report report = reportOf(*store, {});
+  const auto& progress = lineOf(report, 1).progress;
+  ASSERT_EQ(progress.size(), 3u); // the fourth is slower
+  EXPECT_EQ(progress[0], (std::pair<double, double>{0, 20}));
+  EXPECT_DOUBLE_EQ(progress[2].second, 16);
+  EXPECT_LE(progress[1].first, progress[2].first);
+  EXPECT_TRUE(lineOf(report, 3).progress.empty());
+}
+
+TEST(Report, LinesTogether) {
+  auto store = filled();
+  Report report = reportOf(*store, {});
+  // Of the three whose ratio is known the default is near the choice of one; the vendor's has none.
+  EXPECT_EQ(report.defaultsNearChoice().known, 2u);
+  EXPECT_EQ(report.defaultsNearChoice().count, 1u);
+  EXPECT_EQ(report.modelsNearBest().known, 3u);
+  EXPECT_EQ(report.modelsNearBest().count, 2u);
+  EXPECT_EQ(report.fasterThanVendor().known, 2u);
+  EXPECT_EQ(report.fasterThanVendor().count, 1u);
+  EXPECT_NEAR(report.speedUp(), std::sqrt(1.25 / 0.95), 1e-12);
+  Report none = reportOf(*Store::inMemory(), {});
+  EXPECT_TRUE(none.lines.empty());
+  EXPECT_EQ(none.speedUp(), 0);
+  EXPECT_THAT(renderMarkdown(none), HasSubstr("not known of any key"));
+}
+
+TEST(Report, TheLastTimeCounts) {
+  auto store = filled();
+  Measurement later = measurementOf("schedule 2", "", 12);
+  later.ratio = 0.6;
+  store->measure(keyNumber(1), later);
+  Measurement hot = measurementOf("schedule 2", "", 99);
+  hot.conditions.throttled = true;
+  store->measure(keyNumber(1), hot);
+  EXPECT_DOUBLE_EQ(lineOf(reportOf(*store, {}), 1).chosen.middle, 12);
+}
+
+TEST(Report, WhatIsNotWholeDoesNotJudgeTheModel) {
+  auto store = filled();
+  store->database().script("DELETE FROM measurement WHERE candidate IN (SELECT candidate FROM "
+                           "prediction WHERE place = 1)");
+  Report report = reportOf(*store, {});
+  EXPECT_LT(lineOf(report, 1).eight, 0);
+  EXPECT_EQ(report.modelsNearBest().known, 0u);
+}
+
+TEST(Report, ANeglectedBestEightCountsAgainstTheModel) {
+  auto store = filled();
+  store->database().script("UPDATE prediction SET place = place + 100");
+  Report report = reportOf(*store, {});
+  EXPECT_EQ(lineOf(report, 1).eight, 0);
+  EXPECT_EQ(report.modelsNearBest().known, 3u);
+  EXPECT_EQ(report.modelsNearBest().count, 0u);
+}
+
+TEST(Report, OnlyWhatIsSelected) {
+  auto store = filled();
+  EXPECT_EQ(reportOf(*store, {{}, {"softmax"}}).lines.size(), 1u);
+  EXPECT_TRUE(reportOf(*store, {{"sm_80"}, {}}).lines.empty());
+}
+
+TEST(Report, Markdown) {
+  auto store = filled();
+  std::string text = render(reportOf(*store, {}), "markdown");
+  EXPECT_THAT(text, HasSubstr("**H200, 132 SMs** (sm_90a)\n\n| what | µs |"));
+  EXPECT_THAT(text, HasSubstr("| layer_norm 64x128 bf16 | 16.00 | 15.95..16.05 | 20.00 | 1.250 | "
+                              "30.00 | 15.00 | 62 % | 4 of 500 | measured |"));
+  EXPECT_THAT(text, HasSubstr("\\|a")); // a bar in a label ends no cell
+  EXPECT_THAT(text, HasSubstr("- default within 1.10 times the choice: 50 % (1 of 2 keys)"));
+  EXPECT_THAT(text, HasSubstr("hold a schedule within 3 % of the best: 67 % (2 of 3 keys)"));
+}
+
+TEST(Report, Csv) {
+  auto store = filled();
+  std::string text = render(reportOf(*store, {}), "csv");
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5);
+  EXPECT_THAT(text, HasSubstr(digest(keyNumber(1)) + ",layer_norm 64x128 bf16,sm_90a,\"H200, "
+                                                     "132 SMs\",measured,16,15.95,16.05,20,0.8,"));
+  EXPECT_THAT(text, HasSubstr("\"</script><script>fail()</script>|a, \"\"b\"\"\""));
+}
+
+TEST(Report, Json) {
+  auto store = filled();
+  auto json = nlohmann::json::parse(render(reportOf(*store, {}), "json"));
+  ASSERT_EQ(json["lines"].size(), 4u);
+  EXPECT_EQ(json["summary"]["default_within_1.10_of_choice"]["count"], 1);
+  for (const auto& line : json["lines"])
+    if (line["source"] == "model") {
+      EXPECT_TRUE(line["chosen_us"].is_null());
+      EXPECT_TRUE(line["place_by_model"].is_null());
+    }
+}
+
+TEST(Report, Page) {
+  auto store = filled();
+  std::string text = render(reportOf(*store, {}), "html");
+  EXPECT_THAT(text, Not(HasSubstr("@DATA@")));
+  EXPECT_THAT(text, Not(HasSubstr("<script>fail()")));
+  EXPECT_THAT(text, HasSubstr("<caption>H200, 132 SMs (sm_90a)</caption>"));
+  EXPECT_THAT(text, HasSubstr("<th scope=\"row\">layer_norm 64x128 bf16</th><td>16.00</td>"));
+  EXPECT_THAT(text, Not(HasSubstr("http-equiv")));
+  EXPECT_THAT(text, Not(HasSubstr("src="))); // nothing is fetched
+  EXPECT_THAT(render(reportOf(*Store::inMemory(), {}), "html"), HasSubstr("holds no choices"));
+  if (const char* path = std::getenv("REPORT_PAGE")) // page_test.py opens it
+    std::ofstream(path) << text;
+}
+
+TEST(Report, UnknownFormatsAreRefused) {
+  std::string text = textOfError(ErrorKind::input, [] { render({}, "pdf"); });
+  EXPECT_THAT(text, HasSubstr("'pdf'; known are markdown, csv, json and html"));
+}
+
+} // namespace
+} // namespace kiln::autotune
