@@ -126,6 +126,15 @@ TEST_F(FakeGpu, LaunchHandsOverEverythingAndCallsNothingElse) {
   EXPECT_EQ(fake->attributes[0].value[1], 1ull);
   EXPECT_EQ(fake->attributes[1].id, 6u); // programmatic serialization
   EXPECT_EQ(fake->attributes[1].value[0], 1ull);
+
+  fake->calls.clear(); // by sizes and pointers: the same
+  fake->values.clear();
+  const std::int64_t sizes[] = {1000};
+  void* const pointers[] = {x.data};
+  one.launch(sizes, pointers, nullptr, reinterpret_cast<void*>(0x77));
+  EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernelEx"}));
+  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{0x4000, 1000}));
 }
 
 TEST_F(FakeGpu, EmptyLaunchesAreSkippedFixedOnesAreNot) {
