@@ -22,7 +22,7 @@ void search(Store& store, const Key& key, const std::string& label,
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     const std::string schedule = "schedule " + std::to_string(i);
     Artifact artifact = artifactOf(label + schedule);
-    store.keep(key, artifact);
+    store.keep(key, schedule, artifact);
     store.judge(key, verdictOf(artifact, schedule, true));
     Measurement m = measurementOf(schedule, artifact.sha256, standard * ratios[i]);
     m.ratio = ratios[i];
