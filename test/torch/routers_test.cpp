@@ -61,8 +61,8 @@ const Case cases[] = {
     {"silu", {"silu", "silu_backward"}, [](const auto& in) { return at::silu(in[0]); }, 0},
 };
 
-void PrintTo(const Case& one, std::ostream* stream) {
-  *stream << one.name;
+std::ostream& operator<<(std::ostream& stream, const Case& one) {
+  return stream << one.name;
 }
 
 class Ops : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
