@@ -267,11 +267,7 @@ std::vector<std::string> Cache::warnings() const {
 }
 
 Program autotune::compileInto(Store& store, const TuningTask& task, const Described& described) {
-  CompileOptions options = task.options;
-  options.until = Stage::cubin;
-  options.schedule.clear();
-  options.saveTemps.clear();
-  Program program = Program::compile(task.module, options);
+  Program program = Program::compile(task.module, optionsUntil(Stage::cubin, task.options));
   Artifact artifact = autotune::artifactOf(program);
   const std::string schedules = schedulesOf(program.state().plan);
   store.keep(described.key, schedules, artifact);

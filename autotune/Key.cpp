@@ -126,13 +126,17 @@ LaunchPlan launchOf(const std::string& fused) {
 
 } // namespace
 
+CompileOptions optionsUntil(Stage until, const CompileOptions& options) {
+  CompileOptions bare = options;
+  bare.until = until;
+  bare.schedule.clear();
+  bare.saveTemps.clear();
+  return bare;
+}
+
 Described describe(const Module& module, const CompileOptions& options,
                    std::span<const std::int64_t> sizes, bool explain) {
-  CompileOptions until = options;
-  until.until = Stage::fused;
-  until.schedule.clear();
-  until.saveTemps.clear();
-  Program fused = Program::compile(module, until);
+  Program fused = Program::compile(module, optionsUntil(Stage::fused, options));
   const Target& target = findTarget(options.arch);
   const LaunchPlan launch = launchOf(fused.text(Stage::fused));
   std::vector<KernelSpace> spaces = spacesOf(fused.text(Stage::fused), sizes, target, explain);
@@ -148,8 +152,7 @@ Described describe(const Module& module, const CompileOptions& options,
              .space = hashOf(spaces)};
   Key open = key;
   open.tensors = tensorsOf(launch, {});
-  const bool isOpen = launch.lists.chunk == 0 && key.tensors.find('?') != std::string::npos;
-  return {std::move(key), std::move(open), text, isOpen, std::move(spaces)};
+  return {std::move(key), std::move(open), text, std::move(spaces)};
 }
 
 } // namespace kiln::autotune

@@ -9,9 +9,8 @@ namespace kiln::autotune {
 
 struct Described {
   Key key;
-  Key open;            // the same with all run-time sizes open
-  std::string text;    // canonical, of the function: its SHA-256 is key.function
-  bool isOpen = false; // has sizes that are known at run time only; those of lists do not count
+  Key open;                        // the same with all run-time sizes open
+  std::string text;                // canonical, of the function: its SHA-256 is key.function
   std::vector<KernelSpace> spaces; // of its kernels with schedules, ranked for the sizes
 };
 
@@ -21,6 +20,9 @@ struct Described {
 /// `explain`: also what does not fit, which takes several times as long.
 Described describe(const Module& module, const CompileOptions& options,
                    std::span<const std::int64_t> sizes, bool explain = false);
+
+/// The options of a function alone: no schedule given, nothing saved.
+CompileOptions optionsUntil(Stage until, const CompileOptions& options);
 
 /// "H200, 132 SMs": the same for a device and for a flagship of its name.
 std::string deviceClass(std::string_view name, int multiprocessors);

@@ -25,4 +25,9 @@ std::string digest(const Key& key) {
   return sha256(all);
 }
 
+bool hasOpenSizes(const Key& key) {
+  return key.tensors.find('?') != std::string::npos &&
+         key.tensors.find("[list]") == std::string::npos;
+}
+
 } // namespace kiln::autotune

@@ -37,6 +37,8 @@ struct Key {
 std::vector<std::pair<std::string_view, std::string>> fields(const Key& key);
 /// SHA-256 over all fields, hexadecimal; its first 12 digits name the key to people.
 std::string digest(const Key& key);
+/// Whether it has sizes that are known at run time only; those of lists do not count.
+bool hasOpenSizes(const Key& key);
 
 struct Rejection {
   std::string schedule;

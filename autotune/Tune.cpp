@@ -21,11 +21,7 @@ namespace {
 
 /// The function alone, or its backward.
 std::string textOf(const Module& module, const CompileOptions& given) {
-  CompileOptions options = given;
-  options.until = Stage::module;
-  options.schedule.clear();
-  options.saveTemps.clear();
-  return Program::compile(module, options).text(Stage::module);
+  return Program::compile(module, optionsUntil(Stage::module, given)).text(Stage::module);
 }
 
 /// The key of the simulated device's times must never be a real one's.
@@ -41,7 +37,7 @@ Problem problemOf(const TuneTask& task, Described described) {
   problem.key = described.key;
   problem.label = task.label;
   problem.calls = task.share;
-  if (described.isOpen) {
+  if (hasOpenSizes(described.key)) {
     problem.refused = "has sizes that are known at run time only; give them values (--sizes)";
     return problem;
   }

@@ -3,7 +3,9 @@
 
 #include "runtime/Route.h"
 
+#include <ATen/core/DimVector.h>
 #include <ATen/ops/empty_strided.h>
+#include <algorithm>
 
 namespace kiln::runtime {
 
@@ -13,6 +15,12 @@ at::Tensor Launch::empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
                           ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(call.key.device))
                           : at::Device(at::kCPU);
   return at::Tensor(backend.empty(sizes, dtype, device));
+}
+
+at::Tensor Launch::emptyStatistic(const at::Tensor& x, at::IntArrayRef rowShape) const {
+  at::DimVector sizes(x.sizes()); // on the stack for most
+  std::fill(sizes.end() - static_cast<std::ptrdiff_t>(rowShape.size()), sizes.end(), 1);
+  return empty(sizes, at::kFloat);
 }
 
 at::Tensor Launch::emptyLike(const at::Tensor& dense) const {

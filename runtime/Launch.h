@@ -20,6 +20,8 @@ class Launch {
 
   /// Uninitialised, contiguous, on the device of the call.
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const;
+  /// One fp32 number for each row of that shape of `x`, with as many dimensions as `x`.
+  at::Tensor emptyStatistic(const at::Tensor& x, at::IntArrayRef rowShape) const;
   /// With the sizes and strides of a dense tensor.
   at::Tensor emptyLike(const at::Tensor& dense) const;
 

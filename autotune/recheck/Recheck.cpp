@@ -14,20 +14,10 @@ constexpr int kThrottledTries = 5; // batches void one after another
 Measurement measurementOf(const Artifact* kernel, const std::string& schedule,
                           const std::vector<double>& samples, const std::vector<double>& beside,
                           const Conditions& conditions) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    ratios.push_back(samples[i] / beside[i]);
-  const Interval time = medianInterval(samples), ratio = medianInterval(ratios);
   Measurement measurement;
   measurement.schedule = schedule;
   measurement.cubin = kernel ? kernel->sha256 : "";
-  measurement.median = time.middle;
-  measurement.low = time.low;
-  measurement.high = time.high;
-  measurement.samples = static_cast<int>(samples.size());
-  measurement.ratio = ratio.middle;
-  measurement.ratioLow = ratio.low;
-  measurement.ratioHigh = ratio.high;
+  setTimes(measurement, samples, beside);
   measurement.conditions = conditions;
   return measurement;
 }
@@ -57,8 +47,7 @@ Subject subjectOf(const Store& store, const KnownKey& known) {
     subject.trouble = "nothing is chosen";
   else if (subject.choice().source == Source::vendor)
     subject.trouble = "the vendor's kernel is chosen, which only its library can run";
-  else if (known.key.tensors.find('?') != std::string::npos &&
-           known.key.tensors.find("[list]") == std::string::npos)
+  else if (hasOpenSizes(known.key))
     subject.trouble = "its sizes are open; tune it with values for them (--sizes)";
   return subject;
 }

@@ -13,13 +13,6 @@ namespace {
 constexpr int kThrottledTries = 5; // batches void one after another
 constexpr int kUnexplained = 3;    // losses of a device that no candidate alone repeats
 
-std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
-  std::vector<double> result;
-  for (std::size_t i = 0; i < over.size(); ++i)
-    result.push_back(over[i] / under[i]);
-  return result;
-}
-
 } // namespace
 
 //===- Times --------------------------------------------------------------------------------===//
@@ -99,15 +92,7 @@ Measurement KeySearch::measurementOf(const Ready& candidate) const {
   Measurement measurement;
   measurement.schedule = textOf(candidate.place);
   measurement.cubin = candidate.artifact.sha256;
-  Interval time = medianInterval(candidate.samples);
-  Interval ratio = medianInterval(ratios(candidate.samples, candidate.beside));
-  measurement.median = time.middle;
-  measurement.low = time.low;
-  measurement.high = time.high;
-  measurement.samples = static_cast<int>(candidate.samples.size());
-  measurement.ratio = ratio.middle;
-  measurement.ratioLow = ratio.low;
-  measurement.ratioHigh = ratio.high;
+  setTimes(measurement, candidate.samples, candidate.beside);
   measurement.conditions = conditions;
   measurement.place = static_cast<int>(candidate.place);
   measurement.predicted = points[candidate.place].microseconds;

@@ -17,13 +17,6 @@ constexpr std::uint64_t kSeed = 0x9e3779b97f4a7c15;
 /// Fewest resamples, and how many of them must lie beyond each end of an interval.
 constexpr std::size_t kResamples = 1000, kBeyond = 4;
 
-std::vector<double> ratios(std::span<const double> over, std::span<const double> under) {
-  std::vector<double> result(std::min(over.size(), under.size()));
-  for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = over[i] / under[i];
-  return result;
-}
-
 /// The median of a sample drawn from `sorted` with replacement. Counting how often each place is
 /// drawn finds it without sorting.
 double resampledMedian(std::span<const double> sorted, std::mt19937_64& random,
@@ -68,6 +61,13 @@ bool isSimpler(const Contender& a, const Contender& b) {
 
 } // namespace
 
+std::vector<double> ratios(std::span<const double> over, std::span<const double> under) {
+  std::vector<double> result(std::min(over.size(), under.size()));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = over[i] / under[i];
+  return result;
+}
+
 Interval medianInterval(std::span<const double> samples, double error) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> sorted(samples.begin(), samples.end());
@@ -87,6 +87,18 @@ Interval medianInterval(std::span<const double> samples, double error) {
   interval.low = std::min(medians[beyond], sorted[certain - 1]);
   interval.high = std::max(medians[medians.size() - 1 - beyond], sorted[sorted.size() - certain]);
   return interval;
+}
+
+void setTimes(Measurement& measurement, std::span<const double> samples,
+              std::span<const double> beside) {
+  const Interval time = medianInterval(samples), ratio = medianInterval(ratios(samples, beside));
+  measurement.median = time.middle;
+  measurement.low = time.low;
+  measurement.high = time.high;
+  measurement.samples = static_cast<int>(samples.size());
+  measurement.ratio = ratio.middle;
+  measurement.ratioLow = ratio.low;
+  measurement.ratioHigh = ratio.high;
 }
 
 Comparison compare(std::span<const double> candidate, std::span<const double> incumbent,

@@ -4,6 +4,8 @@
 // which the probability of an error is divided. Without that, looking often enough finds anything.
 #pragma once
 
+#include "autotune/Records.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,13 @@ struct Interval {
 /// The median with its bootstrap interval: the truth lies outside with probability `error`. Never
 /// narrower than what holds for every distribution; samples too few for that give no ends.
 Interval medianInterval(std::span<const double> samples, double error = kError);
+
+/// Of samples that were taken in the same rounds, as many as both have.
+std::vector<double> ratios(std::span<const double> over, std::span<const double> under);
+
+/// Fills in the times of `samples`, and their ratio to the default's, which are `beside` them.
+void setTimes(Measurement& measurement, std::span<const double> samples,
+              std::span<const double> beside);
 
 enum class Outcome : std::uint8_t { faster, slower, same, ambiguous, open };
 

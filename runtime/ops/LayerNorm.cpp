@@ -2,7 +2,6 @@
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
-#include <ATen/core/DimVector.h>
 #include <ATen/ops/native_layer_norm_backward_cpu_dispatch.h>
 #include <ATen/ops/native_layer_norm_cpu_dispatch.h>
 #if KILN_TORCH_CUDA
@@ -66,11 +65,9 @@ struct LayerNorm {
     const auto in = input.expect_contiguous();
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
     const auto shift = given(bias) ? bias->contiguous() : Tensor();
-    at::DimVector statistic(input.sizes());
-    std::fill(statistic.end() - static_cast<std::ptrdiff_t>(shape.size()), statistic.end(), 1);
     Tensor y = launch.empty(input.sizes(), input.scalar_type());
-    Tensor m = launch.empty(statistic, at::kFloat);
-    Tensor r = launch.empty(statistic, at::kFloat);
+    Tensor m = launch.emptyStatistic(input, shape);
+    Tensor r = launch.emptyStatistic(input, shape);
     launch({&*in, &scale, &shift}, {&y, &m, &r});
     return {std::move(y), std::move(m), std::move(r)};
   }

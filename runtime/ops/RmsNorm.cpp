@@ -3,7 +3,6 @@
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
-#include <ATen/core/DimVector.h>
 #if KILN_TORCH_CUDA
 #include <ATen/ops/_fused_rms_norm_backward_cuda_dispatch.h>
 #include <ATen/ops/_fused_rms_norm_cuda_dispatch.h>
@@ -64,10 +63,8 @@ struct RmsNorm {
                                         std::optional<double>) {
     const auto in = input.expect_contiguous();
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
-    at::DimVector statistic(input.sizes());
-    std::fill(statistic.end() - static_cast<std::ptrdiff_t>(shape.size()), statistic.end(), 1);
     Tensor y = launch.empty(input.sizes(), input.scalar_type());
-    Tensor r = launch.empty(statistic, at::kFloat);
+    Tensor r = launch.emptyStatistic(input, shape);
     launch({&*in, &scale}, {&y, &r});
     return {std::move(y), std::move(r)};
   }

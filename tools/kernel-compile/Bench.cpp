@@ -25,9 +25,7 @@ void addBench(CLI::App& app, Outcome& outcome) {
   auto [verb, request] =
       addRecheck(app, outcome, "bench", "time a store's choices beside the default and a copy",
                  "bench tuned.db 3f2a91 --record", benchStore);
-  verb->add_option("--rounds", request->options.rounds, "in which kernels take turns")
-      ->check(CLI::IsMember({8, 16, 32, 64, 128}))
-      ->capture_default_str();
+  addRounds(*verb, *request);
 }
 
 } // namespace kiln::tool

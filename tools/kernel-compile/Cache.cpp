@@ -4,6 +4,7 @@
 #include "tools/kernel-compile/Findings.h"
 #include "tools/kernel-compile/Kernels.h"
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace kiln::tool {
 namespace {
 
 using nlohmann::ordered_json;
+using tool::toJson; // of times, beside those below
 
 struct CacheRequest {
   std::string store, file, key, schedule, output;
@@ -20,23 +22,6 @@ struct CacheRequest {
   cache::Filter filter;
   bool json = false, undo = false, stale = false;
 };
-
-std::string shortName(const std::string& digits) {
-  return digits.substr(0, 12);
-}
-
-ordered_json toJson(const cache::Time& time) {
-  return {{"schedule", time.schedule},
-          {"microseconds", time.microseconds},
-          {"low", time.low},
-          {"high", time.high},
-          {"ratio", time.ratio},
-          {"ratio_low", time.ratioLow},
-          {"ratio_high", time.ratioHigh},
-          {"device", time.device},
-          {"driver", time.driver},
-          {"host", time.host}};
-}
 
 ordered_json toJson(const cache::Entry& entry) {
   ordered_json json = {{"key", entry.key},         {"label", entry.label},

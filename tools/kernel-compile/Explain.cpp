@@ -2,6 +2,7 @@
 #include "kiln/tune.h"
 #include "kiln/tuner.h"
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
 
 #include <algorithm>
@@ -34,21 +35,8 @@ TunerLayers layersOf(const ExplainRequest& request) {
   return layers;
 }
 
-ordered_json jsonOf(const cache::Time& time) {
-  return {{"schedule", time.schedule},
-          {"microseconds", time.microseconds},
-          {"low", time.low},
-          {"high", time.high},
-          {"ratio", time.ratio},
-          {"ratio_low", time.ratioLow},
-          {"ratio_high", time.ratioHigh},
-          {"device", time.device},
-          {"driver", time.driver},
-          {"host", time.host}};
-}
-
 ordered_json jsonOf(const std::optional<cache::Time>& time) {
-  return time ? jsonOf(*time) : ordered_json();
+  return time ? toJson(*time) : ordered_json();
 }
 
 ordered_json jsonOf(const std::string& kernel, const Candidate& taken) {

@@ -38,6 +38,12 @@ addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, 
   return {verb, request};
 }
 
+void addRounds(CLI::App& verb, RecheckRequest& request) {
+  verb.add_option("--rounds", request.options.rounds, "in which kernels take turns")
+      ->check(CLI::IsMember({8, 16, 32, 64, 128}))
+      ->capture_default_str();
+}
+
 RecheckOptions optionsOf(const RecheckRequest& request, StatusLine& status) {
   RecheckOptions options = request.options;
   options.worker = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
@@ -57,26 +63,16 @@ ordered_json toJson(const Rechecked& result) {
   return json;
 }
 
-static ordered_json toJson(const cache::Time& time) {
-  return {{"schedule", time.schedule},
-          {"microseconds", time.microseconds},
-          {"low", time.low},
-          {"high", time.high},
-          {"ratio", time.ratio},
-          {"ratio_low", time.ratioLow},
-          {"ratio_high", time.ratioHigh}};
-}
-
 ordered_json timesJson(const BenchResult& result) {
   ordered_json json = toJson(static_cast<const Rechecked&>(result));
   if (!result.trouble.empty())
     return json;
-  json.update({{"chosen", toJson(result.chosen)},
-               {"default", toJson(result.standard)},
-               {"copy", toJson(result.copy)},
+  json.update({{"chosen", figuresJson(result.chosen)},
+               {"default", figuresJson(result.standard)},
+               {"copy", figuresJson(result.copy)},
                {"roofline_microseconds", result.roofline}});
   if (result.vendor)
-    json["vendor"] = toJson(*result.vendor);
+    json["vendor"] = figuresJson(*result.vendor);
   return json;
 }
 
@@ -94,7 +90,7 @@ Table timesTable(const std::vector<std::string>& last) {
 
 std::vector<std::string> timesCells(const BenchResult& result) {
   const cache::Time& chosen = result.chosen;
-  return {result.key.substr(0, 12),
+  return {shortName(result.key),
           result.label,
           fmt::format("{:.2f}", chosen.microseconds),
           fmt::format("{:.2f}..{:.2f}", chosen.low, chosen.high),

@@ -4,6 +4,7 @@
 
 #include "kiln/tune.h"
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
 
 namespace kiln::tool {
@@ -18,6 +19,9 @@ struct RecheckRequest {
 std::pair<CLI::App*, std::shared_ptr<RecheckRequest>>
 addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, const char* example,
            int (*work)(const RecheckRequest&));
+
+/// Adds --rounds to a verb that times.
+void addRounds(CLI::App& verb, RecheckRequest& request);
 
 /// Adds --device to a verb that runs kernels in workers.
 void addDevice(CLI::App& verb, std::string& device);
@@ -46,7 +50,7 @@ int tell(const RecheckRequest& request, const std::vector<Result>& results,
   print(request.json ? json.dump(2) + "\n" : text);
   for (const Result& result : results)
     if (!result.trouble.empty()) {
-      complain(result.key.substr(0, 12) + " " + result.label + ": " + result.trouble);
+      complain(shortName(result.key) + " " + result.label + ": " + result.trouble);
       code = code == 0 ? 1 : code;
     }
   return code;

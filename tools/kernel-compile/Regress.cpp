@@ -40,7 +40,7 @@ int regressStore(const RecheckRequest& request) {
     table.row(std::move(cells));
     if (!result.regression.empty()) {
       complain(fmt::format("{} {}: {}; 'kernel-compile tune --again' chooses anew",
-                           result.key.substr(0, 12), result.label, result.regression));
+                           shortName(result.key), result.label, result.regression));
       code = regression;
     }
   }
@@ -53,9 +53,7 @@ void addRegress(CLI::App& app, Outcome& outcome) {
   auto [verb, request] =
       addRecheck(app, outcome, "regress", "time a store's choices again; exit code 6 if worse",
                  "regress tuned.db --tolerance=0.03", regressStore);
-  verb->add_option("--rounds", request->options.rounds, "in which kernels take turns")
-      ->check(CLI::IsMember({8, 16, 32, 64, 128}))
-      ->capture_default_str();
+  addRounds(*verb, *request);
   verb->add_option("--tolerance", request->options.tolerance,
                    "share by which a time may exceed its record beyond the intervals")
       ->check(CLI::Range(0.0, 10.0))

@@ -38,10 +38,10 @@ int verifyStore(const RecheckRequest& request) {
   for (const VerifyResult& result : results) {
     if (!result.trouble.empty())
       continue;
-    table.row({result.key.substr(0, 12), result.label, result.passed ? "passes" : "WRONG",
+    table.row({shortName(result.key), result.label, result.passed ? "passes" : "WRONG",
                fmt::format("{:.3f}", result.worstError), result.reference});
     if (!result.passed) {
-      complain(fmt::format("{} {}: {}", result.key.substr(0, 12), result.label, result.problem));
+      complain(fmt::format("{} {}: {}", shortName(result.key), result.label, result.problem));
       code = exitCode(ErrorKind::verification);
     }
   }

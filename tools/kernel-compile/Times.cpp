@@ -1,0 +1,28 @@
+// See Times.h.
+#include "tools/kernel-compile/Times.h"
+
+namespace kiln::tool {
+
+using nlohmann::ordered_json;
+
+std::string shortName(const std::string& digits) {
+  return digits.substr(0, 12);
+}
+
+ordered_json figuresJson(const cache::Time& time) {
+  return {{"schedule", time.schedule},
+          {"microseconds", time.microseconds},
+          {"low", time.low},
+          {"high", time.high},
+          {"ratio", time.ratio},
+          {"ratio_low", time.ratioLow},
+          {"ratio_high", time.ratioHigh}};
+}
+
+ordered_json toJson(const cache::Time& time) {
+  ordered_json json = figuresJson(time);
+  json.update({{"device", time.device}, {"driver", time.driver}, {"host", time.host}});
+  return json;
+}
+
+} // namespace kiln::tool
