@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -58,15 +59,23 @@ def check(build, scope, unit):
     return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
 
 
+def sources(unit, build):
+    """The files of ours that a unit consists of: one, or those that CMake compiles together."""
+    path = pathlib.Path(unit["file"])
+    if path.is_relative_to(build) and path.name.startswith("unity_"):
+        return [pathlib.Path(name) for name in re.findall(r'#include "(.*)"', path.read_text())]
+    return [path] if path.is_relative_to(ROOT) and not path.is_relative_to(build) else []
+
+
 def main(build):
     cache = build / "tidy-cache"
     cache.mkdir(exist_ok=True)
     depends = dependencies(build)
     units = {}
     for unit in json.loads((build / "compile_commands.json").read_text()):
-        path = pathlib.Path(unit["file"])
-        if path.suffix == ".cpp" and path.is_relative_to(ROOT) and not path.is_relative_to(build):
-            units[path] = unit
+        for path in sources(unit, build):
+            if path.suffix == ".cpp":
+                units[path] = {**unit, "file": str(path)}
     keys = {path: key(unit, depends.get(unit.get("output"), [])) for path, unit in units.items()}
     changed = [path for path in sorted(units) if not (cache / keys[path]).exists()]
     failed, scope = 0, built_scope(build)

@@ -1,0 +1,73 @@
+// Times training steps.
+#include "models/lm/Run.h"
+
+#include "models/lm/Trainer.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <nlohmann/json.hpp>
+
+namespace kiln::lm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A tokenizer of so many tokens, whatever they stand for.
+Tokenizer anyTokenizer(std::int64_t vocabulary) {
+  std::vector<Tokenizer::Pair> merges;
+  for (std::int64_t i = 0; i < vocabulary - 256; ++i)
+    merges.emplace_back(Token(i / 256), Token(i % 256));
+  return Tokenizer(merges);
+}
+
+void synchronize(at::Device device) {
+  if (device.is_cuda())
+    torch::cuda::synchronize(device.index());
+}
+
+} // namespace
+
+std::string bench(const Options& options) {
+  constexpr int warmup = 5;
+  const at::Device device = deviceOf(options);
+  const Data data(at::randint(options.vocabulary, {options.model.context * 1000}, at::kInt));
+  Trainer trainer(options, data, anyTokenizer(options.vocabulary));
+  trainer.prepare();
+  for (int i = 0; i < warmup; ++i)
+    trainer.step();
+  synchronize(device);
+  if (device.is_cuda())
+    c10::getDeviceAllocator(at::kCUDA)->resetPeakStats(device.index());
+  const auto begin = Clock::now();
+  at::Tensor loss;
+  for (std::int64_t i = 0; i < options.bench; ++i)
+    loss = trainer.step().loss;
+  synchronize(device);
+  const double seconds =
+      std::chrono::duration<double>(Clock::now() - begin).count() / double(options.bench);
+
+  const ModelConfig& model = trainer.settings().model;
+  const double tokens = double(options.batch * options.accumulate * model.context) / seconds;
+  const double peak = options.peakTflops > 0 ? options.peakTflops : 800;
+  return nlohmann::ordered_json{{"source", "LibTorch"},
+                                {"kiln", options.kiln},
+                                {"model", options.size},
+                                {"parameters", model.parameters()},
+                                {"batch", options.batch},
+                                {"accumulate", options.accumulate},
+                                {"context", model.context},
+                                {"vocabulary", model.vocabulary},
+                                {"precision", options.precision},
+                                {"recompute", options.recompute},
+                                {"device", device.str()},
+                                {"steps", options.bench},
+                                {"step_ms", seconds * 1e3},
+                                {"tokens_per_second", tokens},
+                                {"peak_tflops", peak},
+                                {"mfu", tokens * model.flopsPerToken() / (peak * 1e12)},
+                                {"peak_memory_gib", peakMemory(device) / 0x1p30},
+                                {"loss", loss.item<double>()}}
+      .dump();
+}
+
+} // namespace kiln::lm

@@ -1,0 +1,175 @@
+// The flags of train_lm, each with its member of Options and what it means; the same names stand in
+// JSON files for --config.
+#include "models/lm/Config.h"
+
+#include "codegen/backend/Fail.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <variant>
+
+namespace kiln::lm {
+
+namespace {
+
+using nlohmann::json;
+
+struct Field {
+  const char* group;
+  const char* name;
+  std::variant<std::string*, std::int64_t*, double*, bool*> value;
+  const char* help;
+};
+
+std::vector<Field> fieldsOf(Options& o) {
+  const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
+             *run = "Run", *other = "Instead of training";
+  return {
+      {model, "model", &o.size,
+       "size: tiny, small (129 M), medium (423 M), large (969 M), xl, 2.7b"},
+      {model, "context", &o.model.context, "tokens that a prediction may look at; 0: of the size"},
+      {model, "width", &o.model.width, "of the residual stream; 0: of the size"},
+      {model, "hidden", &o.model.hidden, "width of the feed-forward part; 0: of the size"},
+      {model, "layers", &o.model.layers, "0: of the size"},
+      {model, "heads", &o.model.heads, "0: of the size"},
+      {data, "data", &o.data, "a text file"},
+      {data, "tokenizer", &o.tokenizer,
+       "a file made by --train-tokenizer; without one tokens are bytes"},
+      {data, "held-out", &o.heldOut, "share of the tokens, at the end, to evaluate on; 0: none"},
+      {training, "steps", &o.steps, "of the whole run"},
+      {training, "batch", &o.batch, "sequences at a time"},
+      {training, "accumulate", &o.accumulate, "batches a step"},
+      {training, "learning-rate", &o.learningRate, "at the end of the warm-up"},
+      {training, "min-learning-rate", &o.minLearningRate, "at the end of the cosine"},
+      {training, "warmup", &o.warmup, "steps"},
+      {training, "weight-decay", &o.weightDecay, "of matrices; gains of norms are not decayed"},
+      {training, "beta1", &o.beta1, "AdamW's"},
+      {training, "beta2", &o.beta2, "AdamW's"},
+      {training, "clip", &o.clip, "largest global norm of the gradient; 0: any"},
+      {training, "seed", &o.seed, "of the weights, the order of the data, and samples"},
+      {numbers, "device", &o.device, "cpu, cuda or cuda:N; empty: a GPU if there is one"},
+      {numbers, "precision", &o.precision, "fp32, tf32, or bf16 (autocast)"},
+      {numbers, "kiln", &o.kiln, "on: Kiln's kernels; verify: compared with ATen's; off"},
+      {numbers, "recompute", &o.recompute, "blocks again in the backward, to save memory"},
+      {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
+      {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
+      {run, "resume", &o.resume, "a checkpoint, or 'latest' of --out"},
+      {run, "evaluate-every", &o.evaluateEvery, "steps; 0: never"},
+      {run, "evaluate-batches", &o.evaluateBatches, "batches of an evaluation"},
+      {run, "checkpoint-every", &o.checkpointEvery, "steps; 0: only at the end"},
+      {run, "keep", &o.keep, "checkpoints"},
+      {run, "log-every", &o.logEvery, "steps"},
+      {run, "peak-tflops", &o.peakTflops, "of the device, for MFU; 0: 800 on a GPU, none on a CPU"},
+      {other, "sample", &o.sample, "writes as many tokens by a checkpoint"},
+      {other, "prompt", &o.prompt, "what a sample continues"},
+      {other, "temperature", &o.temperature, "of a sample; 0: always the likeliest token"},
+      {other, "top-k", &o.topK, "likeliest tokens that a sample chooses from; 0: all"},
+      {other, "train-tokenizer", &o.trainTokenizer, "makes byte pairs of --data into this file"},
+      {other, "vocabulary", &o.vocabulary, "tokens of --train-tokenizer and of --bench"},
+      {other, "bench", &o.bench, "times as many steps on random tokens and prints a line of JSON"},
+  };
+}
+
+/// JSON for CLI11: {"steps": 100, "precision": "bf16"}
+class JsonConfig : public CLI::Config {
+ public:
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override try {
+    const json parsed = json::parse(input);
+    if (!parsed.is_object())
+      fail(ErrorKind::input, "--config: an object is needed, such as {{\"steps\": 100}}");
+    Options options;
+    const auto fields = fieldsOf(options);
+    std::vector<CLI::ConfigItem> items;
+    for (const auto& [key, value] : parsed.items()) {
+      if (std::ranges::none_of(fields, [&](const Field& f) { return f.name == key; }))
+        fail(ErrorKind::input, "--config: '{}' is no option; --help lists them", key);
+      if (value.is_structured() || value.is_null())
+        fail(ErrorKind::input, "--config: '{}' is {}; a text, a number or true and false are read",
+             key, value.dump());
+      CLI::ConfigItem& item = items.emplace_back();
+      item.name = key;
+      item.inputs = {value.is_string() ? value.get<std::string>() : value.dump()};
+    }
+    return items;
+  } catch (const json::exception& error) {
+    fail(ErrorKind::input, "--config: {}", error.what());
+  }
+};
+
+void add(CLI::App& app, const Field& field) {
+  const std::string name = std::string("--") + field.name;
+  CLI::Option* option = std::visit(
+      [&](auto* value) -> CLI::Option* {
+        if constexpr (std::is_same_v<decltype(value), bool*>)
+          return app.add_flag(name, *value, field.help);
+        else
+          return app.add_option(name, *value, field.help)->capture_default_str();
+      },
+      field.value);
+  option->group(field.group);
+}
+
+const char* examples = R"(Examples:
+  train_lm --data=text.txt --steps=500
+      a tiny model of bytes; checkpoints, log and options are kept in run/
+  train_lm --data=text.txt --train-tokenizer=bpe.json --vocabulary=4096
+  train_lm --data=text.txt --tokenizer=bpe.json --model=small --batch=16 --precision=bf16 --kiln=on
+  train_lm --config=run/config.json --steps=2000 --resume=latest
+      goes on where the newest checkpoint stands, bit by bit as if it had never stopped
+  train_lm --sample=200 --prompt="ROMEO:"
+  train_lm --bench=20 --model=large --batch=8 --vocabulary=10000 --precision=bf16 --kiln=on
+)";
+
+} // namespace
+
+constexpr std::pair<const char*, std::int64_t ModelConfig::*> sizes[] = {
+    {"vocabulary", &ModelConfig::vocabulary}, {"context", &ModelConfig::context},
+    {"width", &ModelConfig::width},           {"hidden", &ModelConfig::hidden},
+    {"layers", &ModelConfig::layers},         {"heads", &ModelConfig::heads}};
+
+void to_json(json& object, const ModelConfig& config) {
+  for (auto [name, member] : sizes)
+    object[name] = config.*member;
+}
+
+void from_json(const json& object, ModelConfig& config) {
+  for (auto [name, member] : sizes)
+    object.at(name).get_to(config.*member);
+}
+
+std::string Options::text() const {
+  Options copy = *this;
+  json object = json::object();
+  for (const Field& field : fieldsOf(copy))
+    std::visit([&](const auto* value) { object[field.name] = *value; }, field.value);
+  object.erase("resume"); // of a run, not of its options
+  return object.dump(2);
+}
+
+std::optional<Options> parse(int argc, const char* const* argv, int& status) {
+  Options options;
+  CLI::App app(
+      "Trains a transformer language model on a text file, evaluates it and lets it write.",
+      "train_lm");
+  for (const Field& field : fieldsOf(options))
+    add(app, field);
+  app.set_config("--config", "", "JSON file of these options; flags come before what it says");
+  app.config_formatter(std::make_shared<JsonConfig>());
+  app.footer(examples);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    status = app.exit(error) == 0 ? 0 : 2;
+    return {};
+  }
+  options.settle();
+  if (options.data.empty() && options.bench == 0 && options.sample == 0)
+    fail(ErrorKind::input, "--data=FILE, a text to train on, is needed; --help shows examples");
+  return options;
+}
+
+} // namespace kiln::lm

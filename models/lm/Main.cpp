@@ -1,0 +1,33 @@
+// train_lm: trains a language model, lets it write, makes its tokenizer, or times it.
+#include "models/lm/Run.h"
+
+#include "kiln/kiln.h"
+
+#include <c10/util/Exception.h>
+#include <cstdlib>
+#include <iostream>
+
+int main(int argc, char** argv) try {
+  int status = 0;
+  const auto options = kiln::lm::parse(argc, argv, status);
+  if (!options)
+    return status;
+  if (options->deterministic) // before cuBLAS is loaded
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  startKiln(*options);
+  if (!options->trainTokenizer.empty())
+    std::cout << makeTokenizer(*options) << '\n';
+  else if (options->sample > 0)
+    std::cout << write(*options) << '\n';
+  else if (options->bench > 0)
+    std::cout << bench(*options) << '\n';
+  else
+    train(*options);
+  return 0;
+} catch (const c10::Error& error) {
+  std::cerr << "train_lm: " << error.what_without_backtrace() << '\n';
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << "train_lm: " << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,59 @@
+// A pre-norm transformer language model as torch::nn modules: rotary positions, SwiGLU, RMSNorm, an
+// untied head. Names of parameters are those of CS336's BasicsTransformerLM:
+//   token_embeddings.weight, layers.N.attn.{q,k,v,output}_proj.weight,
+//   layers.N.ffn.w{1,2,3}.weight, layers.N.ln{1,2}.weight, ln_final.weight, lm_head.weight
+#pragma once
+
+#include "models/lm/Config.h"
+#include "models/lm/Layers.h"
+
+#include <torch/torch.h>
+
+namespace kiln::lm {
+
+/// Causal self-attention over [batch, length, width].
+struct AttentionImpl : torch::nn::Module {
+  explicit AttentionImpl(const ModelConfig& config);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& rotations);
+
+  std::int64_t heads;
+  torch::nn::Linear q{nullptr}, k{nullptr}, v{nullptr}, output{nullptr};
+};
+TORCH_MODULE(Attention);
+
+/// w2(swiglu(w1 x, w3 x))
+struct FeedForwardImpl : torch::nn::Module {
+  explicit FeedForwardImpl(const ModelConfig& config);
+  at::Tensor forward(const at::Tensor& x);
+
+  torch::nn::Linear w1{nullptr}, w2{nullptr}, w3{nullptr};
+};
+TORCH_MODULE(FeedForward);
+
+struct BlockImpl : torch::nn::Module {
+  explicit BlockImpl(const ModelConfig& config);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& rotations);
+
+  RmsNorm ln1, ln2;
+  Attention attn;
+  FeedForward ffn;
+};
+TORCH_MODULE(Block);
+
+struct TransformerImpl : torch::nn::Module {
+  /// Weights are drawn from torch's generator: normal, cut at three deviations.
+  explicit TransformerImpl(const ModelConfig& config);
+  /// int64 [batch, length <= context] -> logits [batch, length, vocabulary]
+  at::Tensor forward(const at::Tensor& tokens);
+
+  ModelConfig config;
+  bool recompute = false; // keep only what enters a block, and compute it again in the backward
+  torch::nn::Embedding embeddings;
+  torch::nn::ModuleList layers;
+  RmsNorm norm;
+  torch::nn::Linear head{nullptr};
+  at::Tensor turns; // see rotations()
+};
+TORCH_MODULE(Transformer);
+
+} // namespace kiln::lm

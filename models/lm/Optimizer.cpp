@@ -1,0 +1,91 @@
+// See Optimizer.h. States are torch::optim::AdamW's, whichever optimizer keeps them.
+#include "models/lm/Optimizer.h"
+
+#include "codegen/backend/Fail.h"
+
+namespace kiln::lm {
+
+using at::Tensor;
+
+namespace {
+
+using State = torch::optim::AdamWParamState;
+
+std::unique_ptr<torch::optim::Optimizer> makeOptimizer(const std::vector<NamedTensor>& parameters,
+                                                       const Options& options) {
+  std::vector<Tensor> matrices, gains;
+  for (const NamedTensor& one : parameters)
+    (one.tensor.dim() > 1 ? matrices : gains).push_back(one.tensor);
+  const auto group = [&](std::vector<Tensor> tensors, double decay) {
+    auto chosen = std::make_unique<torch::optim::AdamWOptions>(options.learningRate);
+    chosen->betas({options.beta1, options.beta2}).weight_decay(decay);
+    return torch::optim::OptimizerParamGroup(std::move(tensors), std::move(chosen));
+  };
+  return std::make_unique<torch::optim::AdamW>(
+      std::vector{group(std::move(matrices), options.weightDecay), group(std::move(gains), 0)});
+}
+
+} // namespace
+
+Updater::Updater(torch::nn::Module& model, const Options& options) : limit(options.clip) {
+  for (const auto& parameter : model.named_parameters())
+    parameters.push_back({parameter.key(), parameter.value()});
+  optimizer = makeOptimizer(parameters, options);
+}
+
+/// torch's clip_grad_norm_ waits for the device; this does not.
+Tensor Updater::clipped() {
+  const torch::NoGradGuard constant;
+  std::vector<Tensor> gradients;
+  for (const NamedTensor& one : parameters)
+    if (one.tensor.grad().defined())
+      gradients.push_back(one.tensor.grad());
+  const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+  if (limit > 0)
+    at::_foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp_max(1));
+  return norm;
+}
+
+Tensor Updater::step(double learningRate) {
+  const Tensor norm = clipped();
+  for (auto& group : optimizer->param_groups())
+    group.options().set_lr(learningRate);
+  optimizer->step();
+  optimizer->zero_grad(/*set_to_none=*/true);
+  return norm;
+}
+
+std::vector<NamedTensor> Updater::state() const {
+  std::vector<NamedTensor> all;
+  for (const auto& [name, parameter] : parameters) {
+    const auto found = optimizer->state().find(parameter.unsafeGetTensorImpl());
+    if (found == optimizer->state().end())
+      continue; // never updated
+    const auto& state = static_cast<const State&>(*found->second);
+    all.push_back({"optimizer.exp_avg." + name, state.exp_avg()});
+    all.push_back({"optimizer.exp_avg_sq." + name, state.exp_avg_sq()});
+    all.push_back({"optimizer.step." + name, at::scalar_tensor(state.step(), at::kLong)});
+  }
+  return all;
+}
+
+void Updater::restore(const Safetensors& from) {
+  const torch::NoGradGuard constant;
+  optimizer->state().clear();
+  for (const auto& [name, parameter] : parameters) {
+    if (!from.contains("optimizer.step." + name))
+      continue;
+    Tensor average = at::empty_like(parameter), square = at::empty_like(parameter),
+           step = at::empty({}, at::kLong);
+    from.read("optimizer.exp_avg." + name, average);
+    from.read("optimizer.exp_avg_sq." + name, square);
+    from.read("optimizer.step." + name, step);
+    auto state = std::make_unique<State>();
+    state->exp_avg(average);
+    state->exp_avg_sq(square);
+    state->step(step.item<std::int64_t>());
+    optimizer->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+  }
+}
+
+} // namespace kiln::lm

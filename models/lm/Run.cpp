@@ -1,0 +1,70 @@
+// See Run.h.
+#include "models/lm/Run.h"
+
+#include "codegen/backend/Fail.h"
+#include "kiln/torch.h"
+#include "models/lm/Sample.h"
+#include "models/lm/Trainer.h"
+
+#include <iostream>
+
+namespace kiln::lm {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string contentOf(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    fail(ErrorKind::missing, "--data={} cannot be read", path.string());
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+fs::path checkpointOf(const Options& options) {
+  return options.resume.empty() || options.resume == "latest" ? latestCheckpoint(options.out)
+                                                              : fs::path(options.resume);
+}
+
+} // namespace
+
+void startKiln(const Options& options) {
+  if (options.kiln == "off")
+    return disable();
+  auto chosen = kiln::Options::fromEnvironment();
+  if (options.kiln == "verify")
+    chosen.mode = Mode::verify;
+  enable(chosen);
+}
+
+void train(const Options& options) {
+  const Tokenizer tokenizer =
+      options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
+  fs::create_directories(options.out);
+  Trainer trainer(options, Data::open(options.data, tokenizer, options.out), tokenizer);
+  if (!options.resume.empty())
+    trainer.resume(checkpointOf(options));
+  std::ofstream(fs::path(options.out) / "config.json") << trainer.settings().text() << '\n';
+  trainer.run();
+  if (options.kiln != "off")
+    std::cout << '\n' << kiln::report();
+}
+
+std::string makeTokenizer(const Options& options) {
+  const std::string text = contentOf(options.data);
+  const Tokenizer made = Tokenizer::train(text, options.vocabulary);
+  made.save(options.trainTokenizer);
+  return fmt::format("{}: {} tokens; {} bytes become {}", options.trainTokenizer, made.vocabulary(),
+                     text.size(), made.encode(text).size());
+}
+
+std::string write(const Options& options) {
+  const Checkpoint from(checkpointOf(options));
+  const at::Device device = deviceOf(options);
+  Transformer model(from.model());
+  from.load(*model);
+  model->to(device);
+  return sample(model, from.tokenizer(), options, device);
+}
+
+} // namespace kiln::lm

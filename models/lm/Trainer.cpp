@@ -1,0 +1,182 @@
+// See Trainer.h.
+#include "models/lm/Trainer.h"
+
+#include "codegen/backend/Fail.h"
+#include "kiln/torch.h"
+#include "models/lm/Precision.h"
+#include "models/lm/Schedule.h"
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+namespace kiln::lm {
+
+namespace fs = std::filesystem;
+using at::Tensor;
+
+namespace {
+
+volatile std::sig_atomic_t stopAsked = 0;
+
+/// SIGINT and SIGTERM end a run after its step, for a scope; a second one ends the process.
+class Signals {
+ public:
+  Signals() {
+    stopAsked = 0;
+    for (int i = 0; i < 2; ++i)
+      before[i] = std::signal(numbers[i], [](int number) {
+        stopAsked = 1;
+        std::signal(number, SIG_DFL);
+      });
+  }
+  ~Signals() {
+    for (int i = 0; i < 2; ++i)
+      std::signal(numbers[i], before[i]);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  static constexpr int numbers[] = {SIGINT, SIGTERM};
+  void (*before[2])(int);
+};
+
+bool isEvery(std::int64_t step, std::int64_t period) {
+  return period > 0 && step % period == 0;
+}
+
+Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device device) {
+  options.model.vocabulary = tokenizer.vocabulary();
+  at::manual_seed(std::uint64_t(options.seed));
+  Transformer model(options.model);
+  model->recompute = options.recompute;
+  model->to(device);
+  return model;
+}
+
+} // namespace
+
+at::Device deviceOf(const Options& options) try {
+  if (options.device.empty())
+    return at::hasCUDA() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  at::Device device(options.device);
+  if (device.is_cuda() && !device.has_index())
+    device.set_index(0);
+  const int count = static_cast<int>(torch::cuda::device_count());
+  if (device.is_cuda() && device.index() >= count)
+    fail(ErrorKind::unavailable, "--device={}: this LibTorch sees {} GPUs", options.device, count);
+  if (!device.is_cpu() && !device.is_cuda())
+    fail(ErrorKind::input, "--device={}: allowed are cpu, cuda and cuda:N", options.device);
+  return device;
+} catch (const c10::Error&) {
+  fail(ErrorKind::input, "--device={}: allowed are cpu, cuda and cuda:N", options.device);
+}
+
+Trainer::Trainer(Options given, Data tokens, Tokenizer words)
+    : options(std::move(given)), data(std::move(tokens)), tokenizer(std::move(words)),
+      device(deviceOf(options)), model(makeModel(options, tokenizer, device)),
+      updater(*model, options) {
+  setPrecision(options.precision, options.deterministic);
+  data.split(options.heldOut, options.model.context);
+}
+
+Batch Trainer::onDevice(const Batch& batch) const {
+  if (device.is_cpu())
+    return batch;
+  const auto moved = [&](const Tensor& tensor) {
+    return tensor.pin_memory().to(device, /*non_blocking=*/true);
+  };
+  return {moved(batch.inputs), moved(batch.targets)};
+}
+
+Tensor Trainer::loss(const Batch& batch) {
+  const Autocast autocast(device.type(), Autocast::of(options.precision));
+  const Batch here = onDevice(batch);
+  return crossEntropy(model(here.inputs).flatten(0, 1), here.targets.flatten());
+}
+
+Trainer::Step Trainer::step() {
+  const double rate = learningRate(options, done);
+  Tensor sum;
+  for (std::int64_t i = 0; i < options.accumulate; ++i) {
+    const std::int64_t first = (done * options.accumulate + i) * options.batch;
+    const Tensor part =
+        loss(data.batch(std::uint64_t(options.seed), first, options.batch)) / options.accumulate;
+    part.backward();
+    sum = sum.defined() ? sum + part.detach() : part.detach();
+  }
+  const Tensor norm = updater.step(rate);
+  ++done;
+  return {sum, norm, rate};
+}
+
+void Trainer::prepare() {
+  if (options.kiln == "off")
+    return;
+  loss(data.batch(std::uint64_t(options.seed), 0, options.batch)).backward();
+  model->zero_grad();
+  kiln::wait();
+}
+
+double Trainer::evaluate() {
+  const torch::NoGradGuard constant;
+  double sum = 0;
+  for (std::int64_t i = 0; i < options.evaluateBatches; ++i)
+    sum += loss(data.heldOutBatch(i, options.batch)).item<double>();
+  return sum / double(options.evaluateBatches);
+}
+
+fs::path Trainer::save() {
+  return saveCheckpoint(options, done, *model, updater, device, tokenizer);
+}
+
+void Trainer::resume(const fs::path& path) {
+  const Checkpoint from(path);
+  if (from.model() != options.model)
+    fail(ErrorKind::input,
+         "{} holds a model of {}, and the options make one of {}; --config={} has "
+         "its options",
+         path.string(), nlohmann::json(from.model()).dump(), nlohmann::json(options.model).dump(),
+         (path.parent_path() / "config.json").string());
+  if (from.tokenizer().text() != tokenizer.text())
+    fail(ErrorKind::input, "{} was trained on tokens of another tokenizer", path.string());
+  from.load(*model);
+  from.load(updater);
+  from.loadRandom(device);
+  done = from.step();
+}
+
+void Trainer::advance(Progress& progress) {
+  const Step now = step();
+  if (isEvery(done, options.logEvery) || done == options.steps) {
+    const double loss = now.loss.item<double>();
+    if (!std::isfinite(loss))
+      fail(ErrorKind::input, "the loss is {} at step {}: try a smaller --learning-rate than {}",
+           loss, done, options.learningRate);
+    progress.show({done, loss, now.rate, now.norm.item<double>()});
+  }
+  const bool ends = done == options.steps || stopAsked != 0;
+  const bool evaluates = isEvery(done, options.evaluateEvery) || done == options.steps;
+  if (evaluates && options.evaluateEvery > 0 && data.heldOut() > 0) {
+    progress.say(fmt::format("step {:>6}  held-out loss {:.4f}", done, evaluate()));
+    progress.restart(done);
+  }
+  if (isEvery(done, options.checkpointEvery) || ends) {
+    progress.say(fmt::format("step {:>6}  {}", done, save().string()));
+    progress.restart(done);
+  }
+}
+
+void Trainer::run() {
+  const Signals signals;
+  prepare();
+  Progress progress(options, device);
+  progress.say(fmt::format("{:.1f} M parameters, {} tokens to train on and {} held out, on {}{}",
+                           double(options.model.parameters()) / 1e6, data.trained(), data.heldOut(),
+                           device.str(), done > 0 ? fmt::format(", from step {}", done) : ""));
+  progress.restart(done);
+  while (done < options.steps && stopAsked == 0)
+    advance(progress);
+}
+
+} // namespace kiln::lm

@@ -1,0 +1,55 @@
+// A run: model, data and optimizer, step by step, with evaluations and checkpoints between.
+#pragma once
+
+#include "models/lm/Checkpoint.h"
+#include "models/lm/Data.h"
+#include "models/lm/Model.h"
+#include "models/lm/Progress.h"
+
+namespace kiln::lm {
+
+/// Options::device as a device that is there. Throws Error(unavailable).
+at::Device deviceOf(const Options& options);
+
+class Trainer {
+ public:
+  /// The model's vocabulary is the tokenizer's. Throws Error(input).
+  Trainer(Options options, Data data, Tokenizer tokenizer);
+
+  /// From where it stands to the last step, or until SIGINT or SIGTERM; then a checkpoint is left.
+  void run();
+  /// Takes a checkpoint's place. Throws Error(input) if its model or tokenizer is another.
+  void resume(const std::filesystem::path& path);
+
+  /// One update. Loss and norm are scalars on the device.
+  struct Step {
+    at::Tensor loss, norm;
+    double rate;
+  };
+  Step step();
+  /// Mean loss over what is held out.
+  double evaluate();
+  std::filesystem::path save();
+  /// Runs a step without an update, so that Kiln's kernels are there before the first one: all
+  /// steps then run on the same kernels, which a resumed run needs to repeat them.
+  void prepare();
+
+  std::int64_t position() const { return done; }
+  Transformer& transformer() { return model; }
+  const Options& settings() const { return options; }
+
+ private:
+  at::Tensor loss(const Batch& batch);
+  Batch onDevice(const Batch& batch) const;
+  void advance(Progress& progress);
+
+  Options options;
+  Data data;
+  Tokenizer tokenizer;
+  at::Device device;
+  Transformer model;
+  Updater updater;
+  std::int64_t done = 0;
+};
+
+} // namespace kiln::lm
