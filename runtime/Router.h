@@ -82,7 +82,7 @@ class Router<Op, place, Result(Args...)> {
   }
 
   static Result previous(Args... args) {
-    if (site->previousIsATen) {
+    if (site->previousIsATen || !site->previous) { // or our own, where ATen has none
       constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
       if constexpr (native != nullptr)
         return native(args...);

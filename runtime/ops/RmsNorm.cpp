@@ -1,5 +1,6 @@
 // aten::_fused_rms_norm and its backward, which are what rms_norm comes to on a GPU. For the CPU
-// ATen has no kernel of either, only the formula.
+// ATen has no kernel of either, only the forward's formula, which autograd follows until a kernel
+// is registered for it; from then on it asks for the backward, whose formula is therefore here.
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
@@ -8,7 +9,11 @@
 #include <ATen/ops/_fused_rms_norm_cuda_dispatch.h>
 #endif
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/sum.h>
 #include <limits>
+#include <numeric>
 
 namespace kiln::runtime {
 
@@ -70,11 +75,33 @@ struct RmsNorm {
   }
 };
 
+/// With y = x rstd: dx = rstd (dy gamma - y mean(dy gamma y)), dgamma = sum(dy y) over the rows.
+std::tuple<Tensor, Tensor> backwardOnCpu(const Tensor& grad, const Tensor& input,
+                                         at::IntArrayRef shape, const Tensor& rstd,
+                                         const Maybe& weight, std::array<bool, 2> mask) {
+  std::vector<std::int64_t> row(shape.size()), rows(std::size_t(input.dim()) - shape.size());
+  std::iota(row.begin(), row.end(), std::int64_t(rows.size()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto type = rstd.scalar_type(); // of statistics: no less than fp32
+  const Tensor dy = grad.to(type), y = input.to(type) * rstd;
+  std::tuple<Tensor, Tensor> results;
+  if (mask[0]) {
+    const Tensor slope = given(weight) ? dy * weight->to(type) : dy;
+    const Tensor dx = rstd * (slope - y * (slope * y).mean(row, /*keepdim=*/true));
+    std::get<0>(results) = dx.to(input.scalar_type());
+  }
+  if (mask[1] && given(weight)) {
+    const Tensor scale = dy * y;
+    std::get<1>(results) = (rows.empty() ? scale : scale.sum(rows)).to(weight->scalar_type());
+  }
+  return results;
+}
+
 struct RmsNormBackward {
   using Signature = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, at::IntArrayRef,
                                                const Tensor&, const Maybe&, std::array<bool, 2>);
   static constexpr Natives<Signature> natives = {KILN_GPU_NATIVE(_fused_rms_norm_backward),
-                                                 nullptr};
+                                                 &backwardOnCpu};
   static constexpr const char* operands[] = {"x", "gamma", "rstd", "dy"};
   static constexpr const char* results[] = {"dx", "dgamma"};
 
