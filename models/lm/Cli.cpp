@@ -107,7 +107,7 @@ void add(CLI::App& app, const Field& field) {
         if constexpr (std::is_same_v<decltype(value), bool*>)
           return app.add_flag(name, *value, field.help);
         else
-          return app.add_option(name, *value, field.help)->capture_default_str();
+          return app.add_option(name, *value, field.help)->capture_default_str()->take_last();
       },
       field.value);
   option->group(field.group);

@@ -1,0 +1,319 @@
+// The model beside plain formulas, and runs on the CPU: the loss falls, Kiln's kernels change
+// nothing but roundings, and a resumed run is the uninterrupted one bit by bit.
+#include "kiln/torch.h"
+#include "models/lm/Precision.h"
+#include "models/lm/Recompute.h"
+#include "models/lm/Run.h"
+#include "models/lm/Sample.h"
+#include "models/lm/Trainer.h"
+#include "test/lm/Helpers.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+namespace kiln::lm {
+namespace {
+
+using at::Tensor;
+
+/// Small enough for the host target.
+Options smallOptions(const std::string& out) {
+  Options options;
+  options.data = KILN_LM_TEXT;
+  options.out = out;
+  options.device = "cpu";
+  options.model.width = 16;
+  options.model.hidden = 32;
+  options.model.context = 16;
+  options.model.layers = 1;
+  options.model.heads = 2;
+  options.batch = 2;
+  options.warmup = 20;
+  options.learningRate = 3e-3;
+  options.settle();
+  return options;
+}
+
+Trainer trainerOf(const Options& options) {
+  return Trainer(options, Data::open(options.data, Tokenizer(), options.out), Tokenizer());
+}
+
+std::vector<float> lossesOf(Trainer& trainer, std::int64_t steps) {
+  std::vector<float> losses;
+  for (std::int64_t i = 0; i < steps; ++i)
+    losses.push_back(trainer.step().loss.item<float>());
+  return losses;
+}
+
+void expectSameParameters(Trainer& one, Trainer& other) {
+  const auto theirs = other.transformer()->named_parameters();
+  for (const auto& parameter : one.transformer()->named_parameters())
+    EXPECT_TRUE(at::equal(parameter.value(), theirs[parameter.key()])) << parameter.key();
+}
+
+ModelConfig someModel() {
+  ModelConfig config = ModelConfig::named("tiny");
+  config.vocabulary = 50;
+  config.context = 12;
+  config.width = 16;
+  config.hidden = 24;
+  return config;
+}
+
+/// RMSNorm, rotary positions, causal attention and SwiGLU written out with matrices.
+Tensor logitsByFormula(const Transformer& model, const Tensor& tokens) {
+  const auto weights = model->named_parameters();
+  const ModelConfig& config = model->config;
+  const std::int64_t size = config.width / config.heads, length = tokens.size(0);
+  auto w = [&](const std::string& name) { return weights[name + ".weight"].to(at::kDouble); };
+  auto norm = [](const Tensor& x, const Tensor& gain) {
+    return x / (x.square().mean(-1, true) + 1e-5).sqrt() * gain;
+  };
+  auto turned = [&](const Tensor& x) { // [length, size]
+    Tensor y = x.clone();
+    for (std::int64_t p = 0; p < length; ++p)
+      for (std::int64_t i = 0; i < size / 2; ++i) {
+        const double angle = double(p) * std::pow(10000.0, -2.0 * double(i) / double(size));
+        const Tensor a = x[p][2 * i], b = x[p][2 * i + 1];
+        y[p][2 * i] = a * std::cos(angle) - b * std::sin(angle);
+        y[p][2 * i + 1] = a * std::sin(angle) + b * std::cos(angle);
+      }
+    return y;
+  };
+  const Tensor mask = at::ones({length, length}, at::kBool).tril().logical_not();
+  Tensor x = w("token_embeddings").index_select(0, tokens);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string in = "layers." + std::to_string(layer) + ".";
+    const Tensor n = norm(x, w(in + "ln1"));
+    std::vector<Tensor> heads;
+    for (std::int64_t h = 0; h < config.heads; ++h) {
+      auto part = [&](const char* name) {
+        return n.mm(w(in + "attn." + name + "_proj").t()).slice(1, h * size, (h + 1) * size);
+      };
+      const Tensor scores = turned(part("q")).mm(turned(part("k")).t()) / std::sqrt(double(size));
+      heads.push_back(scores.masked_fill(mask, -INFINITY).softmax(-1).mm(part("v")));
+    }
+    x = x + at::cat(heads, 1).mm(w(in + "attn.output_proj").t());
+    const Tensor m = norm(x, w(in + "ln2"));
+    const Tensor gate = m.mm(w(in + "ffn.w1").t()), up = m.mm(w(in + "ffn.w3").t());
+    x = x + (gate * gate.sigmoid() * up).mm(w(in + "ffn.w2").t());
+  }
+  return norm(x, w("ln_final")).mm(w("lm_head").t());
+}
+
+TEST(Lm, TheModelIsItsFormula) {
+  at::manual_seed(1);
+  const torch::NoGradGuard constant;
+  Transformer model(someModel());
+  std::int64_t elements = 0;
+  for (const Tensor& parameter : model->parameters())
+    elements += parameter.numel();
+  EXPECT_EQ(elements, someModel().parameters());
+  const Tensor tokens = at::randint(50, {12}, at::kLong);
+  const Tensor logits = model(tokens.unsqueeze(0))[0].to(at::kDouble);
+  EXPECT_TRUE(at::allclose(logits, logitsByFormula(model, tokens), 1e-4, 1e-5));
+  // What comes later is not looked at.
+  EXPECT_TRUE(at::allclose(model(tokens.slice(0, 0, 5).unsqueeze(0))[0].to(at::kDouble),
+                           logits.slice(0, 0, 5), 1e-4, 1e-5));
+  EXPECT_SAYS(errorOf([&] { model(at::zeros({1, 13}, at::kLong)); }), "13 tokens");
+}
+
+TEST(Lm, RecomputingChangesNothing) {
+  auto gradients = [](bool recompute, const char* precision) {
+    at::manual_seed(2);
+    Transformer model(someModel());
+    model->recompute = recompute;
+    const Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+    Tensor loss;
+    {
+      const Autocast autocast(at::kCPU, Autocast::of(precision));
+      loss = crossEntropy(model(tokens).flatten(0, 1), tokens.flatten());
+    }
+    loss.backward();
+    std::vector<Tensor> all = {loss.detach()};
+    for (const Tensor& parameter : model->parameters())
+      all.push_back(parameter.grad());
+    return all;
+  };
+  for (const char* precision : {"fp32", "bf16"}) {
+    const auto kept = gradients(false, precision), again = gradients(true, precision);
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      EXPECT_TRUE(at::equal(kept[i], again[i])) << precision << ", tensor " << i;
+  }
+}
+
+TEST(Lm, RecomputingDrawsTheSameRandomNumbers) {
+  auto gradient = [](bool recompute) {
+    at::manual_seed(3);
+    const Tensor x = at::ones({1000}).requires_grad_();
+    const Step step = [](const Tensor& in) { return at::dropout(in, 0.5, true) * 3; };
+    const Tensor y = recompute ? recomputed(step, x, {}) : step(x);
+    const Tensor later = at::rand({3}); // the backward must not disturb what is drawn behind it
+    y.sum().backward();
+    return at::cat({x.grad(), y.detach(), later, at::rand({3})});
+  };
+  EXPECT_TRUE(at::equal(gradient(true), gradient(false)));
+}
+
+TEST(Lm, ClippingIsTorchs) {
+  at::manual_seed(4);
+  torch::nn::Linear ours(5, 7), theirs(5, 7);
+  Options options;
+  options.clip = 0.3;
+  options.weightDecay = 0;
+  Updater updater(*ours, options);
+  torch::optim::AdamW optimizer(
+      theirs->parameters(),
+      torch::optim::AdamWOptions(0.1).betas({options.beta1, options.beta2}).weight_decay(0));
+  {
+    const torch::NoGradGuard constant;
+    theirs->weight.copy_(ours->weight);
+    theirs->bias.copy_(ours->bias);
+  }
+  for (int step = 0; step < 3; ++step) {
+    const Tensor x = at::randn({9, 5});
+    ours(x).square().sum().backward();
+    optimizer.zero_grad();
+    theirs(x).square().sum().backward();
+    const double norm = torch::nn::utils::clip_grad_norm_(theirs->parameters(), options.clip);
+    optimizer.step();
+    EXPECT_NEAR(updater.step(0.1).item<double>(), norm, 1e-4 * norm);
+    EXPECT_TRUE(at::allclose(ours->weight, theirs->weight, 1e-5, 1e-6)) << step;
+    EXPECT_TRUE(at::allclose(ours->bias, theirs->bias, 1e-5, 1e-6)) << step;
+  }
+}
+
+TEST(Lm, TheLossFallsOnShakespeare) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.model = {};
+  options.settle(); // the tiny size
+  options.steps = 150;
+  options.batch = 8;
+  options.learningRate = 5e-3;
+  Trainer trainer = trainerOf(options);
+  const double before = trainer.evaluate();
+  EXPECT_NEAR(before, 5.8, 0.3); // log 256 and what random weights add
+  lossesOf(trainer, options.steps);
+  const double after = trainer.evaluate();
+  EXPECT_LT(after, 2.4); // letters by their frequency alone come to 3.3
+  RecordProperty("held_out_loss", std::to_string(after));
+}
+
+TEST(Lm, KilnChangesRoundingsOnly) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.steps = 200;
+  Trainer plain = trainerOf(options);
+  const auto expected = lossesOf(plain, options.steps);
+  options.kiln = "on";
+  kiln::Options onCpu;
+  onCpu.place = Place::cpu;
+  enable(onCpu);
+  Trainer routed = trainerOf(options);
+  routed.prepare();
+  const auto losses = lossesOf(routed, options.steps);
+  const std::string report = kiln::report();
+  disable();
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(losses[i], expected[i], 2e-3 * expected[i]) << "step " << i;
+  for (const char* op : {"_fused_rms_norm", "_fused_rms_norm_backward", "silu", "silu_backward",
+                         "_log_softmax", "_log_softmax_backward_data"})
+    EXPECT_SAYS(report, std::string(op) + " ");
+  EXPECT_SAYS(report, "200  the cost model's choice"); // all but the call that asked for it
+}
+
+TEST(Lm, AResumedRunIsTheUninterruptedOne) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.accumulate = 2;
+  options.keep = 1;
+  Trainer whole = trainerOf(options);
+  lossesOf(whole, 7);
+  whole.save();
+  const auto path = whole.save();
+  const auto expected = lossesOf(whole, 9);
+  Trainer resumed = trainerOf(options);
+  lossesOf(resumed, 2); // another state, which must go
+  resumed.resume(path);
+  EXPECT_EQ(resumed.position(), 7);
+  EXPECT_EQ(lossesOf(resumed, 9), expected);
+  expectSameParameters(whole, resumed);
+  EXPECT_NE(whole.save(), path);
+  EXPECT_FALSE(std::filesystem::exists(path)); // one is kept
+  EXPECT_EQ(latestCheckpoint(folder.string()).filename(), "step-000016.safetensors");
+
+  options.model.width = 32;
+  Trainer other = trainerOf(options);
+  EXPECT_SAYS(errorOf([&] { other.resume(latestCheckpoint(folder.string())); }), "\"width\":32");
+}
+
+TEST(Lm, ACheckpointHoldsItsNamesAndIsChecked) {
+  const Folder folder;
+  const Options options = smallOptions(folder.string());
+  Trainer trainer = trainerOf(options);
+  trainer.step();
+  const auto path = trainer.save();
+  const Safetensors file(path);
+  for (const char* name :
+       {"token_embeddings.weight", "layers.0.attn.q_proj.weight", "layers.0.attn.k_proj.weight",
+        "layers.0.attn.v_proj.weight", "layers.0.attn.output_proj.weight", "layers.0.ffn.w1.weight",
+        "layers.0.ffn.w2.weight", "layers.0.ffn.w3.weight", "layers.0.ln1.weight",
+        "layers.0.ln2.weight", "ln_final.weight", "lm_head.weight",
+        "optimizer.exp_avg.lm_head.weight", "optimizer.exp_avg_sq.ln_final.weight",
+        "optimizer.step.lm_head.weight", "random.cpu"})
+    EXPECT_TRUE(file.contains(name)) << name;
+  EXPECT_EQ(file.names().size(), 12U * 4 + 1);
+  Metadata texts = file.metadata();
+  EXPECT_EQ(texts.at("step"), "1");
+  texts["step"] = "many";
+  writeSafetensors(folder / "bad.safetensors", {}, texts);
+  EXPECT_SAYS(errorOf([&] { Checkpoint bad(folder / "bad.safetensors"); }), "'many', no count");
+  EXPECT_SAYS(errorOf([&] { latestCheckpoint(folder / "none"); }), "holds no checkpoint");
+}
+
+TEST(Lm, SamplesRepeatAndTheLikeliestTokenIsDrawn) {
+  at::manual_seed(5);
+  ModelConfig config = someModel();
+  config.vocabulary = 256;
+  Transformer model(config);
+  Options options;
+  options.sample = 20;
+  options.prompt = "ab";
+  const std::string one = sample(model, Tokenizer(), options, at::kCPU);
+  EXPECT_EQ(one.size(), 22U);
+  EXPECT_EQ(one, sample(model, Tokenizer(), options, at::kCPU));
+  options.seed = 2;
+  EXPECT_NE(one, sample(model, Tokenizer(), options, at::kCPU));
+  options.temperature = 0;
+  const std::string likeliest = sample(model, Tokenizer(), options, at::kCPU);
+  options.temperature = 1;
+  options.topK = 1;
+  EXPECT_EQ(sample(model, Tokenizer(), options, at::kCPU), likeliest);
+  options.prompt = "";
+  EXPECT_SAYS(errorOf([&] { sample(model, Tokenizer(), options, at::kCPU); }), "--prompt is empty");
+}
+
+TEST(Lm, DevicesAreRefusedByName) {
+  Options options;
+  options.device = "toaster";
+  EXPECT_SAYS(errorOf([&] { deviceOf(options); }), "--device=toaster: allowed are cpu");
+  options.device = "cuda:99";
+  EXPECT_SAYS(errorOf([&] { deviceOf(options); }), "--device=cuda:99: this LibTorch sees");
+}
+
+TEST(Lm, TheBenchTellsItsFigures) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.bench = 2;
+  options.vocabulary = 300;
+  const auto line = nlohmann::json::parse(bench(options));
+  EXPECT_EQ(line["vocabulary"], 300);
+  EXPECT_NEAR(line["tokens_per_second"].get<double>() * line["step_ms"].get<double>(), 2 * 16 * 1e3,
+              1e-6);
+  EXPECT_GT(line["mfu"], 0);
+}
+
+} // namespace
+} // namespace kiln::lm
