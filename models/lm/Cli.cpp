@@ -63,7 +63,7 @@ std::vector<Field> fieldsOf(Options& o) {
       {run, "log-every", &o.logEvery, "steps"},
       {run, "peak-tflops", &o.peakTflops, "of the device, for MFU; 0: 800 on a GPU, none on a CPU"},
       {other, "sample", &o.sample, "writes as many tokens by a checkpoint"},
-      {other, "prompt", &o.prompt, "what a sample continues"},
+      {other, "prompt", &o.prompt, "what a sample continues; empty: a line break"},
       {other, "temperature", &o.temperature, "of a sample; 0: always the likeliest token"},
       {other, "top-k", &o.topK, "likeliest tokens that a sample chooses from; 0: all"},
       {other, "train-tokenizer", &o.trainTokenizer, "makes byte pairs of --data into this file"},

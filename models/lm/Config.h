@@ -58,7 +58,7 @@ struct Options {
   double peakTflops = 0;
 
   std::int64_t sample = 0, topK = 50;
-  std::string prompt = "\n";
+  std::string prompt;
   double temperature = 0.8;
 
   std::string trainTokenizer;

@@ -1,7 +1,6 @@
 // See Sample.h.
 #include "models/lm/Sample.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/lm/Precision.h"
 
 namespace kiln::lm {
@@ -28,9 +27,7 @@ std::string sample(Transformer& model, const Tokenizer& tokenizer, const Options
                    at::Device device) {
   const torch::NoGradGuard constant;
   const Autocast autocast(device.type(), Autocast::of(options.precision));
-  std::vector<Token> tokens = tokenizer.encode(options.prompt);
-  if (tokens.empty())
-    fail(ErrorKind::input, "--prompt is empty: a model continues at least one token");
+  std::vector<Token> tokens = tokenizer.encode(options.prompt.empty() ? "\n" : options.prompt);
   at::manual_seed(std::uint64_t(options.seed));
   for (std::int64_t i = 0; i < options.sample; ++i) {
     const auto length = std::min<std::int64_t>(model->config.context, std::int64_t(tokens.size()));

@@ -6,8 +6,8 @@
 
 namespace kiln::lm {
 
-/// The prompt and `options.sample` tokens behind it, drawn by temperature from the likeliest top-k.
-/// Throws Error(input) for an empty prompt.
+/// The prompt, or a line break, and `options.sample` tokens behind it, drawn by temperature from
+/// the likeliest top-k.
 std::string sample(Transformer& model, const Tokenizer& tokenizer, const Options& options,
                    at::Device device);
 
