@@ -4,7 +4,6 @@
 #include "codegen/backend/Fail.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 namespace kiln::lm {
 
@@ -46,12 +45,6 @@ template <typename Each> void forEachGenerator(at::Device device, Each each) {
   }
 }
 
-ModelConfig modelIn(const Safetensors& file, const fs::path& path) try {
-  return nlohmann::json::parse(file.text("model")).get<ModelConfig>();
-} catch (const nlohmann::json::exception& error) {
-  fail(ErrorKind::corrupt, "{}: its 'model' cannot be read: {}", path.string(), error.what());
-}
-
 std::int64_t stepIn(const Safetensors& file, const fs::path& path) {
   const std::string& text = file.text("step");
   std::int64_t step = -1;
@@ -64,7 +57,7 @@ std::int64_t stepIn(const Safetensors& file, const fs::path& path) {
 } // namespace
 
 Checkpoint::Checkpoint(const fs::path& path)
-    : file(path), stepsDone(stepIn(file, path)), config(modelIn(file, path)),
+    : file(path), stepsDone(stepIn(file, path)), config(ModelConfig::parse(file.text("model"))),
       words(Tokenizer::parse(file.text("tokenizer"), path.string())) {}
 
 void Checkpoint::load(torch::nn::Module& model) const {
@@ -96,7 +89,7 @@ fs::path saveCheckpoint(const Options& options, std::int64_t step, const torch::
   writeSafetensors(path, tensors,
                    {{"format", "pt"},
                     {"step", std::to_string(step)},
-                    {"model", nlohmann::json(options.model).dump()},
+                    {"model", options.model.text()},
                     {"options", options.text()},
                     {"tokenizer", tokenizer.text()}});
   auto all = checkpointsIn(folder);

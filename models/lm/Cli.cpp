@@ -113,6 +113,11 @@ void add(CLI::App& app, const Field& field) {
   option->group(field.group);
 }
 
+constexpr std::pair<const char*, std::int64_t ModelConfig::*> modelMembers[] = {
+    {"vocabulary", &ModelConfig::vocabulary}, {"context", &ModelConfig::context},
+    {"width", &ModelConfig::width},           {"hidden", &ModelConfig::hidden},
+    {"layers", &ModelConfig::layers},         {"heads", &ModelConfig::heads}};
+
 const char* examples = R"(Examples:
   train_lm --data=text.txt --steps=500
       a tiny model of bytes; checkpoints, log and options are kept in run/
@@ -126,19 +131,21 @@ const char* examples = R"(Examples:
 
 } // namespace
 
-constexpr std::pair<const char*, std::int64_t ModelConfig::*> sizes[] = {
-    {"vocabulary", &ModelConfig::vocabulary}, {"context", &ModelConfig::context},
-    {"width", &ModelConfig::width},           {"hidden", &ModelConfig::hidden},
-    {"layers", &ModelConfig::layers},         {"heads", &ModelConfig::heads}};
-
-void to_json(json& object, const ModelConfig& config) {
-  for (auto [name, member] : sizes)
-    object[name] = config.*member;
+std::string ModelConfig::text() const {
+  json object;
+  for (auto [name, member] : modelMembers)
+    object[name] = this->*member;
+  return object.dump();
 }
 
-void from_json(const json& object, ModelConfig& config) {
-  for (auto [name, member] : sizes)
+ModelConfig ModelConfig::parse(const std::string& text) try {
+  const json object = json::parse(text);
+  ModelConfig config;
+  for (auto [name, member] : modelMembers)
     object.at(name).get_to(config.*member);
+  return config;
+} catch (const json::exception& error) {
+  fail(ErrorKind::corrupt, "'{}' is no model: {}", text, error.what());
 }
 
 std::string Options::text() const {

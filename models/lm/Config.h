@@ -2,8 +2,6 @@
 // of the same names. What is refused is refused with its numbers.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,10 +29,12 @@ struct ModelConfig {
   /// causal attention's products over half of the square.
   double flopsPerToken() const;
 
+  /// As JSON. parse() throws Error(corrupt).
+  std::string text() const;
+  static ModelConfig parse(const std::string& text);
+
   bool operator==(const ModelConfig&) const = default;
 };
-void to_json(nlohmann::json& json, const ModelConfig& config);
-void from_json(const nlohmann::json& json, ModelConfig& config);
 
 /// Everything that a run may be told. What each means stands in Cli.cpp, beside its flag.
 struct Options {

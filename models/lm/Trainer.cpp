@@ -7,7 +7,6 @@
 #include "models/lm/Schedule.h"
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 namespace kiln::lm {
 
@@ -136,7 +135,7 @@ void Trainer::resume(const fs::path& path) {
     fail(ErrorKind::input,
          "{} holds a model of {}, and the options make one of {}; --config={} has "
          "its options",
-         path.string(), nlohmann::json(from.model()).dump(), nlohmann::json(options.model).dump(),
+         path.string(), from.model().text(), options.model.text(),
          (path.parent_path() / "config.json").string());
   if (from.tokenizer().text() != tokenizer.text())
     fail(ErrorKind::input, "{} was trained on tokens of another tokenizer", path.string());

@@ -270,6 +270,10 @@ TEST(Lm, ACheckpointHoldsItsNamesAndIsChecked) {
   texts["step"] = "many";
   writeSafetensors(folder / "bad.safetensors", {}, texts);
   EXPECT_SAYS(errorOf([&] { Checkpoint bad(folder / "bad.safetensors"); }), "'many', no count");
+  texts["step"] = "1";
+  texts["model"] = R"({"width": "wide"})";
+  writeSafetensors(folder / "bad.safetensors", {}, texts);
+  EXPECT_SAYS(errorOf([&] { Checkpoint bad(folder / "bad.safetensors"); }), "is no model");
   EXPECT_SAYS(errorOf([&] { latestCheckpoint(folder / "none"); }), "holds no checkpoint");
 }
 
