@@ -32,6 +32,7 @@ class Backend {
   /// Why nothing can run here; empty if it can.
   virtual std::string whyNot() const = 0;
   virtual bool isCapturing() const = 0;
+  virtual void* stream() const = 0; // of this thread and device; null on the host
   virtual at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
                                at::Device device) const = 0;
   /// Makes `device` the current one of a thread that compiles, and names its architecture.

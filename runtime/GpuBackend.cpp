@@ -55,6 +55,7 @@ class GpuBackend : public Backend {
   bool isCapturing() const override {
     return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
   }
+  void* stream() const override { return c10::cuda::getCurrentCUDAStream().stream(); }
   at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
                        at::Device device) const override {
     return at::detail::empty_cuda(sizes, dtype, device, std::nullopt);
