@@ -44,6 +44,9 @@ class HostBackend : public Backend {
   at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype, at::Device) const override {
     return at::detail::empty_cpu(sizes, dtype);
   }
+  at::TensorBase pinned(std::int64_t bytes) const override {
+    return at::detail::empty_cpu({bytes}, at::kByte);
+  }
   std::string enter(int) const override { return CompileOptions().arch; }
   Stage until() const override { return Stage::cuda; }
   std::unique_ptr<Kernel> load(const Program& program, const Route& route) const override {

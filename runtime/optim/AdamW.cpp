@@ -89,7 +89,7 @@ StepOf AdamW::Impl::gather(AdamW& optimizer) {
             fmt::format("AdamW: the gradient of a parameter {} is sparse; AdamW takes dense "
                         "ones: call to_dense() on it, or take an embedding with sparse(false)",
                         describe(entry)));
-      if (entry.grad.strides() != param.strides() && param.is_non_overlapping_and_dense())
+      if (!liesLike(entry.grad, param) && param.is_non_overlapping_and_dense())
         entry.grad = at::empty_like(param, param.options().dtype(entry.grad.scalar_type()))
                          .copy_(entry.grad);
       entry.group = static_cast<unsigned>(step.groups.size());

@@ -4,7 +4,6 @@
 #include "runtime/Call.h"
 #include "runtime/optim/ListProgram.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/select.h>
 #include <algorithm>
 #include <array>
@@ -56,7 +55,7 @@ const char* whyNot(const Entry& entry) {
       continue;
     if (tensor->scalar_type() != at::kFloat)
       return kParam;
-    if (tensor->sizes() != param.sizes() || tensor->strides() != param.strides())
+    if (!liesLike(*tensor, param))
       return kLikewise;
     if (tensor->device() != param.device())
       return kNoDevice;
@@ -68,7 +67,7 @@ const char* whyNot(const Entry& entry) {
   if (const at::Tensor& copy = entry.copy; copy.defined()) {
     if (copy.scalar_type() != at::kBFloat16 && copy.scalar_type() != at::kHalf)
       return kGrad;
-    if (copy.sizes() != param.sizes() || copy.strides() != param.strides())
+    if (!liesLike(copy, param))
       return kLikewise;
     if (copy.device() != param.device())
       return kNoDevice;
@@ -84,6 +83,11 @@ bool isLike(const Group& a, const Group& b) {
 using Field = at::Tensor Entry::*;
 
 } // namespace
+
+bool liesLike(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() &&
+         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
+}
 
 const char* whyNotByLists(const StepOf& step) {
   const at::Device device = step.entries.front().param.device();
@@ -115,7 +119,8 @@ struct ListStep::Part {
   std::vector<Buffer> numbers, results{}; // its numbers
   // Filled and refilled by refresh().
   std::vector<const void*> pointers{};
-  at::Tensor table{};
+  std::optional<TensorLists> lists{};
+  at::Tensor table{}; // undefined: on no device yet
   std::vector<Buffer> arguments{};
 };
 
@@ -246,17 +251,18 @@ void ListStep::addUpdates(Plan& plan, const StepOf& step) const {
   }
 }
 
-/// Bytes on the device, copied behind what is enqueued. A graph copies them at each replay.
+/// Copies bytes to `there`, if it is given, behind what is enqueued. A graph copies at each replay.
 at::Tensor ListStep::upload(std::span<const std::byte> bytes, at::Tensor there) {
-  const auto size = std::max<std::int64_t>(static_cast<std::int64_t>(bytes.size()), 16);
-  if (!there.defined() || there.numel() != size || isCapturing())
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  if (!there.defined())
     there = at::Tensor(backend.empty({size}, at::kByte, device));
+  if (size == 0)
+    return there;
   if (device.is_cpu()) {
     std::memcpy(there.data_ptr(), bytes.data(), bytes.size());
     return there;
   }
-  at::Tensor pinned =
-      at::empty({there.numel()}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+  const at::Tensor pinned(backend.pinned(size));
   std::memcpy(pinned.data_ptr(), bytes.data(), bytes.size());
   there.copy_(pinned, /*non_blocking=*/true);
   if (isCapturing())
@@ -289,10 +295,20 @@ void ListStep::refresh(Part& part, const StepOf& step) {
   outputs.resize(part.outputs.size());
   visit(part.inputs, listed(inputs));
   visit(part.outputs, listed(outputs));
-  const TensorLists lists(part.program->lists(), inputs, outputs);
-  part.table = upload(lists.table(), part.table);
-  part.arguments = lists.inputs(part.table.data_ptr(), part.numbers);
   part.pointers = std::move(pointers);
+  const ListsInfo& info = part.program->lists();
+  if (!part.lists) {
+    part.lists.emplace(info, inputs, outputs);
+  } else {
+    const auto moved = part.lists->relocate(info, inputs, outputs);
+    const auto bytes = static_cast<std::int64_t>(moved.size());
+    if (part.table.defined() && !isCapturing()) {
+      upload(moved, part.table.narrow(0, part.table.numel() - bytes, bytes));
+      return;
+    }
+  }
+  part.table = upload(part.lists->table());
+  part.arguments = part.lists->inputs(part.table.data_ptr(), part.numbers);
 }
 
 void ListStep::prepare(const StepOf& step) {
@@ -348,8 +364,10 @@ void ListStep::setRates(const std::vector<Group>& groups) {
     const c10::OptionalDeviceGuard guard(device);
     known = groups[i].lr;
     const auto rate = static_cast<float>(known);
-    plan->numbers.narrow(0, kRates + static_cast<std::int64_t>(i), 1)
-        .copy_(upload(std::as_bytes(std::span(&rate, 1))).view(at::kFloat).narrow(0, 0, 1));
+    upload(std::as_bytes(std::span(&rate, 1)),
+           plan->numbers.view(at::kByte).narrow(
+               0, (kRates + static_cast<std::int64_t>(i)) * std::int64_t(sizeof(float)),
+               sizeof(float)));
   }
 }
 
@@ -362,6 +380,7 @@ void ListStep::run(const StepOf& step) {
                          plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
     if (isCapturing()) {
       kept.push_back(std::make_shared<at::Tensor>(std::move(part.table)));
+      part.table.reset();
       part.pointers.clear();
     }
   }

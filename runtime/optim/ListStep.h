@@ -35,6 +35,8 @@ struct StepOf {
   at::Tensor unscale{};             // may be undefined
 };
 
+/// Whether two tensors have their elements at the same places.
+bool liesLike(const at::Tensor& a, const at::Tensor& b);
 /// Why kernels over lists cannot take a step; null if they can.
 const char* whyNotByLists(const StepOf& step);
 

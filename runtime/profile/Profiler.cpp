@@ -44,6 +44,12 @@ bool isDrawnTwice(const tap::KinetoEvent& event) {
           type == libkineto::ActivityType::USER_ANNOTATION);
 }
 
+bool isCall(const tap::KinetoEvent& event) {
+  const auto type = static_cast<libkineto::ActivityType>(event.activityType());
+  return type == libkineto::ActivityType::CUDA_RUNTIME ||
+         type == libkineto::ActivityType::CUDA_DRIVER;
+}
+
 std::string deviceOf(const tap::KinetoEvent& event) {
   return event.deviceType() == c10::DeviceType::CPU
              ? "cpu"
@@ -64,11 +70,13 @@ std::vector<Event> eventsOf(const tap::ProfilerResult& result) {
     plain.name = event.name();
     plain.shapes = shapesOf(event);
     plain.device = deviceOf(event);
-    plain.thread = event.startThreadId();
+    plain.thread = static_cast<std::uint64_t>(event.deviceResourceId()); // the system's
     plain.beginNs = static_cast<std::int64_t>(event.startNs()) - begin;
     plain.endNs = plain.beginNs + static_cast<std::int64_t>(event.durationNs());
-    plain.correlation = event.linkedCorrelationId() == 0 ? event.correlationId() : 0;
-    plain.launchedBy = event.linkedCorrelationId();
+    // Ops count by themselves; calls of the driver and kernels as CUPTI does, and name their op.
+    const bool isOp = isCpu && !isCall(event);
+    plain.op = isOp ? event.correlationId() : event.linkedCorrelationId();
+    plain.call = isOp || isMemory ? 0 : event.correlationId();
     plain.bytes = isMemory ? event.nBytes() : 0;
     plain.flops = static_cast<std::int64_t>(event.flops());
   }

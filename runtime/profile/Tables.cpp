@@ -81,32 +81,53 @@ std::vector<std::ptrdiff_t> parentsOf(std::span<const Event> events) {
   return parents;
 }
 
-std::vector<Row> rowsOfOps(std::span<const Event> events, bool byShape) {
-  const auto parents = parentsOf(events);
-  std::unordered_map<std::uint64_t, std::size_t> byCorrelation;
-  std::vector<std::int64_t> selfCpu(events.size()), selfDevice(events.size()),
-      device(events.size());
+namespace {
+
+/// The op, range or call of the driver that each kernel counts for, by index; -1: none. Kineto
+/// names the op if there is one; what is launched in a range alone is found by the call that did
+/// it.
+std::vector<std::ptrdiff_t> launchersOf(std::span<const Event> events) {
+  std::unordered_map<std::uint64_t, std::ptrdiff_t> ops, calls;
   for (std::size_t i = 0; i < events.size(); ++i)
     if (const Event& event = events[i]; event.kind == Event::Kind::cpu) {
-      if (event.correlation != 0)
-        byCorrelation.emplace(event.correlation, i);
-      selfCpu[i] += event.endNs - event.beginNs;
-      if (parents[i] >= 0)
-        selfCpu[static_cast<std::size_t>(parents[i])] -= event.endNs - event.beginNs;
+      const auto index = static_cast<std::ptrdiff_t>(i);
+      if (event.call != 0)
+        calls.emplace(event.call, index);
+      else if (event.op != 0)
+        ops.emplace(event.op, index);
     }
+  std::vector<std::ptrdiff_t> launchers(events.size(), -1);
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (const Event& event = events[i]; event.kind == Event::Kind::device) {
+      if (const auto op = ops.find(event.op); op != ops.end())
+        launchers[i] = op->second;
+      else if (const auto call = calls.find(event.call); call != calls.end())
+        launchers[i] = call->second;
+    }
+  return launchers;
+}
+
+} // namespace
+
+std::vector<Row> rowsOfOps(std::span<const Event> events, bool byShape) {
+  const auto parents = parentsOf(events), launchers = launchersOf(events);
+  std::vector<std::int64_t> selfCpu(events.size()), selfDevice(events.size()),
+      device(events.size());
   bool hasDevice = false;
-  for (const Event& event : events)
-    if (event.kind == Event::Kind::device) {
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const std::int64_t ns = events[i].endNs - events[i].beginNs;
+    if (events[i].kind == Event::Kind::cpu) {
+      selfCpu[i] += ns;
+      if (parents[i] >= 0)
+        selfCpu[static_cast<std::size_t>(parents[i])] -= ns;
+    } else if (events[i].kind == Event::Kind::device) {
       hasDevice = true;
-      const auto op = byCorrelation.find(event.launchedBy);
-      if (op == byCorrelation.end())
-        continue;
-      const std::int64_t ns = event.endNs - event.beginNs;
-      selfDevice[op->second] += ns;
-      for (auto at = static_cast<std::ptrdiff_t>(op->second); at >= 0;
-           at = parents[static_cast<std::size_t>(at)])
+      if (launchers[i] >= 0)
+        selfDevice[static_cast<std::size_t>(launchers[i])] += ns;
+      for (auto at = launchers[i]; at >= 0; at = parents[static_cast<std::size_t>(at)])
         device[static_cast<std::size_t>(at)] += ns;
     }
+  }
   Rows rows(byShape);
   for (std::size_t i = 0; i < events.size(); ++i)
     if (const Event& event = events[i]; event.kind == Event::Kind::cpu) {

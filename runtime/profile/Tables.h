@@ -13,8 +13,9 @@ struct Event {
   enum class Kind { cpu, device, memory } kind = Kind::cpu;
   std::string name, shapes, device;
   std::uint64_t thread = 0;
-  std::int64_t beginNs = 0, endNs = 0;           // since the records begin
-  std::uint64_t correlation = 0, launchedBy = 0; // the op's own; of a kernel, that of its op
+  std::int64_t beginNs = 0, endNs = 0; // since the records begin
+  std::uint64_t op = 0;                // a number of each op; of a kernel, that of its op; 0: none
+  std::uint64_t call = 0;              // the same of calls of the driver and what they launched
   std::int64_t bytes = 0, flops = 0;
 };
 

@@ -184,25 +184,27 @@ TEST(Profile, TheMetersArithmetic) {
 }
 
 Event eventOf(Event::Kind kind, const char* name, std::int64_t begin, std::int64_t end,
-              std::uint64_t correlation, std::uint64_t launchedBy = 0) {
+              std::uint64_t op, std::uint64_t call = 0) {
   Event event;
   event.kind = kind;
   event.name = name;
   event.device = kind == Event::Kind::device ? "cuda:0" : "cpu";
   event.beginNs = begin * 1000;
   event.endNs = end * 1000;
-  event.correlation = correlation;
-  event.launchedBy = launchedBy;
+  event.op = op;
+  event.call = call;
   return event;
 }
 
 TEST(Profile, KernelsCountForTheirOpsAndWhatIsAroundThem) {
   using enum Event::Kind;
   std::vector<Event> events = {
-      eventOf(cpu, "forward", 0, 100, 1),       eventOf(cpu, "aten::linear", 10, 60, 2),
-      eventOf(cpu, "aten::mm", 20, 50, 3),      eventOf(cpu, "aten::relu", 70, 90, 4),
-      eventOf(cpu, "cudaLaunch", 30, 40, 0, 3), eventOf(device, "gemm", 200, 260, 0, 3),
-      eventOf(device, "gemm", 260, 300, 0, 3),  eventOf(device, "relu", 300, 307, 0, 4)};
+      eventOf(cpu, "forward", 0, 100, 1), eventOf(cpu, "aten::linear", 10, 60, 2),
+      eventOf(cpu, "aten::mm", 20, 50, 3), eventOf(cpu, "aten::relu", 70, 90, 4),
+      eventOf(cpu, "cuLaunch", 30, 40, 3, 70), eventOf(device, "gemm", 200, 260, 3, 70),
+      eventOf(device, "gemm", 260, 300, 3, 1), eventOf(device, "relu", 300, 307, 4, 2),
+      // Launched in the range, in no op.
+      eventOf(cpu, "cuLaunch", 92, 95, 0, 71), eventOf(device, "own", 310, 315, 0, 71)};
   events.push_back(eventOf(cpu, "aten::mm", 20, 50, 5));
   events.back().thread = 9; // beside, in another thread
   const auto ops = rowsOfOps(events, false);
@@ -212,15 +214,16 @@ TEST(Profile, KernelsCountForTheirOpsAndWhatIsAroundThem) {
   EXPECT_DOUBLE_EQ(find(ops, "aten::linear").deviceMicros, 100);
   EXPECT_DOUBLE_EQ(find(ops, "aten::linear").selfDeviceMicros, 0);
   EXPECT_DOUBLE_EQ(find(ops, "aten::linear").selfCpuMicros, 20);
-  EXPECT_DOUBLE_EQ(find(ops, "forward").deviceMicros, 107);
-  EXPECT_DOUBLE_EQ(find(ops, "forward").selfCpuMicros, 30);
+  EXPECT_DOUBLE_EQ(find(ops, "forward").deviceMicros, 112);
+  EXPECT_DOUBLE_EQ(find(ops, "forward").selfCpuMicros, 27);
+  EXPECT_DOUBLE_EQ(find(ops, "cuLaunch").selfDeviceMicros, 5);
   const auto kernels = rowsOfKernels(events);
   EXPECT_EQ(kernels[0].name, "gemm");
   EXPECT_EQ(kernels[0].calls, 2);
   EXPECT_DOUBLE_EQ(kernels[0].selfDeviceMicros, 100);
   const std::string table = tableOf("kernels by their time", kernels, By::device, 1);
-  EXPECT_NE(table.find(" 93.46%"), std::string::npos) << table;
-  EXPECT_NE(table.find("and 1 more"), std::string::npos) << table;
+  EXPECT_NE(table.find(" 89.29%"), std::string::npos) << table;
+  EXPECT_NE(table.find("and 2 more"), std::string::npos) << table;
 }
 
 } // namespace
