@@ -269,6 +269,14 @@ void AdamW::bindCopy(const at::Tensor& parameter, at::Tensor copy) {
   impl_->copies[parameter.unsafeGetTensorImpl()] = std::move(copy);
 }
 
+void AdamW::refreshCopies() {
+  const at::NoGradGuard noGrad;
+  for (const auto& group : param_groups())
+    for (const at::Tensor& param : group.params())
+      if (const at::Tensor copy = copyOf(param); copy.defined())
+        copy.copy_(param);
+}
+
 at::Tensor AdamW::copyOf(const at::Tensor& parameter) const {
   return impl_->find(impl_->copies, parameter);
 }

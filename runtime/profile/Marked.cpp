@@ -13,8 +13,10 @@ bool hasDevices() {
 }
 
 void waitForDevices() {
-  if (hasDevices())
-    torch::profiler::impl::cudaStubs()->synchronize();
+  if (!hasDevices())
+    return;
+  const auto* cuda = torch::profiler::impl::cudaStubs();
+  cuda->onEachDevice([cuda](int) { cuda->synchronize(); });
 }
 
 struct Marked::State {

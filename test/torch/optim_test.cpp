@@ -132,18 +132,22 @@ TEST_F(Optim, CopiesAveragesAndUnscaledGradientsOfBf16) {
       {.maxGradNorm = 5, .copies = at::kBFloat16, .emaDecay = 0.9, .unscale = unscale});
   torch::optim::AdamW reference(theirs, AdamWOptions(1e-2));
   for (int step = 0; step < 6; ++step) {
+    const bool mixed = step >= 3; // one in fp32: its own launches
     // Gradients are those of the bf16 copies, as in a model in bf16 with fp32 masters.
     setGradients({&theirs}, step);
     for (std::size_t i = 0; i < ours.size(); ++i) {
       theirs[i].mutable_grad() = theirs[i].grad().to(at::kBFloat16).to(at::kFloat);
       Tensor copy = mine.copyOf(ours[i]);
       copy.mutable_grad() = theirs[i].grad().mul(128).to(at::kBFloat16);
+      if (mixed && i == 3)
+        ours[i].mutable_grad() = copy.grad().to(at::kFloat);
     }
     mine.step();
     const double norm = torch::nn::utils::clip_grad_norm_(theirs, 5);
     reference.step();
     EXPECT_NEAR(mine.gradNorm().item<double>(), norm, 1e-5 * norm);
-    EXPECT_LE(mine.launches(), 3U) << "the norm in two, the update with copies and averages";
+    EXPECT_LE(mine.launches(), mixed ? 6U : 3U)
+        << "the norm in two, the update with copies and averages";
     for (std::size_t i = 0; i < ours.size(); ++i) {
       EXPECT_TRUE(at::equal(mine.copyOf(ours[i]), ours[i].detach().to(at::kBFloat16)));
       averages[i].detach().lerp_(theirs[i].detach(), 0.1);
@@ -151,6 +155,9 @@ TEST_F(Optim, CopiesAveragesAndUnscaledGradientsOfBf16) {
     }
   }
   EXPECT_LE(worst(ours, theirs), kFp32);
+  ours[0].detach().fill_(3);
+  mine.refreshCopies();
+  EXPECT_TRUE(mine.copyOf(ours[0]).eq(3).all().item<bool>());
   mine.zero_grad();
   EXPECT_FALSE(mine.copyOf(ours[0]).grad().defined());
 }

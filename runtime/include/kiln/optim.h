@@ -67,12 +67,14 @@ class KILN_API AdamW : public torch::optim::AdamW {
   /// `copy` (of the parameter's sizes and strides, bf16 or fp16) is rewritten by each step. Where
   /// the parameter has no gradient, as the fp32 master of a model in bf16, the copy's is used.
   void bindCopy(const at::Tensor& parameter, at::Tensor copy);
+  /// Rewrites the copies without a step: after the parameters were loaded, say.
+  void refreshCopies();
   at::Tensor copyOf(const at::Tensor& parameter) const; // undefined if there is none
   at::Tensor emaOf(const at::Tensor& parameter) const;  // the same
 
   /// Writes the groups' learning rates to the device: step() does, replays of it do not.
   void updateRates();
-  /// Brings the number of steps from the device after replays. Waits for it.
+  /// Brings the number of steps from the device after replays. Waits for the current stream.
   void readSteps();
 
   /// torch's archive; averages are in it too, which torch ignores.

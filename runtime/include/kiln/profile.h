@@ -140,7 +140,7 @@ class KILN_API Profiler {
   /// Ops by the device's time, kernels by theirs, ops by their input's shapes, and ops by the CPU's
   /// time; without a GPU the last two.
   void printTopTables(std::ostream& out, std::size_t rows = 30) const;
-  /// When most memory was held on each device, and who had allocated it at the time.
+  /// When most memory was held on each device, and the largest allocations before that.
   void printMemory(std::ostream& out, std::size_t rows = 10) const;
 
   /// Writes Chrome's trace of the last active steps, once: later calls return the first file.
