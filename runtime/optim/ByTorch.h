@@ -1,7 +1,7 @@
 // What torch's AdamW lacks, by ATen's ops, for steps that Kiln's kernels do not take.
 #pragma once
 
-#include "runtime/optim/ListStep.h"
+#include "runtime/optim/StepOf.h"
 
 namespace kiln::optim {
 

@@ -1,12 +1,11 @@
 // See ListStep.h.
 #include "runtime/optim/ListStep.h"
 
-#include "runtime/Call.h"
 #include "runtime/optim/ListProgram.h"
+#include "runtime/optim/Texts.h"
 
 #include <ATen/ops/select.h>
 #include <algorithm>
-#include <array>
 #include <c10/core/DeviceGuard.h>
 #include <cstring>
 #include <fmt/format.h>
@@ -17,63 +16,9 @@ namespace kiln::optim {
 
 namespace {
 
-/// Parameters of one kind are one list, and one launch.
-struct Kind {
-  unsigned group;
-  DType grad;
-  std::optional<DType> copy;
-  std::int64_t steps;
-  auto operator<=>(const Kind&) const = default;
-};
-constexpr std::size_t kMaxKinds = 16;
-
-Kind kindOf(const Entry& entry) {
-  return {entry.group, *runtime::dtypeOf(entry.grad.scalar_type()),
-          entry.copy.defined() ? runtime::dtypeOf(entry.copy.scalar_type()) : std::nullopt,
-          entry.steps};
-}
-
 /// Places of the numbers that launches share, in floats; rates of the groups come last.
 constexpr std::int64_t kMaxNorm = 0, kOne = 1, kNorm = 2, kFactor = 3, kSums = 4;
 constexpr std::int64_t kCounters = kSums + 3, kRates = kCounters + std::int64_t(kMaxKinds);
-
-constexpr char kNoDevice[] = "parameters on different devices";
-constexpr char kParam[] = "a parameter, average or master copy of a dtype other than fp32";
-constexpr char kGrad[] = "a gradient or copy of a dtype other than fp32, bf16 and fp16";
-constexpr char kDense[] = "a parameter that leaves gaps in memory";
-constexpr char kLikewise[] = "a state or copy whose sizes or strides are not its parameter's";
-constexpr char kKinds[] = "parameters of more than 16 groups, dtypes and numbers of steps";
-constexpr char kUnscale[] = "a scale that is not one fp32 number on the parameters' device";
-constexpr char kBetas[] = "a beta of 0";
-
-const char* whyNot(const Entry& entry) {
-  const at::Tensor& param = entry.param;
-  if (!param.is_non_overlapping_and_dense())
-    return kDense;
-  for (const at::Tensor* tensor : {&param, &entry.expAvg, &entry.expAvgSq, &entry.ema}) {
-    if (!tensor->defined())
-      continue;
-    if (tensor->scalar_type() != at::kFloat)
-      return kParam;
-    if (!liesLike(*tensor, param))
-      return kLikewise;
-    if (tensor->device() != param.device())
-      return kNoDevice;
-  }
-  if (!runtime::dtypeOf(entry.grad.scalar_type()))
-    return kGrad;
-  if (entry.grad.device() != param.device())
-    return kNoDevice;
-  if (const at::Tensor& copy = entry.copy; copy.defined()) {
-    if (copy.scalar_type() != at::kBFloat16 && copy.scalar_type() != at::kHalf)
-      return kGrad;
-    if (!liesLike(copy, param))
-      return kLikewise;
-    if (copy.device() != param.device())
-      return kNoDevice;
-  }
-  return nullptr;
-}
 
 /// What the programs are made for; learning rates are not among it.
 bool isLike(const Group& a, const Group& b) {
@@ -83,33 +28,6 @@ bool isLike(const Group& a, const Group& b) {
 using Field = at::Tensor Entry::*;
 
 } // namespace
-
-bool liesLike(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous()));
-}
-
-const char* whyNotByLists(const StepOf& step) {
-  const at::Device device = step.entries.front().param.device();
-  std::set<Kind> kinds;
-  for (const Group& group : step.groups)
-    if (group.beta1 == 0 || group.beta2 == 0) // the logarithm of a beta makes its power
-      return kBetas;
-  for (const Entry& entry : step.entries) {
-    if (entry.param.device() != device)
-      return kNoDevice;
-    if (const char* why = whyNot(entry))
-      return why;
-    kinds.insert(kindOf(entry));
-  }
-  if (kinds.size() > kMaxKinds)
-    return kKinds;
-  const at::Tensor& unscale = step.unscale;
-  if (unscale.defined() &&
-      (unscale.scalar_type() != at::kFloat || unscale.numel() != 1 || unscale.device() != device))
-    return kUnscale;
-  return nullptr;
-}
 
 /// One program and the tensors it is launched on.
 struct ListStep::Part {

@@ -8,37 +8,12 @@
 
 #include "kiln/lists.h"
 #include "runtime/Backend.h"
-#include "runtime/optim/Texts.h"
-
-#include <ATen/core/Tensor.h>
+#include "runtime/optim/StepOf.h"
 
 #include <memory>
 #include <vector>
 
 namespace kiln::optim {
-
-/// A parameter that has a gradient. `copy` and `ema` may be undefined.
-struct Entry {
-  at::Tensor param, grad{}, expAvg{}, expAvgSq{}, copy{}, ema{};
-  unsigned group = 0;
-  std::int64_t steps = 0; // that are done
-};
-
-struct Group {
-  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, decay = 0;
-};
-
-struct StepOf {
-  std::vector<Group> groups{};
-  std::vector<Entry> entries{};
-  double maxNorm = 0, emaDecay = 0; // 0: neither clipped nor averaged
-  at::Tensor unscale{};             // may be undefined
-};
-
-/// Whether two tensors have their elements at the same places.
-bool liesLike(const at::Tensor& a, const at::Tensor& b);
-/// Why kernels over lists cannot take a step; null if they can.
-const char* whyNotByLists(const StepOf& step);
 
 class ListStep {
  public:
