@@ -32,8 +32,11 @@ class Backend {
   /// Why nothing can run here; empty if it can.
   virtual std::string whyNot() const = 0;
   virtual bool isCapturing() const = 0;
+  virtual void* stream() const = 0; // of this thread and device; null on the host
   virtual at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
                                at::Device device) const = 0;
+  /// Bytes of the host that copies to a device do not wait for; inside a capture too.
+  virtual at::TensorBase pinned(std::int64_t bytes) const = 0;
   /// Makes `device` the current one of a thread that compiles, and names its architecture.
   virtual std::string enter(int device) const = 0;
   /// How far programs are compiled for it.

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -42,6 +43,12 @@ struct Stores {
   std::optional<Cache> cache;
   std::optional<Tuner> tuner;
 };
+
+/// The cost model's choice, kept in the cache if there is one.
+Program compileInto(const Stores& stores, const TuningTask& task, const Backend& backend) {
+  const bool kept = stores.cache && backend.until() == Stage::cubin;
+  return kept ? stores.cache->compile(task).program : Program::compile(task.module, task.options);
+}
 
 class Compiler {
  public:
@@ -74,6 +81,12 @@ class Compiler {
   std::filesystem::path cacheFile() {
     std::lock_guard held(mutex);
     return stores ? stores->options.cache : std::filesystem::path();
+  }
+  std::shared_ptr<const Stores> current() {
+    std::lock_guard held(mutex);
+    if (!stores)
+      stores = std::make_shared<const Stores>(Options::fromEnvironment());
+    return stores;
   }
 
  private:
@@ -148,12 +161,8 @@ class Compiler {
                                          route.backward, text.module);
     std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
     plan.detail = "the cost model's choice";
-    if (!kernel) {
-      const bool stored = from.cache && backend.until() == Stage::cubin;
-      kernel = backend.load(stored ? from.cache->compile(task).program
-                                   : Program::compile(task.module, task.options),
-                            route);
-    }
+    if (!kernel)
+      kernel = backend.load(compileInto(from, task, backend), route);
     publish(plan, kernel);
     return Plan::State::ready;
   }
@@ -187,6 +196,24 @@ void waitFor(const Plan& plan) {
 void waitForAll() {
   Compiler& compiler = Compiler::get();
   compiler.wait([&] { return compiler.isIdle(); });
+}
+/// In a thread of its own: the caller's keeps its device, and may be next to a capture.
+Program compileNow(TuningTask task, const Backend& backend, int device) {
+  return std::async(std::launch::async,
+                    [&] {
+                      const auto stores = Compiler::get().current();
+                      task.options.arch = backend.enter(device);
+                      task.options.until = backend.until();
+                      if (backend.until() == Stage::cubin) {
+                        if (stores->options.mode == Mode::tune)
+                          tuneInto(stores->options.cache, task);
+                        if (const Tuned* tuned = stores->tuner->find(task);
+                            tuned && !tuned->isVendor())
+                          return tuned->program();
+                      }
+                      return compileInto(*stores, task, backend);
+                    })
+      .get();
 }
 std::string describeStores() {
   const auto file = Compiler::get().cacheFile();

@@ -2,10 +2,13 @@
 // Started at the first request, joined at the end of the process.
 #pragma once
 
+#include "kiln/cache.h"
 #include "kiln/torch.h"
 #include "runtime/Plan.h"
 
 namespace kiln::runtime {
+
+class Backend;
 
 /// Where kernels are taken from and kept, from here on.
 void configureCompiler(const Options& options);
@@ -13,6 +16,9 @@ void enqueue(Plan& plan);
 /// Returns when the plan is settled, with a kernel or without.
 void waitFor(const Plan& plan);
 void waitForAll();
+/// A program over lists that its caller cannot go on without: a store's choice, else the cost
+/// model's, compiled here and now for a device of the backend. Throws Error.
+Program compileNow(TuningTask task, const Backend& backend, int device);
 /// "in /home/me/tuned.db"; warnings about stores follow.
 std::string describeStores();
 

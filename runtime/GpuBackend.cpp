@@ -6,6 +6,7 @@
 
 #include "runtime/Route.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
@@ -55,9 +56,14 @@ class GpuBackend : public Backend {
   bool isCapturing() const override {
     return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
   }
+  void* stream() const override { return c10::cuda::getCurrentCUDAStream().stream(); }
   at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype,
                        at::Device device) const override {
     return at::detail::empty_cuda(sizes, dtype, device, std::nullopt);
+  }
+  at::TensorBase pinned(std::int64_t bytes) const override {
+    const c10::cuda::CUDAStreamCaptureModeGuard relaxed(cudaStreamCaptureModeRelaxed);
+    return at::detail::empty_cpu({bytes}, at::kByte, /*pin_memory=*/true);
   }
   std::string enter(int device) const override {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(device), /*force=*/true);

@@ -40,8 +40,12 @@ class HostBackend : public Backend {
   c10::DispatchKey key() const override { return c10::DispatchKey::CPU; }
   std::string whyNot() const override { return ""; }
   bool isCapturing() const override { return false; }
+  void* stream() const override { return nullptr; }
   at::TensorBase empty(at::IntArrayRef sizes, at::ScalarType dtype, at::Device) const override {
     return at::detail::empty_cpu(sizes, dtype);
+  }
+  at::TensorBase pinned(std::int64_t bytes) const override {
+    return at::detail::empty_cpu({bytes}, at::kByte);
   }
   std::string enter(int) const override { return CompileOptions().arch; }
   Stage until() const override { return Stage::cuda; }

@@ -11,7 +11,9 @@ class NoGpuBackend : public Backend {
   c10::DispatchKey key() const override { return c10::DispatchKey::CUDA; }
   std::string whyNot() const override { return "this LibTorch was built without CUDA"; }
   bool isCapturing() const override { return false; }
+  void* stream() const override { refuse(); }
   at::TensorBase empty(at::IntArrayRef, at::ScalarType, at::Device) const override { refuse(); }
+  at::TensorBase pinned(std::int64_t) const override { refuse(); }
   std::string enter(int) const override { refuse(); }
   Stage until() const override { return Stage::cubin; }
   std::unique_ptr<Kernel> load(const Program&, const Route&) const override { refuse(); }

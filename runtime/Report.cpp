@@ -3,6 +3,7 @@
 #include "runtime/Compiler.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/optim/Ledger.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -74,6 +75,7 @@ std::string report() {
         addPlans(site, rows);
         addRefusals(site, rows);
       }
+  rows += optim::ledgerRows();
   if (rows.empty())
     return text + "no routed op was called\n";
   return text +

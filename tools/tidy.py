@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -53,8 +54,19 @@ def key(unit, depends):
     return digest.hexdigest()
 
 
+def flags(unit):
+    """What the compiler is told of headers and macros, for files that have no command of their own."""
+    words = shlex.split(unit["command"])
+    kept = [word for word in words if word.startswith(("-I", "-D", "-std="))]
+    for word, value in zip(words, words[1:]):
+        if word in ("-isystem", "-include"):
+            kept += [word, value]
+    return kept
+
+
 def check(build, scope, unit):
-    run = subprocess.run([*TIDY, f"--load={scope}", "-p", str(build), unit["file"]],
+    how = ["--", *flags(unit)] if unit.get("together") else []
+    run = subprocess.run([*TIDY, f"--load={scope}", "-p", str(build), unit["file"], *how],
                          capture_output=True, text=True)
     return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
 
@@ -75,7 +87,7 @@ def main(build):
     for unit in json.loads((build / "compile_commands.json").read_text()):
         for path in sources(unit, build):
             if path.suffix == ".cpp":
-                units[path] = {**unit, "file": str(path)}
+                units[path] = {**unit, "file": str(path), "together": str(path) != unit["file"]}
     keys = {path: key(unit, depends.get(unit.get("output"), [])) for path, unit in units.items()}
     changed = [path for path in sorted(units) if not (cache / keys[path]).exists()]
     failed, scope = 0, built_scope(build)

@@ -65,15 +65,17 @@ std::uintptr_t addressOf(const TensorInfo& info, const Buffer& tensor, std::size
 
 } // namespace
 
-TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
-                         std::span<const TensorList> outputs) {
+/// For each entry: 2 * length + whether all its pointers are aligned, then the pointers.
+std::vector<std::uint64_t> TensorLists::recordsOf(const ListsInfo& info,
+                                                  std::span<const TensorList> inputs,
+                                                  std::span<const TensorList> outputs) const {
   if (info.chunk <= 0)
     fail(ErrorKind::input, "the program is not over lists of tensors; launch it as it is");
-  entryCount = inputs.empty() ? 0 : inputs[0].size();
-  checkCounts(info.inputs, "input", inputs, entryCount);
-  checkCounts(info.outputs, "output", outputs, entryCount);
+  const std::size_t entries = inputs.empty() ? 0 : inputs[0].size();
+  checkCounts(info.inputs, "input", inputs, entries);
+  checkCounts(info.outputs, "output", outputs, entries);
   std::vector<std::uint64_t> records;
-  for (std::size_t entry = 0; entry < entryCount; ++entry) {
+  for (std::size_t entry = 0; entry < entries; ++entry) {
     std::int64_t length =
         lengthOf(inputs[0][entry], fmt::format("'{}[{}]'", info.inputs[0].name, entry));
     std::size_t header = records.size();
@@ -85,6 +87,17 @@ TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inpu
     bool aligned = std::all_of(records.begin() + header + 1, records.end(),
                                [](std::uint64_t pointer) { return pointer % vectorBytes == 0; });
     records[header] = 2 * static_cast<std::uint64_t>(length) + aligned;
+  }
+  return records;
+}
+
+TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
+                         std::span<const TensorList> outputs) {
+  const std::vector<std::uint64_t> records = recordsOf(info, inputs, outputs);
+  entryCount = inputs.empty() ? 0 : inputs[0].size();
+  const std::size_t recordWords = 1 + inputs.size() + outputs.size();
+  for (std::size_t entry = 0; entry < entryCount; ++entry) {
+    const auto length = static_cast<std::int64_t>(records[entry * recordWords] / 2);
     std::int64_t count = length / info.chunk + (length % info.chunk != 0);
     if (count > maxChunks - chunkCount)
       fail(ErrorKind::input,
@@ -99,6 +112,24 @@ TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inpu
   segmentsBegin = words.size();
   segmentWords = static_cast<std::int64_t>(records.size());
   words.insert(words.end(), records.begin(), records.end());
+}
+
+std::span<const std::byte> TensorLists::relocate(const ListsInfo& info,
+                                                 std::span<const TensorList> inputs,
+                                                 std::span<const TensorList> outputs) {
+  const std::vector<std::uint64_t> records = recordsOf(info, inputs, outputs);
+  const std::span<std::uint64_t> known = std::span(words).subspan(segmentsBegin);
+  const std::size_t recordWords = 1 + inputs.size() + outputs.size();
+  if (records.size() != known.size())
+    fail(ErrorKind::input, "{} tensors a list given, the table was made for {}; make a new one",
+         inputs.empty() ? 0 : inputs[0].size(), entryCount);
+  for (std::size_t entry = 0; entry < entryCount; ++entry)
+    if (records[entry * recordWords] / 2 != known[entry * recordWords] / 2)
+      fail(ErrorKind::input,
+           "tensor {} of the lists has {} elements, the table was made for {}; make a new one",
+           entry, records[entry * recordWords] / 2, known[entry * recordWords] / 2);
+  std::ranges::copy(records, known.begin());
+  return std::as_bytes(known);
 }
 
 void TensorLists::upload(void* device, void* stream) const {

@@ -11,8 +11,8 @@ namespace {
 
 using State = torch::optim::AdamWParamState;
 
-std::unique_ptr<torch::optim::Optimizer> makeOptimizer(const std::vector<NamedTensor>& parameters,
-                                                       const Options& options) {
+std::vector<torch::optim::OptimizerParamGroup> groupsOf(const std::vector<NamedTensor>& parameters,
+                                                        const Options& options) {
   std::vector<Tensor> matrices, gains;
   for (const NamedTensor& one : parameters)
     (one.tensor.dim() > 1 ? matrices : gains).push_back(one.tensor);
@@ -21,8 +21,7 @@ std::unique_ptr<torch::optim::Optimizer> makeOptimizer(const std::vector<NamedTe
     chosen->betas({options.beta1, options.beta2}).weight_decay(decay);
     return torch::optim::OptimizerParamGroup(std::move(tensors), std::move(chosen));
   };
-  return std::make_unique<torch::optim::AdamW>(
-      std::vector{group(std::move(matrices), options.weightDecay), group(std::move(gains), 0)});
+  return {group(std::move(matrices), options.weightDecay), group(std::move(gains), 0)};
 }
 
 } // namespace
@@ -30,7 +29,16 @@ std::unique_ptr<torch::optim::Optimizer> makeOptimizer(const std::vector<NamedTe
 Updater::Updater(torch::nn::Module& model, const Options& options) : limit(options.clip) {
   for (const auto& parameter : model.named_parameters())
     parameters.push_back({parameter.key(), parameter.value()});
-  optimizer = makeOptimizer(parameters, options);
+  const auto groups = groupsOf(parameters, options);
+  if (options.kiln == "off") {
+    optimizer = std::make_unique<torch::optim::AdamW>(groups);
+    return;
+  }
+  const optim::AdamWExtras extras{.maxGradNorm = limit};
+  auto made = std::make_unique<optim::AdamW>(groups, torch::optim::AdamWOptions(), extras);
+  if (limit > 0)
+    clipping = made.get();
+  optimizer = std::move(made);
 }
 
 /// torch's clip_grad_norm_ waits for the device; this does not.
@@ -47,10 +55,12 @@ Tensor Updater::clipped() {
 }
 
 Tensor Updater::step(double learningRate) {
-  const Tensor norm = clipped();
+  Tensor norm = clipping ? Tensor() : clipped();
   for (auto& group : optimizer->param_groups())
     group.options().set_lr(learningRate);
   optimizer->step();
+  if (clipping)
+    norm = clipping->gradNorm();
   optimizer->zero_grad(/*set_to_none=*/true);
   return norm;
 }

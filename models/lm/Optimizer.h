@@ -5,6 +5,7 @@
 #include "models/lm/Config.h"
 #include "models/lm/Safetensors.h"
 
+#include <kiln/optim.h>
 #include <torch/torch.h>
 
 namespace kiln::lm {
@@ -14,7 +15,7 @@ class Updater {
   Updater(torch::nn::Module& model, const Options& options);
 
   /// Clips, updates and clears the gradients. The gradient's norm before clipping, a scalar on the
-  /// device: nothing waits for it.
+  /// device, until the next step: nothing waits for it.
   at::Tensor step(double learningRate);
 
   /// The optimizer's tensors under the parameters' names: optimizer.exp_avg.NAME, ...
@@ -28,6 +29,7 @@ class Updater {
   std::vector<NamedTensor> parameters;
   double limit;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
+  optim::AdamW* clipping = nullptr; // the optimizer, if it clips itself
 };
 
 } // namespace kiln::lm

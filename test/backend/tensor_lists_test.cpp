@@ -66,6 +66,27 @@ TEST(TensorLists, TableWordByWord) {
   EXPECT_EQ(wordsOf(lists), expected);
 }
 
+TEST(TensorLists, RelocatedTablesAreThoseMadeAnew) {
+  Call call;
+  TensorLists lists = call.lists();
+  call.inputs[1][0] = tensor(0x50002, {3000}); // no multiple of 16 any more
+  call.outputs[0][2] = tensor(0x60000, {5, 1});
+  const auto changed = lists.relocate(twoAndOne(), call.inputs, call.outputs);
+  EXPECT_EQ(wordsOf(lists), wordsOf(call.lists()));
+  EXPECT_EQ(changed.size(), 3u * 4 * 8);
+  EXPECT_EQ(changed.data() + changed.size(), lists.table().data() + lists.tableBytes());
+  const auto refusal = [&] {
+    return errorOf(ErrorKind::input,
+                   [&] { lists.relocate(twoAndOne(), call.inputs, call.outputs); });
+  };
+  for (TensorList* list : {&call.inputs[0], &call.inputs[1], &call.outputs[0]})
+    (*list)[1] = tensor(0x70000, {2});
+  EXPECT_HAS(refusal(), "tensor 1 of the lists has 2 elements, the table was made for 0");
+  for (TensorList* list : {&call.inputs[0], &call.inputs[1], &call.outputs[0]})
+    list->pop_back();
+  EXPECT_HAS(refusal(), "2 tensors a list given, the table was made for 3");
+}
+
 TEST(TensorLists, InputsNameTheTwoParts) {
   Call call;
   call.inputs[0][2] = tensor(0x8004, {0});

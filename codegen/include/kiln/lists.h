@@ -21,7 +21,7 @@ namespace kiln {
 /// The tensors of one list argument or result, one an entry: contiguous, of any shape.
 using TensorList = std::vector<Buffer>;
 
-/// The table of one set of tensors. Immutable; the tensors themselves are neither read nor owned.
+/// The table of one set of tensors, which themselves are neither read nor owned.
 class KILN_API TensorLists {
  public:
   /// `inputs` and `outputs` are the lists that `info` names, in its order; pointers are those that
@@ -31,6 +31,11 @@ class KILN_API TensorLists {
   /// that are missing, of different lengths, strided or null, and for 2^31 chunks or more.
   TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
               std::span<const TensorList> outputs);
+
+  /// For tensors of the same lengths that lie elsewhere now: rewrites where they lie and returns
+  /// that part of table(), its end, for whoever keeps the table in device memory up to date.
+  std::span<const std::byte> relocate(const ListsInfo& info, std::span<const TensorList> inputs,
+                                      std::span<const TensorList> outputs);
 
   std::size_t entries() const { return entryCount; }
   std::int64_t elements() const { return elementCount; } // of one list
@@ -49,6 +54,9 @@ class KILN_API TensorLists {
   std::vector<Buffer> inputs(const void* device, std::span<const Buffer> shared) const;
 
  private:
+  std::vector<std::uint64_t> recordsOf(const ListsInfo& info, std::span<const TensorList> inputs,
+                                       std::span<const TensorList> outputs) const;
+
   std::vector<std::uint64_t> words; // chunks, padded to 16 bytes; then segments
   std::size_t entryCount = 0, segmentsBegin = 0;
   std::int64_t elementCount = 0, chunkCount = 0, segmentWords = 0;
