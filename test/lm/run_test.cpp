@@ -221,17 +221,14 @@ TEST(Lm, KilnChangesRoundingsOnly) {
   for (const char* op : {"_fused_rms_norm", "_fused_rms_norm_backward", "silu", "silu_backward",
                          "_log_softmax", "_log_softmax_backward_data"})
     EXPECT_SAYS(report, std::string(op) + " ");
-  EXPECT_SAYS(report, "200  the cost model's choice"); // all but the call that asked for it
+  EXPECT_SAYS(report, "kernels over lists of tensors"); // AdamW's steps
+  EXPECT_SAYS(report, "200  the cost model's choice");  // all but the call that asked for it
 }
 
-TEST(Lm, AResumedRunIsTheUninterruptedOne) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.accumulate = 2;
-  options.keep = 1;
+void expectResumed(const Options& options) {
   Trainer whole = trainerOf(options);
+  whole.prepare();
   lossesOf(whole, 7);
-  whole.save();
   const auto path = whole.save();
   const auto expected = lossesOf(whole, 9);
   Trainer resumed = trainerOf(options);
@@ -242,11 +239,31 @@ TEST(Lm, AResumedRunIsTheUninterruptedOne) {
   expectSameParameters(whole, resumed);
   EXPECT_NE(whole.save(), path);
   EXPECT_FALSE(std::filesystem::exists(path)); // one is kept
-  EXPECT_EQ(latestCheckpoint(folder.string()).filename(), "step-000016.safetensors");
+  EXPECT_EQ(latestCheckpoint(options.out).filename(), "step-000016.safetensors");
+}
+
+TEST(Lm, AResumedRunIsTheUninterruptedOne) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.accumulate = 2;
+  options.keep = 1;
+  expectResumed(options);
 
   options.model.width = 32;
   Trainer other = trainerOf(options);
   EXPECT_SAYS(errorOf([&] { other.resume(latestCheckpoint(folder.string())); }), "\"width\":32");
+}
+
+TEST(Lm, ARunOnKilnsKernelsIsResumedToo) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.keep = 1;
+  options.kiln = "on";
+  kiln::Options onCpu;
+  onCpu.place = Place::cpu;
+  enable(onCpu);
+  expectResumed(options);
+  disable();
 }
 
 TEST(Lm, ACheckpointHoldsItsNamesAndIsChecked) {
