@@ -3,23 +3,17 @@
 #pragma once
 
 #include "kiln/torch.h"
-#include "runtime/Plan.h"
+#include "runtime/Order.h"
 
 namespace kiln::runtime {
 
 /// Where kernels are taken from and kept, from here on.
 void configureCompiler(const Options& options);
-void enqueue(Plan& plan);
-/// Returns when the plan is settled, with a kernel or without.
-void waitFor(const Plan& plan);
+void enqueue(Order& order);
+/// Returns when the order is settled, with a kernel or without.
+void waitFor(const Order& order);
 void waitForAll();
 /// "in /home/me/tuned.db"; warnings about stores follow.
 std::string describeStores();
-
-/// The module of a plan as a task: "softmax 8192x128 bf16".
-struct TaskText {
-  std::string module, label;
-};
-TaskText taskTextOf(const Plan& plan);
 
 } // namespace kiln::runtime
