@@ -3,6 +3,7 @@
 #include "runtime/Compiler.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/fuse/Function.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -74,8 +75,9 @@ std::string report() {
         addPlans(site, rows);
         addRefusals(site, rows);
       }
+  fusion::addFunctionsTo(rows);
   if (rows.empty())
-    return text + "no routed op was called\n";
+    return text + "no routed op was called, and no fused function\n";
   return text +
          fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", "op", "rows x width, dtype", "calls",
                      "by Kiln", "kernel") +

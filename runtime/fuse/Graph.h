@@ -1,5 +1,5 @@
-// What kiln::fuse has traced: expressions as a graph, and the table of operations, which says of each
-// how it is written in MLIR and how ATen computes it.
+// What kiln::fuse has traced: expressions as a graph, and the table of operations, which says of
+// each how it is written in MLIR and how ATen computes it.
 #pragma once
 
 #include "kiln/fuse.h"
@@ -17,7 +17,7 @@ struct Op {
   Value (*write)(Writer& writer, const Node& node, std::span<const Value> operands);
   /// Computes it; floating-point operands are fp32 or fp64.
   at::Tensor (*eager)(const Node& node, std::span<const at::Tensor> operands);
-  bool hasGradient = true;
+  bool compares = false; // its result is boolean, without gradient
 };
 
 struct Node {

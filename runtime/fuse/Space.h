@@ -18,12 +18,13 @@ struct Space {
   /// Throws Error(input) for shapes that do not fit each other.
   Space(std::span<const at::Tensor* const> operands, const std::string& name);
 
-  at::DimVector shape;                                  // of all, of at least one dimension
-  unsigned groups = 1;                                  // of leading dimensions
-  std::array<std::int64_t, maxGroups> groupSizes{};     //
-  std::int64_t width = 1;                               // of the last dimension
-  std::array<Mask, 16> masks{};                         // of each operand
-  at::SmallVector<unsigned, at::kDimVectorStaticSize> groupOf; // each leading dimension of the shape
+  at::DimVector shape;                              // of all, of at least one dimension
+  unsigned groups = 1;                              // of leading dimensions
+  std::array<std::int64_t, maxGroups> groupSizes{}; //
+  std::int64_t width = 1;                           // of the last dimension
+  std::array<Mask, 16> masks{};                     // of each operand
+  at::SmallVector<unsigned, at::kDimVectorStaticSize>
+      groupOf; // each leading dimension of the shape
 
   Mask columns() const { return Mask(1) << groups; }
   Mask full() const { return (Mask(2) << groups) - 1; }

@@ -34,7 +34,10 @@ class Writer {
   Value compare(const char* predicate, const Value& a, const Value& b);
   Value select(const Value& condition, const Value& a, const Value& b);
   /// Writes "%n = text" with {0}, {1}, ... of the operands and the result's type behind.
-  Value named(const std::string& op, std::span<const Value> operands, const std::string& attributes);
+  Value named(const std::string& op, std::span<const Value> operands,
+              const std::string& attributes);
+  /// Refuses values that have one element a row.
+  void needColumns(const char* op, const Value& value) const;
   Value reduce(const char* kind, const Value& value);
   Value norm(const char* op, double eps, std::span<const Value> operands);
   Value dropout(const Value& value, double p);

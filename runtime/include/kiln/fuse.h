@@ -12,13 +12,15 @@
 //
 // Shapes. Operands are broadcast against each other as ATen does; one of them must have the shape
 // that comes of it ([rows, 1] with [width] alone is refused). Rows run along the last dimension,
-// which is at most 65,536 wide, and more where nothing is reduced. Reductions, norms and softmax work
-// along it; reductions keep it with size 1. Results have as many dimensions as the operand with most.
+// which is at most 65,536 wide, and more where nothing is reduced. Reductions, norms and softmax
+// work along it; reductions keep it with size 1. Results have as many dimensions as the operand
+// with most.
 //
-// Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or int32.
-// Everything is computed in fp32. A result is rounded once, to the dtype that ATen's promotion gives
-// for the operands of full shape (bf16 x with fp32 gamma: bf16), or to what to() says; a comparison
-// is bool. That holds under autocast too: nothing is cast there, since nothing is computed in less.
+// Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or
+// int32. Everything is computed in fp32. A result is rounded once, to the dtype that ATen's
+// promotion gives for the operands of full shape (bf16 x with fp32 gamma: bf16), or to what to()
+// says; a comparison is bool. That holds under autocast too: nothing is cast there, since nothing
+// is computed in less.
 //
 // Gradients of gradients are refused when they are asked for. Operands that are fp64, or lie on the
 // CPU (unless FuseOptions::place says so) or another device than a GPU, run op by op on ATen, with
@@ -163,11 +165,11 @@ template <typename F> class Fused {
   using Result = std::remove_cvref_t<typename Shape::Result>;
 
  public:
-  Fused(const F& f, const FuseOptions& options)
-      : function_(Shape::operands, &trace, &f, options) {}
+  Fused(const F& f, const FuseOptions& options) : function_(Shape::operands, &trace, &f, options) {}
 
-  template <typename... Tensors> auto operator()(const Tensors&... tensors) const {
-    static_assert(sizeof...(Tensors) == Shape::operands, "one tensor for each operand");
+  template <typename... Tensors>
+    requires(sizeof...(Tensors) == Shape::operands)
+  auto operator()(const Tensors&... tensors) const {
     const at::Tensor* const operands[] = {&tensors...};
     std::vector<at::Tensor> results = function_.call(operands);
     if constexpr (std::is_same_v<Result, Expr>) {
