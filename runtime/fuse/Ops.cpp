@@ -147,6 +147,7 @@ Tensor crossEntropyEagerly(const Node& node, Tensors t) {
 const Op number{"number", WRITE(writer.number(node.numbers[0])), EAGER(at::scalar_tensor(node.numbers[0], at::kDouble))};
 const Op cast{"to", WRITE(writer.cast(v[0], dtypeOf(node))),
               EAGER(t[0].scalar_type() == at::kDouble ? t[0] : t[0].to(scalarTypeOf(node)).to(at::kFloat))};
+const Op round{"rounded", WRITE(writer.cast(v[0], writer.common)), EAGER(t[0])};
 const Op add{"add", elementwise<"arith.addf">, EAGER(t[0] + t[1])};
 const Op subtract{"sub", elementwise<"arith.subf">, EAGER(t[0] - t[1])};
 const Op multiply{"mul", elementwise<"arith.mulf">, EAGER(t[0] * t[1])};
@@ -218,6 +219,10 @@ Expr Expr::to(at::ScalarType dtype) const {
     throw Error(ErrorKind::input, fmt::format("Expr::to({}): Float, BFloat16 and Half are allowed",
                                               c10::toString(dtype)));
   return make(cast, {*this}, {static_cast<double>(static_cast<int>(dtype))});
+}
+
+Expr Expr::rounded() const {
+  return make(round, {*this});
 }
 
 #define BINARY(name, op)                                                                           \

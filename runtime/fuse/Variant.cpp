@@ -44,7 +44,7 @@ constexpr unsigned unknown = ~0U;
 
 } // namespace
 
-std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind) {
+static at::ScalarType commonType(const Kind& kind) {
   std::optional<at::ScalarType> common;
   for (bool isFull : {true, false}) {
     for (const OperandKind& one : kind.operands) {
@@ -58,9 +58,13 @@ std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind) {
     if (common)
       break;
   }
+  return common.value_or(at::kFloat);
+}
+
+std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind) {
   std::vector<at::ScalarType> types;
   for (unsigned i = 0; i < graph.results.size(); ++i)
-    types.push_back(graph.fixedType(i).value_or(common.value_or(at::kFloat)));
+    types.push_back(graph.fixedType(i).value_or(commonType(kind)));
   return types;
 }
 
@@ -71,7 +75,7 @@ Variant::Variant(const Graph& graph, const Kind& kind, const std::string& name,
       rows(rows), dtypes(resultTypes(graph, kind)),
       forward(*this, backend, static_cast<int>(kind.device), false),
       backward(*this, backend, static_cast<int>(kind.device), true) {
-  const Writer writer(graph, kind, name, dtypes);
+  const Writer writer(graph, kind, name, commonType(kind), dtypes);
   masks = writer.resultMasks;
   module = writer.text;
   forwardName = name;

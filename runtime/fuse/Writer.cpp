@@ -14,9 +14,9 @@ static void addTo(std::string& list, std::string_view item) {
   list += item;
 }
 
-Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name,
+Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at::ScalarType common,
                std::span<const at::ScalarType> dtypes)
-    : graph(graph), kind(kind), function(name) {
+    : common(*runtime::dtypeOf(common)), graph(graph), kind(kind), function(name) {
   std::string arguments;
   std::vector<Value> values;
   for (const Graph::Step& step : graph.steps) {

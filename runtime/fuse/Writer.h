@@ -17,13 +17,14 @@ struct Value {
 
 class Writer {
  public:
-  Writer(const Graph& graph, const Kind& kind, const std::string& name,
+  Writer(const Graph& graph, const Kind& kind, const std::string& name, at::ScalarType common,
          std::span<const at::ScalarType> dtypes);
 
   std::string text; // of the function, once it is made
   std::vector<Mask> resultMasks;
 
   // For operations.
+  const DType common;         // of results
   Value number(double value); // without dimensions
   Value f32(const Value& value);
   Value cast(const Value& value, DType dtype);

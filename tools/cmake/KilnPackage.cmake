@@ -28,8 +28,8 @@ if(TARGET kiln_torch)
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     INSTALL_RPATH "$ORIGIN;${kiln_torch_folder}/lib")
   install(TARGETS kiln_torch EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/kiln/torch.h
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/include/kiln
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
   install(FILES ${PROJECT_SOURCE_DIR}/tools/cmake/KilnTorch.cmake DESTINATION ${kiln_package_dir})
 endif()
 install(TARGETS kiln EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

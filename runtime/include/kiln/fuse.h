@@ -48,6 +48,10 @@ class KILN_API Expr {
   Expr(double number); // NOLINT(google-explicit-constructor): x * 2
   /// Rounded to fp32, bf16 or fp16. Of a result: the dtype that it gets.
   Expr to(at::ScalarType dtype) const;
+  /// Rounded to the dtype that results have. For what is both a result and used further, so that
+  /// the backward reads the result instead of what it was computed from. (ATen op by op keeps
+  /// fp32.)
+  Expr rounded() const;
 
   explicit Expr(std::shared_ptr<const fusion::Node> node) : node_(std::move(node)) {}
   const std::shared_ptr<const fusion::Node>& node() const { return node_; }
@@ -166,6 +170,9 @@ template <typename F> class Fused {
 
  public:
   Fused(const F& f, const FuseOptions& options) : function_(Shape::operands, &trace, &f, options) {}
+
+  /// The same without a type for each function.
+  const FusedFunction& untyped() const { return function_; }
 
   template <typename... Tensors>
     requires(sizeof...(Tensors) == Shape::operands)
