@@ -151,6 +151,8 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
     if (!part->isSettled() && !options.wait)
       return false;
     waitFor(*part);
+    if (part->state.load(std::memory_order_acquire) == Part::State::aten)
+      return false;
     if (!part->kernel.load(std::memory_order_acquire))
       throw Error(ErrorKind::infeasible,
                   fmt::format("{}: no kernel: {}", part->text().label, part->detail));
@@ -160,9 +162,11 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
 
 std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operands) {
   check(operands);
-  const Space space(operands, options.name);
+  Space space(operands, options.name);
   if (const char* why = space.isEmpty() ? kEmptyTensor : whyEager(operands))
     return compute(why, operands, space);
+  if (graph.isElementwise)
+    space.takeUsualRows(operands.size());
   const Kind kind = kindOf(operands, space);
   const Place place = operands[0]->is_cuda() ? Place::gpu : Place::cpu;
   Variant& variant = variants.findOrMake(kind.signature(), [&] {

@@ -21,8 +21,9 @@ unsigned append(Graph& graph, std::map<const Node*, unsigned>& known,
     step.operands.push_back(append(graph, known, operand));
     step.depends |= graph.steps[step.operands.back()].depends;
   }
-  if (node->op->compares)
+  if (isComparison(*node))
     step.depends = 0;
+  graph.isElementwise &= node->op->kind != Op::Kind::alongRows;
   if (isDropout(*node))
     ++graph.dropouts;
   graph.steps.push_back(std::move(step));

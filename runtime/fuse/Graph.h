@@ -17,14 +17,14 @@ struct Op {
   Value (*write)(Writer& writer, const Node& node, std::span<const Value> operands);
   /// Computes it; floating-point operands are fp32 or fp64.
   at::Tensor (*eager)(const Node& node, std::span<const at::Tensor> operands);
-  bool compares = false; // its result is boolean, without gradient
+  enum class Kind { elementwise, comparison, alongRows } kind = Kind::elementwise;
 };
 
 struct Node {
   const Op* op; // null: an operand of the function
   std::vector<std::shared_ptr<const Node>> operands;
   std::array<double, 3> numbers{}; // what else the operation is given
-  unsigned index = 0;              // of the operand; of the dropout among all
+  unsigned index = 0;              // of the operand
 };
 
 /// A traced function, each node once and after what it reads.
@@ -35,12 +35,12 @@ struct Graph {
     std::shared_ptr<const Node> node;
     std::vector<unsigned> operands; // steps
     std::uint32_t depends = 0;      // operands of the function that a gradient can reach, as bits
-    unsigned dropout = 0;           // which, of a dropout
   };
   unsigned operands;
   std::vector<Step> steps; // the operands first
   std::vector<unsigned> results;
   unsigned dropouts = 0;
+  bool isElementwise = true; // no operation works along rows
 
   /// What a to() says of a result.
   std::optional<at::ScalarType> fixedType(unsigned result) const;

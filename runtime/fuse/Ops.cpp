@@ -153,12 +153,12 @@ const Op subtract{"sub", elementwise<"arith.subf">, EAGER(t[0] - t[1])};
 const Op multiply{"mul", elementwise<"arith.mulf">, EAGER(t[0] * t[1])};
 const Op divide{"div", elementwise<"arith.divf">, EAGER(t[0] / t[1])};
 const Op negate{"neg", elementwise<"arith.negf">, EAGER(-t[0])};
-const Op less{"lt", compare<"olt">, EAGER(t[0] < t[1]), true};
-const Op lessEqual{"le", compare<"ole">, EAGER(t[0] <= t[1]), true};
-const Op greater{"gt", compare<"ogt">, EAGER(t[0] > t[1]), true};
-const Op greaterEqual{"ge", compare<"oge">, EAGER(t[0] >= t[1]), true};
-const Op equal{"eq", compare<"oeq">, EAGER(t[0] == t[1]), true};
-const Op notEqual{"ne", compare<"une">, EAGER(t[0] != t[1]), true};
+const Op less{"lt", compare<"olt">, EAGER(t[0] < t[1]), Op::Kind::comparison};
+const Op lessEqual{"le", compare<"ole">, EAGER(t[0] <= t[1]), Op::Kind::comparison};
+const Op greater{"gt", compare<"ogt">, EAGER(t[0] > t[1]), Op::Kind::comparison};
+const Op greaterEqual{"ge", compare<"oge">, EAGER(t[0] >= t[1]), Op::Kind::comparison};
+const Op equal{"eq", compare<"oeq">, EAGER(t[0] == t[1]), Op::Kind::comparison};
+const Op notEqual{"ne", compare<"une">, EAGER(t[0] != t[1]), Op::Kind::comparison};
 const Op choose{"where", WRITE(writer.select(v[0], v[1], v[2])), EAGER(at::where(t[0], t[1], t[2]))};
 const Op expOp{"exp", elementwise<"math.exp">, unary<at::exp>};
 const Op logOp{"log", elementwise<"math.log">, unary<at::log>};
@@ -175,18 +175,18 @@ const Op geluOp{"gelu", named<"kiln.gelu">, EAGER(at::gelu(t[0]))};
 const Op geluTanh{"gelu_tanh", WRITE(writer.named("kiln.gelu", v, " approximate tanh")), EAGER(at::gelu(t[0], "tanh"))};
 const Op maximum{"maximum", elementwise<"arith.maximumf">, binary<at::maximum>};
 const Op minimum{"minimum", elementwise<"arith.minimumf">, binary<at::minimum>};
-const Op sumOp{"sum", reduce<"sum">, EAGER(t[0].sum(-1, true))};
-const Op meanOp{"mean", reduce<"mean">, EAGER(t[0].mean(-1, true))};
-const Op maxOp{"max", reduce<"max">, EAGER(t[0].amax(-1, true))};
-const Op minOp{"min", reduce<"min">, EAGER(t[0].amin(-1, true))};
-const Op softmaxOp{"softmax", alongRows<"kiln.softmax">, EAGER(at::softmax(t[0], -1))};
-const Op logSoftmaxOp{"log_softmax", alongRows<"kiln.log_softmax">, EAGER(at::log_softmax(t[0], -1))};
+const Op sumOp{"sum", reduce<"sum">, EAGER(t[0].sum(-1, true)), Op::Kind::alongRows};
+const Op meanOp{"mean", reduce<"mean">, EAGER(t[0].mean(-1, true)), Op::Kind::alongRows};
+const Op maxOp{"max", reduce<"max">, EAGER(t[0].amax(-1, true)), Op::Kind::alongRows};
+const Op minOp{"min", reduce<"min">, EAGER(t[0].amin(-1, true)), Op::Kind::alongRows};
+const Op softmaxOp{"softmax", alongRows<"kiln.softmax">, EAGER(at::softmax(t[0], -1)), Op::Kind::alongRows};
+const Op logSoftmaxOp{"log_softmax", alongRows<"kiln.log_softmax">, EAGER(at::log_softmax(t[0], -1)), Op::Kind::alongRows};
 const Op layerNormOp{"layer_norm", norm<"kiln.layer_norm">,
-                     EAGER(scaled(at::layer_norm(t[0], {t[0].size(-1)}, {}, {}, node.numbers[0]), t.subspan(1)))};
+                     EAGER(scaled(at::layer_norm(t[0], {t[0].size(-1)}, {}, {}, node.numbers[0]), t.subspan(1))), Op::Kind::alongRows};
 const Op rmsNormOp{"rms_norm", norm<"kiln.rms_norm">,
-                   EAGER(scaled(at::rms_norm(t[0], {t[0].size(-1)}, {}, node.numbers[0]), t.subspan(1)))};
+                   EAGER(scaled(at::rms_norm(t[0], {t[0].size(-1)}, {}, node.numbers[0]), t.subspan(1))), Op::Kind::alongRows};
 const Op dropoutOp{"dropout", WRITE(writer.dropout(v[0], node.numbers[0])), EAGER(at::dropout(t[0], node.numbers[0], true))};
-const Op crossEntropyOp{"cross_entropy", crossEntropyText, crossEntropyEagerly};
+const Op crossEntropyOp{"cross_entropy", crossEntropyText, crossEntropyEagerly, Op::Kind::alongRows};
 // clang-format on
 #undef EAGER
 #undef WRITE
@@ -207,7 +207,7 @@ bool isCast(const Node& node) {
   return node.op == &cast;
 }
 bool isComparison(const Node& node) {
-  return node.op && node.op->compares;
+  return node.op && node.op->kind == Op::Kind::comparison;
 }
 
 } // namespace fusion

@@ -93,12 +93,12 @@ struct FusedBackward : torch::autograd::Node {
     variable_list gradients(variant.graph.operands);
     if (std::none_of(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); }))
       return gradients;
-    const bool isRecorded = at::GradMode::is_enabled();
+    Tensors tensors = unpacked(); // saved-tensor hooks may run whatever they like
     {
       const at::AutoDispatchBelowADInplaceOrView below;
-      compute(grads, gradients);
+      compute(grads, tensors, gradients);
     }
-    if (isRecorded)
+    if (at::GradMode::is_enabled())
       refuseToGoOn(grads, gradients);
     return gradients;
   }
@@ -120,23 +120,27 @@ struct FusedBackward : torch::autograd::Node {
   }
 
  private:
-  void compute(const variable_list& grads, variable_list& gradients) {
+  Tensors unpacked() {
     Tensors tensors;
+    tensors.saved = saved;
+    tensors.seeds = seeds;
+    tensors.results.resize(variant.dtypes.size());
+    for (auto& [index, variable] : operands)
+      tensors.operands[index] = variable.unpack();
+    for (auto& [index, variable] : results)
+      tensors.results[index] = variable.unpack(shared_from_this());
+    return tensors;
+  }
+
+  void compute(const variable_list& grads, Tensors& tensors, variable_list& gradients) const {
     tensors.given = grads;
     for (std::size_t i = 0; i < grads.size(); ++i)
-      if (!grads[i].defined())
+      if (!grads[i].defined() && variant.isDifferentiable[i])
         tensors.given[i] = at::zeros(space.sizesOf(variant.masks[i]),
                                      firstOf(grads).options().dtype(variant.dtypes[i]));
     std::vector<Tensor> outputs;
     if (variant.hasBackward()) {
       const c10::OptionalDeviceGuard guard(firstOf(grads).device());
-      tensors.saved = saved;
-      tensors.seeds = seeds;
-      tensors.results.resize(variant.dtypes.size());
-      for (auto& [index, variable] : operands)
-        tensors.operands[index] = variable.unpack();
-      for (auto& [index, variable] : results)
-        tensors.results[index] = variable.unpack(shared_from_this());
       outputs = emptyGradients();
       launch(variant.backward, space, tensors, outputs);
     }
@@ -144,10 +148,16 @@ struct FusedBackward : torch::autograd::Node {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const auto [from, index] = variant.gradients[i];
       if (from == From::backward)
-        gradients[i] = outputs[index].view(operandSizes[i]);
+        gradients[i] = shaped(outputs[index], operandSizes[i]);
       else if (from == From::given)
-        gradients[i] = tensors.given[index].view(operandSizes[i]);
+        gradients[i] = shaped(tensors.given[index], operandSizes[i]);
     }
+  }
+
+  /// The same tensor if it fits: autograd sees then that several have it. Else a copy, since
+  /// whoever accumulates a view that only he has takes its memory for his own.
+  static Tensor shaped(const Tensor& gradient, at::IntArrayRef sizes) {
+    return gradient.sizes() == sizes ? gradient : gradient.reshape(sizes).clone();
   }
 
   std::vector<Tensor> emptyGradients() const {

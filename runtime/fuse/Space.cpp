@@ -88,6 +88,21 @@ Space::Space(std::span<const at::Tensor* const> operands, const std::string& nam
       masks[i] |= columns();
 }
 
+void Space::takeUsualRows(std::size_t operands) {
+  constexpr std::int64_t usual = 1024;
+  const std::int64_t elements = rows() * width;
+  const bool isPlain = std::all_of(masks.begin(), masks.begin() + operands,
+                                   [&](Mask mask) { return mask == 0 || mask == full(); });
+  if (!isPlain || elements % usual != 0)
+    return;
+  groups = 1;
+  groupSizes[0] = elements / usual;
+  width = usual;
+  for (std::size_t i = 0; i < operands; ++i)
+    masks[i] = masks[i] != 0 ? full() : 0;
+  std::fill(groupOf.begin(), groupOf.end(), 0);
+}
+
 at::DimVector Space::sizesOf(Mask mask) const {
   at::DimVector sizes(shape);
   for (std::size_t d = 0; d < groupOf.size(); ++d)

@@ -28,6 +28,10 @@ struct Space {
 
   Mask columns() const { return Mask(1) << groups; }
   Mask full() const { return (Mask(2) << groups) - 1; }
+  /// Rows of elementwise math may be any: long ones of one width for most sizes, so that few
+  /// kernels serve many shapes. Does nothing where an operand is broadcast along a part of the
+  /// dimensions.
+  void takeUsualRows(std::size_t operands);
   /// The sizes of a tensor that has these groups, with 1 for those that it has not.
   at::DimVector sizesOf(Mask mask) const;
   std::int64_t rows() const;

@@ -2,11 +2,13 @@
 // beside ATen's formulas in fp64, broadcasts, dropout, what is refused and what ATen computes.
 #include "test/torch/Helpers.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <kiln/fuse.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
+#include <thread>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -232,6 +234,19 @@ TEST(Fuse, MasksAndComparisons) {
   EXPECT_TRUE(at::equal(x.grad(), mask.to(at::kFloat)));
 }
 
+/// Equal gradients are computed once; who accumulates them has memory of his own.
+TEST(Fuse, EqualGradientsDoNotShareMemory) {
+  const auto f = fuse([](Expr x, Expr r, Expr s) { return exp(x + r + s); }, onHost("equal"));
+  const Tensor x = at::randn({4, 8}).requires_grad_(), r = at::randn({4, 8}).requires_grad_(),
+               s = at::randn({1, 4, 8}).requires_grad_();
+  for (const auto& [a, b] : {std::pair(x, r), std::pair(r, s)}) {
+    f(a, b, at::ones({4, 8})).sum().backward();
+    EXPECT_NE(a.grad().data_ptr(), b.grad().data_ptr());
+    EXPECT_TRUE(at::equal(a.grad(), b.grad().view({4, 8})));
+    a.mutable_grad() = b.mutable_grad() = Tensor();
+  }
+}
+
 TEST(Fuse, OnlyWantedGradients) {
   const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("wanted"));
   const Tensor x = at::randn({3, 8}).requires_grad_(), y = at::randn({3, 8});
@@ -308,6 +323,54 @@ TEST(Fuse, AnyNumberOfRows) {
     const Tensor x = at::randn({n, 3, 8}), m = at::randn({3, 1});
     EXPECT_TRUE(at::equal(f(x, m), x + m)) << n;
   }
+}
+
+/// Elementwise math is compiled for rows of 1024, whatever the tensor's own width.
+TEST(Fuse, FewKernelsServeManyWidths) {
+  const auto f = fuse([](Expr x, Expr s) { return silu(x) * s; }, onHost("wide"));
+  const Tensor s = at::full({}, 0.5).requires_grad_();
+  for (const Sizes& shape : {Sizes{2, 2048}, {1024 * 3}, {8, 2, 256}}) {
+    const Tensor x = at::randn(shape).requires_grad_();
+    const Tensor y = f(x, s);
+    expectClose(y.detach(), (at::silu(x) * s).detach(), "result");
+    const Tensor ds = torch::autograd::grad({y.sum()}, {s})[0];
+    EXPECT_EQ(ds.dim(), 0);
+    EXPECT_NEAR(ds.item<double>(), at::silu(x).sum().item<double>(), 1e-2);
+  }
+  EXPECT_TRUE(reports("wide                         4x1024 f32")) << report();
+  EXPECT_FALSE(reports("2x2048 f32")) << report();
+}
+
+/// The backward of a function runs in autograd's threads, and its calls in any.
+TEST(Fuse, Threads) {
+  const auto f = fuse([](Expr x, Expr g) { return rmsNorm(x, g); }, onHost("threads"));
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const Tensor x = at::randn({3 + i, 16 + 8 * (t % 2)}).requires_grad_(),
+                     g = at::ones({x.size(1)});
+        const Tensor y = x * (x.square().mean(-1, true) + 1e-6).rsqrt();
+        const Tensor ours = torch::autograd::grad({f(x, g).square().sum()}, {x})[0],
+                     theirs = torch::autograd::grad({y.square().sum()}, {x})[0];
+        wrong += !at::allclose(f(x, g), y, 1e-5, 1e-5) || !at::allclose(ours, theirs, 1e-4, 1e-5);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+/// Nothing is cast: what comes in bf16 is computed in fp32 anyhow.
+TEST(Fuse, Autocast) {
+  const auto f = fuse([](Expr x, Expr g) { return softmax(x * g); }, onHost("cast_free"));
+  const Tensor x = at::randn({4, 16}), g = at::randn({16});
+  const Tensor plain = f(x, g);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const Tensor under = f(x, g), half = f(x.to(at::kBFloat16), g);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_TRUE(at::equal(under, plain));
+  EXPECT_EQ(half.scalar_type(), at::kBFloat16);
 }
 
 TEST(Fuse, WhatATenComputes) {

@@ -11,6 +11,32 @@ using at::Tensor;
 
 namespace {
 
+// What README.md shows.
+// One kernel forward and one backward, for any number of rows; b: [width].
+static const auto gate =
+    kiln::fuse([](kiln::Expr x, kiln::Expr g, kiln::Expr b) { return x * kiln::sigmoid(g + b); });
+
+// A gated feed-forward block. The residual stream and its norm are one pass each way.
+struct BlockImpl : torch::nn::Module {
+  explicit BlockImpl(std::int64_t width)
+      : norm(register_module("norm", kiln::nn::AddRMSNorm(width))),
+        ffn(register_module("ffn", kiln::nn::SwiGLU(width, 4 * width))),
+        gates(register_module(
+            "gates", torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(false)))),
+        bias(register_parameter("bias", torch::zeros({width}))) {}
+
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual) {
+    auto [y, sum] = norm->forward(x, residual);
+    return {gate(ffn->forward(y), gates->forward(y), bias), sum};
+  }
+
+  kiln::nn::AddRMSNorm norm;
+  kiln::nn::SwiGLU ffn;
+  torch::nn::Linear gates;
+  at::Tensor bias;
+};
+TORCH_MODULE(Block);
+
 class Nn : public testing::Test {
  protected:
   void SetUp() override {
@@ -183,6 +209,22 @@ TEST_F(Nn, ToKilnSwapsInSequentials) {
     EXPECT_TRUE(after[i].is_same(before[i])) << i;
   torch::nn::TransformerEncoderLayer layer(16, 2);
   EXPECT_NE(to_kiln(*layer).find("norm1: not swapped: its parent calls it"), std::string::npos);
+}
+
+TEST_F(Nn, TheBlockOfTheReadme) {
+  Block block(16);
+  const Tensor x = at::randn({2, 5, 16}).requires_grad_(), r = at::randn({2, 5, 16});
+  const auto [y, sum] = block->forward(x, r);
+  const auto p = block->named_parameters();
+  const Tensor s = x + r, h = s * (s.square().mean(-1, true) + 1e-6).rsqrt() * p["norm.weight"];
+  const Tensor formula =
+      at::linear(at::silu(at::linear(h, p["ffn.w1.weight"])) * at::linear(h, p["ffn.w3.weight"]),
+                 p["ffn.w2.weight"]) *
+      at::sigmoid(at::linear(h, p["gates.weight"]) + p["bias"]);
+  expectClose(sum.detach(), s.detach(), "sum");
+  std::vector<Tensor> leaves = block->parameters();
+  leaves.push_back(x);
+  expectSame(y, formula, leaves, leaves, "block");
 }
 
 } // namespace

@@ -24,8 +24,7 @@
 //
 // Gradients of gradients are refused when they are asked for. Operands that are fp64, or lie on the
 // CPU (unless FuseOptions::place says so) or another device than a GPU, run op by op on ATen, with
-// all that ATen can do; kiln::report() counts them. So does not depend on any kernel what a
-// function means: empty tensors give empty results and zero gradients.
+// all that ATen can do, as do empty tensors; kiln::report() counts them.
 // Errors are kiln::Error(input), with the shapes and dtypes.
 #pragma once
 
