@@ -45,4 +45,7 @@ class Order {
   ~Order() = default;
 };
 
+/// What has become of an order, for people.
+std::string stateOf(const Order& order);
+
 } // namespace kiln::runtime

@@ -12,23 +12,23 @@ namespace kiln {
 
 namespace runtime {
 
-namespace {
-
-std::string stateOf(const Plan& plan) {
-  switch (plan.state.load(std::memory_order_acquire)) {
-  case Plan::State::queued:
+std::string stateOf(const Order& order) {
+  switch (order.state.load(std::memory_order_acquire)) {
+  case Order::State::queued:
     return "waits to be compiled";
-  case Plan::State::compiling:
+  case Order::State::compiling:
     return "is being compiled";
-  case Plan::State::ready:
-    return fmt::format("{}; {}", plan.detail, plan.kernel.load()->arguments);
-  case Plan::State::aten:
-    return "ATen's is faster: " + plan.detail;
-  case Plan::State::failed:
-    return "no kernel: " + plan.detail.substr(0, plan.detail.find('\n'));
+  case Order::State::ready:
+    return fmt::format("{}; {}", order.detail, order.kernel.load()->arguments);
+  case Order::State::aten:
+    return "ATen's is faster: " + order.detail;
+  case Order::State::failed:
+    return "no kernel: " + order.detail.substr(0, order.detail.find('\n'));
   }
   return "";
 }
+
+namespace {
 
 void addPlans(const Site& site, std::string& text) {
   for (const Plan* plan : site.plans()) {

@@ -184,10 +184,9 @@ std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operan
 void Function::addTo(std::string& rows) const {
   for (const Variant* variant : variants.all()) {
     const std::uint64_t used = variant->used, missed = variant->missed;
-    const runtime::Kernel* kernel = variant->forward.kernel.load(std::memory_order_acquire);
     rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", options.name,
                         variant->label.substr(options.name.size() + 1), used + missed, used,
-                        kernel ? "fused; " + kernel->arguments : "no kernel yet");
+                        stateOf(variant->forward));
   }
   for (const Eager& one : eager)
     if (const std::uint64_t calls = one.calls)

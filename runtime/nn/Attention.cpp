@@ -83,7 +83,7 @@ Tensor MultiheadAttentionImpl::maskOf(const Tensor& keyPaddingMask, const Tensor
   if (attnMask.defined()) {
     mask = added(attnMask);
     if (mask.dim() == 3)
-      mask = mask.view({q.size(0), heads, mask.size(1), mask.size(2)});
+      mask = mask.reshape({q.size(0), heads, mask.size(1), mask.size(2)});
   }
   if (keyPaddingMask.defined()) {
     const Tensor padding = added(keyPaddingMask).unsqueeze(1).unsqueeze(1);

@@ -2,24 +2,42 @@
 #pragma once
 
 #include "kiln/fuse.h"
+#include "runtime/Table.h"
 
-#include <map>
-#include <mutex>
+#include <bit>
 
 namespace kiln::nn {
 
-/// `f`: what kiln::fuse takes. Made at the first call for these numbers.
+/// What is compiled in: an epsilon, a probability.
+struct Numbers {
+  std::array<double, 3> values{};
+  friend bool operator==(const Numbers&, const Numbers&) = default;
+  std::uint64_t hash() const {
+    std::uint64_t h = 0;
+    for (double value : values)
+      h = (h ^ std::bit_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15U;
+    return h ^ h >> 32;
+  }
+};
+
+struct SharedFunction {
+  Numbers key;
+  FusedFunction function;
+};
+
+/// `f`: what kiln::fuse takes. Made at the first call for these numbers; found without a lock.
 template <typename F>
-FusedFunction shared(const char* name, const std::vector<double>& numbers, const F& f) {
-  static std::mutex mutex;
-  static auto* known = new std::map<std::pair<std::vector<double>, Place>, FusedFunction>;
-  FuseOptions options;
-  options.name = name;
-  std::lock_guard held(mutex);
-  auto found = known->find({numbers, options.place});
-  if (found == known->end())
-    found = known->emplace(std::pair(numbers, options.place), fuse(f, options).untyped()).first;
-  return found->second;
+const FusedFunction& shared(const char* name, const Numbers& numbers, const F& f) {
+  static auto* known = new runtime::Table<Numbers, SharedFunction>; // one of each type of function
+  return known
+      ->findOrMake(numbers,
+                   [&] {
+                     FuseOptions options;
+                     options.name = name;
+                     return std::make_unique<SharedFunction>(
+                         SharedFunction{numbers, fuse(f, options).untyped()});
+                   })
+      .function;
 }
 
 template <typename... Tensors>

@@ -38,14 +38,15 @@ std::string textOf(const NormOptions& options) {
 
 Tensor layerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   if (bias.defined())
-    return call(shared("layer_norm", {eps},
+    return call(shared("layer_norm", {{eps}},
                        [eps](Expr x, Expr g, Expr b) { return kiln::layerNorm(x, g, b, eps); }),
                 x, weight, bias)[0];
   if (weight.defined())
     return call(
-        shared("layer_norm", {eps}, [eps](Expr x, Expr g) { return kiln::layerNorm(x, g, eps); }),
+        shared("layer_norm", {{eps}}, [eps](Expr x, Expr g) { return kiln::layerNorm(x, g, eps); }),
         x, weight)[0];
-  return call(shared("layer_norm", {eps}, [eps](Expr x) { return kiln::layerNorm(x, eps); }), x)[0];
+  return call(shared("layer_norm", {{eps}}, [eps](Expr x) { return kiln::layerNorm(x, eps); }),
+              x)[0];
 }
 
 std::tuple<Tensor, Tensor> pairOf(std::vector<Tensor> both) {
@@ -100,9 +101,9 @@ Tensor RMSNormImpl::forward(const Tensor& x) {
   const double eps = options.eps;
   if (weight.defined())
     return call(
-        shared("rms_norm", {eps}, [eps](Expr x, Expr g) { return kiln::rmsNorm(x, g, eps); }), x,
+        shared("rms_norm", {{eps}}, [eps](Expr x, Expr g) { return kiln::rmsNorm(x, g, eps); }), x,
         weight)[0];
-  return call(shared("rms_norm", {eps}, [eps](Expr x) { return kiln::rmsNorm(x, eps); }), x)[0];
+  return call(shared("rms_norm", {{eps}}, [eps](Expr x) { return kiln::rmsNorm(x, eps); }), x)[0];
 }
 
 AddLayerNormImpl::AddLayerNormImpl(std::int64_t width, const NormOptions& options)
@@ -122,20 +123,20 @@ std::tuple<Tensor, Tensor> AddLayerNormImpl::forward(const Tensor& x, const Tens
   checkWidth("AddLayerNorm", x, {&width, 1});
   const double eps = options.eps;
   if (bias.defined())
-    return pairOf(call(shared("add_layer_norm", {eps},
+    return pairOf(call(shared("add_layer_norm", {{eps}},
                               [eps](Expr x, Expr r, Expr g, Expr b) {
                                 const Expr sum = (x + r).rounded();
                                 return std::array{kiln::layerNorm(sum, g, b, eps), sum};
                               }),
                        x, residual, weight, bias));
   if (weight.defined())
-    return pairOf(call(shared("add_layer_norm", {eps},
+    return pairOf(call(shared("add_layer_norm", {{eps}},
                               [eps](Expr x, Expr r, Expr g) {
                                 const Expr sum = (x + r).rounded();
                                 return std::array{kiln::layerNorm(sum, g, eps), sum};
                               }),
                        x, residual, weight));
-  return pairOf(call(shared("add_layer_norm", {eps},
+  return pairOf(call(shared("add_layer_norm", {{eps}},
                             [eps](Expr x, Expr r) {
                               const Expr sum = (x + r).rounded();
                               return std::array{kiln::layerNorm(sum, eps), sum};
@@ -159,13 +160,13 @@ std::tuple<Tensor, Tensor> AddRMSNormImpl::forward(const Tensor& x, const Tensor
   checkWidth("AddRMSNorm", x, {&width, 1});
   const double eps = options.eps;
   if (weight.defined())
-    return pairOf(call(shared("add_rms_norm", {eps},
+    return pairOf(call(shared("add_rms_norm", {{eps}},
                               [eps](Expr x, Expr r, Expr g) {
                                 const Expr sum = (x + r).rounded();
                                 return std::array{kiln::rmsNorm(sum, g, eps), sum};
                               }),
                        x, residual, weight));
-  return pairOf(call(shared("add_rms_norm", {eps},
+  return pairOf(call(shared("add_rms_norm", {{eps}},
                             [eps](Expr x, Expr r) {
                               const Expr sum = (x + r).rounded();
                               return std::array{kiln::rmsNorm(sum, eps), sum};
@@ -209,9 +210,9 @@ Tensor DropoutAddImpl::forward(const Tensor& y, const Tensor& residual, const Te
   const auto thinned = [drop](const Expr& x) { return drop > 0 ? dropout(x, drop) : x; };
   if (bias.defined())
     return call(
-        shared("dropout_add", {drop}, [&](Expr y, Expr r, Expr b) { return r + thinned(y + b); }),
+        shared("dropout_add", {{drop}}, [&](Expr y, Expr r, Expr b) { return r + thinned(y + b); }),
         y, residual, bias)[0];
-  return call(shared("dropout_add", {drop}, [&](Expr y, Expr r) { return r + thinned(y); }), y,
+  return call(shared("dropout_add", {{drop}}, [&](Expr y, Expr r) { return r + thinned(y); }), y,
               residual)[0];
 }
 
@@ -228,8 +229,8 @@ Tensor CrossEntropyImpl::forward(const Tensor& logits, const Tensor& target) {
                 fmt::format("CrossEntropy: logits are [{}], the target [{}]; logits [..., classes] "
                             "go with class indices [...]",
                             fmt::join(logits.sizes(), ", "), fmt::join(target.sizes(), ", ")));
-  const FusedFunction rows = shared(
-      "cross_entropy", {static_cast<double>(form.ignoreIndex), form.labelSmoothing, form.zLoss},
+  const FusedFunction& rows = shared(
+      "cross_entropy", {{static_cast<double>(form.ignoreIndex), form.labelSmoothing, form.zLoss}},
       [&](Expr x, Expr t) { return crossEntropy(x, t, form).to(at::kFloat); });
   const Tensor losses = call(rows, logits, target.unsqueeze(-1))[0].squeeze(-1);
   if (reduction == Reduction::none)

@@ -11,10 +11,9 @@
 // compiler, a second or so (FuseOptions). Kept for the life of the process: make it once.
 //
 // Shapes. Operands are broadcast against each other as ATen does; one of them must have the shape
-// that comes of it ([rows, 1] with [width] alone is refused). Rows run along the last dimension,
-// which is at most 65,536 wide, and more where nothing is reduced. Reductions, norms and softmax
-// work along it; reductions keep it with size 1. Results have as many dimensions as the operand
-// with most.
+// that comes of it ([rows, 1] with [width] alone is refused). Rows run along the last dimension;
+// reductions, norms and softmax work along it, up to 262,144 elements, and reductions keep it with
+// size 1. Results have as many dimensions as the operand with most, at least one.
 //
 // Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or
 // int32. Everything is computed in fp32. A result is rounded once, to the dtype that ATen's
