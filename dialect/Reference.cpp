@@ -48,15 +48,23 @@ static Tensor64 evaluateScalar(Operation* op, const ScalarOp& scalar,
   return result;
 }
 
+/// Whether no operation behind `op` reads the value.
+static bool isDone(Value value, Operation* op) {
+  return llvm::none_of(value.getUsers(),
+                       [&](Operation* user) { return op->isBeforeInBlock(user); });
+}
+
 FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> inputs,
                                           llvm::function_ref<void(Value, Tensor64&)> afterEach) {
-  llvm::DenseMap<Value, Tensor64> values;
-  for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
-    values[argument] = input;
+  llvm::DenseMap<Value, Tensor64> values; // as long as somebody reads them
+  auto find = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? &inputs[argument.getArgNumber()] : &values.at(value);
+  };
   for (Operation& op : block.without_terminator()) {
     SmallVector<const Tensor64*> operands;
     for (Value operand : op.getOperands())
-      operands.push_back(&values.at(operand));
+      operands.push_back(find(operand));
     std::vector<Tensor64> results(op.getNumResults());
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       FailureOr<Tensor64> value = evaluateConstant(constant);
@@ -76,10 +84,13 @@ FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<Tensor64> input
         afterEach(value, result);
       values[value] = std::move(result);
     }
+    for (Value operand : op.getOperands())
+      if (isDone(operand, &op))
+        values.erase(operand);
   }
   std::vector<Tensor64> outputs;
   for (Value value : block.getTerminator()->getOperands())
-    outputs.push_back(values.at(value));
+    outputs.push_back(*find(value));
   return outputs;
 }
 

@@ -24,7 +24,7 @@ class GpuKernel : public Kernel {
     at::TensorBase workspace; // free for others as soon as the kernels behind it are enqueued
     if (const std::size_t bytes = executable.workspaceBytes(sizes))
       workspace = at::detail::empty_cuda({static_cast<std::int64_t>(bytes)}, at::kByte,
-                                         std::nullopt, std::nullopt);
+                                         at::Device(at::kCUDA), std::nullopt); // the current one
     executable.launch(sizes, pointers, workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
                       c10::cuda::getCurrentCUDAStream().stream(), overlap);
   }

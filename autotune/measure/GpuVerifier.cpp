@@ -15,7 +15,7 @@ using program::Operands;
 namespace {
 
 /// Elements of the largest tensor that the host compares in a few hundredths of a second.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 21;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
 constexpr std::int64_t kTail = 997; // rows: a prime, so no tile divides it
 
 std::int64_t largestCount(const Operands& operands, const std::vector<std::int64_t>& symbols) {

@@ -3,6 +3,8 @@
 #include "codegen/backend/Fail.h"
 
 #include <csignal>
+#include <limits>
+#include <malloc.h>
 #include <map>
 #include <poll.h>
 #include <thread>
@@ -17,6 +19,14 @@ void watch(int socket) {
   while (::poll(&wait, 1, -1) < 0 || !(wait.revents & (POLLRDHUP | POLLHUP | POLLERR))) {
   }
   ::_exit(0);
+}
+
+/// References are tensors of megabytes that come and go: their memory is kept, for getting it from
+/// the system again would take longer than computing them.
+void keepMemory() {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20); // the most that is allowed
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
 class Session {
@@ -77,6 +87,7 @@ Message errorMessage(ErrorKind kind, const char* text) {
 } // namespace
 
 int serve(const DeviceFactory& make, int socket) {
+  keepMemory();
   std::signal(SIGINT, SIG_IGN); // the supervisor's to decide
   std::thread(watch, socket).detach();
   Session session(make);

@@ -171,7 +171,7 @@ static std::shared_ptr<Program::State> compileOnce(const Module& module,
 /// Schedules that Kiln chooses may turn out to spill: then the best with more registers is taken,
 /// and a remark says so. A schedule that the user gave is refused instead.
 Program Program::compile(const Module& module, const CompileOptions& options) {
-  constexpr int attempts = 12;
+  constexpr int attempts = 24;
   std::vector<std::string> refusals;
   std::multimap<std::string, int> spilled;
   Program result;

@@ -37,7 +37,7 @@ class Analysis {
     for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands()))
       if (!addOutput(i, value))
         return nullptr;
-    if (!hasOneOrder())
+    if (!hasOneOrder() || !fitsRunningSums())
       return nullptr;
     for (auto& node : program->nodes)
       if (node->kind == Node::Kind::rowReduce)
@@ -107,6 +107,19 @@ class Analysis {
           return refuse(node->op() ? node->op() : block.getTerminator(),
                         "a tensor with run-time sizes is walked in two orders");
       }
+    return true;
+  }
+
+  bool fitsRunningSums() {
+    const int64_t most = runningSums(program->width());
+    int64_t sums = 0;
+    for (const Output& output : program->outputs) {
+      sums += output.kind == Output::Kind::columnSum ? program->width() : 0;
+      if (sums > most)
+        return refuse(block.getTerminator()->getOperand(output.index).getDefiningOp(),
+                      "running sums of " + std::to_string(sums) +
+                          " columns; a kernel has registers for " + std::to_string(most));
+    }
     return true;
   }
 

@@ -1,6 +1,8 @@
 // See RowSum.h.
 #include "codegen/sums/RowSum.h"
 
+#include "codegen/rows/RowProgram.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <algorithm>
@@ -18,13 +20,15 @@ bool standsAlone(Operation* op) {
   if (!reduce || reduce.getKind() != ReduceKind::sum)
     return false;
   auto type = tensorType(reduce.getInput());
-  bool keepsLast = reduce.getDims().back() != type.getRank() - 1;
-  return keepsLast && (!reduce.isOverLeading() || type.isDynamicDim(type.getRank() - 1));
+  const int64_t last = type.getRank() - 1;
+  bool keepsLast = reduce.getDims().back() != last;
+  return keepsLast && (!reduce.isOverLeading() || type.isDynamicDim(last) ||
+                       type.getDimSize(last) > rows::runningSums(type.getDimSize(last)));
 }
 
 std::optional<RowSum> analyze(Block& block, std::string& reason) {
-  reason = "a sum of segments or over some of the leading dimensions reads its rows from memory, "
-           "in a kernel of its own";
+  reason = "a sum of segments, of very wide rows or over some of the leading dimensions reads its "
+           "rows from memory, in a kernel of its own";
   RowSum sum;
   for (Operation& op : block.without_terminator())
     if (standsAlone(&op) && !sum.op)

@@ -1,7 +1,7 @@
-// The family of kernels that only add up rows: a sum over some of the leading dimensions, and the
-// sums of segments, whose rows are listed by a kernel of their own before. The rows lie anywhere in
-// memory, so no kernel of the row family can add them up while it walks over them; these kernels
-// read what they sum from memory. How it is cut into work (device/sums.cuh) follows from the sizes
+// The family of kernels that only add up rows: a sum over some of the leading dimensions, or down
+// very wide rows, and the sums of segments, whose rows are listed by a kernel of their own before.
+// No kernel of the row family can add them up while it walks over rows; these kernels read what
+// they sum from memory. How it is cut into work (device/sums.cuh) follows from the sizes
 // by one small rule; it takes no schedule.
 #pragma once
 

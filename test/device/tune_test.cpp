@@ -200,7 +200,7 @@ TEST_F(TuneOnDevice, APlainCopyTakesTurns) {
   std::unique_ptr<Device> device = gpuWorker()();
   device->begin(task);
   const Artifact* kernels[] = {nullptr, &artifact, nullptr};
-  Batch batch = device->time(kernels, kLooks[2]);
+  Batch batch = device->time(kernels, kLooks.back());
   ASSERT_EQ(batch.samples.size(), 3u);
   const double copy = medianInterval(batch.samples[0]).middle;
   const double kernel = medianInterval(batch.samples[1]).middle;

@@ -25,6 +25,13 @@ struct Table : Builder {
     }
   }
 
+  /// Column sums of rows so wide that they get a kernel of their own: one of them, or all.
+  void wideBackwards() {
+    add("LayerNorm", "layer_norm_3x16387_f16", layerNormText(16387, "f16"), {3}, true);
+    add("LayerNorm", "layer_norm_2x65536_f32", layerNormText(65536, "f32"), {2}, true);
+    add("RmsNorm", "rms_norm_5x100003_bf16", rmsNormText(100003, "bf16"), {5}, true);
+  }
+
   /// No row, one, a few, many; in all three types.
   void rowCounts() {
     for (std::int64_t rows : {0, 1, 2, 31, 132, 257})
@@ -301,6 +308,7 @@ std::ostream& operator<<(std::ostream& out, const Case& numericCase) {
 std::vector<Case> allCases() {
   Table table;
   table.widths();
+  table.wideBackwards();
   table.rowCounts();
   table.operations();
   table.adamw();

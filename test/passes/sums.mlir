@@ -61,6 +61,27 @@ func.func @circle(%x: tensor<?x6x8xf32>, %g: tensor<?x1x8xf32>) -> (tensor<?x6x8
   return %y, %d : tensor<?x6x8xf32>, tensor<?x1x8xf32>
 }
 
+// Columns too many for running sums: a kernel of their own, like what they sum.
+// CHECK-LABEL: func.func @wide
+// CHECK: %[[P:.*]] = kiln.kernel "wide_0"(%{{.*}}, %{{.*}}) : (tensor<?x65536xf32>, tensor<?x65536xf32>) -> tensor<?x65536xf32>
+// CHECK: kiln.kernel "wide_1"(%[[P]]) : (tensor<?x65536xf32>) -> tensor<65536xf32>
+func.func @wide(%x: tensor<?x65536xf32>, %y: tensor<?x65536xf32>) -> tensor<65536xf32> {
+  %p = arith.mulf %x, %y : tensor<?x65536xf32>
+  %s = kiln.reduce sum %p dims [0] : tensor<?x65536xf32> -> tensor<65536xf32>
+  return %s : tensor<65536xf32>
+}
+
+// Of two such sums of narrower rows one stays with what computes the rows.
+// CHECK-LABEL: func.func @halves
+// CHECK: kiln.kernel "halves_0"(%{{.*}}, %{{.*}}) : (tensor<?x32768xf32>, tensor<?x32768xf32>) -> {{.*}}tensor<32768xf32>
+// CHECK: kiln.kernel "halves_1"(%{{.*}}) : (tensor<?x32768xf32>) -> tensor<32768xf32>
+func.func @halves(%x: tensor<?x32768xf32>, %y: tensor<?x32768xf32>) -> (tensor<32768xf32>, tensor<32768xf32>) {
+  %p = arith.mulf %x, %y : tensor<?x32768xf32>
+  %s = kiln.reduce sum %p dims [0] : tensor<?x32768xf32> -> tensor<32768xf32>
+  %t = kiln.reduce sum %x dims [0] : tensor<?x32768xf32> -> tensor<32768xf32>
+  return %s, %t : tensor<32768xf32>, tensor<32768xf32>
+}
+
 //--- refused.mlir
 func.func @schedule(%x: tensor<4x6x8xf32>) -> tensor<4x8xf32> {
   // expected-error @+1 {{a sum of rows takes no schedule; leave it out}}
@@ -70,6 +91,21 @@ func.func @schedule(%x: tensor<4x6x8xf32>) -> tensor<4x8xf32> {
     kiln.yield %s : tensor<4x8xf32>
   }
   return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// Registers keep so many running sums and no more.
+func.func @running(%x: tensor<4x32768xf32>, %y: tensor<4x32768xf32>) -> (tensor<32768xf32>, tensor<32768xf32>) {
+  // expected-note @+1 {{in kernel 'k'}}
+  %r:2 = kiln.kernel "k"(%x, %y) : (tensor<4x32768xf32>, tensor<4x32768xf32>) -> (tensor<32768xf32>, tensor<32768xf32>) {
+  ^bb0(%a: tensor<4x32768xf32>, %b: tensor<4x32768xf32>):
+    %s = kiln.reduce sum %a dims [0] : tensor<4x32768xf32> -> tensor<32768xf32>
+    // expected-error @+1 {{running sums of 65536 columns; a kernel has registers for 32768}}
+    %t = kiln.reduce sum %b dims [0] : tensor<4x32768xf32> -> tensor<32768xf32>
+    kiln.yield %s, %t : tensor<32768xf32>, tensor<32768xf32>
+  }
+  return %r#0, %r#1 : tensor<32768xf32>, tensor<32768xf32>
 }
 
 //--- kernel.mlir

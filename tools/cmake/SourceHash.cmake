@@ -1,5 +1,6 @@
 # A stamp of the compiler: the SHA-256 of the names and contents of all that decides what code comes
-# out (dialect and codegen, but for the host target and the public headers), as a header.
+# out (dialect and codegen, but for the host target, the public headers, and what only loads,
+# launches, times or checks), as a header.
 #   cmake -DROOT=FOLDER -DOUTPUT=FILE -P SourceHash.cmake
 # Included instead, it defines source_hash_files(VARIABLE ROOT), the files that count.
 function(source_hash_files variable root)
@@ -10,7 +11,10 @@ function(source_hash_files variable root)
     endforeach()
   endforeach()
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ARGN} RELATIVE ${root} ${patterns})
-  list(FILTER files EXCLUDE REGEX "^codegen/(host|include)/")
+  foreach(other "(host|include)/" "backend/(Device|Driver|Executable|Files|Libraries|Npy|Timer|Workload)[.]"
+                "program/(Compare|Doctor|Execute|Operands|PlainCopy|Tensors|Verify)[.]")
+    list(FILTER files EXCLUDE REGEX "^codegen/${other}")
+  endforeach()
   list(SORT files)
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
