@@ -16,7 +16,7 @@ static void addTo(std::string& list, std::string_view item) {
 
 Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at::ScalarType common,
                std::span<const at::ScalarType> dtypes)
-    : common(*runtime::dtypeOf(common)), graph(graph), kind(kind), function(name) {
+    : common(*runtime::dtypeOf(common)), kind(kind), function(name) {
   std::string arguments;
   std::vector<Value> values;
   for (const Graph::Step& step : graph.steps) {

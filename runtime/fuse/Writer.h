@@ -55,7 +55,6 @@ class Writer {
   const Value& like(Mask mask) const;
   void remember(const Value& value);
 
-  const Graph& graph;
   const Kind& kind;
   const std::string& function;
   std::string body;
