@@ -10,16 +10,16 @@
 
 namespace kiln::runtime {
 
-struct Route;
-
 /// A compiled program, ready to be launched.
 class Kernel {
  public:
   explicit Kernel(const Program& program);
   virtual ~Kernel() = default;
   const std::string arguments; // "x, gamma -> y, mean, rstd"
-  /// `slots`: pointers of the route's operands and then of its results, null for what is not there.
-  virtual void launch(std::int64_t rows, std::span<void* const> slots) const = 0;
+  const std::vector<TensorInfo> inputs, outputs;
+  /// `sizes`: the run-time sizes by symbol. `pointers`: of the inputs and then of the outputs.
+  virtual void launch(std::span<const std::int64_t> sizes,
+                      std::span<void* const> pointers) const = 0;
 };
 
 class Backend {
@@ -41,14 +41,10 @@ class Backend {
   virtual std::string enter(int device) const = 0;
   /// How far programs are compiled for it.
   virtual Stage until() const = 0;
-  virtual std::unique_ptr<Kernel> load(const Program& program, const Route& route) const = 0;
+  virtual std::unique_ptr<Kernel> load(const Program& program) const = 0;
   virtual const char* target() const = 0; // as kernel-compile names it
 };
 
 Backend& backendOf(Place place);
-
-/// Which slot of a route each tensor of a program is, inputs first. Throws Error(input) for a name
-/// that the route does not have.
-std::vector<std::uint8_t> slotsOf(const Program& program, const Route& route);
 
 } // namespace kiln::runtime

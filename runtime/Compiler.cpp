@@ -2,10 +2,7 @@
 #include "runtime/Compiler.h"
 
 #include "kiln/tuner.h"
-#include "runtime/Backend.h"
 #include "runtime/Log.h"
-#include "runtime/Route.h"
-#include "runtime/Site.h"
 #include "runtime/Tune.h"
 
 #include <chrono>
@@ -17,12 +14,6 @@
 #include <thread>
 
 namespace kiln::runtime {
-
-TaskText taskTextOf(const Plan& plan) {
-  const Route& route = plan.site.route;
-  return {route.module(plan.key),
-          fmt::format("{} {}", route.name, labelOf(plan.key, plan.firstRows))};
-}
 
 namespace {
 
@@ -63,9 +54,9 @@ class Compiler {
     stores = std::move(opened);
   }
 
-  void enqueue(Plan& plan) {
+  void enqueue(Order& order) {
     std::lock_guard held(mutex);
-    queue.push_back(&plan);
+    queue.push_back(&order);
     if (!thread.joinable() && !stopping) {
       thread = std::thread([this] { work(); });
       std::atexit([] { get().stop(); });
@@ -104,77 +95,78 @@ class Compiler {
       changed.wait(held, [&] { return stopping || !queue.empty(); });
       if (stopping)
         return;
-      Plan& plan = *queue.front();
+      Order& order = *queue.front();
       queue.pop_front();
       working = true;
       if (!stores)
         stores = std::make_shared<const Stores>(Options::fromEnvironment());
       auto now = stores;
       held.unlock();
-      settle(plan, *now);
+      settle(order, *now);
       held.lock();
       working = false;
       changed.notify_all();
     }
   }
 
-  /// Gives the plan its kernel, or the reason why it gets none.
-  void settle(Plan& plan, const Stores& from) {
-    using State = Plan::State;
-    plan.state = State::compiling;
+  /// Gives the order its kernel, or the reason why it gets none.
+  void settle(Order& order, const Stores& from) {
+    using State = Order::State;
+    order.state = State::compiling;
     const auto begin = std::chrono::steady_clock::now();
     State state = State::failed;
+    const OrderText text = order.text();
     try {
-      state = make(plan, from);
+      state = make(order, text, from);
     } catch (const std::exception& error) {
-      plan.detail = error.what();
+      order.detail = error.what();
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    log("{}: {} after {:.2f} s: {}", taskTextOf(plan).label,
+    log("{}: {} after {:.2f} s: {}", text.label,
         state == State::ready  ? "ready"
         : state == State::aten ? "left to ATen"
                                : "no kernel",
-        seconds.count(), plan.detail);
-    plan.state.store(state, std::memory_order_release);
+        seconds.count(), order.detail);
+    order.state.store(state, std::memory_order_release);
   }
 
-  Plan::State make(Plan& plan, const Stores& from) {
-    const Backend& backend = plan.site.backend;
-    const Route& route = plan.site.route;
-    const TaskText text = taskTextOf(plan);
-    TuningTask task{Module::parse(text.module, route.name), {}, {plan.firstRows}, text.label};
-    task.options.arch = backend.enter(plan.key.device);
-    task.options.backward = route.backward;
+  Order::State make(Order& order, const OrderText& text, const Stores& from) {
+    const Backend& backend = order.backend;
+    TuningTask task{Module::parse(text.module, text.label), {}, text.sizes, text.label};
+    task.options.arch = backend.enter(order.device);
+    task.options.function = text.function;
+    task.options.backward = text.backward;
     task.options.until = backend.until();
     if (backend.until() == Stage::cubin) {
       if (from.options.mode == Mode::tune)
         tuneInto(from.options.cache, task);
       if (const Tuned* tuned = from.tuner->find(task)) {
-        plan.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
+        order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
         if (tuned->isVendor())
-          return Plan::State::aten;
-        publish(plan, backend.load(tuned->program(), route));
-        return Plan::State::ready;
+          return Order::State::aten;
+        publish(order, backend.load(tuned->program()));
+        return Order::State::ready;
       }
     }
-    const std::string name = fmt::format("{} {} {} {}", task.options.arch, backend.target(),
-                                         route.backward, text.module);
+    const std::string name = fmt::format("{} {} {} {} {}", task.options.arch, backend.target(),
+                                         text.backward, text.function, text.module);
     std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
-    plan.detail = "the cost model's choice";
+    order.detail = "the cost model's choice";
     if (!kernel)
-      kernel = backend.load(compileInto(from, task, backend), route);
-    publish(plan, kernel);
-    return Plan::State::ready;
+      kernel = backend.load(compileInto(from, task, backend));
+    publish(order, kernel);
+    return Order::State::ready;
   }
 
-  void publish(Plan& plan, std::shared_ptr<Kernel> kernel) {
-    plan.kernel.store(kernels.emplace_back(std::move(kernel)).get(), std::memory_order_release);
+  void publish(Order& order, std::shared_ptr<Kernel> kernel) {
+    order.accept(*kernel);
+    order.kernel.store(kernels.emplace_back(std::move(kernel)).get(), std::memory_order_release);
   }
 
   std::mutex mutex;
   std::condition_variable changed;
   std::thread thread;
-  std::deque<Plan*> queue;
+  std::deque<Order*> queue;
   std::shared_ptr<const Stores> stores;
   bool working = false, stopping = false;
   // Of the thread alone. Kernels live as long as the process: routers hold their addresses.
@@ -187,11 +179,11 @@ class Compiler {
 void configureCompiler(const Options& options) {
   Compiler::get().configure(options);
 }
-void enqueue(Plan& plan) {
-  Compiler::get().enqueue(plan);
+void enqueue(Order& order) {
+  Compiler::get().enqueue(order);
 }
-void waitFor(const Plan& plan) {
-  Compiler::get().wait([&] { return plan.isSettled(); });
+void waitFor(const Order& order) {
+  Compiler::get().wait([&] { return order.isSettled(); });
 }
 void waitForAll() {
   Compiler& compiler = Compiler::get();

@@ -4,7 +4,7 @@
 
 #include "kiln/cache.h"
 #include "kiln/torch.h"
-#include "runtime/Plan.h"
+#include "runtime/Order.h"
 
 namespace kiln::runtime {
 
@@ -12,20 +12,14 @@ class Backend;
 
 /// Where kernels are taken from and kept, from here on.
 void configureCompiler(const Options& options);
-void enqueue(Plan& plan);
-/// Returns when the plan is settled, with a kernel or without.
-void waitFor(const Plan& plan);
+void enqueue(Order& order);
+/// Returns when the order is settled, with a kernel or without.
+void waitFor(const Order& order);
 void waitForAll();
 /// A program over lists that its caller cannot go on without: a store's choice, else the cost
 /// model's, compiled here and now for a device of the backend. Throws Error.
 Program compileNow(TuningTask task, const Backend& backend, int device);
 /// "in /home/me/tuned.db"; warnings about stores follow.
 std::string describeStores();
-
-/// The module of a plan as a task: "softmax 8192x128 bf16".
-struct TaskText {
-  std::string module, label;
-};
-TaskText taskTextOf(const Plan& plan);
 
 } // namespace kiln::runtime

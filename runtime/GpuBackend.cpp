@@ -2,9 +2,6 @@
 #include "runtime/Backends.h"
 
 #include <algorithm>
-#include <array>
-
-#include "runtime/Route.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
@@ -18,30 +15,23 @@ namespace {
 
 class GpuKernel : public Kernel {
  public:
-  GpuKernel(const Program& program, const Route& route)
-      : Kernel(program), executable(program), slots(slotsOf(program, route)) {
+  explicit GpuKernel(const Program& program) : Kernel(program), executable(program) {
     // ATen's callers promise nothing about what runs just before: where a kernel would read ahead
     // of its predecessor, it waits.
     overlap.overlap = std::ranges::none_of(program.inputs(), &TensorInfo::older);
   }
 
-  void launch(std::int64_t rows, std::span<void* const> pointers) const override {
-    std::array<void*, maxSlots> ordered;
-    for (std::size_t i = 0; i < slots.size(); ++i)
-      ordered[i] = pointers[slots[i]];
-    const std::array sizes{rows};
+  void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers) const override {
     at::TensorBase workspace; // free for others as soon as the kernels behind it are enqueued
     if (const std::size_t bytes = executable.workspaceBytes(sizes))
       workspace = at::detail::empty_cuda({static_cast<std::int64_t>(bytes)}, at::kByte,
                                          at::Device(at::kCUDA), std::nullopt); // the current one
-    executable.launch(sizes, std::span(ordered.data(), slots.size()),
-                      workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
+    executable.launch(sizes, pointers, workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
                       c10::cuda::getCurrentCUDAStream().stream(), overlap);
   }
 
  private:
   Executable executable;
-  std::vector<std::uint8_t> slots;
   LaunchOptions overlap;
 };
 
@@ -72,8 +62,8 @@ class GpuBackend : public Backend {
     return deviceArch();
   }
   Stage until() const override { return Stage::cubin; }
-  std::unique_ptr<Kernel> load(const Program& program, const Route& route) const override {
-    return std::make_unique<GpuKernel>(program, route);
+  std::unique_ptr<Kernel> load(const Program& program) const override {
+    return std::make_unique<GpuKernel>(program);
   }
   const char* target() const override { return "gpu"; }
 };

@@ -11,27 +11,26 @@ namespace {
 
 class HostKernel : public Kernel {
  public:
-  HostKernel(const Program& program, const Route& route)
-      : Kernel(program), program(program), slots(slotsOf(program, route)) {}
+  explicit HostKernel(const Program& program) : Kernel(program), program(program) {}
 
-  void launch(std::int64_t rows, std::span<void* const> pointers) const override {
-    std::vector<Buffer> inputs, outputs;
-    std::size_t next = 0;
-    auto add = [&](const std::vector<TensorInfo>& tensors, std::vector<Buffer>& buffers) {
+  void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers) const override {
+    std::size_t at = 0;
+    auto buffersOf = [&](const std::vector<TensorInfo>& tensors) {
+      std::vector<Buffer> buffers;
       for (const TensorInfo& tensor : tensors) {
-        Buffer& buffer = buffers.emplace_back(Buffer{pointers[slots[next++]], {}, {}});
+        Buffer& buffer = buffers.emplace_back(Buffer{pointers[at++], {}, {}});
         for (const Extent& extent : tensor.shape)
-          buffer.sizes.push_back(extent.isStatic() ? extent.size : rows);
+          buffer.sizes.push_back(
+              extent.isStatic() ? extent.size : sizes[static_cast<std::size_t>(extent.symbol)]);
       }
+      return buffers;
     };
-    add(program.inputs(), inputs);
-    add(program.outputs(), outputs);
-    program.runOnHost(inputs, outputs);
+    const std::vector<Buffer> read = buffersOf(inputs), written = buffersOf(outputs);
+    program.runOnHost(read, written);
   }
 
  private:
   Program program;
-  std::vector<std::uint8_t> slots;
 };
 
 class HostBackend : public Backend {
@@ -49,8 +48,8 @@ class HostBackend : public Backend {
   }
   std::string enter(int) const override { return CompileOptions().arch; }
   Stage until() const override { return Stage::cuda; }
-  std::unique_ptr<Kernel> load(const Program& program, const Route& route) const override {
-    return std::make_unique<HostKernel>(program, route);
+  std::unique_ptr<Kernel> load(const Program& program) const override {
+    return std::make_unique<HostKernel>(program);
   }
   const char* target() const override { return "host"; }
 };

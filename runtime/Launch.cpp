@@ -31,14 +31,17 @@ at::Tensor Launch::emptyLike(const at::Tensor& dense) const {
 
 void Launch::operator()(const Tensors& operands, const Tensors& results) const {
   std::array<void*, maxSlots> slots{};
-  std::size_t count = 0;
+  std::size_t next = 0;
   for (const Tensors* list : {&operands, &results})
     for (const at::Tensor* tensor : *list)
-      slots[count++] = tensor && tensor->defined() ? tensor->data_ptr() : nullptr;
+      slots[next++] = tensor && tensor->defined() ? tensor->data_ptr() : nullptr;
   if (keeps)
     for (const at::Tensor* tensor : operands)
       kept.push_back(tensor ? *tensor : at::Tensor());
-  kernel.launch(call.rows, std::span(slots.data(), count));
+  std::array<void*, maxSlots> ordered;
+  for (std::size_t i = 0; i < plan.slots.size(); ++i)
+    ordered[i] = slots[plan.slots[i]];
+  kernel.launch({&call.rows, 1}, std::span(ordered.data(), plan.slots.size()));
 }
 
 } // namespace kiln::runtime

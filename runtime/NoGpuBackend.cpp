@@ -16,7 +16,7 @@ class NoGpuBackend : public Backend {
   at::TensorBase pinned(std::int64_t) const override { refuse(); }
   std::string enter(int) const override { refuse(); }
   Stage until() const override { return Stage::cubin; }
-  std::unique_ptr<Kernel> load(const Program&, const Route&) const override { refuse(); }
+  std::unique_ptr<Kernel> load(const Program&) const override { refuse(); }
   const char* target() const override { return "gpu"; }
 
  private:

@@ -1,38 +1,34 @@
-// What is known of one key: its kernel when there is one, and how often it was called.
+// What is known of one key of a routed op: its kernel when there is one, and how often it was
+// called.
 #pragma once
 
 #include "runtime/Key.h"
-
-#include <atomic>
-#include <cstdint>
-#include <mutex>
-#include <string>
+#include "runtime/Order.h"
 
 namespace kiln::runtime {
 
-class Kernel;
 class Site;
 
-struct Plan {
-  enum class State { queued, compiling, ready, aten, failed };
+struct Plan final : Order {
+  Plan(Site& site, const Key& key, std::int64_t rows);
 
-  Plan(Site& site, const Key& key, std::int64_t rows) : site(site), key(key), firstRows(rows) {}
+  OrderText text() const override;
+  void accept(const Kernel& made) override;
 
   Site& site;
   const Key key;
   const std::int64_t firstRows;                 // of the first call
-  std::atomic<const Kernel*> kernel = nullptr;  // lives as long as the process
-  std::atomic<State> state = State::queued;     // set after `detail` and `kernel`
-  std::string detail;                           // ready: where the kernel is from; else why not
+  std::vector<std::uint8_t> slots;              // of the route, in the kernel's order
   std::atomic<std::uint64_t> used = 0;          // calls that ran it
   std::atomic<std::uint64_t> missed = 0;        // calls before it was there, or without it
   std::atomic<std::uint64_t> missedInGraph = 0; // those of them that were being captured
   std::atomic<std::uint64_t> verified = 0, differed = 0;
-
-  bool isSettled() const {
-    State now = state.load(std::memory_order_acquire);
-    return now != State::queued && now != State::compiling;
-  }
 };
+
+/// Which slot of a route each tensor of a kernel is, inputs first. Throws Error(input) for a name
+/// that the route does not have.
+struct Route;
+std::vector<std::uint8_t> slotsOf(const std::vector<TensorInfo>& inputs,
+                                  const std::vector<TensorInfo>& outputs, const Route& route);
 
 } // namespace kiln::runtime

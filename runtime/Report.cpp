@@ -3,6 +3,7 @@
 #include "runtime/Compiler.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/fuse/Function.h"
 #include "runtime/optim/Ledger.h"
 
 #include <algorithm>
@@ -12,23 +13,23 @@ namespace kiln {
 
 namespace runtime {
 
-namespace {
-
-std::string stateOf(const Plan& plan) {
-  switch (plan.state.load(std::memory_order_acquire)) {
-  case Plan::State::queued:
+std::string stateOf(const Order& order) {
+  switch (order.state.load(std::memory_order_acquire)) {
+  case Order::State::queued:
     return "waits to be compiled";
-  case Plan::State::compiling:
+  case Order::State::compiling:
     return "is being compiled";
-  case Plan::State::ready:
-    return fmt::format("{}; {}", plan.detail, plan.kernel.load()->arguments);
-  case Plan::State::aten:
-    return "ATen's is faster: " + plan.detail;
-  case Plan::State::failed:
-    return "no kernel: " + plan.detail.substr(0, plan.detail.find('\n'));
+  case Order::State::ready:
+    return fmt::format("{}; {}", order.detail, order.kernel.load()->arguments);
+  case Order::State::aten:
+    return "ATen's is faster: " + order.detail;
+  case Order::State::failed:
+    return "no kernel: " + order.detail.substr(0, order.detail.find('\n'));
   }
   return "";
 }
+
+namespace {
 
 void addPlans(const Site& site, std::string& text) {
   for (const Plan* plan : site.plans()) {
@@ -75,9 +76,10 @@ std::string report() {
         addPlans(site, rows);
         addRefusals(site, rows);
       }
+  fusion::addFunctionsTo(rows);
   rows += optim::ledgerRows();
   if (rows.empty())
-    return text + "no routed op was called\n";
+    return text + "no routed op was called, and no fused function\n";
   return text +
          fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", "op", "rows x width, dtype", "calls",
                      "by Kiln", "kernel") +

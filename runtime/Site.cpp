@@ -1,4 +1,4 @@
-// See Site.h. The table of plans is replaced as a whole when one is added; readers never wait.
+// See Site.h.
 #include "runtime/Site.h"
 
 #include "runtime/Call.h"
@@ -6,7 +6,6 @@
 #include "runtime/Log.h"
 #include "runtime/Route.h"
 
-#include <bit>
 #include <fmt/ranges.h>
 
 namespace kiln::runtime {
@@ -15,38 +14,12 @@ std::string labelOf(const Key& key, std::int64_t rows) {
   return fmt::format("{}x{} {}", rows, key.width, name(key.dtypes[0]));
 }
 
-Plan* Site::find(const Key& key) const {
-  const auto* now = table.load(std::memory_order_acquire);
-  if (!now)
-    return nullptr;
-  const std::size_t mask = now->size() - 1;
-  for (std::size_t i = key.hash() & mask;; i = (i + 1) & mask)
-    if (Plan* plan = (*now)[i]; !plan || plan->key == key)
-      return plan;
-}
-
-/// A table of all that is known, at most half full. Holds the mutex.
-void Site::publish() {
-  auto& next = tables.emplace_back(std::bit_ceil(known.size() * 2 + 2));
-  for (Plan& plan : known) {
-    std::size_t i = plan.key.hash() & (next.size() - 1);
-    while (next[i])
-      i = (i + 1) & (next.size() - 1);
-    next[i] = &plan;
-  }
-  table.store(&next, std::memory_order_release);
-}
-
 Plan& Site::plan(const Key& key, std::int64_t rows) {
-  if (Plan* plan = find(key)) [[likely]]
-    return *plan;
-  std::lock_guard held(mutex);
-  if (Plan* plan = find(key))
-    return *plan;
-  Plan& plan = known.emplace_back(*this, key, rows);
-  publish();
-  enqueue(plan);
-  return plan;
+  return known.findOrMake(key, [&] {
+    auto plan = std::make_unique<Plan>(*this, key, rows);
+    enqueue(*plan);
+    return plan;
+  });
 }
 
 const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
@@ -91,14 +64,6 @@ void Site::refuse(const char* reason, const at::Tensor& example, const Policy& p
     throw Error(ErrorKind::input, fmt::format("{} of {} is not taken: {}; without KILN_STRICT ATen "
                                               "computes it",
                                               route.name, text(), reason));
-}
-
-std::vector<const Plan*> Site::plans() const {
-  std::lock_guard held(mutex);
-  std::vector<const Plan*> all;
-  for (const Plan& plan : known)
-    all.push_back(&plan);
-  return all;
 }
 
 } // namespace kiln::runtime

@@ -4,6 +4,7 @@
 #include "runtime/Backend.h"
 #include "runtime/Plan.h"
 #include "runtime/Policy.h"
+#include "runtime/Table.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -43,17 +44,12 @@ class Site {
   };
   std::span<const Refusal> refusals() const { return refused; }
   /// Every plan so far, for the report.
-  std::vector<const Plan*> plans() const;
+  std::vector<const Plan*> plans() const { return known.all(); }
 
  private:
-  Plan* find(const Key& key) const;
-  void publish();
-
   std::array<Refusal, 24> refused; // an op has fewer reasons
-  mutable std::mutex mutex;        // of writers
-  std::deque<Plan> known;
-  std::deque<std::vector<Plan*>> tables; // open addressing; readers may still be in older ones
-  std::atomic<const std::vector<Plan*>*> table = nullptr;
+  std::mutex mutex;                // of whoever adds one
+  Table<Key, Plan> known;
 };
 
 /// All of a place. They are made, and their routers registered, at the first call; they stay.

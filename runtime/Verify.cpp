@@ -89,7 +89,7 @@ std::string Launch::reproduction() const {
       fmt::format("kernel-compile run {} --target={}{}", module.string(),
                   plan.site.backend.target(), route.backward ? " --backward" : "");
   const Program program = Program::compile(Module::parse(text), options);
-  const auto slots = slotsOf(program, route);
+  const auto slots = slotsOf(program.inputs(), program.outputs(), route);
   for (std::size_t i = 0; i < program.inputs().size(); ++i) {
     const TensorInfo& input = program.inputs()[i];
     NpyArray array = toNpy(kept[slots[i]]);

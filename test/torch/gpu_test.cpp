@@ -6,6 +6,7 @@
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
+#include <kiln/fuse.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
@@ -178,6 +179,85 @@ TEST_F(TorchGpu, TwoGpus) {
     EXPECT_EQ(y.device().index(), device);
     EXPECT_TRUE(at::allclose(y.sum(1), at::ones_like(y.select(1, 0)), 1e-4, 1e-4));
   }
+}
+
+/// Residual, bias, dropout and norm as one kernel each way.
+auto makeBlock(double p) {
+  return fuse(
+      [p](Expr x, Expr r, Expr b, Expr g) {
+        const Expr sum = (r + (p > 0 ? dropout(x + b, p) : x + b)).rounded();
+        return std::array{rmsNorm(sum, g), sum};
+      },
+      {.name = "block"});
+}
+
+TEST_F(TorchGpu, FusedFunctionsAreAsCloseToFp64AsATens) {
+  const auto block = makeBlock(0);
+  for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+    for (const auto& shape : {std::vector<std::int64_t>{4096, 640}, {8, 300, 1280}, {33, 101}}) {
+      at::manual_seed(2);
+      std::vector<Tensor> values = {at::randn(shape, onGpu()).to(dtype),
+                                    at::randn(shape, onGpu()).to(dtype),
+                                    at::randn({shape.back()}, onGpu()).to(dtype),
+                                    at::randn({shape.back()}, onGpu()).to(dtype)};
+      const Tensor cotangent = at::randn(shape, onGpu()).to(dtype);
+      const auto fused = [&](const std::vector<Tensor>& in) {
+        const auto [y, sum] = block(in[0], in[1], in[2], in[3]);
+        return y + sum;
+      };
+      const auto formula = [](const std::vector<Tensor>& in) {
+        const Tensor sum = in[1] + (in[0] + in[2]);
+        return at::rms_norm(sum, {sum.size(-1)}, in[3], 1e-6) + sum;
+      };
+      disable(); // fused functions do not depend on it; the formula is ATen's
+      const auto ours = run(fused, values, cotangent, dtype);
+      const auto theirs = run(formula, values, cotangent, dtype);
+      const auto exact = run(formula, values, cotangent, at::kDouble);
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        EXPECT_LE(errorOf(ours[i], exact[i]),
+                  1.5 * errorOf(theirs[i], exact[i]) + 2 * roundingOf(exact[i], dtype))
+            << shape[0] << "x" << shape.back() << " " << dtype << " tensor " << i;
+    }
+  EXPECT_GE(callsByKiln("block"), 9U) << report();
+}
+
+/// Replays draw other numbers, the same forward and backward.
+TEST_F(TorchGpu, AGraphReplaysFusedDropout) {
+  const auto drop = fuse([](Expr x) { return dropout(x, 0.5); }, {.name = "drop"});
+  const Tensor x = at::ones({1000, 512}, onGpu()).requires_grad_();
+  const auto step = [&] {
+    const Tensor y = drop(x);
+    return std::pair(y, torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0]);
+  };
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  step();
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const auto [y, dx] = step();
+  graph.capture_end();
+  Tensor before;
+  for (int round = 0; round < 3; ++round) {
+    graph.replay();
+    EXPECT_TRUE(at::equal(y, dx)) << "round " << round;
+    EXPECT_NEAR(y.mean().item<double>(), 1.0, 0.01);
+    EXPECT_FALSE(before.defined() && at::equal(y, before)) << "round " << round;
+    before = y.clone();
+  }
+}
+
+TEST_F(TorchGpu, ACaptureOfAFusedFunctionThatIsNotCompiledIsRefused) {
+  const auto f = fuse([](Expr x) { return exp(x) * 3; }, {.name = "late"});
+  const Tensor x = at::randn({7, 1031}, onGpu());
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  EXPECT_THROW(f(x), Error);
+  const Tensor y = x * 2; // the capture goes on
+  wait();
+  graph.capture_end();
+  graph.replay();
+  EXPECT_TRUE(at::equal(y, x * 2));
+  EXPECT_TRUE(at::allclose(f(x), at::exp(x) * 3, 1e-5, 1e-5));
 }
 
 } // namespace

@@ -11,6 +11,8 @@
 #include <torch/nn/utils/clip_grad.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 using namespace kiln;
@@ -218,6 +220,13 @@ TEST_F(OptimGpu, ProfilesShowKernelsUnderTheirRanges) {
   EXPECT_GT(range->deviceMicros, 0);
   EXPECT_GT(product->deviceMicros, range->deviceMicros);
   EXPECT_EQ(range->selfDeviceMicros, 0);
+  profile::recordMemoryHistory();
+  const Tensor held = at::zeros({1 << 20}, onGpu());
+  const auto file = std::filesystem::path(testing::TempDir()) / "kiln_memory.pickle";
+  profile::exportMemorySnapshot(file);
+  profile::recordMemoryHistory(0);
+  std::ifstream snapshot(file, std::ios::binary);
+  EXPECT_EQ(snapshot.get(), 0x80) << "a pickle";
   const auto memory = profiler.memory();
   const auto peak = std::ranges::find(memory.peaks, "cuda:0", &profile::MemoryEvent::device);
   ASSERT_NE(peak, memory.peaks.end());

@@ -1,4 +1,5 @@
 // The C++ interface: modules, errors with their places, remarks, many threads.
+#include "kiln/derivative.h"
 #include "test/backend/Helpers.h"
 #include "test/numerics/Texts.h"
 
@@ -45,6 +46,39 @@ TEST(Api, BackwardNamesItsGradients) {
     outputs.push_back(tensor.name);
   EXPECT_EQ(inputs, (std::vector<std::string>{"x", "gamma", "mean", "rstd", "dy"}));
   EXPECT_EQ(outputs, (std::vector<std::string>{"dx", "dgamma", "dbeta"}));
+}
+
+TEST(Api, ADerivativeReturnsEachGradientOnce) {
+  using From = Derivative::Source::From;
+  const std::string type = "tensor<?x64xf32>";
+  const Derivative sum = differentiate(Module::parse(
+      "func.func @f(%x: " + type + ", %r: " + type + ", %b: tensor<64xf32>, %n: " + type +
+      " {kiln.gradient = false}) -> " + type + " {\n  %0 = arith.addf %x, %r : " + type +
+      "\n  %1 = kiln.broadcast %b dims [1] like %0 : tensor<64xf32>, " + type + " -> " + type +
+      "\n  %2 = arith.addf %0, %1 : " + type + "\n  %3 = arith.addf %2, %n : " + type +
+      "\n  return %3 : " + type + "\n}"));
+  ASSERT_EQ(sum.gradients.size(), 4U);
+  EXPECT_EQ(sum.gradients[0].from, From::given); // both are the result's gradient itself
+  EXPECT_EQ(sum.gradients[1].from, From::given);
+  EXPECT_EQ(sum.gradients[2].from, From::backward);
+  EXPECT_EQ(sum.gradients[3].from, From::nowhere);
+  EXPECT_EQ(sum.forward, "f"); // nothing is saved
+  CompileOptions options = untilCuda();
+  options.function = sum.backward;
+  EXPECT_EQ(Program::compile(sum.module, options).outputs().size(), 1U);
+
+  const Derivative norm =
+      differentiate(Module::fromOp({"softmax", {-1, 64}, DType::f32}), "softmax");
+  EXPECT_EQ(norm.module.functions().size(), 2U);
+  EXPECT_EQ(norm.gradients[0].from, From::backward);
+  EXPECT_HAS(errorOf(ErrorKind::input,
+                     [] {
+                       differentiate(Module::parse(
+                           "func.func @f(%x: tensor<4x8xf32> {kiln.gradient = false}) -> "
+                           "tensor<4x8xf32> {\n  %0 = math.exp %x : tensor<4x8xf32>\n  return %0 "
+                           ": tensor<4x8xf32>\n}"));
+                     }),
+             "nothing to differentiate");
 }
 
 TEST(Api, ErrorsNameFileLineAndColumn) {

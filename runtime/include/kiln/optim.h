@@ -54,7 +54,7 @@ class KILN_API AdamW : public torch::optim::AdamW {
   /// Gradients stay as they are; clipping and unscaling happens on the way. Throws Error(input) for
   /// sparse gradients, and inside a capture for what has not had its first step.
   at::Tensor step(LossClosure closure = nullptr) override;
-  /// Of the parameters and of their copies.
+  /// Of the parameters and of their copies; torch's own, called on its type, leaves those out.
   void zero_grad(bool set_to_none = true); // NOLINT(readability-identifier-naming): hides torch's
 
   /// The norm of all gradients of the last step before the clip, without dimensions, on their

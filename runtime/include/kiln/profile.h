@@ -151,6 +151,12 @@ class KILN_API Profiler {
   std::unique_ptr<State> state_;
 };
 
+/// Keeps the last `entries` allocations on GPUs with the stacks that made them, from here on; 0:
+/// ends that. Throws Error(unavailable) without a GPU, as the next one.
+KILN_API void recordMemoryHistory(std::size_t entries = 100'000);
+/// Writes what is held on GPUs, and that history, for pytorch.org/memory_viz.
+KILN_API std::filesystem::path exportMemorySnapshot(const std::filesystem::path& file);
+
 KILN_API Profiler makeProfiler(const ProfilerOptions& options = {});
 
 } // namespace kiln::profile

@@ -1,27 +1,32 @@
-// The names of a program's tensors, for people and as slots of a route; once a kernel.
-#include "runtime/Backend.h"
+// See Plan.h.
+#include "runtime/Plan.h"
+
 #include "runtime/Route.h"
+#include "runtime/Site.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 
 namespace kiln::runtime {
 
-static std::string argumentsOf(const Program& program) {
-  std::string text;
-  auto add = [&](const std::vector<TensorInfo>& tensors) {
-    for (const TensorInfo& tensor : tensors)
-      text += (&tensor == tensors.data() ? "" : ", ") + tensor.name;
-  };
-  add(program.inputs());
-  text += " -> ";
-  add(program.outputs());
-  return text;
+Plan::Plan(Site& site, const Key& key, std::int64_t rows)
+    : Order(site.backend, key.device), site(site), key(key), firstRows(rows) {}
+
+OrderText Plan::text() const {
+  const Route& route = site.route;
+  return {route.module(key),
+          "",
+          route.backward,
+          fmt::format("{} {}", route.name, labelOf(key, firstRows)),
+          {firstRows}};
 }
 
-Kernel::Kernel(const Program& program) : arguments(argumentsOf(program)) {}
+void Plan::accept(const Kernel& made) {
+  slots = slotsOf(made.inputs, made.outputs, site.route);
+}
 
-std::vector<std::uint8_t> slotsOf(const Program& program, const Route& route) {
+std::vector<std::uint8_t> slotsOf(const std::vector<TensorInfo>& inputs,
+                                  const std::vector<TensorInfo>& outputs, const Route& route) {
   std::vector<std::uint8_t> slots;
   auto add = [&](const std::vector<TensorInfo>& tensors, std::span<const char* const> names,
                  std::size_t firstSlot) {
@@ -37,8 +42,8 @@ std::vector<std::uint8_t> slotsOf(const Program& program, const Route& route) {
           static_cast<std::uint8_t>(firstSlot + static_cast<std::size_t>(found - names.begin())));
     }
   };
-  add(program.inputs(), route.operands, 0);
-  add(program.outputs(), route.results, route.operands.size());
+  add(inputs, route.operands, 0);
+  add(outputs, route.results, route.operands.size());
   return slots;
 }
 

@@ -1,0 +1,221 @@
+// See Function.h.
+#include "runtime/fuse/Function.h"
+
+#include "runtime/Backends.h"
+#include "runtime/Call.h"
+#include "runtime/Compiler.h"
+
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <ATen/core/grad_mode.h>
+#include <bit>
+#include <deque>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kiln::fusion {
+
+namespace {
+
+constexpr char kDouble[] = "fp64";
+constexpr char kDevice[] = "tensors that are not on a GPU";
+constexpr char kEmptyTensor[] = "an empty tensor";
+constexpr char kWrapped[] = "tensors that something else traces or wraps";
+constexpr char kTangent[] = "forward-mode derivatives";
+constexpr char kWaiting[] = "its kernel was not there yet";
+
+struct Functions {
+  std::mutex mutex;
+  std::deque<std::unique_ptr<Function>> all; // for good: the compiler and graphs refer to them
+};
+Functions& functions() {
+  static auto* one = new Functions;
+  return *one;
+}
+
+/// What a kernel may be given; nothing for others.
+std::optional<DType> kernelType(at::ScalarType type) {
+  switch (type) {
+  case at::kLong:
+    return DType::i64;
+  case at::kInt:
+    return DType::i32;
+  case at::kBool:
+    return DType::i1;
+  default:
+    return runtime::dtypeOf(type);
+  }
+}
+
+bool isIdentifier(const std::string& name) {
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+} // namespace
+
+Function::Function(unsigned operands, FusedFunction::Trace trace, const void* function,
+                   const FuseOptions& options)
+    : options(options), graph(operands, trace, function),
+      eager{{{kDouble}, {kDevice}, {kEmptyTensor}, {kWrapped}, {kTangent}, {kWaiting}}} {
+  if (!isIdentifier(options.name))
+    throw Error(ErrorKind::input,
+                fmt::format("fuse: the name '{}' is not of letters, digits and '_', beginning with "
+                            "a letter or '_'",
+                            options.name));
+}
+
+void Function::check(std::span<const at::Tensor* const> operands) const {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const at::Tensor& operand = *operands[i];
+    const auto refuse = [&](const std::string& why) {
+      throw Error(ErrorKind::input, fmt::format("{}: operand {} {}", options.name, i, why));
+    };
+    if (!operand.defined())
+      refuse("is undefined");
+    if (operand.layout() != at::kStrided)
+      refuse("is not strided; give dense tensors");
+    if (!kernelType(operand.scalar_type()) && operand.scalar_type() != at::kDouble)
+      refuse(fmt::format("has dtype {}; Float, BFloat16, Half, Double, and for masks and indices "
+                         "Bool, Long and Int are allowed",
+                         c10::toString(operand.scalar_type())));
+    if (operand.device() != operands[0]->device())
+      refuse(fmt::format("is on {}, operand 0 on {}; move one of them", operand.device().str(),
+                         operands[0]->device().str()));
+  }
+}
+
+const char* Function::whyEager(std::span<const at::Tensor* const> operands) const {
+  const at::Device device = operands[0]->device();
+  if (!device.is_cuda() && !(device.is_cpu() && options.place == Place::cpu))
+    return kDevice;
+  for (const at::Tensor* operand : operands) {
+    if (operand->scalar_type() == at::kDouble)
+      return kDouble;
+    if (at::isTensorSubclassLike(*operand) || operand->is_neg() || operand->is_conj())
+      return kWrapped;
+    if (operand->_fw_grad(0).defined())
+      return kTangent;
+  }
+  return nullptr;
+}
+
+Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& space) const {
+  Kind kind;
+  kind.groups = space.groups;
+  kind.width = space.width;
+  kind.device = static_cast<unsigned>(std::max<int>(operands[0]->device().index(), 0));
+  kind.rowClass =
+      static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(space.rows())));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const at::Tensor& operand = *operands[i];
+    kind.operands.push_back({*kernelType(operand.scalar_type()), space.masks[i],
+                             at::GradMode::is_enabled() && operand.requires_grad()});
+  }
+  return kind;
+}
+
+std::vector<at::Tensor> Function::compute(const char* why,
+                                          std::span<const at::Tensor* const> operands,
+                                          const Space& space) {
+  for (Eager& one : eager)
+    if (one.why == why)
+      one.calls.fetch_add(1, std::memory_order_relaxed);
+  Kind kind;
+  kind.groups = space.groups;
+  bool isDouble = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const auto type = operands[i]->scalar_type();
+    kind.operands.push_back({kernelType(type).value_or(DType::f32), space.masks[i], false});
+    isDouble |= type == at::kDouble;
+  }
+  auto types = resultTypes(graph, kind);
+  for (unsigned i = 0; i < types.size(); ++i)
+    if (isDouble && !graph.fixedType(i))
+      types[i] = at::kDouble;
+  return computeEagerly(graph, operands, types, static_cast<std::int64_t>(space.shape.size()));
+}
+
+/// Waits for kernels as the options say; false: not yet.
+bool Function::isReady(Variant& variant, bool withBackward) const {
+  for (Part* part : {&variant.forward, &variant.backward}) {
+    if (part == &variant.backward && !withBackward)
+      break;
+    if (part->kernel.load(std::memory_order_acquire))
+      continue;
+    if (!part->isSettled() && part->backend.isCapturing())
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("{}: a graph is being captured and the kernel is not there yet; call "
+                              "the function on operands of these shapes before",
+                              variant.label));
+    if (!part->isSettled() && !options.wait)
+      return false;
+    waitFor(*part);
+    if (part->state.load(std::memory_order_acquire) == Part::State::aten)
+      return false;
+    if (!part->kernel.load(std::memory_order_acquire))
+      throw Error(ErrorKind::infeasible,
+                  fmt::format("{}: no kernel: {}", part->text().label, part->detail));
+  }
+  return true;
+}
+
+std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operands) {
+  check(operands);
+  Space space(operands, options.name);
+  if (const char* why = space.isEmpty() ? kEmptyTensor : whyEager(operands))
+    return compute(why, operands, space);
+  if (graph.isElementwise)
+    space.takeUsualRows(operands.size());
+  const Kind kind = kindOf(operands, space);
+  const Place place = operands[0]->is_cuda() ? Place::gpu : Place::cpu;
+  Variant& variant = variants.findOrMake(kind.signature(), [&] {
+    return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(place),
+                                     space.rows());
+  });
+  if (!isReady(variant, variant.hasBackward())) {
+    variant.missed.fetch_add(1, std::memory_order_relaxed);
+    return compute(kWaiting, operands, space);
+  }
+  variant.used.fetch_add(1, std::memory_order_relaxed);
+  return runKernels(variant, space, operands);
+}
+
+void Function::addTo(std::string& rows) const {
+  for (const Variant* variant : variants.all()) {
+    const std::uint64_t used = variant->used, missed = variant->missed;
+    rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", options.name,
+                        variant->label.substr(options.name.size() + 1), used + missed, used,
+                        stateOf(variant->forward));
+  }
+  for (const Eager& one : eager)
+    if (const std::uint64_t calls = one.calls)
+      rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  by ATen: {}\n", options.name, "", calls, 0,
+                          one.why);
+}
+
+void addFunctionsTo(std::string& rows) {
+  Functions& known = functions();
+  std::lock_guard held(known.mutex);
+  for (const auto& function : known.all)
+    function->addTo(rows);
+}
+
+} // namespace kiln::fusion
+
+namespace kiln {
+
+FusedFunction::FusedFunction(unsigned operands, Trace trace, const void* function,
+                             const FuseOptions& options) {
+  auto made = std::make_unique<fusion::Function>(operands, trace, function, options);
+  function_ = made.get();
+  auto& known = fusion::functions();
+  std::lock_guard held(known.mutex);
+  known.all.push_back(std::move(made));
+}
+
+std::vector<at::Tensor> FusedFunction::call(std::span<const at::Tensor* const> operands) const {
+  return function_->call(operands);
+}
+
+} // namespace kiln

@@ -1,0 +1,254 @@
+// Running the kernels of a fused function, and the node that autograd runs for its backward.
+#include "runtime/Call.h"
+#include "runtime/fuse/Variant.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+namespace kiln::fusion {
+
+namespace {
+
+using at::Tensor;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+using Is = Binding::Is;
+
+/// As a kernel reads it: contiguous, and where its alignment asks for it. A copy otherwise.
+Tensor readable(const Tensor& tensor, const TensorInfo& info) {
+  Tensor packed = tensor.contiguous();
+  const auto address = reinterpret_cast<std::uintptr_t>(packed.const_data_ptr());
+  return address % static_cast<std::uintptr_t>(info.alignment) == 0
+             ? packed
+             : packed.clone(at::MemoryFormat::Contiguous);
+}
+
+Tensor allocate(const Part& part, at::IntArrayRef sizes, at::ScalarType dtype) {
+  const auto device = part.backend.place == Place::gpu
+                          ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(part.device))
+                          : at::Device(at::kCPU);
+  return Tensor(part.backend.empty(sizes, dtype, device));
+}
+
+/// What a launch may be given, each part as far as it is there.
+struct Tensors {
+  std::array<Tensor, maxOperands> operands;
+  std::vector<Tensor> results, saved, given;
+  Tensor seeds; // the seed, then an offset a dropout
+};
+
+/// Launches a part: its inputs among `tensors`, its outputs as they are.
+void launch(const Part& part, const Space& space, const Tensors& tensors,
+            std::span<const Tensor> outputs) {
+  const runtime::Kernel& kernel = *part.kernel.load(std::memory_order_acquire);
+  at::SmallVector<void*, 24> pointers;
+  at::SmallVector<Tensor, 16> alive;
+  for (std::size_t i = 0; i < part.inputs().size(); ++i) {
+    const auto [is, index] = part.inputs()[i];
+    if (is == Is::seed) {
+      pointers.push_back(tensors.seeds.mutable_data_ptr<std::int64_t>() + index);
+      continue;
+    }
+    const Tensor& from = is == Is::operand  ? tensors.operands[index]
+                         : is == Is::result ? tensors.results[index]
+                         : is == Is::saved  ? tensors.saved[index]
+                                            : tensors.given[index];
+    alive.push_back(readable(from, kernel.inputs[i]));
+    pointers.push_back(const_cast<void*>(alive.back().const_data_ptr()));
+  }
+  for (const Tensor& output : outputs)
+    pointers.push_back(output.mutable_data_ptr());
+  part.launch(space, pointers);
+}
+
+constexpr const char* kTwice =
+    "kiln::fuse: the gradient of a gradient was asked for; the kernels of a fused function have "
+    "none. Write this part with ATen's operations, or do not pass create_graph";
+
+/// What autograd runs. Of operands and results it keeps what the backward's kernel reads.
+struct FusedBackward : torch::autograd::Node {
+  FusedBackward(Variant& variant, const Space& space) : variant(variant), space(space) {}
+
+  std::string name() const override { return "KilnFusedBackward"; }
+
+  void release_variables() override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    operands.clear();
+    results.clear();
+    saved.clear();
+    seeds.reset();
+    isReleased = true;
+  }
+
+  variable_list apply(variable_list&& grads) override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    TORCH_CHECK(!isReleased, torch::autograd::ERR_BACKWARD_TWICE);
+    variable_list gradients(variant.graph.operands);
+    if (std::none_of(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); }))
+      return gradients;
+    Tensors tensors = unpacked(); // saved-tensor hooks may run whatever they like
+    {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      compute(grads, tensors, gradients);
+    }
+    if (at::GradMode::is_enabled())
+      refuseToGoOn(grads, gradients);
+    return gradients;
+  }
+
+  /// Keeps what the backward reads, after the history of the results is set.
+  void keep(std::span<const Tensor* const> from, Tensors& tensors) {
+    saved = std::move(tensors.saved);
+    seeds = std::move(tensors.seeds);
+    for (const Tensor* operand : from)
+      operandSizes.emplace_back(operand->sizes());
+    if (!variant.hasBackward())
+      return;
+    for (const auto& [is, index] : variant.backward.inputs()) {
+      if (is == Is::operand)
+        operands.emplace_back(index, SavedVariable(*from[index], false));
+      if (is == Is::result)
+        results.emplace_back(index, SavedVariable(tensors.results[index], true));
+    }
+  }
+
+ private:
+  Tensors unpacked() {
+    Tensors tensors;
+    tensors.saved = saved;
+    tensors.seeds = seeds;
+    tensors.results.resize(variant.dtypes.size());
+    for (auto& [index, variable] : operands)
+      tensors.operands[index] = variable.unpack();
+    for (auto& [index, variable] : results)
+      tensors.results[index] = variable.unpack(shared_from_this());
+    return tensors;
+  }
+
+  void compute(const variable_list& grads, Tensors& tensors, variable_list& gradients) const {
+    tensors.given = grads;
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (!grads[i].defined() && variant.isDifferentiable[i])
+        tensors.given[i] = at::zeros(space.sizesOf(variant.masks[i]),
+                                     firstOf(grads).options().dtype(variant.dtypes[i]));
+    std::vector<Tensor> outputs;
+    if (variant.hasBackward()) {
+      const c10::OptionalDeviceGuard guard(firstOf(grads).device());
+      outputs = emptyGradients();
+      launch(variant.backward, space, tensors, outputs);
+    }
+    using From = Derivative::Source::From;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const auto [from, index] = variant.gradients[i];
+      if (from == From::backward)
+        gradients[i] = shaped(outputs[index], operandSizes[i]);
+      else if (from == From::given)
+        gradients[i] = shaped(tensors.given[index], operandSizes[i]);
+    }
+  }
+
+  /// The same tensor if it fits: autograd sees then that several have it. Else a copy, since
+  /// whoever accumulates a view that only he has takes its memory for his own.
+  static Tensor shaped(const Tensor& gradient, at::IntArrayRef sizes) {
+    return gradient.sizes() == sizes ? gradient : gradient.reshape(sizes).clone();
+  }
+
+  std::vector<Tensor> emptyGradients() const {
+    std::vector<Tensor> outputs;
+    for (std::size_t i = 0; i < variant.gradients.size(); ++i) {
+      const auto [from, index] = variant.gradients[i];
+      if (from == Derivative::Source::From::backward && index == outputs.size())
+        outputs.push_back(allocate(variant.backward, operandSizes[i],
+                                   runtime::scalarTypeOf(variant.kind.operands[i].dtype)));
+    }
+    return outputs;
+  }
+
+  /// Gradients that say so when somebody wants their gradients.
+  void refuseToGoOn(const variable_list& grads, const variable_list& gradients) {
+    variable_list reached = grads;
+    for (auto& [index, variable] : operands)
+      reached.push_back(variable.unpack());
+    if (!torch::autograd::compute_requires_grad(at::TensorList(reached)))
+      return;
+    const auto node = std::make_shared<torch::autograd::Error>(
+        kTwice, torch::autograd::collect_next_edges(at::TensorList(reached)));
+    for (const Tensor& gradient : gradients)
+      if (gradient.defined())
+        torch::autograd::set_history(gradient, node);
+  }
+
+  static const Tensor& firstOf(const variable_list& grads) {
+    return *std::find_if(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
+  }
+
+  Variant& variant;
+  const Space space;
+  std::vector<at::DimVector> operandSizes;
+  std::vector<std::pair<unsigned, SavedVariable>> operands, results;
+  std::vector<Tensor> saved;
+  Tensor seeds;
+  bool isReleased = false;
+};
+
+/// Of results, then of what the forward saves.
+std::vector<Tensor> emptyResults(const Variant& variant, const Space& space) {
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < variant.dtypes.size(); ++i)
+    outputs.push_back(
+        allocate(variant.forward, space.sizesOf(variant.masks[i]), variant.dtypes[i]));
+  for (const Saved& one : variant.saved) {
+    at::DimVector sizes;
+    for (std::int64_t size : one.sizes)
+      sizes.push_back(size < 0 ? space.groupSizes[static_cast<std::size_t>(-1 - size)] : size);
+    outputs.push_back(allocate(variant.forward, sizes, runtime::scalarTypeOf(one.dtype)));
+  }
+  return outputs;
+}
+
+} // namespace
+
+std::vector<Tensor> runKernels(Variant& variant, const Space& space,
+                               std::span<const Tensor* const> operands) {
+  Tensors tensors;
+  std::vector<Tensor> outputs;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const c10::OptionalDeviceGuard guard(operands[0]->device());
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      tensors.operands[i] = *operands[i];
+    if (variant.graph.dropouts > 0)
+      tensors.seeds = at::empty({1 + static_cast<std::int64_t>(variant.graph.dropouts)},
+                                operands[0]->options().dtype(at::kLong))
+                          .random_();
+    outputs = emptyResults(variant, space);
+    launch(variant.forward, space, tensors, outputs);
+  }
+  const auto results = static_cast<std::ptrdiff_t>(variant.dtypes.size());
+  tensors.saved.assign(outputs.begin() + results, outputs.end());
+  outputs.resize(static_cast<std::size_t>(results));
+  if (!variant.hasGradient())
+    return outputs;
+  std::vector<Tensor> inputs;
+  for (const Tensor* operand : operands)
+    inputs.push_back(*operand);
+  const auto node = std::make_shared<FusedBackward>(variant, space);
+  node->set_next_edges(torch::autograd::collect_next_edges(at::TensorList(inputs)));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (variant.isDifferentiable[i])
+      torch::autograd::set_history(outputs[i], node);
+    else
+      torch::autograd::set_history(Tensor(), node);
+  tensors.results = outputs;
+  node->keep(operands, tensors);
+  return outputs;
+}
+
+} // namespace kiln::fusion

@@ -1,0 +1,146 @@
+// See Space.h.
+#include "runtime/fuse/Space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kiln::fusion {
+
+namespace {
+
+constexpr unsigned dropped = ~0U; // a dimension of size 1 beside others
+
+std::string shapesOf(std::span<const at::Tensor* const> operands) {
+  std::string text;
+  for (const at::Tensor* operand : operands)
+    text += fmt::format("{}[{}]", text.empty() ? "" : ", ", fmt::join(operand->sizes(), ", "));
+  return text;
+}
+
+/// The size of an operand in a dimension of the common shape; 0 dimensions from the left are -1.
+std::int64_t sizeAt(const at::Tensor& operand, std::size_t rank, std::size_t d) {
+  const std::size_t missing = rank - static_cast<std::size_t>(operand.dim());
+  return d < missing ? -1 : operand.size(static_cast<std::int64_t>(d - missing));
+}
+
+} // namespace
+
+Space::Space(std::span<const at::Tensor* const> operands, const std::string& name) {
+  std::size_t rank = 1;
+  for (const at::Tensor* operand : operands)
+    rank = std::max(rank, static_cast<std::size_t>(operand->dim()));
+  shape.assign(rank, 1);
+  for (const at::Tensor* operand : operands)
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t size = sizeAt(*operand, rank, d);
+      if (size < 0 || size == 1 || size == shape[d])
+        continue;
+      if (shape[d] != 1)
+        throw Error(ErrorKind::input,
+                    fmt::format("{}: operands of shapes {} do not fit each other: sizes {} and {} "
+                                "in dimension {} of {}; they must agree, or one be 1",
+                                name, shapesOf(operands), shape[d], size, d, rank));
+      shape[d] = size;
+    }
+  width = shape.back();
+
+  const auto has = [&](const at::Tensor& operand, std::size_t d) {
+    return sizeAt(operand, rank, d) == shape[d];
+  };
+  const bool hasRows = std::any_of(shape.begin(), shape.end() - 1, [](auto n) { return n != 1; });
+  groups = 0;
+  Mask last = 0; // which operands have the group that is being gathered
+  for (std::size_t d = 0; d + 1 < rank; ++d) {
+    if (!hasRows) {
+      groupOf.push_back(0);
+      continue;
+    }
+    if (shape[d] == 1) {
+      groupOf.push_back(dropped);
+      continue;
+    }
+    Mask who = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      who |= static_cast<Mask>(has(*operands[i], d)) << i;
+    if (groups == 0 || who != last) {
+      if (groups == maxGroups)
+        throw Error(
+            ErrorKind::input,
+            fmt::format("{}: operands of shapes {} are broadcast in more than {} ways along "
+                        "the leading dimensions; expand some of them",
+                        name, shapesOf(operands), maxGroups));
+      groupSizes[groups++] = 1;
+      last = who;
+    }
+    groupSizes[groups - 1] *= shape[d];
+    groupOf.push_back(groups - 1);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      masks[i] |= (who >> i & 1) << (groups - 1);
+  }
+  if (groups == 0) { // one row
+    groups = 1;
+    groupSizes[0] = 1;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      masks[i] = static_cast<std::size_t>(operands[i]->dim()) == rank ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (has(*operands[i], rank - 1))
+      masks[i] |= columns();
+}
+
+void Space::takeUsualRows(std::size_t operands) {
+  constexpr std::int64_t usual = 1024;
+  const std::int64_t elements = rows() * width;
+  const bool isPlain = std::all_of(masks.begin(), masks.begin() + operands,
+                                   [&](Mask mask) { return mask == 0 || mask == full(); });
+  if (!isPlain || elements % usual != 0)
+    return;
+  groups = 1;
+  groupSizes[0] = elements / usual;
+  width = usual;
+  for (std::size_t i = 0; i < operands; ++i)
+    masks[i] = masks[i] != 0 ? full() : 0;
+  std::fill(groupOf.begin(), groupOf.end(), 0);
+}
+
+at::DimVector Space::sizesOf(Mask mask) const {
+  at::DimVector sizes(shape);
+  for (std::size_t d = 0; d < groupOf.size(); ++d)
+    if (groupOf[d] != dropped && (mask >> groupOf[d] & 1) == 0)
+      sizes[d] = 1;
+  if ((mask & columns()) == 0)
+    sizes.back() = 1;
+  return sizes;
+}
+
+std::int64_t Space::rows() const {
+  std::int64_t product = 1;
+  for (unsigned i = 0; i < groups; ++i)
+    product *= groupSizes[i];
+  return product;
+}
+
+std::uint64_t Signature::hash() const {
+  std::uint64_t h = 0;
+  for (std::uint64_t word : words) {
+    h = (h ^ word) * 0x9e3779b97f4a7c15U;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+Signature Kind::signature() const {
+  Signature signature;
+  signature.words[0] = static_cast<std::uint64_t>(width);
+  signature.words[1] = groups | device << 8U | std::uint64_t(rowClass) << 32U;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const OperandKind& one = operands[i];
+    const std::uint64_t bits = static_cast<std::uint64_t>(one.dtype) |
+                               static_cast<std::uint64_t>(one.wantsGradient) << 4U |
+                               std::uint64_t(one.mask) << 5U;
+    signature.words[2 + i / 4] |= bits << (i % 4 * 16);
+  }
+  return signature;
+}
+
+} // namespace kiln::fusion

@@ -1,0 +1,66 @@
+// How the operands of one call lie to each other: the shape that comes of all, its leading
+// dimensions in groups that every operand either has or repeats, and a bit mask of them for each.
+#pragma once
+
+#include "kiln/fuse.h"
+#include "runtime/Key.h"
+
+#include <ATen/core/DimVector.h>
+#include <span>
+
+namespace kiln::fusion {
+
+/// Bit i: the group i of leading dimensions; the last bit: the columns.
+using Mask = std::uint32_t;
+inline constexpr unsigned maxGroups = 6;
+
+struct Space {
+  /// Throws Error(input) for shapes that do not fit each other.
+  Space(std::span<const at::Tensor* const> operands, const std::string& name);
+
+  at::DimVector shape;                              // of all, of at least one dimension
+  unsigned groups = 1;                              // of leading dimensions
+  std::array<std::int64_t, maxGroups> groupSizes{}; //
+  std::int64_t width = 1;                           // of the last dimension
+  std::array<Mask, 16> masks{};                     // of each operand
+  at::SmallVector<unsigned, at::kDimVectorStaticSize>
+      groupOf; // each leading dimension of the shape
+
+  Mask columns() const { return Mask(1) << groups; }
+  Mask full() const { return (Mask(2) << groups) - 1; }
+  /// Rows of elementwise math may be any: long ones of one width for most sizes, so that few
+  /// kernels serve many shapes. Does nothing where an operand is broadcast along a part of the
+  /// dimensions.
+  void takeUsualRows(std::size_t operands);
+  /// The sizes of a tensor that has these groups, with 1 for those that it has not.
+  at::DimVector sizesOf(Mask mask) const;
+  std::int64_t rows() const;
+  bool isEmpty() const { return width == 0 || rows() == 0; }
+};
+
+/// What a kernel is compiled for, beside the function.
+struct Signature {
+  std::array<std::uint64_t, 6> words{};
+  friend bool operator==(const Signature&, const Signature&) = default;
+  std::uint64_t hash() const;
+};
+
+/// An operand as a kernel knows it.
+struct OperandKind {
+  DType dtype = DType::f32;
+  Mask mask = 0;
+  bool wantsGradient = false;
+};
+
+struct Kind {
+  unsigned groups = 1, device = 0;
+  std::int64_t width = 1;
+  std::uint8_t rowClass = 0; // number of bits of the row count
+  at::SmallVector<OperandKind, 8> operands;
+
+  Signature signature() const;
+  Mask columns() const { return Mask(1) << groups; }
+  Mask full() const { return (Mask(2) << groups) - 1; }
+};
+
+} // namespace kiln::fusion

@@ -1,0 +1,445 @@
+// kiln::fuse on tensors of the CPU, whose kernels the host target executes: results and gradients
+// beside ATen's formulas in fp64, broadcasts, dropout, what is refused and what ATen computes.
+#include "test/torch/Helpers.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <kiln/fuse.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <functional>
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using at::Tensor;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensors(const Tensors&)>;
+using Sizes = std::vector<std::int64_t>;
+
+FuseOptions onHost(const std::string& name) {
+  return {.name = name, .place = Place::cpu};
+}
+
+/// Results, then gradients of the operands for fixed cotangents.
+Tensors run(const Function& function, const Tensors& values) {
+  Tensors inputs;
+  for (const Tensor& value : values)
+    inputs.push_back(value.is_floating_point() ? value.detach().requires_grad_() : value);
+  Tensors results = function(inputs), roots, cotangents, leaves;
+  for (const Tensor& result : results)
+    if (result.requires_grad()) {
+      roots.push_back(result);
+      cotangents.push_back(
+          at::linspace(-1, 1.5, result.numel()).view(result.sizes()).to(result.scalar_type()));
+    }
+  for (const Tensor& input : inputs)
+    if (input.requires_grad())
+      leaves.push_back(input);
+  const auto gradients = torch::autograd::grad(roots, leaves, cotangents);
+  for (Tensor& result : results)
+    result = result.detach();
+  results.insert(results.end(), gradients.begin(), gradients.end());
+  return results;
+}
+
+/// Of a tensor's largest element: a few roundings of the dtype.
+double allowed(at::ScalarType type) {
+  return type == at::kFloat ? 2e-5 : type == at::kHalf ? 4e-3 : 3e-2;
+}
+
+struct Case {
+  const char* name;
+  Function fused, formula;
+  std::vector<Sizes> shapes;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Case& one) {
+  return stream << one.name;
+}
+
+Function of(const auto& fused) {
+  return [fused](const Tensors& t) {
+    const auto list = [](const auto& result) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(result)>, Tensor>)
+        return Tensors{result};
+      else
+        return Tensors(result.begin(), result.end());
+    };
+    if constexpr (requires { fused(t[0]); })
+      return list(fused(t[0]));
+    else if constexpr (requires { fused(t[0], t[1]); })
+      return list(fused(t[0], t[1]));
+    else
+      return list(fused(t[0], t[1], t[2]));
+  };
+}
+
+template <typename F>
+Case makeCase(const char* name, const F& f, Function formula, std::vector<Sizes> shapes) {
+  return {name, of(fuse(f, onHost(name))), std::move(formula), std::move(shapes)};
+}
+
+std::vector<Case> cases() {
+  return {
+      makeCase(
+          "gate", [](Expr x, Expr g, Expr b) { return x * sigmoid(g + b); },
+          [](const Tensors& t) { return Tensors{t[0] * at::sigmoid(t[1] + t[2])}; },
+          {{6, 40}, {6, 40}, {40}}),
+      makeCase(
+          "math",
+          [](Expr x, Expr y) {
+            return exp(-abs(x)) + log(square(y) + 1) * tanh(x) / (2 + erf(y)) -
+                   sqrt(square(x) + 0.5) + rsqrt(1 + square(y)) + gelu(x) + gelu(y, Gelu::tanh) +
+                   silu(x) + relu(y);
+          },
+          [](const Tensors& t) {
+            const Tensor &x = t[0], &y = t[1];
+            return Tensors{at::exp(-x.abs()) + at::log(y * y + 1) * at::tanh(x) / (2 + at::erf(y)) -
+                           at::sqrt(x * x + 0.5) + at::rsqrt(1 + y * y) + at::gelu(x) +
+                           at::gelu(y, "tanh") + at::silu(x) + at::relu(y)};
+          },
+          {{3, 17}, {3, 17}}),
+      makeCase(
+          "choice",
+          [](Expr x, Expr y) {
+            return where(x > y, x * 3, y) + max(x, 0.25) - min(y, x) + where(x <= 0, 1, x);
+          },
+          [](const Tensors& t) {
+            const Tensor &x = t[0], &y = t[1];
+            return Tensors{at::where(x > y, x * 3, y) + x.clamp_min(0.25) - at::minimum(y, x) +
+                           at::where(x <= 0, at::ones_like(x), x)};
+          },
+          {{4, 24}, {4, 24}}),
+      makeCase(
+          "rows",
+          [](Expr x, Expr w) {
+            return std::array{(x - mean(x)) * sum(w * x) + max(x), min(x) * w};
+          },
+          [](const Tensors& t) {
+            const Tensor &x = t[0], &w = t[1];
+            return Tensors{(x - x.mean(-1, true)) * (w * x).sum(-1, true) + x.amax(-1, true),
+                           x.amin(-1, true) * w};
+          },
+          {{2, 3, 32}, {32}}),
+      makeCase(
+          "norms",
+          [](Expr x, Expr g, Expr b) {
+            return std::tuple{layerNorm(x, g, b, 1e-5), softmax(rmsNorm(x, g)) + logSoftmax(x)};
+          },
+          [](const Tensors& t) {
+            const Tensor& x = t[0];
+            const Tensor r = x * (x.square().mean(-1, true) + 1e-6).rsqrt() * t[1];
+            return Tensors{at::layer_norm(x, {64}, t[1], t[2], 1e-5),
+                           at::softmax(r, -1) + at::log_softmax(x, -1)};
+          },
+          {{5, 64}, {64}, {64}}),
+      makeCase(
+          "residual", [](Expr x, Expr r, Expr g) { return std::array{x + r, rmsNorm(x + r, g)}; },
+          [](const Tensors& t) {
+            const Tensor s = t[0] + t[1];
+            return Tensors{s, s * (s.square().mean(-1, true) + 1e-6).rsqrt() * t[2]};
+          },
+          {{7, 48}, {7, 48}, {48}}),
+      makeCase(
+          "spread", [](Expr x, Expr m, Expr p) { return softmax(x + m) * p; },
+          [](const Tensors& t) { return Tensors{at::softmax(t[0] + t[1], -1) * t[2]}; },
+          {{2, 3, 4, 16}, {2, 1, 1, 16}, {4, 1}}),
+      makeCase(
+          "modulated", [](Expr x, Expr s, Expr t) { return layerNorm(x, 1 + s, t); },
+          [](const Tensors& t) { return Tensors{at::layer_norm(t[0], {16}) * (1 + t[1]) + t[2]}; },
+          {{2, 5, 16}, {2, 1, 16}, {2, 1, 16}}),
+      makeCase(
+          "odd", [](Expr x, Expr s) { return x * s + 1; },
+          [](const Tensors& t) { return Tensors{t[0] * t[1] + 1}; }, {{3, 1}, {}}),
+      makeCase(
+          "vectors", [](Expr x, Expr y) { return x * y; },
+          [](const Tensors& t) { return Tensors{t[0] * t[1]}; }, {{33}, {33}}),
+  };
+}
+
+class Fuse : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
+
+TEST_P(Fuse, AgreesWithFormulasInFp64) {
+  const auto& [one, dtype] = GetParam();
+  at::manual_seed(1);
+  Tensors values, exact;
+  for (const Sizes& shape : one.shapes) {
+    values.push_back(at::randn(shape).to(dtype));
+    exact.push_back(values.back().to(at::kDouble));
+  }
+  const Tensors ours = run(one.fused, values), theirs = run(one.formula, exact),
+                again = run(one.fused, values);
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(ours[i].scalar_type(), dtype);
+    ASSERT_EQ(ours[i].sizes(), theirs[i].sizes()) << i;
+    const double error = (ours[i].to(at::kDouble) - theirs[i]).abs().max().item<double>();
+    EXPECT_LE(error, allowed(dtype) * (1 + theirs[i].abs().max().item<double>())) << i;
+    EXPECT_TRUE(at::equal(ours[i], again[i])) << "not repeatable: " << i;
+  }
+  EXPECT_GE(callsByKiln(one.name), 2U) << report();
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, Fuse,
+                         testing::Combine(testing::ValuesIn(cases()),
+                                          testing::Values(at::kFloat, at::kBFloat16, at::kHalf)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  c10::toString(std::get<1>(info.param));
+                         });
+
+template <typename Call> std::string errorOf(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Fuse, TypesMix) {
+  const auto f = fuse([](Expr x, Expr g) { return std::array{x * g, x.to(at::kFloat), sum(x)}; },
+                      onHost("mix"));
+  const Tensor x = at::randn({4, 16}).to(at::kBFloat16).requires_grad_(),
+               g = at::randn({16}).requires_grad_();
+  const auto [y, wide, total] = f(x, g);
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(wide.scalar_type(), at::kFloat);
+  EXPECT_EQ(total.sizes(), (at::IntArrayRef{4, 1}));
+  EXPECT_TRUE(at::equal(y, (x.to(at::kFloat) * g).to(at::kBFloat16)));
+  EXPECT_TRUE(at::equal(wide, x.to(at::kFloat)));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
+  EXPECT_EQ(g.grad().scalar_type(), at::kFloat);
+  expectClose(g.grad(), x.detach().to(at::kFloat).sum(0), "dg");
+  EXPECT_EQ(f(x, g)[2].scalar_type(), at::kBFloat16);
+  const Tensor other = at::randn({4, 16}).to(at::kHalf);
+  EXPECT_EQ(fuse([](Expr a, Expr b) { return a + b; }, onHost("promote"))(x, other).scalar_type(),
+            at::kFloat);
+}
+
+TEST(Fuse, MasksAndComparisons) {
+  const auto f =
+      fuse([](Expr x, Expr m) { return std::array{where(m, x, 0), x > 0}; }, onHost("masked"));
+  const Tensor x = at::randn({4, 16}).requires_grad_(), mask = at::randn({4, 16}) > 0;
+  const auto [y, positive] = f(x, mask);
+  EXPECT_TRUE(at::equal(y, at::where(mask, x, at::zeros_like(x))));
+  EXPECT_TRUE(at::equal(positive, x > 0));
+  EXPECT_FALSE(positive.requires_grad());
+  y.sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), mask.to(at::kFloat)));
+}
+
+/// Equal gradients are computed once; who accumulates them has memory of his own.
+TEST(Fuse, EqualGradientsDoNotShareMemory) {
+  const auto f = fuse([](Expr x, Expr r, Expr s) { return exp(x + r + s); }, onHost("equal"));
+  const Tensor x = at::randn({4, 8}).requires_grad_(), r = at::randn({4, 8}).requires_grad_(),
+               s = at::randn({1, 4, 8}).requires_grad_();
+  for (const auto& [a, b] : {std::pair(x, r), std::pair(r, s)}) {
+    f(a, b, at::ones({4, 8})).sum().backward();
+    EXPECT_NE(a.grad().data_ptr(), b.grad().data_ptr());
+    EXPECT_TRUE(at::equal(a.grad(), b.grad().view({4, 8})));
+    a.mutable_grad() = b.mutable_grad() = Tensor();
+  }
+}
+
+TEST(Fuse, OnlyWantedGradients) {
+  const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("wanted"));
+  const Tensor x = at::randn({3, 8}).requires_grad_(), y = at::randn({3, 8});
+  f(x, y).sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), y));
+  EXPECT_FALSE(f(x.detach(), y).requires_grad());
+  const at::NoGradGuard off;
+  EXPECT_FALSE(f(x, y).requires_grad());
+}
+
+/// A gradient that nobody gave counts as zero.
+TEST(Fuse, ResultsThatAreNotUsed) {
+  const auto f = fuse([](Expr x) { return std::array{exp(x), sum(x)}; }, onHost("unused"));
+  const Tensor x = at::randn({3, 8}).requires_grad_();
+  f(x)[1].sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), at::ones_like(x)));
+}
+
+TEST(Fuse, DropoutDrawsTheSameInTheBackward) {
+  const auto f =
+      fuse([](Expr x, Expr r) { return r + dropout(x, 0.25) + dropout(x, 0.5); }, onHost("drop"));
+  const Tensor x = at::ones({64, 256}).requires_grad_(), r = at::zeros({64, 256});
+  at::manual_seed(7);
+  const Tensor y = f(x, r);
+  y.sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), y)) << "dy / dx is the mask, and so is y of ones";
+  EXPECT_NEAR((y == 0).to(at::kDouble).mean().item<double>(), 0.125, 0.02); // independent ones
+  EXPECT_NEAR(y.mean().item<double>(), 2.0, 0.03);
+  EXPECT_FALSE(at::equal(f(x, r), y));
+  at::manual_seed(7);
+  EXPECT_TRUE(at::equal(f(x, r), y)) << "the generator's seed decides";
+}
+
+TEST(Fuse, CrossEntropy) {
+  const auto f = fuse(
+      [](Expr x, Expr t) {
+        return crossEntropy(x, t, {.ignoreIndex = -1, .labelSmoothing = 0.1, .zLoss = 0.01});
+      },
+      onHost("loss"));
+  const Tensor x = at::randn({6, 50}).requires_grad_(), t = at::arange(6).unsqueeze(1) * 9 - 1;
+  const Tensor wide = x.detach().to(at::kDouble).requires_grad_();
+  const Tensor loss = f(x, t), theirs = f(wide, t);
+  loss.sum().backward();
+  theirs.sum().backward();
+  expectClose(loss.detach(), theirs.detach().to(at::kFloat), "loss");
+  expectClose(x.grad(), wide.grad().to(at::kFloat), "its gradient");
+  const Tensor usual = at::cross_entropy_loss(wide, t.squeeze(1), {}, at::Reduction::Sum, -1, 0.1) +
+                       0.01 * (at::logsumexp(wide, 1).square() * (t.squeeze(1) != -1)).sum();
+  EXPECT_NEAR(theirs.sum().item<double>(), usual.item<double>(), 1e-9);
+  EXPECT_TRUE(std::isnan(f(x, at::full({6, 1}, 50, at::kLong))[0].item<float>()));
+}
+
+TEST(Fuse, Strides) {
+  const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("strides"));
+  const Tensor base = at::randn({33, 12}), x = base.slice(0, 1).t(), y = at::randn({12, 1});
+  EXPECT_TRUE(at::equal(f(x, y.expand({12, 32})), x * y));
+  const Tensor off = at::randn({1 + 12 * 32}).slice(0, 1).view({12, 32}); // 4 bytes from 16
+  EXPECT_TRUE(at::equal(f(off, y), off * y));
+}
+
+TEST(Fuse, EmptyTensors) {
+  const auto f = fuse([](Expr x, Expr g) { return rmsNorm(x, g); }, onHost("nothing"));
+  const Tensor x = at::randn({0, 8}).requires_grad_(), g = at::randn({8}).requires_grad_();
+  const Tensor y = f(x, g);
+  EXPECT_EQ(y.sizes(), (at::IntArrayRef{0, 8}));
+  y.sum().backward();
+  EXPECT_TRUE(at::equal(g.grad(), at::zeros({8})));
+}
+
+/// Rows are known at run time only: few kernels serve many shapes.
+TEST(Fuse, AnyNumberOfRows) {
+  const auto f = fuse([](Expr x, Expr m) { return x + m; }, onHost("any"));
+  for (std::int64_t n : {2, 5, 9}) {
+    const Tensor x = at::randn({n, 3, 8}), m = at::randn({3, 1});
+    EXPECT_TRUE(at::equal(f(x, m), x + m)) << n;
+  }
+}
+
+/// Elementwise math is compiled for rows of 1024, whatever the tensor's own width.
+TEST(Fuse, FewKernelsServeManyWidths) {
+  const auto f = fuse([](Expr x, Expr s) { return silu(x) * s; }, onHost("wide"));
+  const Tensor s = at::full({}, 0.5).requires_grad_();
+  for (const Sizes& shape : {Sizes{2, 2048}, {1024 * 3}, {8, 2, 256}}) {
+    const Tensor x = at::randn(shape).requires_grad_();
+    const Tensor y = f(x, s);
+    expectClose(y.detach(), (at::silu(x) * s).detach(), "result");
+    const Tensor ds = torch::autograd::grad({y.sum()}, {s})[0];
+    EXPECT_EQ(ds.dim(), 0);
+    EXPECT_NEAR(ds.item<double>(), at::silu(x).sum().item<double>(), 1e-2);
+  }
+  EXPECT_TRUE(reports("wide                         4x1024 f32")) << report();
+  EXPECT_FALSE(reports("2x2048 f32")) << report();
+}
+
+/// The backward of a function runs in autograd's threads, and its calls in any.
+TEST(Fuse, Threads) {
+  const auto f = fuse([](Expr x, Expr g) { return rmsNorm(x, g); }, onHost("threads"));
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const Tensor x = at::randn({3 + i, 16 + 8 * (t % 2)}).requires_grad_(),
+                     g = at::ones({x.size(1)});
+        const Tensor y = x * (x.square().mean(-1, true) + 1e-6).rsqrt();
+        const Tensor ours = torch::autograd::grad({f(x, g).square().sum()}, {x})[0],
+                     theirs = torch::autograd::grad({y.square().sum()}, {x})[0];
+        wrong += !at::allclose(f(x, g), y, 1e-5, 1e-5) || !at::allclose(ours, theirs, 1e-4, 1e-5);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+/// Nothing is cast: what comes in bf16 is computed in fp32 anyhow.
+TEST(Fuse, Autocast) {
+  const auto f = fuse([](Expr x, Expr g) { return softmax(x * g); }, onHost("cast_free"));
+  const Tensor x = at::randn({4, 16}), g = at::randn({16});
+  const Tensor plain = f(x, g);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const Tensor under = f(x, g), half = f(x.to(at::kBFloat16), g);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_TRUE(at::equal(under, plain));
+  EXPECT_EQ(half.scalar_type(), at::kBFloat16);
+}
+
+TEST(Fuse, WhatATenComputes) {
+  const auto g = fuse([](Expr x) { return silu(x) * 0.1; }, {.name = "plain", .place = Place::gpu});
+  const Tensor x = at::randn({3, 8});
+  expectClose(g(x), at::silu(x) * 0.1, "on the CPU");
+  EXPECT_TRUE(reports("tensors that are not on a GPU")) << report();
+  const auto f = fuse([](Expr x) { return silu(x) * 0.1; }, onHost("double"));
+  const Tensor wide = x.to(at::kDouble).requires_grad_();
+  EXPECT_TRUE(at::equal(f(wide), at::silu(wide) * 0.1));
+  EXPECT_TRUE(reports("by ATen: fp64")) << report();
+  const Tensor once = torch::autograd::grad({f(wide).sum()}, {wide}, {}, true, true)[0];
+  EXPECT_TRUE(torch::autograd::grad({once.sum()}, {wide})[0].defined()); // ATen's has one
+}
+
+TEST(Fuse, NoWaiting) {
+  FuseOptions options = onHost("patient");
+  options.wait = false;
+  const auto f = fuse([](Expr x) { return exp(x) - 1; }, options);
+  const Tensor x = at::randn({5, 11}).requires_grad_();
+  const Tensor y = f(x);
+  EXPECT_EQ(callsByKiln("patient"), 0U);
+  wait();
+  expectClose(f(x).detach(), y.detach(), "the kernel's");
+  EXPECT_EQ(callsByKiln("patient"), 1U) << report();
+}
+
+TEST(Fuse, GradientsOfGradientsAreRefused) {
+  const auto f = fuse([](Expr x) { return x * x; }, onHost("twice"));
+  const Tensor x = at::randn({3, 8}).requires_grad_();
+  const Tensor dx = torch::autograd::grad({f(x).sum()}, {x}, {}, true, true)[0];
+  EXPECT_TRUE(at::allclose(dx, 2 * x)); // nobody has asked for its gradient yet
+  EXPECT_THROW(torch::autograd::grad({dx.sum()}, {x}), c10::Error);
+}
+
+TEST(Fuse, WhatIsSavedIsChecked) {
+  const auto f = fuse([](Expr x) { return x * x; }, onHost("saved"));
+  const Tensor x = at::randn({3, 8}).requires_grad_(), h = x * 1, y = f(h);
+  h.add_(1);
+  EXPECT_THROW(y.sum().backward(), c10::Error); // modified in place
+  const Tensor z = f(x);
+  z.sum().backward();
+  EXPECT_THROW(z.sum().backward(), c10::Error); // a second time
+}
+
+TEST(Fuse, ErrorsSayWhatIsWrong) {
+  const auto add = fuse([](Expr x, Expr y) { return x + y; }, onHost("add"));
+  const Tensor x = at::randn({4, 8});
+  EXPECT_EQ(errorOf([&] { add(x, at::randn({4, 7})); }),
+            "add: operands of shapes [4, 8], [4, 7] do not fit each other: sizes 8 and 7 in "
+            "dimension 1 of 2; they must agree, or one be 1");
+  EXPECT_EQ(errorOf([&] { add(at::randn({4, 1}), at::randn({8})); }),
+            "add: operands are broadcast to a shape that none of them has; expand one of them to "
+            "it");
+  EXPECT_EQ(errorOf([&] { add(x, x.to(at::kByte)); }),
+            "add: operand 1 has dtype Byte; Float, BFloat16, Half, Double, and for masks and "
+            "indices Bool, Long and Int are allowed");
+  EXPECT_EQ(errorOf([&] { add(x, Tensor()); }), "add: operand 1 is undefined");
+  EXPECT_EQ(errorOf([&] { add(x, at::empty({4, 8}, at::TensorOptions(at::kMeta))); }),
+            "add: operand 1 is on meta, operand 0 on cpu; move one of them");
+  EXPECT_EQ(errorOf([] { fuse([](Expr x) { return x; }, {.name = "a b"}); }),
+            "fuse: the name 'a b' is not of letters, digits and '_', beginning with a letter or "
+            "'_'");
+  EXPECT_EQ(errorOf([] { fuse([](Expr x) { return dropout(x, 1.5); }); }),
+            "dropout: p = 1.5 is no probability; give a number from 0 to 1");
+  const auto outside = fuse([](Expr x, Expr c) { return where(c, x, 0); }, onHost("condition"));
+  EXPECT_EQ(errorOf([&] { outside(x, x); }),
+            "condition: where() takes a comparison or an operand of dtype Bool as its condition; "
+            "it is given f32");
+}
+
+} // namespace
