@@ -2,6 +2,7 @@
 #include "runtime/Compiler.h"
 
 #include "kiln/tuner.h"
+#include "runtime/Backend.h"
 #include "runtime/Log.h"
 #include "runtime/Tune.h"
 
@@ -41,6 +42,21 @@ Program compileInto(const Stores& stores, const TuningTask& task, const Backend&
   return kept ? stores.cache->compile(task).program : Program::compile(task.module, task.options);
 }
 
+/// NVRTC registers what it does when the process ends while it compiles for the first time. What
+/// is registered later is called earlier: once this is done, stop() finds NVRTC still whole.
+void loadNvrtc() {
+  try {
+    CompileOptions options;
+    options.until = Stage::cubin;
+    const Module copy = Module::parse("func.func @copy(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n"
+                                      "  return %x : tensor<?x4xf32>\n}\n",
+                                      "copy");
+    static_cast<void>(Program::compile(copy, options));
+  } catch (const Error& error) { // the first kernel that is asked for says it again
+    log("{}", error.what());
+  }
+}
+
 class Compiler {
  public:
   static Compiler& get() {
@@ -50,6 +66,8 @@ class Compiler {
 
   void configure(const Options& next) {
     auto opened = std::make_shared<const Stores>(next);
+    if (next.place == Place::gpu && backendOf(Place::gpu).whyNot().empty())
+      std::call_once(nvrtcLoaded, loadNvrtc);
     std::lock_guard held(mutex);
     stores = std::move(opened);
   }
@@ -168,6 +186,7 @@ class Compiler {
   std::thread thread;
   std::deque<Order*> queue;
   std::shared_ptr<const Stores> stores;
+  std::once_flag nvrtcLoaded;
   bool working = false, stopping = false;
   // Of the thread alone. Kernels live as long as the process: routers hold their addresses.
   std::map<std::string, std::shared_ptr<Kernel>> compiled;

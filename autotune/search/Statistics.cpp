@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 #include <tuple>
 
@@ -17,21 +18,31 @@ constexpr std::uint64_t kSeed = 0x9e3779b97f4a7c15;
 /// Fewest resamples, and how many of them must lie beyond each end of an interval.
 constexpr std::size_t kResamples = 1000, kBeyond = 4;
 
-/// The median of a sample drawn from `sorted` with replacement. Counting how often each place is
-/// drawn finds it without sorting.
-double resampledMedian(std::span<const double> sorted, std::mt19937_64& random,
-                       std::vector<unsigned>& counts) {
-  const std::size_t n = sorted.size();
-  counts.assign(n, 0);
-  for (std::size_t i = 0; i < n; ++i)
-    ++counts[(random() >> 32) * n >> 32];
-  auto at = [&](std::size_t rank) { // the value of that rank, from 0
-    std::size_t seen = 0, place = 0;
+/// Where the two middle values of a sample drawn with replacement from n sorted ones lie among
+/// these (the same one twice if n is odd), for `count` such samples. The seed is fixed, so they are
+/// the same for all samples of that size: drawn once a thread.
+using Middle = std::pair<std::uint32_t, std::uint32_t>;
+const std::vector<Middle>& resampledMiddles(std::size_t n, std::size_t count) {
+  thread_local std::map<std::pair<std::size_t, std::size_t>, std::vector<Middle>> known;
+  std::vector<Middle>& middles = known[{n, count}];
+  if (!middles.empty())
+    return middles;
+  std::mt19937_64 random(kSeed);
+  std::vector<unsigned> counts;
+  auto placeOf = [&](std::size_t rank) { // of the value of that rank, from 0
+    std::size_t seen = 0;
+    std::uint32_t place = 0;
     while ((seen += counts[place]) <= rank)
       ++place;
-    return sorted[place];
+    return place;
   };
-  return n % 2 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) / 2;
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    counts.assign(n, 0);
+    for (std::size_t i = 0; i < n; ++i)
+      ++counts[(random() >> 32) * n >> 32];
+    middles.emplace_back(placeOf((n - 1) / 2), placeOf(n / 2));
+  }
+  return middles;
 }
 
 /// The largest k for which the true median lies between the k-th smallest and the k-th largest of n
@@ -76,12 +87,11 @@ Interval medianInterval(std::span<const double> samples, double error) {
   const std::size_t certain = certainRank(sorted.size(), error);
   if (certain == 0)
     return interval;
-  std::mt19937_64 random(kSeed);
-  std::vector<unsigned> counts;
-  std::vector<double> medians(
-      std::max(kResamples, static_cast<std::size_t>(std::ceil(2.0 * kBeyond / error))));
-  for (double& median : medians)
-    median = resampledMedian(sorted, random, counts);
+  std::vector<double> medians;
+  for (auto [low, high] : resampledMiddles(
+           sorted.size(),
+           std::max(kResamples, static_cast<std::size_t>(std::ceil(2.0 * kBeyond / error)))))
+    medians.push_back((sorted[low] + sorted[high]) / 2);
   std::ranges::sort(medians);
   auto beyond = static_cast<std::size_t>(error / 2 * static_cast<double>(medians.size()));
   interval.low = std::min(medians[beyond], sorted[certain - 1]);
