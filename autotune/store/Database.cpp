@@ -77,8 +77,15 @@ void Database::configure(Access access) {
     return;
   // WAL shares memory between processes, which network file systems cannot.
   bool wal = liesOnLocalDisk(name_);
-  Statement mode = query(wal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
-  mode.step();
+  const char* change = wal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE";
+  // SQLite does not ask its busy handler where two change the mode at once.
+  for (int attempt = 0;; ++attempt) {
+    int code = sqlite3_exec(handle, change, nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK)
+      return;
+    if ((code & 0xff) != SQLITE_BUSY || !waitForOthers(nullptr, attempt))
+      raise(code, change);
+  }
 }
 
 Database::~Database() {
