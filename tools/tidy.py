@@ -1,6 +1,8 @@
 """Runs clang-tidy over every unit of ours in a build folder's compile commands, as many at once as
-there are cores, walking only declarations of ours (tidy_scope.cpp). What passed is remembered by a
-hash of everything that it depends on, so that a second run checks changed units only.
+there are cores, walking only declarations of ours (tidy_scope.cpp). Units of one target are checked
+several at a time, so that headers are read once; each alone where that finds something. What passed
+is remembered by a hash of everything that it depends on, so that a second run checks changed units
+only.
 Usage: tidy.py BUILD_FOLDER"""
 
 import concurrent.futures
@@ -16,6 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = ["clang-tidy-19", "--quiet", "--extra-arg=-w"]  # warnings are the compiler's business
 SCOPE = ROOT / "tools" / "tidy_scope.cpp"
+BATCH = 6  # units
 
 
 def built_scope(build):
@@ -64,11 +67,35 @@ def flags(unit):
     return kept
 
 
-def check(build, scope, unit):
-    how = ["--", *flags(unit)] if unit.get("together") else []
-    run = subprocess.run([*TIDY, f"--load={scope}", "-p", str(build), unit["file"], *how],
+def tidy(build, scope, path, how):
+    run = subprocess.run([*TIDY, f"--load={scope}", "-p", str(build), str(path), *how],
                          capture_output=True, text=True)
     return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
+
+
+def check(build, scope, units):
+    """Whether each passed, and what was said of it."""
+    how = ["--", *flags(units[0])]
+    if len(units) > 1:
+        together = build / "tidy-batches" / (units[0]["output"].replace("/", "_") + ".cpp")
+        together.parent.mkdir(exist_ok=True)
+        together.write_text("".join(f'#include "{unit["file"]}"\n' for unit in units))
+        if tidy(build, scope, together, how)[0]:
+            return [(True, "")] * len(units)
+    return [tidy(build, scope, unit["file"], how if unit["together"] else []) for unit in units]
+
+
+def batches(units, alone):
+    """Units of one target next to each other, a few at a time; of the targets `alone` one by one."""
+    targets = {}
+    for unit in units:
+        name = re.search(r"CMakeFiles/([^/]*)\.dir/", unit["output"]).group(1)
+        targets.setdefault((name, tuple(flags(unit))), []).append(unit)
+    found = []
+    for (name, _), members in targets.items():
+        step = 1 if name in alone else BATCH
+        found += [members[i:i + step] for i in range(0, len(members), step)]
+    return sorted(found, key=len, reverse=True)  # long ones first: no core waits at the end
 
 
 def sources(unit, build):
@@ -87,18 +114,22 @@ def main(build):
     for unit in json.loads((build / "compile_commands.json").read_text()):
         for path in sources(unit, build):
             if path.suffix == ".cpp":
-                units[path] = {**unit, "file": str(path), "together": str(path) != unit["file"]}
-    keys = {path: key(unit, depends.get(unit.get("output"), [])) for path, unit in units.items()}
-    changed = [path for path in sorted(units) if not (cache / keys[path]).exists()]
+                output = re.search(r" -o (\S+)", unit["command"]).group(1)
+                units[path] = {**unit, "file": str(path), "output": output,
+                               "together": str(path) != unit["file"]}
+    keys = {path: key(unit, depends.get(unit["output"], [])) for path, unit in units.items()}
+    changed = [units[path] for path in sorted(units) if not (cache / keys[path]).exists()]
+    work = batches(changed, (build / "own_units.txt").read_text().split())
     failed, scope = 0, built_scope(build)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, (passed, text) in zip(changed, pool.map(lambda p: check(build, scope, units[p]),
-                                                          changed)):
-            if passed:
-                (cache / keys[path]).touch()
-            else:
-                failed += 1
-                print(f"{path.relative_to(ROOT)}:\n{text}", flush=True)
+        for members, results in zip(work, pool.map(lambda some: check(build, scope, some), work)):
+            for unit, (passed, text) in zip(members, results):
+                path = pathlib.Path(unit["file"])
+                if passed:
+                    (cache / keys[path]).touch()
+                else:
+                    failed += 1
+                    print(f"{path.relative_to(ROOT)}:\n{text}", flush=True)
     for stale in set(cache.iterdir()) - {cache / name for name in keys.values()}:
         stale.unlink()
     print(f"clang-tidy: {len(units)} units, {len(changed)} checked anew, {failed} with findings")

@@ -44,7 +44,10 @@ function(generated_source file)
                                                  SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# own_units(TARGET): its files use the same names for different things, so that each stays a unit.
+# own_units(TARGET): its files use the same names for different things, so that each stays a unit,
+# for the compiler and for tools/tidy.py.
+file(WRITE ${CMAKE_BINARY_DIR}/own_units.txt "")
 function(own_units target)
+  file(APPEND ${CMAKE_BINARY_DIR}/own_units.txt "${target}\n")
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
 endfunction()
