@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import unittest
 
@@ -181,6 +182,21 @@ class Stores(CommandTest):
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertGreaterEqual(len(self.choices("a.db")), 1)
         self.run_command("cache", "doctor", "a.db")
+
+    def test_the_store_that_ships_with_kiln(self):
+        store = shutil.copy(SOURCE / "autotune" / "stores" / "h200.db", self.folder / "h200.db")
+        findings = {f["name"]: f for f in self.run_json("cache", "doctor", store)["findings"]}
+        self.assertEqual(findings["contents"]["state"], "found")
+        choices = self.choices(store)
+        self.assertEqual({c["source"] for c in choices}, {"measured"})
+        workloads = [SOURCE / "bench" / "workloads" / f"{name}.txt"
+                     for name in ["alphafold_layernorm", "language_model_rows"]]
+        first = self.run_json("compile", f"--workload={workloads[0]}", f"--store={store}")
+        if first["compilations"]:
+            self.skipTest("autotune/stores/h200.db was tuned with another emitter or NVRTC; "
+                          "bench/tune_store.sh makes it anew on a GPU")
+        self.assertEqual(self.run_json("compile", f"--workload={workloads[1]}",
+                                       f"--store={store}")["compilations"], 0)
 
 
 class Usage(CommandTest):

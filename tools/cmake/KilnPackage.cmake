@@ -37,6 +37,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/codegen/include/kiln
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/codegen/device
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.cuh")
+# The system's layer of stores: what was tuned on GPUs that Kiln's authors had.
+install(FILES ${PROJECT_SOURCE_DIR}/autotune/stores/h200.db
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln RENAME store)
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${kiln_package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/tools/cmake/kilnConfig.cmake.in
   ${CMAKE_BINARY_DIR}/kilnConfig.cmake INSTALL_DESTINATION ${kiln_package_dir})

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Makes the store that ships with Kiln: tunes the row workloads of AlphaFold and of language models on
+# the GPU at hand, times each choice beside the default and a plain copy, and keeps choices and cubins
+# only. What it learned beside that stays in tuned.db; run again, it goes on from there.
+#   bench/tune_store.sh STORE.db REPORT.md     e.g. autotune/stores/h200.db bench/results/tuned_h200.md
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+store=$1 report=$2 kiln=build/bin/kernel-compile
+for workload in alphafold_layernorm language_model_rows; do
+  "$kiln" tune -v --workload="bench/workloads/$workload.txt" --store=tuned.db
+done
+"$kiln" bench tuned.db --record
+"$kiln" report tuned.db -o "$report"
+"$kiln" cache export tuned.db -o "$store"
