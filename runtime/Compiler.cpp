@@ -42,6 +42,16 @@ Program compileInto(const Stores& stores, const TuningTask& task, const Backend&
   return kept ? stores.cache->compile(task).program : Program::compile(task.module, task.options);
 }
 
+/// What a store has chosen, tuned before if the mode says so; null: nothing, or nothing that could
+/// be launched here.
+const Tuned* findChosen(const Stores& stores, const TuningTask& task, const Backend& backend) {
+  if (backend.until() != Stage::cubin)
+    return nullptr;
+  if (stores.options.mode == Mode::tune)
+    tuneInto(stores.options.cache, task);
+  return stores.tuner->find(task);
+}
+
 /// NVRTC registers what it does when the process ends while it compiles for the first time. What
 /// is registered later is called earlier: once this is done, stop() finds NVRTC still whole.
 void loadNvrtc() {
@@ -67,12 +77,14 @@ class Compiler {
   void configure(const Options& next) {
     auto opened = std::make_shared<const Stores>(next);
     if (next.place == Place::gpu && backendOf(Place::gpu).whyNot().empty())
-      std::call_once(nvrtcLoaded, loadNvrtc);
+      std::call_once(nvrtcLoaded, loadNvrtc); // before the first step
     std::lock_guard held(mutex);
     stores = std::move(opened);
   }
 
   void enqueue(Order& order) {
+    if (order.backend.until() == Stage::cubin)
+      std::call_once(nvrtcLoaded, loadNvrtc); // fused functions need no enable()
     std::lock_guard held(mutex);
     queue.push_back(&order);
     if (!thread.joinable() && !stopping) {
@@ -93,12 +105,15 @@ class Compiler {
   }
   std::shared_ptr<const Stores> current() {
     std::lock_guard held(mutex);
+    return currentOfLocked();
+  }
+
+ private:
+  const std::shared_ptr<const Stores>& currentOfLocked() {
     if (!stores)
       stores = std::make_shared<const Stores>(Options::fromEnvironment());
     return stores;
   }
-
- private:
   void stop() {
     {
       std::lock_guard held(mutex);
@@ -116,9 +131,7 @@ class Compiler {
       Order& order = *queue.front();
       queue.pop_front();
       working = true;
-      if (!stores)
-        stores = std::make_shared<const Stores>(Options::fromEnvironment());
-      auto now = stores;
+      auto now = currentOfLocked();
       held.unlock();
       settle(order, *now);
       held.lock();
@@ -155,16 +168,12 @@ class Compiler {
     task.options.function = text.function;
     task.options.backward = text.backward;
     task.options.until = backend.until();
-    if (backend.until() == Stage::cubin) {
-      if (from.options.mode == Mode::tune)
-        tuneInto(from.options.cache, task);
-      if (const Tuned* tuned = from.tuner->find(task)) {
-        order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
-        if (tuned->isVendor())
-          return Order::State::aten;
-        publish(order, backend.load(tuned->program()));
-        return Order::State::ready;
-      }
+    if (const Tuned* tuned = findChosen(from, task, backend)) {
+      order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
+      if (tuned->isVendor())
+        return Order::State::aten;
+      publish(order, backend.load(tuned->program()));
+      return Order::State::ready;
     }
     const std::string name = fmt::format("{} {} {} {} {}", task.options.arch, backend.target(),
                                          text.backward, text.function, text.module);
@@ -215,13 +224,9 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                       const auto stores = Compiler::get().current();
                       task.options.arch = backend.enter(device);
                       task.options.until = backend.until();
-                      if (backend.until() == Stage::cubin) {
-                        if (stores->options.mode == Mode::tune)
-                          tuneInto(stores->options.cache, task);
-                        if (const Tuned* tuned = stores->tuner->find(task);
-                            tuned && !tuned->isVendor())
-                          return tuned->program();
-                      }
+                      if (const Tuned* tuned = findChosen(*stores, task, backend);
+                          tuned && !tuned->isVendor())
+                        return tuned->program();
                       return compileInto(*stores, task, backend);
                     })
       .get();

@@ -1,4 +1,6 @@
 // kiln::report: what was called, what ran, and why not otherwise, as a table for people.
+#include "runtime/Report.h"
+
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
 #include "runtime/Route.h"
@@ -31,24 +33,35 @@ std::string stateOf(const Order& order) {
 
 namespace {
 
+constexpr const char kRow[] = "{:<28} {:<22} {:>10} {:>10}  {}\n";
+
+} // namespace
+
+std::string reportRow(std::string_view op, std::string_view what, std::uint64_t calls,
+                      std::uint64_t used, std::string_view text) {
+  return fmt::format(kRow, op, what, calls, used, text);
+}
+
+namespace {
+
 void addPlans(const Site& site, std::string& text) {
   for (const Plan* plan : site.plans()) {
     const std::uint64_t used = plan->used, missed = plan->missed;
-    text += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}", site.route.name,
-                        labelOf(plan->key, plan->firstRows), used + missed, used, stateOf(*plan));
+    std::string state = stateOf(*plan);
     if (const std::uint64_t captured = plan->missedInGraph)
-      text += fmt::format("; {} captured into a graph before it was there", captured);
+      state += fmt::format("; {} captured into a graph before it was there", captured);
     if (const std::uint64_t verified = plan->verified)
-      text += fmt::format("; {} of {} differ from ATen", plan->differed.load(), verified);
-    text += '\n';
+      state += fmt::format("; {} of {} differ from ATen", plan->differed.load(), verified);
+    text +=
+        reportRow(site.route.name, labelOf(plan->key, plan->firstRows), used + missed, used, state);
   }
 }
 
 void addRefusals(const Site& site, std::string& text) {
   for (const Site::Refusal& one : site.refusals())
     if (const char* reason = one.reason.load(std::memory_order_acquire))
-      text += fmt::format("{:<28} {:<22} {:>10} {:>10}  not taken: {}\n", site.route.name,
-                          one.example, one.calls.load(), 0, reason);
+      text += reportRow(site.route.name, one.example, one.calls.load(), 0,
+                        fmt::format("not taken: {}", reason));
 }
 
 std::string_view nameOf(Mode mode) {
@@ -80,10 +93,7 @@ std::string report() {
   rows += optim::ledgerRows();
   if (rows.empty())
     return text + "no routed op was called, and no fused function\n";
-  return text +
-         fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", "op", "rows x width, dtype", "calls",
-                     "by Kiln", "kernel") +
-         rows;
+  return text + fmt::format(kRow, "op", "rows x width, dtype", "calls", "by Kiln", "kernel") + rows;
 }
 
 } // namespace kiln

@@ -4,6 +4,7 @@
 #include "runtime/Backends.h"
 #include "runtime/Call.h"
 #include "runtime/Compiler.h"
+#include "runtime/Report.h"
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
@@ -184,14 +185,12 @@ std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operan
 void Function::addTo(std::string& rows) const {
   for (const Variant* variant : variants.all()) {
     const std::uint64_t used = variant->used, missed = variant->missed;
-    rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", options.name,
-                        variant->label.substr(options.name.size() + 1), used + missed, used,
-                        stateOf(variant->forward));
+    rows += runtime::reportRow(options.name, variant->label.substr(options.name.size() + 1),
+                               used + missed, used, stateOf(variant->forward));
   }
   for (const Eager& one : eager)
     if (const std::uint64_t calls = one.calls)
-      rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  by ATen: {}\n", options.name, "", calls, 0,
-                          one.why);
+      rows += runtime::reportRow(options.name, "", calls, 0, fmt::format("by ATen: {}", one.why));
 }
 
 void addFunctionsTo(std::string& rows) {

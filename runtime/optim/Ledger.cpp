@@ -3,6 +3,7 @@
 
 #include "runtime/Log.h"
 #include "runtime/Policy.h"
+#include "runtime/Report.h"
 
 #include <atomic>
 #include <map>
@@ -52,7 +53,7 @@ std::string ledgerRows() {
   std::string rows;
   auto add = [&](const std::string& example, std::uint64_t calls, std::uint64_t used,
                  const std::string& text) {
-    rows += fmt::format("{:<28} {:<22} {:>10} {:>10}  {}\n", kName, example, calls, used, text);
+    rows += runtime::reportRow(kName, example, calls, used, text);
   };
   if (const std::uint64_t used = ledger().byLists)
     add("steps", used, used, "kernels over lists of tensors");

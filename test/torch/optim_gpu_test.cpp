@@ -1,12 +1,11 @@
 // kiln::optim::AdamW and kiln::profile on a GPU: steps beside torch's in fp64, launches counted by
 // the profiler, nothing allocated and nothing waited for, captured and replayed. Skips without a
 // GPU.
-#include "test/torch/Helpers.h"
+#include "test/torch/OptimHelpers.h"
 
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <kiln/optim.h>
 #include <kiln/profile.h>
 #include <torch/nn/utils/clip_grad.h>
 
@@ -19,7 +18,6 @@ using namespace kiln;
 using namespace kiln::test;
 using at::Tensor;
 using torch::optim::AdamWOptions;
-using torch::optim::AdamWParamState;
 using torch::optim::OptimizerParamGroup;
 
 namespace {
@@ -36,8 +34,6 @@ class OptimGpu : public testing::Test {
   void TearDown() override { disable(); }
 };
 
-using Tensors = std::vector<Tensor>;
-
 at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
   return at::TensorOptions(at::kCUDA).dtype(dtype);
 }
@@ -49,27 +45,6 @@ Tensors parameters() {
            {1000, 257}, {0}, {1}, {4096}, {33}, {512, 512}})
     all.push_back(at::randn(shape, onGpu()).requires_grad_());
   return all;
-}
-Tensors clones(const Tensors& tensors, at::ScalarType dtype = at::kFloat) {
-  Tensors all;
-  for (const Tensor& tensor : tensors)
-    all.push_back(tensor.detach().to(dtype, false, /*copy=*/true).requires_grad_());
-  return all;
-}
-double worst(const Tensors& ours, const Tensors& theirs) {
-  double worst = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    if (ours[i].numel() > 0)
-      worst =
-          std::max(worst, (ours[i].detach().to(at::kDouble) - theirs[i].detach().to(at::kDouble))
-                              .abs()
-                              .max()
-                              .item<double>());
-  return worst;
-}
-std::int64_t stepsOf(torch::optim::Optimizer& optimizer, const Tensor& parameter) {
-  return static_cast<AdamWParamState&>(*optimizer.state().at(parameter.unsafeGetTensorImpl()))
-      .step();
 }
 constexpr double kFp32 = 1e-5; // twenty roundings of parameters of up to 5
 
@@ -100,7 +75,7 @@ TEST_F(OptimGpu, TwentyClippedStepsAreTorchsInFp64) {
   }
   EXPECT_LE(worst(ours, theirs), kFp32);
   EXPECT_TRUE(at::equal(mine.copyOf(ours[0]), ours[0].detach().to(at::kBFloat16)));
-  EXPECT_EQ(stepsOf(mine, ours[4]), 16);
+  EXPECT_EQ(stateOf(mine, ours[4]).step(), 16);
 }
 
 TEST_F(OptimGpu, ThreeLaunchesNoWaitNoAllocation) {
@@ -167,7 +142,7 @@ TEST_F(OptimGpu, AStepIsCapturedAndReplayed) {
   graph.capture_begin();
   mine.step();
   graph.capture_end();
-  EXPECT_EQ(stepsOf(mine, ours[0]), 1) << "capturing does no step";
+  EXPECT_EQ(stateOf(mine, ours[0]).step(), 1) << "capturing does no step";
   for (int step = 0; step < 6; ++step) {
     for (const Tensor& grad : grads)
       grad.normal_();
@@ -184,7 +159,7 @@ TEST_F(OptimGpu, AStepIsCapturedAndReplayed) {
   }
   EXPECT_LE(worst(ours, theirs), kFp32);
   mine.readSteps();
-  EXPECT_EQ(stepsOf(mine, ours[0]), 7);
+  EXPECT_EQ(stateOf(mine, ours[0]).step(), 7);
   graph.replay();
   byTorch();
   EXPECT_LE(worst(ours, theirs), kFp32);

@@ -1,9 +1,8 @@
 // kiln::optim::AdamW beside torch::optim::AdamW on the CPU, where the host target executes Kiln's
 // kernels: twenty steps, groups, clips, copies, averages, checkpoints both ways, and what is left
 // to torch's formulas.
-#include "test/torch/Helpers.h"
+#include "test/torch/OptimHelpers.h"
 
-#include <kiln/optim.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/serialize.h>
 
@@ -13,7 +12,6 @@ using namespace kiln;
 using namespace kiln::test;
 using at::Tensor;
 using torch::optim::AdamWOptions;
-using torch::optim::AdamWParamState;
 using torch::optim::OptimizerParamGroup;
 
 namespace {
@@ -24,7 +22,6 @@ class Optim : public testing::Test {
   void TearDown() override { disable(); }
 };
 
-using Tensors = std::vector<Tensor>;
 const std::vector<std::vector<std::int64_t>> shapes = {{33, 65}, {0, 7}, {1}, {1024}, {3000}, {}};
 
 Tensors parameters(at::ScalarType dtype = at::kFloat) {
@@ -32,12 +29,6 @@ Tensors parameters(at::ScalarType dtype = at::kFloat) {
   Tensors all;
   for (const auto& shape : shapes)
     all.push_back(at::randn(shape).to(dtype).requires_grad_());
-  return all;
-}
-Tensors clones(const Tensors& tensors) {
-  Tensors all;
-  for (const Tensor& tensor : tensors)
-    all.push_back(tensor.detach().clone().requires_grad_());
   return all;
 }
 
@@ -54,22 +45,6 @@ void setGradients(std::initializer_list<Tensors*> sides, int step, int skips = 0
       parameter.mutable_grad() = skipped ? Tensor() : grad;
     }
   }
-}
-
-double worst(const Tensors& ours, const Tensors& theirs) {
-  double worst = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    if (ours[i].numel() > 0)
-      worst =
-          std::max(worst, (ours[i].detach().to(at::kDouble) - theirs[i].detach().to(at::kDouble))
-                              .abs()
-                              .max()
-                              .item<double>());
-  return worst;
-}
-
-AdamWParamState& stateOf(torch::optim::Optimizer& optimizer, const Tensor& parameter) {
-  return static_cast<AdamWParamState&>(*optimizer.state().at(parameter.unsafeGetTensorImpl()));
 }
 
 constexpr double kFp32 = 5e-6; // twenty roundings of parameters of up to 4
