@@ -2,10 +2,12 @@
 #include "models/lm/Run.h"
 
 #include "codegen/backend/Fail.h"
+#include "kiln/files.h"
 #include "kiln/torch.h"
 #include "models/lm/Sample.h"
 #include "models/lm/Trainer.h"
 
+#include <fstream>
 #include <iostream>
 
 namespace kiln::lm {
@@ -44,7 +46,7 @@ void train(const Options& options) {
   Trainer trainer(options, Data::open(options.data, tokenizer, options.out), tokenizer);
   if (!options.resume.empty())
     trainer.resume(checkpointOf(options));
-  std::ofstream(fs::path(options.out) / "config.json") << trainer.settings().text() << '\n';
+  writeFile(fs::path(options.out) / "config.json", trainer.settings().text() + '\n');
   trainer.run();
   if (options.kiln != "off")
     std::cout << '\n' << kiln::report();

@@ -3,6 +3,7 @@
 #include "models/lm/Tokenizer.h"
 
 #include "codegen/backend/Fail.h"
+#include "kiln/files.h"
 
 #include <nlohmann/json.hpp>
 
@@ -227,10 +228,7 @@ Tokenizer Tokenizer::parse(std::string_view text, const std::string& from) try {
 }
 
 void Tokenizer::save(const std::filesystem::path& path) const {
-  std::ofstream file(path, std::ios::binary);
-  file << text() << '\n';
-  if (!file.flush())
-    fail(ErrorKind::io, "{} cannot be written", path.string());
+  writeFile(path, text() + '\n');
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {

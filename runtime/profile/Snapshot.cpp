@@ -1,9 +1,9 @@
 // The caching allocator's own record of a GPU's memory, as torch's page memory_viz draws it.
+#include "kiln/files.h"
 #include "kiln/profile.h"
 #include "runtime/profile/Device.h"
 
 #include <fmt/format.h>
-#include <fstream>
 #if KILN_TORCH_CUDA
 #include <torch/csrc/cuda/memory_snapshot.h>
 #endif
@@ -30,14 +30,7 @@ void recordMemoryHistory(std::size_t entries) {
 std::filesystem::path exportMemorySnapshot(const std::filesystem::path& file) {
   requireDevices();
 #if KILN_TORCH_CUDA
-  const std::string pickled = torch::cuda::_memory_snapshot_pickled();
-  std::ofstream out(file, std::ios::binary);
-  out.write(pickled.data(), static_cast<std::streamsize>(pickled.size()));
-  if (!out.flush())
-    throw Error(ErrorKind::io,
-                fmt::format("memory snapshot '{}': could not be written; name a file "
-                            "in a folder that may be written",
-                            file.string()));
+  writeFile(file, torch::cuda::_memory_snapshot_pickled());
 #endif
   return file;
 }

@@ -1,12 +1,11 @@
 // What tests of models/lm share: a folder that vanishes, and what an error says.
 #pragma once
 
-#include "kiln/kiln.h"
+#include "kiln/files.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <unistd.h>
 
 namespace kiln::lm {
@@ -27,15 +26,6 @@ class Folder {
  private:
   std::filesystem::path path;
 };
-
-inline std::string contentOf(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-inline void writeFile(const std::filesystem::path& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 /// The text of the kiln::Error that `function` throws.
 template <typename Function> std::string errorOf(Function function) {

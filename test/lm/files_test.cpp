@@ -27,7 +27,7 @@ std::vector<NamedTensor> someTensors() {
 TEST(Lm, SafetensorsAreLaidOutAsTheFormatSays) {
   const Folder folder;
   writeSafetensors(folder / "a.safetensors", someTensors(), {{"format", "pt"}});
-  const std::string file = contentOf(folder / "a.safetensors");
+  const std::string file = readFile(folder / "a.safetensors");
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
   EXPECT_EQ(length % 8, 0U);
@@ -95,13 +95,13 @@ TEST(Lm, DamagedSafetensorsAreRefusedWithNumbers) {
   EXPECT_SAYS(says(withHeader(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)),
               "[-1]");
   writeSafetensors(path, someTensors(), {});
-  const std::string whole = contentOf(path);
+  const std::string whole = readFile(path);
   for (std::size_t size = 0; size < whole.size(); size += 5)
     EXPECT_NE(says(whole.substr(0, size)), "no error") << size;
 }
 
 TEST(Lm, TokenizersGiveBackWhatTheyWereGiven) {
-  const std::string text = contentOf(KILN_LM_TEXT);
+  const std::string text = readFile(KILN_LM_TEXT);
   const Tokenizer bytes, pairs = Tokenizer::train(text, 512);
   EXPECT_EQ(pairs.vocabulary(), 512);
   EXPECT_LT(pairs.encode(text).size(), text.size() * 6 / 10);
@@ -165,7 +165,7 @@ TEST(Lm, PairsAreEncodedOnceAndAnewWhenTheTextChanges) {
   const Tokenizer tokenizer = Tokenizer::train("one two one two", 262);
   auto open = [&] { return Data::open(folder / "text", tokenizer, folder.string()); };
   Data data = open();
-  const auto encoded = tokenizer.encode(contentOf(folder / "text"));
+  const auto encoded = tokenizer.encode(readFile(folder / "text"));
   data.split(0, 2);
   EXPECT_EQ(data.trained(), std::int64_t(encoded.size()));
   const auto time = std::filesystem::last_write_time(folder / "tokens.safetensors");
