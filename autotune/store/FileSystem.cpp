@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
@@ -57,10 +58,12 @@ std::filesystem::path setAside(const std::filesystem::path& path) {
   return aside;
 }
 
-FolderLock::FolderLock(const std::filesystem::path& path)
+FolderLock::FolderLock(const std::filesystem::path& path, Use use)
     : descriptor(::open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor >= 0)
-    ::flock(descriptor, LOCK_EX);
+  if (descriptor < 0)
+    return;
+  while (::flock(descriptor, use == Use::open ? LOCK_SH : LOCK_EX) != 0 && errno == EINTR) {
+  }
 }
 FolderLock::~FolderLock() {
   if (descriptor >= 0)

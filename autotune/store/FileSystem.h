@@ -14,10 +14,13 @@ bool liesOnLocalDisk(const std::filesystem::path& path);
 /// Renames a store's file and its journals to "NAME.corrupt-DATE"; the new name. Throws Error(io).
 std::filesystem::path setAside(const std::filesystem::path& path);
 
-/// Holds the folder of `path` against other processes that want to set a file aside.
+/// Keeps opening a store and setting its file aside apart, between processes: whoever renames a
+/// file that another is opening leaves that one with the journals of the next. Many may open at a
+/// time. A folder that cannot be read is not locked: opening says what is wrong with it.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& path);
+  enum class Use { open, setAside };
+  FolderLock(const std::filesystem::path& path, Use use);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();

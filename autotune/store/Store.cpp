@@ -22,10 +22,14 @@ std::unique_ptr<Database> memory() {
                                     Database::Access::memory);
 }
 
-std::unique_ptr<Database> openForWriting(const std::filesystem::path& path) {
+void makeFolderOf(const std::filesystem::path& path) {
   std::error_code ignored; // opening tells what is wrong
   if (!path.parent_path().empty())
     std::filesystem::create_directories(path.parent_path(), ignored);
+}
+
+/// The caller holds the folder's lock.
+std::unique_ptr<Database> openForWriting(const std::filesystem::path& path) {
   auto database = std::make_unique<Database>(path, Database::Access::write);
   auto steps = schemaSteps();
   if (isEmpty(*database))
@@ -47,6 +51,7 @@ std::unique_ptr<Database> openForReading(const std::filesystem::path& path,
         "the store '{}' is being written: '{}' holds what is not in it yet; end the programs "
         "that use it, or ship a copy made by 'kernel-compile cache export'",
         path.string(), journal.string());
+  FolderLock lock(path, FolderLock::Use::open);
   auto database = std::make_unique<Database>(path, access);
   auto steps = schemaSteps();
   if (isEmpty(*database))
@@ -73,8 +78,11 @@ std::unique_ptr<Store> Store::inMemory() {
 std::unique_ptr<Store> Store::open(const std::filesystem::path& path, Access access) {
   if (access == Access::memory)
     return inMemory();
-  if (access == Access::write)
+  if (access == Access::write) {
+    makeFolderOf(path);
+    FolderLock lock(path, FolderLock::Use::open);
     return std::unique_ptr<Store>(new Store(openForWriting(path), true));
+  }
   if (!std::filesystem::exists(path))
     kiln::fail(ErrorKind::io,
                "there is no store '{}'; 'kernel-compile compile --store={}' makes one",
@@ -99,9 +107,10 @@ std::unique_ptr<Store> Store::openOrReplace(const std::filesystem::path& path,
       if (error.kind() != ErrorKind::corrupt)
         throw;
     }
-    FolderLock lock(path);
+    FolderLock lock(path, FolderLock::Use::setAside);
+    auto opened = [&] { return std::unique_ptr<Store>(new Store(openForWriting(path), true)); };
     try {
-      return open(path, Access::write); // another process may have replaced it
+      return opened(); // another process may have replaced it
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::corrupt)
         throw;
@@ -109,7 +118,7 @@ std::unique_ptr<Store> Store::openOrReplace(const std::filesystem::path& path,
       warnings.push_back(fmt::format("{}; it was renamed to '{}', and an empty store begun",
                                      error.what(), aside.string()));
     }
-    auto store = open(path, Access::write);
+    auto store = opened();
     store->note("a damaged store was set aside");
     return store;
   } catch (const Error& error) {
