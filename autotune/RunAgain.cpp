@@ -58,7 +58,7 @@ std::vector<Subject> subjectsOf(const Store& store, const RecheckOptions& option
   return subjects;
 }
 
-void describe(Rechecked& result, const Subject& subject) {
+void introduce(Rechecked& result, const Subject& subject) {
   result.key = subject.known.digest;
   result.label = subject.known.label;
   result.trouble = subject.trouble;
@@ -83,7 +83,7 @@ std::vector<Result> eachKey(const std::filesystem::path& path, const RecheckOpti
     if (options.isStopped && options.isStopped())
       break;
     Result& result = results.emplace_back();
-    describe(result, subject);
+    introduce(result, subject);
     if (result.trouble.empty())
       work(*store, recheck, subject, result);
     if (options.progress)

@@ -1,8 +1,8 @@
 """Runs clang-tidy over every unit of ours in a build folder's compile commands, as many at once as
-there are cores, walking only declarations of ours (tidy_scope.cpp). Units of one target are checked
-several at a time, so that headers are read once; each alone where that finds something. What passed
-is remembered by a hash of everything that it depends on, so that a second run checks changed units
-only.
+there are cores, walking only declarations of ours (tidy_scope.cpp). What CMake compiles together is
+checked together, so that headers are read once; each file alone where that finds something. What
+passed is remembered by a hash of everything that it depends on, so that a second run checks changed
+files only.
 Usage: tidy.py BUILD_FOLDER"""
 
 import concurrent.futures
@@ -18,7 +18,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = ["clang-tidy-19", "--quiet", "--extra-arg=-w"]  # warnings are the compiler's business
 SCOPE = ROOT / "tools" / "tidy_scope.cpp"
-BATCH = 6  # units
 
 
 def built_scope(build):
@@ -47,11 +46,11 @@ def dependencies(build):
     return found
 
 
-def key(unit, depends):
+def key(unit, file, depends):
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
     digest.update(SCOPE.read_bytes())
     digest.update(unit["command"].encode())
-    for path in sorted({pathlib.Path(unit["file"]), *depends}):
+    for path in sorted({file, *depends}):
         digest.update(str(path).encode())
         digest.update(path.read_bytes() if path.exists() else b"")
     return digest.hexdigest()
@@ -73,29 +72,16 @@ def tidy(build, scope, path, how):
     return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
 
 
-def check(build, scope, units):
-    """Whether each passed, and what was said of it."""
-    how = ["--", *flags(units[0])]
-    if len(units) > 1:
-        together = build / "tidy-batches" / (units[0]["output"].replace("/", "_") + ".cpp")
-        together.parent.mkdir(exist_ok=True)
-        together.write_text("".join(f'#include "{unit["file"]}"\n' for unit in units))
-        if tidy(build, scope, together, how)[0]:
-            return [(True, "")] * len(units)
-    return [tidy(build, scope, unit["file"], how if unit["together"] else []) for unit in units]
-
-
-def batches(units, alone):
-    """Units of one target next to each other, a few at a time; of the targets `alone` one by one."""
-    targets = {}
-    for unit in units:
-        name = re.search(r"CMakeFiles/([^/]*)\.dir/", unit["output"]).group(1)
-        targets.setdefault((name, tuple(flags(unit))), []).append(unit)
-    found = []
-    for (name, _), members in targets.items():
-        step = 1 if name in alone else BATCH
-        found += [members[i:i + step] for i in range(0, len(members), step)]
-    return sorted(found, key=len, reverse=True)  # long ones first: no core waits at the end
+def check(build, scope, members):
+    """Whether each passed, and what was said of it. Members of one unit are checked as it is
+    compiled; each for itself where that finds something."""
+    unit = members[0]["unit"]
+    alone = len(members) == 1 and members[0]["file"] == unit["file"]
+    passed, text = tidy(build, scope, unit["file"], [])
+    if passed or alone:
+        return [(passed, text)] * len(members)
+    how = ["--", *flags(unit)]
+    return [tidy(build, scope, member["file"], how) for member in members]
 
 
 def sources(unit, build):
@@ -110,29 +96,31 @@ def main(build):
     cache = build / "tidy-cache"
     cache.mkdir(exist_ok=True)
     depends = dependencies(build)
-    units = {}
+    files = {}
     for unit in json.loads((build / "compile_commands.json").read_text()):
         for path in sources(unit, build):
             if path.suffix == ".cpp":
                 output = re.search(r" -o (\S+)", unit["command"]).group(1)
-                units[path] = {**unit, "file": str(path), "output": output,
-                               "together": str(path) != unit["file"]}
-    keys = {path: key(unit, depends.get(unit["output"], [])) for path, unit in units.items()}
-    changed = [units[path] for path in sorted(units) if not (cache / keys[path]).exists()]
-    work = batches(changed, (build / "own_units.txt").read_text().split())
+                files[path] = {"file": str(path), "unit": unit,
+                               "key": key(unit, path, depends.get(output, []))}
+    work = {}
+    for path in sorted(files):
+        if not (cache / files[path]["key"]).exists():
+            work.setdefault(files[path]["unit"]["file"], []).append(files[path])
+    work = sorted(work.values(), key=len, reverse=True)  # long ones first: no core waits at the end
     failed, scope = 0, built_scope(build)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for members, results in zip(work, pool.map(lambda some: check(build, scope, some), work)):
-            for unit, (passed, text) in zip(members, results):
-                path = pathlib.Path(unit["file"])
+            for member, (passed, text) in zip(members, results):
                 if passed:
-                    (cache / keys[path]).touch()
+                    (cache / member["key"]).touch()
                 else:
                     failed += 1
-                    print(f"{path.relative_to(ROOT)}:\n{text}", flush=True)
-    for stale in set(cache.iterdir()) - {cache / name for name in keys.values()}:
+                    print(f"{pathlib.Path(member['file']).relative_to(ROOT)}:\n{text}", flush=True)
+    for stale in set(cache.iterdir()) - {cache / file["key"] for file in files.values()}:
         stale.unlink()
-    print(f"clang-tidy: {len(units)} units, {len(changed)} checked anew, {failed} with findings")
+    print(f"clang-tidy: {len(files)} files, {sum(map(len, work))} checked anew, {failed} with "
+          "findings")
     return failed > 0
 
 

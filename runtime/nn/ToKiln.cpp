@@ -10,10 +10,8 @@ namespace kiln {
 
 namespace {
 
-using torch::nn::Module;
-
 /// The module that takes the place of another; null: there is none.
-std::shared_ptr<nn::LayerNormImpl> replacementOf(const Module& module) {
+std::shared_ptr<nn::LayerNormImpl> replacementOf(const torch::nn::Module& module) {
   const auto* norm = dynamic_cast<const torch::nn::LayerNormImpl*>(&module);
   if (!norm)
     return nullptr;
@@ -29,7 +27,7 @@ std::shared_ptr<nn::LayerNormImpl> replacementOf(const Module& module) {
 }
 
 /// Why a child keeps its type, for those that Kiln has something for.
-const char* whyNot(const Module& module) {
+const char* whyNot(const torch::nn::Module& module) {
   if (dynamic_cast<const torch::nn::LayerNormImpl*>(&module))
     return "its parent calls it as torch::nn::LayerNorm; kiln::enable() takes its ops";
   if (dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module))
@@ -41,7 +39,7 @@ const char* whyNot(const Module& module) {
   return nullptr;
 }
 
-void walk(Module& module, const std::string& path, std::string& text) {
+void walk(torch::nn::Module& module, const std::string& path, std::string& text) {
   auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
   std::size_t index = 0;
   for (const auto& child : module.named_children()) {

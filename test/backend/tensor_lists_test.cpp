@@ -23,7 +23,7 @@ Buffer tensor(std::uintptr_t address, std::vector<std::int64_t> sizes,
   return {reinterpret_cast<void*>(address), std::move(sizes), std::move(strides)};
 }
 
-struct Call {
+struct ListsCall {
   std::vector<TensorList> inputs{
       {tensor(0x1000, {30, 100}), tensor(0, {0}), tensor(0x8004, {5})},
       {tensor(0x20000, {3000}), tensor(0, {7, 0}), tensor(0x30000, {5})}};
@@ -42,7 +42,7 @@ std::vector<std::uint64_t> wordsOf(const TensorLists& lists) {
 }
 
 TEST(TensorLists, TableWordByWord) {
-  TensorLists lists = Call().lists();
+  TensorLists lists = ListsCall().lists();
   EXPECT_EQ(lists.entries(), 3u);
   EXPECT_EQ(lists.elements(), 3005);
   EXPECT_EQ(lists.chunks(), 4);
@@ -67,7 +67,7 @@ TEST(TensorLists, TableWordByWord) {
 }
 
 TEST(TensorLists, RelocatedTablesAreThoseMadeAnew) {
-  Call call;
+  ListsCall call;
   TensorLists lists = call.lists();
   call.inputs[1][0] = tensor(0x50002, {3000}); // no multiple of 16 any more
   call.outputs[0][2] = tensor(0x60000, {5, 1});
@@ -88,7 +88,7 @@ TEST(TensorLists, RelocatedTablesAreThoseMadeAnew) {
 }
 
 TEST(TensorLists, InputsNameTheTwoParts) {
-  Call call;
+  ListsCall call;
   call.inputs[0][2] = tensor(0x8004, {0});
   call.inputs[1][2] = tensor(0x30000, {0});
   call.outputs[0][2] = tensor(0x8004, {0});
@@ -104,7 +104,7 @@ TEST(TensorLists, InputsNameTheTwoParts) {
 }
 
 TEST(TensorLists, StridesOfContiguousTensorsAreTaken) {
-  Call call;
+  ListsCall call;
   call.inputs[0][0].strides = {100, 1};
   EXPECT_EQ(call.lists().chunks(), 4);
   call.inputs[0][0].strides = {1, 30};
@@ -112,7 +112,7 @@ TEST(TensorLists, StridesOfContiguousTensorsAreTaken) {
 }
 
 TEST(TensorLists, Refusals) {
-  Call call;
+  ListsCall call;
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { call.lists({}); }), "is not over lists of tensors");
   call.inputs.pop_back();
   EXPECT_HAS(call.error(), "1 input lists given, the program has 2");
@@ -137,7 +137,7 @@ TEST(TensorLists, Refusals) {
 }
 
 TEST(TensorLists, AsManyChunksAsAGridHasBlocks) {
-  Call call;
+  ListsCall call;
   for (TensorList* list : {&call.inputs[0], &call.inputs[1], &call.outputs[0]})
     (*list)[2] = tensor(0x30000, {(std::int64_t(1) << 31) * 1024});
   EXPECT_HAS(call.error(), "up to tensor 2 need more than 2147483647 chunks of 1024");

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* compileText = R"(#include "row.cuh"
 using namespace kiln;
 KILN_KERNEL(32, 1) fill(i64* to, i64 value) { store_global(to + thread_index(), value); }
 KILN_KERNEL(32, 1)
@@ -46,10 +46,10 @@ void runFill(const HostLibrary& library) {
 }
 
 TEST(Compile, EqualTextsAreCompiledOnce) {
-  auto first = HostLibrary::compile(text);
-  EXPECT_EQ(first, HostLibrary::compile(text));
-  EXPECT_NE(first, HostLibrary::compile(text, {.flags = {"-O2"}}));
-  EXPECT_NE(first, HostLibrary::compile(std::string(text) + "// other\n"));
+  auto first = HostLibrary::compile(compileText);
+  EXPECT_EQ(first, HostLibrary::compile(compileText));
+  EXPECT_NE(first, HostLibrary::compile(compileText, {.flags = {"-O2"}}));
+  EXPECT_NE(first, HostLibrary::compile(std::string(compileText) + "// other\n"));
   runFill(*first);
 }
 
@@ -59,7 +59,7 @@ TEST(Compile, PassesAsManyArgumentsAsPromised) {
   for (std::uint64_t i = 0; i < 32; ++i)
     launch.arguments.push_back(i * i * i);
   launch.arguments[0] = pointer(to);
-  runKernel(*HostLibrary::compile(text), launch);
+  runKernel(*HostLibrary::compile(compileText), launch);
   EXPECT_EQ(to[31], 1 - 8 + 3 * 25 * 25 * 25 - 31 * 31 * 31);
 }
 
@@ -81,22 +81,24 @@ TEST(Compile, StaticAssertionsOfTilesReachTheUser) {
 }
 
 TEST(Compile, MissingCompilerIsUnavailable) {
-  std::string error = errorOf(ErrorKind::unavailable,
-                              [] { HostLibrary::compile(text, {.compiler = "/nonexistent/c++"}); });
+  std::string error = errorOf(ErrorKind::unavailable, [] {
+    HostLibrary::compile(compileText, {.compiler = "/nonexistent/c++"});
+  });
   EXPECT_EQ(error, "the host target needs a C++ compiler, and '/nonexistent/c++ --version' No such "
                    "file or directory; install g++ 12 or clang 14 or later, or set KILN_HOST_CXX");
-  EXPECT_THAT(
-      errorOf(ErrorKind::unavailable, [] { HostLibrary::compile(text, {.compiler = "false"}); }),
-      HasSubstr("'false --version' failed"));
+  EXPECT_THAT(errorOf(ErrorKind::unavailable,
+                      [] { HostLibrary::compile(compileText, {.compiler = "false"}); }),
+              HasSubstr("'false --version' failed"));
   ::setenv("KILN_HOST_CXX", "/nonexistent/from-environment -m64", 1);
-  std::string fromEnvironment = errorOf(ErrorKind::unavailable, [] { HostLibrary::compile(text); });
+  std::string fromEnvironment =
+      errorOf(ErrorKind::unavailable, [] { HostLibrary::compile(compileText); });
   ::unsetenv("KILN_HOST_CXX");
   EXPECT_THAT(fromEnvironment, HasSubstr("'/nonexistent/from-environment -m64 --version'"));
 }
 
 TEST(Compile, KeepsItsFilesWhenAsked) {
   Folder folder;
-  runFill(*HostLibrary::compile(text, {.keep = folder.path() / "kept"}));
+  runFill(*HostLibrary::compile(compileText, {.keep = folder.path() / "kept"}));
   for (const char* file : {"kernel.cu", "target.cuh", "row.cuh", "host_runtime.h", "compile.log"})
     EXPECT_TRUE(fs::exists(folder.path() / "kept" / file)) << file;
 }
@@ -135,7 +137,7 @@ std::vector<fs::path> filesIn(const fs::path& folder) {
 /// Other processes have nothing loaded: each test of the cache runs its part in a child.
 void runFillWithCache(const fs::path& folder, const HostCompileOptions& options = {}) {
   ::setenv("KILN_HOST_CACHE", folder.c_str(), 1);
-  runFill(*HostLibrary::compile(std::string(text) + "// for the cache\n", options));
+  runFill(*HostLibrary::compile(std::string(compileText) + "// for the cache\n", options));
   std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
 

@@ -10,7 +10,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* conversionText = R"(#include "row.cuh"
 using namespace kiln;
 
 template <class T, int count>
@@ -140,7 +140,7 @@ class Conversion : public testing::Test {
     return patterns;
   }
 
-  std::shared_ptr<HostLibrary> library = HostLibrary::compile(text);
+  std::shared_ptr<HostLibrary> library = HostLibrary::compile(conversionText);
 };
 
 TEST_F(Conversion, FloatToBf16) {

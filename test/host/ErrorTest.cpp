@@ -6,7 +6,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* copyText = R"(#include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(32, 1) copy(const float* x, float* y, i64 shift) {
@@ -122,7 +122,7 @@ void run(const Mistake& mistake) {
     return region;
   };
   auto address = [&](int index) { return pointer(memory) + index * 256 * sizeof(float); };
-  runKernel(*HostLibrary::compile(text),
+  runKernel(*HostLibrary::compile(copyText),
             {.name = mistake.kernel,
              .blocks = mistake.blocks,
              .threads = mistake.threads,
@@ -192,11 +192,11 @@ const Mistake mistakes[] = {
      "block 0 thread 0 shuffles with the lane at distance 32; allowed are 0 to 31"},
 };
 
-std::string nameOf(const testing::TestParamInfo<Mistake>& info) {
+std::string mistakeName(const testing::TestParamInfo<Mistake>& info) {
   return fmt::format("{}_{}", info.param.kernel, info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Errors, testing::ValuesIn(mistakes), nameOf);
+INSTANTIATE_TEST_SUITE_P(Kernels, Errors, testing::ValuesIn(mistakes), mistakeName);
 
 TEST(LaunchErrors, ImpossibleLaunchesAreRefused) {
   EXPECT_EQ(errorOf(ErrorKind::input, [] { run({"copy", 48, 1, 0, ""}); }),
@@ -205,17 +205,17 @@ TEST(LaunchErrors, ImpossibleLaunchesAreRefused) {
             "the kernel text has no entry point 'copi'; check the launch plan");
   HostLaunch many = {.name = "copy", .blocks = 1, .threads = 32};
   many.arguments.resize(33);
-  EXPECT_EQ(errorOf(ErrorKind::input, [&] { runKernel(*HostLibrary::compile(text), many); }),
+  EXPECT_EQ(errorOf(ErrorKind::input, [&] { runKernel(*HostLibrary::compile(copyText), many); }),
             "copy: 33 arguments; the host target passes at most 32");
 }
 
 TEST(InPlace, AnOutputMayShareMemoryWithAnInput) {
   std::vector<float> x(128, 3.0f);
-  runKernel(*HostLibrary::compile(text), {.name = "copy",
-                                          .blocks = 1,
-                                          .threads = 32,
-                                          .arguments = {pointer(x), pointer(x), 0},
-                                          .regions = {input("x", x), output("y", x)}});
+  runKernel(*HostLibrary::compile(copyText), {.name = "copy",
+                                              .blocks = 1,
+                                              .threads = 32,
+                                              .arguments = {pointer(x), pointer(x), 0},
+                                              .regions = {input("x", x), output("y", x)}});
   EXPECT_EQ(x, std::vector<float>(128, 3.0f));
 }
 

@@ -220,13 +220,13 @@ const Case cases[] = {
      {3}},
 };
 
-std::string nameOf(const testing::TestParamInfo<Case>& info) {
+std::string caseName(const testing::TestParamInfo<Case>& info) {
   const LayerNormSchedule& s = info.param.schedule;
   return fmt::format("{}_{}_lanes{}_vector{}_rows{}_threads{}{}", name(s.dtype), s.columns, s.lanes,
                      s.vector, s.rows, s.threads, s.sharedTile ? "_shared" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, LayerNorm, testing::ValuesIn(cases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Schedules, LayerNorm, testing::ValuesIn(cases), caseName);
 
 TEST(LayerNormEmpty, NoRowsGiveZeroGradients) {
   LayerNormSchedule schedule;

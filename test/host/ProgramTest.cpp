@@ -6,7 +6,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* programText = R"(#include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(32, 1) first(const float* x, float* between, i64 rows) {
@@ -69,7 +69,7 @@ LaunchPlan chain(const char* first, const char* second) {
 std::vector<float> run(const LaunchPlan& plan) {
   std::vector<float> x(45, 3.0f), y(45);
   std::vector<Buffer> inputs = {{x.data(), {45}, {}}}, outputs = {{y.data(), {45}, {}}};
-  HostProgram(plan, text).run(inputs, outputs);
+  HostProgram(plan, programText).run(inputs, outputs);
   return y;
 }
 
@@ -88,7 +88,7 @@ TEST(Program, WorkspacesHaveBounds) {
 }
 
 TEST(Program, EveryKernelOfThePlanMustExist) {
-  EXPECT_EQ(errorOf(ErrorKind::input, [] { HostProgram(chain("first", "third"), text); }),
+  EXPECT_EQ(errorOf(ErrorKind::input, [] { HostProgram(chain("first", "third"), programText); }),
             "the kernel text has no entry point 'third'; check the launch plan");
 }
 

@@ -4,7 +4,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* randomText = R"(#include "row.cuh"
 using namespace kiln;
 
 KILN_KERNEL(32, 1) generate(const u64* from, u32* to) {
@@ -41,7 +41,7 @@ class Random : public testing::Test {
     return words;
   }
 
-  std::shared_ptr<HostLibrary> library = HostLibrary::compile(text);
+  std::shared_ptr<HostLibrary> library = HostLibrary::compile(randomText);
 };
 
 using Words = std::vector<std::uint32_t>;

@@ -8,7 +8,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr const char* text = R"(#include "row.cuh"
+constexpr const char* reductionText = R"(#include "row.cuh"
 using namespace kiln;
 
 template <class Tile>
@@ -99,7 +99,7 @@ class Reduction : public testing::Test {
     }
   }
 
-  std::shared_ptr<HostLibrary> library = HostLibrary::compile(text);
+  std::shared_ptr<HostLibrary> library = HostLibrary::compile(reductionText);
 };
 
 TEST_F(Reduction, ExtremesOfNarrowRows) {

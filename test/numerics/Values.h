@@ -4,6 +4,7 @@
 #include "dialect/Reference.h"
 #include "test/numerics/Table.h"
 
+#include <bit>
 #include <random>
 #include <span>
 
@@ -15,6 +16,9 @@ struct Precision {
 };
 Precision precisionOf(DType dtype);
 double round(DType dtype, double value);
+inline float fromBf16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
 
 class Storage {
  public:

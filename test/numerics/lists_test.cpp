@@ -1,6 +1,7 @@
 // Programs over lists of tensors on the host target: AdamW over several steps in place, with and
 // without clipping, against the formula in fp64; lengths, alignments and counts of every kind.
 #include "kiln/lists.h"
+#include "test/numerics/Values.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <random>
 
 using namespace kiln;
+using kiln::test::fromBf16;
 
 namespace {
 
@@ -103,9 +105,6 @@ template <class T> class List {
   std::size_t start = 0;
 };
 
-float fromBf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t(bits) << 16);
-}
 std::uint16_t toBf16(float value) { // towards zero
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
 }

@@ -3,14 +3,15 @@
 #include "dialect/Random.h"
 #include "kiln/kiln.h"
 #include "test/numerics/Skip.h"
+#include "test/numerics/Values.h"
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <fmt/format.h>
 
 using namespace kiln;
+using kiln::test::fromBf16;
 using kiln::test::skipIfUnavailable;
 
 namespace {
@@ -198,10 +199,6 @@ TEST(Dropout, GradientHasTheSameMask) {
       EXPECT_LT(std::ranges::count(y, 0.0f), std::ssize(y));
     }
   });
-}
-
-float fromBf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 
 class StochasticRound : public testing::Test {

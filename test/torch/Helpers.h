@@ -29,6 +29,9 @@ inline bool reports(const std::string& text) {
   return report().find(text) != std::string::npos;
 }
 
+inline at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
+  return at::TensorOptions(at::kCUDA).dtype(dtype);
+}
 inline Options onCpu() {
   Options options;
   options.place = Place::cpu;

@@ -34,10 +34,6 @@ class TorchGpu : public testing::Test {
   }
 };
 
-at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
-  return at::TensorOptions(at::kCUDA).dtype(dtype);
-}
-
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
 struct Op {

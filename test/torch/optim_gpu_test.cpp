@@ -34,10 +34,6 @@ class OptimGpu : public testing::Test {
   void TearDown() override { disable(); }
 };
 
-at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
-  return at::TensorOptions(at::kCUDA).dtype(dtype);
-}
-
 Tensors parameters() {
   at::manual_seed(3);
   Tensors all;

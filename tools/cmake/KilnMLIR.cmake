@@ -44,10 +44,9 @@ function(generated_source file)
                                                  SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# own_units(TARGET): its files use the same names for different things, so that each stays a unit,
-# for the compiler and for tools/tidy.py.
-file(WRITE ${CMAKE_BINARY_DIR}/own_units.txt "")
-function(own_units target)
-  file(APPEND ${CMAKE_BINARY_DIR}/own_units.txt "${target}\n")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+# units_together(TARGET NAME FILES...): these files are compiled as one, and not with others of TARGET,
+# whose names mean other things.
+function(units_together target name)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${name})
 endfunction()

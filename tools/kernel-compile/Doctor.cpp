@@ -16,9 +16,9 @@ struct DoctorRequest {
 
 /// A missing GPU is no fault; something that is there and does not work is.
 int doctorReport(const DoctorRequest& request) {
-  auto findings = doctor(request.nvrtc);
+  auto findings = kiln::doctor(request.nvrtc);
   nlohmann::ordered_json json = {{"version", version()}, {"findings", toJson(findings)}};
-  print(request.json ? json.dump(2) + "\n" : textOf(findings));
+  print(request.json ? json.dump(2) + "\n" : tool::textOf(findings));
   return hasBroken(findings) ? 1 : 0;
 }
 
