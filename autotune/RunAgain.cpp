@@ -10,6 +10,7 @@
 #include "kiln/tune.h"
 
 #include <algorithm>
+#include <set>
 
 namespace kiln {
 
@@ -34,15 +35,19 @@ struct Here {
   }
 };
 
-/// Those asked for, or all of the device at hand.
+/// Those asked for, or all of the device at hand; what one kernel is chosen for twice, for fixed
+/// sizes and for the general function, once.
 std::vector<Subject> subjectsOf(const Store& store, const RecheckOptions& options) {
   const Here here(options.device);
   std::vector<KnownKey> keys;
   for (const std::string& digits : options.keys)
     keys.push_back(store.keyStartingWith(digits));
+  std::set<std::string> repeated;
+  for (const auto& [fixed, general] : store.generals())
+    repeated.insert(general);
   if (options.keys.empty())
     for (KnownKey& known : store.keys())
-      if (here.fits(known.key))
+      if (here.fits(known.key) && !repeated.contains(known.digest))
         keys.push_back(std::move(known));
   if (keys.empty())
     fail(ErrorKind::missing,
@@ -90,6 +95,15 @@ std::vector<Result> eachKey(const std::filesystem::path& path, const RecheckOpti
       options.progress(results.size(), subjects.size(), result.label);
   }
   return results;
+}
+
+/// Also where the same kernel is chosen for the general function.
+void judge(Store& store, const KnownKey& known, const Verdict& verdict) {
+  const std::map<std::string, std::string> generals = store.generals();
+  const auto general = generals.find(known.digest);
+  store.judge(known.key, verdict);
+  if (general != generals.end())
+    store.judge(store.keyStartingWith(general->second).key, verdict);
 }
 
 Retimed timeAgain(Store& store, Recheck& recheck, const Subject& subject, bool isKept,
@@ -161,7 +175,7 @@ std::vector<VerifyResult> verifyChoices(const std::filesystem::path& store,
           result.problem =
               fmt::format("{}: {}", name(check.kind.value_or(FailureKind::wrongResult)), check.log);
         if (options.record)
-          into.judge(subject.known.key, check.verdict);
+          judge(into, subject.known, check.verdict);
       });
 }
 

@@ -1,6 +1,7 @@
 // kiln::tune: tasks become problems, devices live in workers, the journal is a store.
 #include "kiln/tune.h"
 
+#include "autotune/General.h"
 #include "autotune/Make.h"
 #include "autotune/Workers.h"
 #include "autotune/search/Search.h"
@@ -150,6 +151,9 @@ std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTas
   std::vector<TuneResult> results;
   for (const Result& found : tune(problems, store, make, make, searchOptions(options)))
     results.push_back(resultOf(found));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i].general =
+        chooseForGeneral(store, {results[i].key, problems[i].key, results[i].label});
   return results;
 }
 

@@ -35,6 +35,9 @@ const Executable& Tuned::executable() const {
   std::call_once(state_->loaded, [&] { state_->executable.emplace(program()); });
   return *state_->executable;
 }
+const std::string& Tuned::schedule() const {
+  return state_->schedule;
+}
 const std::string& Tuned::source() const {
   return state_->source;
 }
@@ -177,9 +180,10 @@ void Tuner::recordShapes(const std::filesystem::path& workload) const {
 
 std::string Tuner::explain(const TuningTask& task) const {
   Described described = describe(task.module, task.options, task.sizes);
-  std::string text =
-      toText(cache::explainKey(*state_->layers, described.key, task.label,
-                               Task{described.text, described.key.arch, "", task.sizes, "", {}}));
+  std::string text = toText(cache::explainKey(
+      *state_->layers, described.key, task.label,
+      Task{described.text, described.key.arch, "", task.sizes, "", {}},
+      state_->options.mode == TunerOptions::Mode::offline ? &described : nullptr));
   std::lock_guard held(state_->mutex);
   for (const Known& one : state_->known)
     if (one.name == nameOf(digest(described.open), task.sizes) && !one.refused.empty())

@@ -1,6 +1,7 @@
 // See TunerState.h.
 #include "autotune/TunerState.h"
 
+#include "autotune/General.h"
 #include "autotune/store/Names.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Fail.h"
@@ -69,26 +70,43 @@ void Tuner::State::publish() {
   table.store(&next, std::memory_order_release);
 }
 
-/// The first layer's choice that can be used; what is damaged is said and passed over.
-std::unique_ptr<Tuned> Tuner::State::load(const Key& key) const {
-  for (const Found& found : layers->find(key, /*anyCompiler=*/true)) {
-    auto state = std::make_unique<Tuned::State>();
-    state->source = nameIn(sourceNames, found.choice.source);
-    state->layer = found.layer;
-    state->key = digest(found.key);
-    state->cubin = found.choice.cubin;
-    if (found.choice.source == Source::vendor)
-      return std::make_unique<Tuned>(std::move(state));
-    try {
-      auto artifact = found.store->artifact(found.key, found.choice.schedule, found.choice.cubin);
-      if (!artifact)
-        continue; // a schedule that nobody has compiled yet
-      state->program = Program::load(artifact->plan, artifact->cubin);
-      return std::make_unique<Tuned>(std::move(state));
-    } catch (const Error& error) {
-      warn(fmt::format("the {} layer's choice is passed over: {}", found.layer, error.what()));
-    }
+/// Null: what is damaged is said and passed over, and so is a schedule that nobody has compiled
+/// yet.
+std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source) const {
+  auto state = std::make_unique<Tuned::State>();
+  state->schedule = found.choice.schedule;
+  state->source = nameIn(sourceNames, source);
+  state->layer = found.layer;
+  state->key = digest(found.key);
+  state->cubin = found.choice.cubin;
+  if (found.choice.source == Source::vendor)
+    return std::make_unique<Tuned>(std::move(state));
+  try {
+    auto artifact = found.store->artifact(found.key, found.choice.schedule, found.choice.cubin);
+    if (!artifact)
+      return nullptr;
+    state->program = Program::load(artifact->plan, artifact->cubin);
+    return std::make_unique<Tuned>(std::move(state));
+  } catch (const Error& error) {
+    warn(fmt::format("the {} layer's choice is passed over: {}", found.layer, error.what()));
+    return nullptr;
   }
+}
+
+/// The first layer's choice that can be used.
+std::unique_ptr<Tuned> Tuner::State::load(const Key& key) const {
+  for (const Found& found : layers->find(key, /*anyCompiler=*/true))
+    if (auto tuned = load(found, found.choice.source))
+      return tuned;
+  return nullptr;
+}
+
+/// That of near sizes, for those who never make what is missing.
+std::unique_ptr<Tuned> Tuner::State::transfer(const Described& described) const {
+  if (options.mode == Mode::offline)
+    for (const Found& found : transferable(*layers, described))
+      if (auto tuned = load(found, Source::transferred))
+        return tuned;
   return nullptr;
 }
 
@@ -100,7 +118,10 @@ Known& Tuner::State::learn(const TaskName& name, const TuningTask& task,
   Known& one = known.emplace_back();
   one.name = name;
   one.task = task;
-  if (auto tuned = frozen ? nullptr : load(described.key)) {
+  std::unique_ptr<Tuned> tuned = frozen ? nullptr : load(described.key);
+  if (!tuned && !frozen)
+    tuned = transfer(described);
+  if (tuned) {
     one.tuned = tuned.get();
     kept.push_back(std::move(tuned));
   } else {

@@ -15,7 +15,7 @@
 namespace kiln {
 
 struct Tuned::State {
-  std::string source, layer, key, cubin;
+  std::string schedule, source, layer, key, cubin;
   std::optional<Program> program;
   mutable std::once_flag loaded;
   mutable std::optional<Executable> executable;
@@ -73,6 +73,8 @@ struct Tuner::State {
 
  private:
   std::unique_ptr<Tuned> load(const autotune::Key& key) const;
+  std::unique_ptr<Tuned> transfer(const autotune::Described& described) const;
+  std::unique_ptr<Tuned> load(const autotune::Found& found, autotune::Source source) const;
   void make(Known& known);
   std::string tryToMake(const TuningTask& task, std::unique_ptr<Tuned>& tuned);
   bool mayMeasure() const;

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 store=$1 report=$2 kiln=build/bin/kernel-compile
-for workload in alphafold_layernorm language_model_rows; do
+for workload in alphafold_layernorm language_model_rows routed_rows; do
   "$kiln" tune -v --workload="bench/workloads/$workload.txt" --store=tuned.db
 done
 "$kiln" bench tuned.db --record

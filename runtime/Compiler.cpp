@@ -6,6 +6,7 @@
 #include "runtime/Log.h"
 #include "runtime/Tune.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -37,19 +38,28 @@ struct Stores {
 };
 
 /// The cost model's choice, kept in the cache if there is one.
-Program compileInto(const Stores& stores, const TuningTask& task, const Backend& backend) {
-  const bool kept = stores.cache && backend.until() == Stage::cubin;
-  return kept ? stores.cache->compile(task).program : Program::compile(task.module, task.options);
+Cache::Result compileInto(const Stores& stores, const TuningTask& task, const Backend& backend) {
+  if (stores.cache && backend.until() == Stage::cubin)
+    return stores.cache->compile(task);
+  return {Program::compile(task.module, task.options), true};
 }
 
-/// What a store has chosen, tuned before if the mode says so; null: nothing, or nothing that could
-/// be launched here.
+/// What a store has chosen, tuned before if the mode says so; null: nothing. The host takes what a
+/// store that is named has for the GPU: schedules, and where ATen is faster.
 const Tuned* findChosen(const Stores& stores, const TuningTask& task, const Backend& backend) {
   if (backend.until() != Stage::cubin)
-    return nullptr;
+    return stores.cache ? stores.tuner->find(task) : nullptr;
   if (stores.options.mode == Mode::tune)
     tuneInto(stores.options.cache, task);
   return stores.tuner->find(task);
+}
+
+/// The kernel of a choice that is Kiln's: as it is stored, or, where cubins do not run, compiled.
+Program programOf(const Tuned& tuned, TuningTask task, const Backend& backend) {
+  if (backend.until() == Stage::cubin)
+    return tuned.program();
+  task.options.schedule = tuned.schedule();
+  return Program::compile(task.module, task.options);
 }
 
 /// NVRTC registers what it does when the process ends while it compiles for the first time. What
@@ -98,6 +108,7 @@ class Compiler {
     std::unique_lock held(mutex);
     changed.wait(held, [&] { return stopping || isDone(); });
   }
+  KernelCounts kernelCounts() const { return {counts.stored, counts.compiled}; }
   bool isIdle() const { return queue.empty() && !working; }
   std::filesystem::path cacheFile() {
     std::lock_guard held(mutex);
@@ -172,15 +183,19 @@ class Compiler {
       order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
       if (tuned->isVendor())
         return Order::State::aten;
-      publish(order, backend.load(tuned->program()));
+      publish(order, backend.load(programOf(*tuned, task, backend)));
+      ++(backend.until() == Stage::cubin ? counts.stored : counts.compiled);
       return Order::State::ready;
     }
     const std::string name = fmt::format("{} {} {} {} {}", task.options.arch, backend.target(),
                                          text.backward, text.function, text.module);
     std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
     order.detail = "the cost model's choice";
-    if (!kernel)
-      kernel = backend.load(compileInto(from, task, backend));
+    if (!kernel) {
+      const Cache::Result made = compileInto(from, task, backend);
+      ++(made.compiled ? counts.compiled : counts.stored);
+      kernel = backend.load(made.program);
+    }
     publish(order, kernel);
     return Order::State::ready;
   }
@@ -197,6 +212,9 @@ class Compiler {
   std::shared_ptr<const Stores> stores;
   std::once_flag nvrtcLoaded;
   bool working = false, stopping = false;
+  struct {
+    std::atomic<std::size_t> stored = 0, compiled = 0;
+  } counts;
   // Of the thread alone. Kernels live as long as the process: routers hold their addresses.
   std::map<std::string, std::shared_ptr<Kernel>> compiled;
   std::deque<std::shared_ptr<Kernel>> kernels;
@@ -226,10 +244,13 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                       task.options.until = backend.until();
                       if (const Tuned* tuned = findChosen(*stores, task, backend);
                           tuned && !tuned->isVendor())
-                        return tuned->program();
-                      return compileInto(*stores, task, backend);
+                        return programOf(*tuned, task, backend);
+                      return compileInto(*stores, task, backend).program;
                     })
       .get();
+}
+KernelCounts kernelCounts() {
+  return Compiler::get().kernelCounts();
 }
 std::string describeStores() {
   const auto file = Compiler::get().cacheFile();

@@ -19,6 +19,11 @@ void waitForAll();
 /// A program over lists that its caller cannot go on without: a store's choice, else the cost
 /// model's, compiled here and now for a device of the backend. Throws Error.
 Program compileNow(TuningTask task, const Backend& backend, int device);
+/// Kernels of orders so far, by where they came from.
+struct KernelCounts {
+  std::size_t stored = 0, compiled = 0;
+};
+KernelCounts kernelCounts();
 /// "in /home/me/tuned.db"; warnings about stores follow.
 std::string describeStores();
 

@@ -91,6 +91,8 @@ std::string report() {
       }
   fusion::addFunctionsTo(rows);
   rows += optim::ledgerRows();
+  if (const auto [stored, compiled] = kernelCounts(); stored + compiled > 0)
+    text += fmt::format("kernels: {} from stores, {} compiled\n", stored, compiled);
   if (rows.empty())
     return text + "no routed op was called, and no fused function\n";
   return text + fmt::format(kRow, "op", "rows x width, dtype", "calls", "by Kiln", "kernel") + rows;

@@ -1,6 +1,7 @@
 // See GpuDevice.h.
 #include "autotune/measure/GpuDevice.h"
 
+#include "autotune/General.h"
 #include "autotune/measure/GpuTimer.h"
 #include "autotune/measure/GpuVerifier.h"
 #include "autotune/measure/Nvml.h"
@@ -40,18 +41,6 @@ template <class Work> auto blaming(Work work) {
   }
 }
 
-/// The code alone: what the lines of comment say (schedule, launch plan) is not compiled.
-std::string withoutComments(std::string_view cuda) {
-  std::string code;
-  for (std::size_t at = 0; at < cuda.size();) {
-    std::size_t end = std::min(cuda.find('\n', at), cuda.size() - 1) + 1;
-    if (std::string_view line = cuda.substr(at, end - at); !line.starts_with("//"))
-      code += line;
-    at = end;
-  }
-  return code;
-}
-
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(int ordinal) : ordinal(ordinal) {}
@@ -72,7 +61,7 @@ class GpuDevice final : public Device {
     try {
       Program program = Program::compile(*module, options);
       Artifact artifact = artifactOf(program);
-      artifact.general = generalPlan(options, program.text(Stage::cuda));
+      artifact.general = autotune::generalPlan(task, options, program.text(Stage::cuda));
       return artifact;
     } catch (const program::BrokenPromise& broken) {
       if (broken.spillBytes > 0)
@@ -143,24 +132,7 @@ class GpuDevice final : public Device {
   std::string generalPlan(const Artifact& artifact) const {
     if (task.general.empty() || !artifact.general.empty())
       return artifact.general;
-    CompileOptions options = optionsFor(schedulesOf(parseLaunchPlan(artifact.plan)));
-    options.until = Stage::cuda;
-    return generalPlan(
-        options, Program::compile(Module::parse(task.module, "<task>"), options).text(Stage::cuda));
-  }
-
-  /// Empty unless the general function is the same code.
-  std::string generalPlan(CompileOptions options, std::string_view cuda) const {
-    if (task.general.empty())
-      return "";
-    options.until = Stage::cuda;
-    try {
-      Program program = Program::compile(Module::parse(task.general, "<task>"), options);
-      const std::string& text = program.text(Stage::cuda);
-      return withoutComments(text) == withoutComments(cuda) ? toJson(launchPlanOfCuda(text)) : "";
-    } catch (const Error&) {
-      return ""; // a schedule may need to know the sizes
-    }
+    return autotune::generalPlan(task, schedulesOf(parseLaunchPlan(artifact.plan)));
   }
 
   GpuKernel& kernel(const Artifact& artifact) {

@@ -1,7 +1,7 @@
 // kiln::cache::explain: all that the layers know of one key, with what the cost model says now.
 #include "autotune/report/Explain.h"
 
-#include "autotune/Key.h"
+#include "autotune/General.h"
 #include "autotune/Public.h"
 #include "autotune/Workers.h"
 #include "autotune/store/Names.h"
@@ -145,10 +145,26 @@ void addChoice(const Found& found, const History& history, Explanation& e) {
   }
 }
 
+/// A miss, unless near sizes help out.
+void addTransfer(const Layers& layers, const Key& key, const Described* described, Explanation& e) {
+  const std::vector<Found> near =
+      described ? transferable(layers, *described) : std::vector<Found>();
+  if (near.empty()) {
+    e.miss = toText(layers.explainMiss(key));
+    return;
+  }
+  const Found& found = near.front();
+  addChoice(found, found.store->history(found.key), e);
+  e.choice.reason = fmt::format("the nearest sizes that were tuned are {}, {} there: {}",
+                                found.key.tensors, e.choice.source, e.choice.reason);
+  e.choice.source = nameIn(sourceNames, Source::transferred);
+  e.whyNotVendor = found.choice.source == Source::vendor ? "" : "as it was decided there";
+}
+
 } // namespace
 
 Explanation explainKey(const Layers& layers, const Key& key, std::string label,
-                       std::optional<Task> task) {
+                       std::optional<Task> task, const Described* described) {
   Explanation e;
   e.label = std::move(label);
   std::vector<Found> found = layers.find(key, true);
@@ -170,7 +186,7 @@ Explanation explainKey(const Layers& layers, const Key& key, std::string label,
       task = std::move(known);
   }
   if (found.empty())
-    e.miss = toText(layers.explainMiss(key));
+    addTransfer(layers, key, described, e);
   else
     e.whyNotVendor = whyNotVendor(e);
   if (task)
@@ -193,7 +209,7 @@ Explanation explain(const TunerLayers& files, std::string_view digits,
          "lists those of a store, --store names one",
          known.size(), layers.all().size(), digits);
   const KnownKey& key = known.begin()->second;
-  return explainKey(layers, key.key, key.label, std::nullopt);
+  return explainKey(layers, key.key, key.label, std::nullopt, nullptr);
 }
 
 Explanation explain(const TunerLayers& files, const TuningTask& task, std::string_view device,
@@ -204,7 +220,7 @@ Explanation explain(const TunerLayers& files, const TuningTask& task, std::strin
   if (isSimulated(device))
     described.key.device = "simulated";
   return explainKey(layers, described.key, task.label,
-                    Task{described.text, described.key.arch, "", task.sizes, "", {}});
+                    Task{described.text, described.key.arch, "", task.sizes, "", {}}, &described);
 }
 
 } // namespace kiln::cache

@@ -5,6 +5,7 @@
 #include "codegen/backend/Fail.h"
 
 #include <cmath>
+#include <set>
 
 namespace kiln::autotune {
 namespace {
@@ -109,6 +110,9 @@ std::vector<std::pair<std::string, std::string>> Report::summary() const {
 Report reportOf(const Store& store, const Selection& selection) {
   Report report;
   report.store = store.database().name();
+  std::set<std::string> repeated;
+  for (const auto& [fixed, general] : store.generals())
+    repeated.insert(general);
   auto held = store.lock();
   Statement row = store.database().query(sqlOf("store/report.sql"));
   while (row.step()) {
@@ -116,7 +120,7 @@ Report reportOf(const Store& store, const Selection& selection) {
     KnownKey known;
     known.label = line.label;
     known.key.arch = line.arch;
-    if (selection.takes(known))
+    if (selection.takes(known) && !repeated.contains(line.key))
       report.lines.push_back(std::move(line));
   }
   for (Line& line : report.lines) {

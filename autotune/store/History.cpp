@@ -236,6 +236,24 @@ KnownKey Store::keyStartingWith(std::string_view digits) const {
              found.size(), connection->name(), digits);
 }
 
+std::map<std::string, std::string> Store::generals() const {
+  auto held = lock();
+  Statement row = connection->query(
+      "SELECT key.id, other.id FROM key JOIN task ON task.workload = key.workload "
+      "JOIN workload ON workload.id = key.workload "
+      "JOIN workload AS general ON general.text = task.general AND task.general <> '' "
+      "  AND general.tensors = workload.tensors "
+      "JOIN key AS other ON other.workload = general.id AND other.device = key.device "
+      "  AND other.toolchain = key.toolchain AND other.regime = key.regime "
+      "JOIN choice ON choice.key = key.id "
+      "JOIN choice AS same ON same.key = other.id AND same.schedule = choice.schedule "
+      "  AND same.cubin IS choice.cubin");
+  std::map<std::string, std::string> found;
+  while (row.step())
+    found.emplace(row.text(0), row.text(1));
+  return found;
+}
+
 static std::vector<std::int64_t> sizesOf(const std::string& text) {
   return text.empty() ? std::vector<std::int64_t>{} : parseShape(text);
 }

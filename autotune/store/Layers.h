@@ -32,6 +32,10 @@ class Layers {
   /// What each layer has, in their order. `anyCompiler`: a program that never compiles takes what
   /// any version of NVRTC made, the newest of a layer, behind what was made by its own.
   std::vector<Found> find(const Key& key, bool anyCompiler = false) const;
+  /// What was measured, pinned or left to the vendor of the same function at other run-time sizes,
+  /// each from half to twice the one here: the nearest first, by halvings and doublings summed,
+  /// then by the order of the layers. Any version of NVRTC counts.
+  std::vector<Found> near(const Key& key) const;
   Miss explainMiss(const Key& key) const;
   /// By name, in the order in which they are asked.
   const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& all() const { return layers; }

@@ -1,9 +1,8 @@
 // Which keys are near another: the same function at other sizes.
-#include "autotune/store/Store.h"
+#include "autotune/store/Layers.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kiln::autotune {
 namespace {
@@ -50,17 +49,50 @@ std::vector<double> sizesOf(std::string_view tensors) {
 }
 
 /// Halvings and doublings from the sizes of one to those of the other.
-double distance(std::string_view one, std::string_view other) {
+struct Distance {
+  double sum = 0, largest = 0; // over the sizes
+};
+std::optional<Distance> distance(std::string_view one, std::string_view other) {
   const std::vector<double> a = sizesOf(one), b = sizesOf(other);
   if (a.size() != b.size())
-    return std::numeric_limits<double>::infinity();
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += std::abs(std::log2(std::max(a[i], 0.5) / std::max(b[i], 0.5)));
-  return sum;
+    return std::nullopt;
+  Distance found;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double far = std::abs(std::log2(std::max(a[i], 0.5) / std::max(b[i], 0.5)));
+    found.sum += far;
+    found.largest = std::max(found.largest, far);
+  }
+  return found;
+}
+
+/// Chosen for a reason that holds nearby too.
+bool isTried(const Choice& choice) {
+  return choice.source == Source::measured || choice.source == Source::pinned ||
+         choice.source == Source::vendor;
 }
 
 } // namespace
+
+std::vector<Found> Layers::near(const Key& key) const {
+  std::vector<std::pair<double, Found>> found;
+  for (const auto& [name, store] : layers)
+    for (const KnownKey& known : store->keys()) {
+      Key same = known.key;
+      same.tensors = key.tensors;
+      same.space = key.space; // follows from function and sizes
+      same.nvrtc = key.nvrtc;
+      const auto far = distance(known.key.tensors, key.tensors);
+      if (!(same == key) || !far || far->largest > 1)
+        continue;
+      if (auto choice = store->choice(known.key); choice && isTried(*choice))
+        found.emplace_back(far->sum, Found{*choice, known.key, name, store});
+    }
+  std::ranges::stable_sort(found, {}, [](const auto& one) { return one.first; });
+  std::vector<Found> nearest;
+  for (auto& [far, one] : found)
+    nearest.push_back(std::move(one));
+  return nearest;
+}
 
 std::vector<std::string> Store::near(const Key& key) const {
   constexpr std::size_t most = 4;
@@ -79,10 +111,9 @@ std::vector<std::string> Store::near(const Key& key) const {
         known.key.regime != key.regime || textOf(known.key) != text)
       continue;
     auto chosen = choice(known.key);
-    const double far = distance(known.key.tensors, key.tensors);
-    if (chosen && !chosen->schedule.empty() && std::isfinite(far) &&
-        (chosen->source == Source::measured || chosen->source == Source::pinned))
-      found.emplace_back(far, chosen->schedule);
+    const auto far = distance(known.key.tensors, key.tensors);
+    if (chosen && !chosen->schedule.empty() && far && isTried(*chosen))
+      found.emplace_back(far->sum, chosen->schedule);
   }
   std::ranges::sort(found);
   std::vector<std::string> schedules;

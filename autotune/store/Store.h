@@ -7,6 +7,7 @@
 #include "autotune/measure/Device.h"
 #include "autotune/store/Database.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -67,6 +68,9 @@ class Store final : public Journal {
   KnownKey keyStartingWith(std::string_view digits) const;
   /// Empty if it is not known.
   std::optional<Task> task(const Key& key) const;
+  /// Keys of fixed sizes, and those of their general functions that have the same choice: the same
+  /// kernel twice, which a reader of all keys may want to meet once. By digest.
+  std::map<std::string, std::string> generals() const;
   /// Fixes a choice against the tuner, or frees it again. `schedule` empty: the present one.
   void pin(const Key& key, std::string_view schedule);
   void unpin(const Key& key);

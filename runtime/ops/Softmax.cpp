@@ -1,5 +1,6 @@
 // aten::_softmax and aten::_log_softmax over the last dimension, with their backwards. Those get y,
-// not x, so that their formulas are written out here; Kiln's own gradient would start from x.
+// not x, so that their formulas are written out here: Kiln's own gradient may start from x. Where
+// it starts from y this is the same function, step by step, so that what was tuned for it is found.
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
@@ -77,8 +78,8 @@ struct Backward {
     std::string text =
         fmt::format("func.func @{0}(%y: {1}, %dy: {1}) -> {2} {{\n", name, in, narrow);
     if (widens)
-      text += fmt::format("  %yf = arith.extf %y : {0} to {1}\n"
-                          "  %df = arith.extf %dy : {0} to {1}\n",
+      text += fmt::format("  %df = arith.extf %dy : {0} to {1}\n"
+                          "  %yf = arith.extf %y : {0} to {1}\n",
                           in, wide);
     text +=
         fmt::format(fmt::runtime(math), fmt::arg("t", wide), fmt::arg("s", kStatistic),
@@ -125,7 +126,7 @@ struct SoftmaxBackward : Backward {
     return text(key, "softmax_backward",
                 "  %p = arith.mulf {y}, {dy} : {t}\n"
                 "  %sum = kiln.reduce sum %p dims [1] : {t} -> {s}\n"
-                "  %sums = kiln.broadcast %sum dims [0] like %p : {s}, {t} -> {t}\n"
+                "  %sums = kiln.broadcast %sum dims [0] like {y} : {s}, {t} -> {t}\n"
                 "  %d = arith.subf {dy}, %sums : {t}\n"
                 "  {dx} = arith.mulf {y}, %d : {t}\n");
   }
@@ -135,8 +136,8 @@ struct LogSoftmaxBackward : Backward {
   static constexpr Natives<Signature> natives = KILN_NATIVES(_log_softmax_backward_data);
   static std::string module(const Key& key) {
     return text(key, "log_softmax_backward",
-                "  %sum = kiln.reduce sum {dy} dims [1] : {t} -> {s}\n"
                 "  %p = math.exp {y} : {t}\n"
+                "  %sum = kiln.reduce sum {dy} dims [1] : {t} -> {s}\n"
                 "  %sums = kiln.broadcast %sum dims [0] like %p : {s}, {t} -> {t}\n"
                 "  %d = arith.mulf %p, %sums : {t}\n"
                 "  {dx} = arith.subf {dy}, %d : {t}\n");

@@ -197,6 +197,12 @@ class Stores(CommandTest):
                           "bench/tune_store.sh makes it anew on a GPU")
         self.assertEqual(self.run_json("compile", f"--workload={workloads[1]}",
                                        f"--store={store}")["compilations"], 0)
+        # Programs call the same functions with numbers of rows that are known at run time only.
+        for op, shape, rows in [("layer_norm", "?x128", 65536), ("softmax", "?x256", 262144)]:
+            for direction in [[], ["--backward"]]:
+                explained = self.run_json("explain", f"--op={op}", f"--shape={shape}", *direction,
+                                          f"--sizes={rows}", f"--store={store}")["keys"][0]
+                self.assertEqual(explained["choice"]["source"], "measured", explained)
 
 
 class Usage(CommandTest):

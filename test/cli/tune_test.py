@@ -27,6 +27,29 @@ class Tune(CommandTest):
         shown = self.run_json("cache", "show", "tuned.db", job["key"][:12])
         self.assertIn(job["schedule"], str(shown))
 
+    def test_serves_sizes_of_the_moment(self):
+        """A choice for fixed rows is found by programs whose rows are known at run time only."""
+        job = self.run_json("tune", "--op=layer_norm", "--shape=1024x128", "--backward", *SIMULATED,
+                            "--effort=quick")["jobs"][0]
+        self.assertTrue(job["general"])
+
+        def explained(rows, code=0):
+            return self.run_json("explain", "--op=layer_norm", "--shape=?x128", "--backward",
+                                 f"--sizes={rows}", "--store=tuned.db", "--device=simulated",
+                                 code=code)["keys"][0]
+        found = explained(1024)
+        self.assertEqual(found["choice"]["source"], "measured", found)
+        self.assertEqual(found["choice"]["schedule"], job["schedule"])
+        self.assertIn(job["key"][:12], found["choice"]["reason"])
+        for rows in (512, 1000, 2048):  # from half to twice: as for the nearest that was tuned
+            near = explained(rows)
+            self.assertEqual(near["choice"]["source"], "transferred", near)
+            self.assertEqual(near["choice"]["schedule"], job["schedule"])
+            self.assertIn("1024x128", near["choice"]["reason"])
+        for rows in (511, 2049):
+            self.assertIn("tensors is", explained(rows, code=5)["miss"])
+        self.assertEqual(len(self.run_json("report", "tuned.db")["lines"]), 1)  # one kernel
+
     def test_workload_and_table(self):
         self.write("gate.mlir", GATE)
         self.write("w.txt", "layer_norm 64x128 bf16,f32 0.5 forward,backward\n"

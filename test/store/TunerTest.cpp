@@ -1,6 +1,7 @@
 // A program that runs: kernels come from stores, nothing is compiled, and what is not there is told
 // with its reason. Launches go to the stand-in driver, so no GPU is needed.
 #include "kiln/tuner.h"
+#include "kiln/tune.h"
 #include "kiln/workload.h"
 #include "test/backend/FakeDriver.h"
 #include "test/backend/Helpers.h"
@@ -305,6 +306,54 @@ TEST_F(TunerTest, AShippedStoreNeedsNoCompiler) {
   EXPECT_TRUE(std::ranges::any_of(cache::doctor(path("store")), [](const Finding& f) {
     return f.state == Finding::State::broken && contains(f.detail, "digest");
   }));
+}
+
+// What was measured for fixed rows is what a program finds that learns its rows at run time:
+// exactly there, and from half to twice as many; nothing is compiled.
+TEST_F(TunerTest, FixedSizesServeThoseOfTheMoment) {
+  fill("store", {softmax(64)});
+  edit("store", "INSERT INTO candidate SELECT 'one', key, schedule FROM choice;"
+                "INSERT INTO verdict SELECT 'one', cubin, 1, 'fp64', 0, 1, 0, 1 FROM choice;"
+                "UPDATE choice SET source = 'measured'");
+  TuneTask task;
+  static_cast<TuningTask&>(task) = softmax(64);
+  task.general = softmax(-1).module;
+  task.generalSizes = {64};
+  TuneOptions options;
+  options.effort = "none"; // what is known needs no device
+  options.worker = {"none"};
+  const std::uint64_t before = compilations();
+  const TuneResult result = tune({&task, 1}, path("store"), options).at(0);
+  EXPECT_TRUE(result.known);
+  EXPECT_TRUE(result.general);
+
+  Tuner tuner = open("store");
+  auto find = [&](std::int64_t rows) {
+    TuningTask wanted = softmax(-1);
+    wanted.sizes = {rows};
+    return tuner.find(wanted);
+  };
+  ASSERT_TRUE(find(64));
+  EXPECT_EQ(find(64)->source(), "measured");
+  EXPECT_EQ(find(64)->schedule(), result.schedule);
+  EXPECT_FALSE(find(64)->program().inputs()[0].shape[0].isStatic());
+  const Program& fixed = tuner.find(softmax(64))->program();
+  EXPECT_TRUE(std::ranges::equal(find(64)->program().cubin(), fixed.cubin()));
+  for (std::int64_t rows : {32, 100, 128}) {
+    ASSERT_TRUE(find(rows)) << rows;
+    EXPECT_EQ(find(rows)->source(), "transferred") << rows;
+    EXPECT_EQ(find(rows)->key(), find(64)->key()) << rows;
+  }
+  EXPECT_FALSE(find(31));
+  EXPECT_FALSE(find(129));
+  EXPECT_EQ(compilations(), before);
+  // The code that it stands for is the code that it would be.
+  TuningTask general = softmax(-1);
+  general.options.until = Stage::cubin;
+  general.options.schedule = result.schedule;
+  const Program compiled = Program::compile(general.module, general.options);
+  EXPECT_TRUE(std::ranges::equal(compiled.cubin(), fixed.cubin()));
+  EXPECT_EQ(compiled.launchPlan(), find(64)->program().launchPlan());
 }
 
 TEST_F(TunerTest, ExplainTells) {

@@ -132,6 +132,7 @@ nlohmann::ordered_json jsonOf(const TuneResult& r) {
           {"schedule", r.schedule},
           {"reason", r.reason},
           {"known", r.known},
+          {"general", r.general},
           {"microseconds", r.microseconds},
           {"default_microseconds", r.defaultMicroseconds},
           {"roofline_microseconds", r.roofline},

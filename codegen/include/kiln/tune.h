@@ -13,7 +13,8 @@ namespace kiln {
 struct TuneTask : TuningTask {
   double share = 1; // of all calls, against the other tasks
   /// The same function with more of its sizes known at run time only, and their values here: so the
-  /// same kernel can be verified on other sizes than its own.
+  /// same kernel can be verified on other sizes than its own. It gets the same choice, if it is the
+  /// same code: that is what a program finds that calls it with sizes of the moment.
   std::optional<Module> general;
   std::vector<std::int64_t> generalSizes;
 };
@@ -48,6 +49,7 @@ struct TuneResult {
   std::string schedule;   // empty: the vendor's kernel
   std::string reason;     // of the choice, or why there is none
   bool known = false;     // was chosen before
+  bool general = false;   // and so for the general function, at these sizes
   double microseconds = 0, defaultMicroseconds = 0, roofline = 0;
   double ratio = 1, ratioLow = 1, ratioHigh = 1; // to the default's time, with its 95 % interval
   double margin = 0;                             // over the runner-up, as a share

@@ -49,9 +49,10 @@ class KILN_API Tuned {
   /// Loaded into the driver at the first call, by warmup() where there is a GPU. Throws
   /// Error(unavailable) without one.
   const Executable& executable() const;
-  const std::string& source() const; // measured, transferred, model, pinned or vendor
-  const std::string& layer() const;  // pinned, project, user or system
-  const std::string& key() const;    // 64 digits
+  const std::string& schedule() const; // as CompileOptions takes it; empty: the vendor's kernel
+  const std::string& source() const;   // measured, transferred, model, pinned or vendor
+  const std::string& layer() const;    // pinned, project, user or system
+  const std::string& key() const;      // 64 digits
 
   struct State; // opaque: the library's own
   explicit Tuned(std::unique_ptr<State> state);
@@ -76,10 +77,11 @@ struct TunerProgress {
 };
 
 struct TunerOptions {
-  /// `offline`: what the stores hold, nothing is compiled or timed. `blocking`: find() and warmup()
-  /// make what no store has, and return when it is there. `background`: they return a miss at once;
-  /// a thread makes it, and later lookups hit. What is made is kept in the project's layer, or else
-  /// the user's.
+  /// `offline`: what the stores hold, nothing is compiled or timed; where they hold nothing for the
+  /// very run-time sizes, what was tuned for the nearest, from half to twice each. `blocking`:
+  /// find() and warmup() make what no store has, and return when it is there. `background`: they
+  /// return a miss at once; a thread makes it, and later lookups hit. What is made is kept in the
+  /// project's layer, or else the user's.
   enum class Mode { offline, blocking, background } mode = Mode::offline;
   bool strict = false; // a miss is an Error(missing)
   /// Of what is made: "none" compiles the cost model's choice; "quick", "full" and "exhaustive"

@@ -1,0 +1,7 @@
+// RMSNorm as ATen has it in bf16: its weight is bf16 too.
+func.func @rms_norm(%x: tensor<?x2560xbf16>, %gamma: tensor<2560xbf16>)
+    -> (tensor<?x2560xbf16>, tensor<?xf32> {kiln.gradient = false}) {
+  %y, %rstd = kiln.rms_norm %x, %gamma
+      : (tensor<?x2560xbf16>, tensor<2560xbf16>) -> (tensor<?x2560xbf16>, tensor<?xf32>)
+  return %y, %rstd : tensor<?x2560xbf16>, tensor<?xf32>
+}

@@ -1,0 +1,132 @@
+// Routed ops find what was stored for the ops that Kiln has by name: the functions that routers
+// write are the same, letter by letter. The host takes schedules and the vendor's from a store that
+// is named, so that this needs no GPU.
+#include "kiln/cache.h"
+#include "test/backend/Helpers.h"
+#include "test/torch/Helpers.h"
+
+#include <functional>
+#include <sqlite3.h>
+
+namespace kiln::test {
+namespace {
+
+using at::Tensor;
+
+struct Stored {
+  const char* op; // as Kiln names it
+  bool backward;
+  const char* routed; // as ATen does
+  std::function<void(const Tensor& x)> call;
+};
+
+TuningTask taskOf(const Stored& one, std::int64_t rows, std::int64_t width, DType dtype) {
+  TuningTask task{Module::fromOp({one.op, {-1, width}, dtype}), {}, {rows}, one.op};
+  task.options.backward = one.backward;
+  return task;
+}
+
+bool hasCompiler() {
+  for (const Finding& finding : doctor())
+    if (finding.name == "NVRTC")
+      return finding.state == Finding::State::found;
+  return false;
+}
+
+Tensor statistic(const Tensor& x) {
+  return at::ones({x.size(0), 1});
+}
+Tensor weight(const Tensor& x) {
+  return at::ones({x.size(1)});
+}
+
+const Stored all[] = {
+    {"layer_norm", false, "native_layer_norm",
+     [](const Tensor& x) { at::native_layer_norm(x, {x.size(1)}, weight(x), weight(x), 1e-5); }},
+    {"layer_norm", true, "native_layer_norm_backward",
+     [](const Tensor& x) {
+       at::native_layer_norm_backward(x, x, {x.size(1)}, statistic(x), statistic(x), weight(x),
+                                      weight(x), {true, true, true});
+     }},
+    {"rms_norm", false, "_fused_rms_norm",
+     [](const Tensor& x) { at::_fused_rms_norm(x, {x.size(1)}, weight(x), 1e-5); }},
+    {"rms_norm", true, "_fused_rms_norm_backward",
+     [](const Tensor& x) {
+       at::_fused_rms_norm_backward(x, x, {x.size(1)}, statistic(x), weight(x), {true, true});
+     }},
+    {"softmax", false, "_softmax", [](const Tensor& x) { at::_softmax(x, 1, false); }},
+    {"softmax", true, "_softmax_backward_data",
+     [](const Tensor& x) { at::_softmax_backward_data(x, x, 1, x.scalar_type()); }},
+    {"log_softmax", false, "_log_softmax", [](const Tensor& x) { at::_log_softmax(x, 1, false); }},
+    {"log_softmax", true, "_log_softmax_backward_data",
+     [](const Tensor& x) { at::_log_softmax_backward_data(x, x, 1, x.scalar_type()); }},
+    {"gelu", false, "gelu", [](const Tensor& x) { at::gelu(x); }},
+    {"gelu", true, "gelu_backward", [](const Tensor& x) { at::gelu_backward(x, x); }},
+    {"silu", false, "silu", [](const Tensor& x) { at::silu(x); }},
+    {"silu", true, "silu_backward", [](const Tensor& x) { at::silu_backward(x, x); }},
+};
+
+/// The line of the report about an op at a shape.
+std::string lineOf(const std::string& routed, const std::string& shape) {
+  std::istringstream lines(report());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(routed + " ") && line.find(" " + shape + " ") != std::string::npos)
+      return line;
+  return "no line of " + routed + " " + shape + " in\n" + report();
+}
+
+TEST(TorchStores, RoutedOpsFindWhatWasStoredForOpsByName) {
+  if (!hasCompiler())
+    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
+  TemporaryFolder folder;
+  const Options options = [&] {
+    Options chosen = strictOnCpu();
+    chosen.cache = folder.path / "store.db";
+    return chosen;
+  }();
+  const Cache cache = Cache::open(options.cache);
+  for (const Stored& one : all)
+    cache.compile(taskOf(one, 5, 56, DType::f32));
+  cache.compile(taskOf(all[5], 5, 56, DType::bf16)); // where types are widened and narrowed
+  cache.compile(taskOf(all[7], 5, 56, DType::bf16));
+  enable(options);
+  const Tensor x = at::randn({5, 56});
+  for (const Stored& one : all) {
+    one.call(x);
+    EXPECT_HAS(lineOf(one.routed, "5x56 f32"), "model, project store");
+  }
+  for (const Stored* one : {&all[5], &all[7]}) {
+    one->call(x.to(at::kBFloat16));
+    EXPECT_HAS(lineOf(one->routed, "5x56 bf16"), "model, project store");
+  }
+  at::gelu(at::randn({3, 40})); // nobody stored that
+  EXPECT_HAS(lineOf("gelu", "3x40 f32"), "the cost model's choice");
+}
+
+TEST(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
+  if (!hasCompiler())
+    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
+  TemporaryFolder folder;
+  Options options = strictOnCpu();
+  options.cache = folder.path / "store.db";
+  Cache::open(options.cache).compile(taskOf(all[10], 6, 58, DType::f32));
+  sqlite3* store = nullptr;
+  ASSERT_EQ(sqlite3_open(options.cache.c_str(), &store), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(store, "UPDATE choice SET source = 'vendor', schedule = '', cubin = NULL",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(store);
+  enable(options);
+  const Tensor x = at::randn({6, 58});
+  const auto before = callsByKiln("silu");
+  for (const std::int64_t rows : {6, 5}) { // from half to twice as many too
+    const Tensor ours = at::silu(x.slice(0, 0, rows));
+    const Guard off(Mode::off);
+    EXPECT_TRUE(at::equal(ours, at::silu(x.slice(0, 0, rows))));
+  }
+  EXPECT_EQ(callsByKiln("silu"), before);
+  EXPECT_HAS(lineOf("silu", "6x58 f32"), "ATen's is faster: vendor, project store");
+}
+
+} // namespace
+} // namespace kiln::test
