@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the store that ships with Kiln: tunes the row workloads of AlphaFold and of language models on
+# Makes the store that ships with Kiln: times ATen's kernels, tunes the row workloads of AlphaFold and of language models on
 # the GPU at hand, times each choice beside the default and a plain copy, and keeps choices and cubins
 # only. What it learned beside that stays in tuned.db; run again, it goes on from there.
 #   bench/tune_store.sh STORE.db REPORT.md     e.g. autotune/stores/h200.db bench/results/tuned_h200.md
@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 store=$1 report=$2 kiln=build/bin/kernel-compile
 for workload in alphafold_layernorm language_model_rows routed_rows; do
+  build/bin/kiln-baseline --workload="bench/workloads/$workload.txt" --store=tuned.db
   "$kiln" tune -v --workload="bench/workloads/$workload.txt" --store=tuned.db
 done
 "$kiln" bench tuned.db --record

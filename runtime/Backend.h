@@ -5,8 +5,10 @@
 
 #include <ATen/core/TensorBase.h>
 #include <c10/core/DispatchKey.h>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace kiln::runtime {
 
@@ -43,6 +45,17 @@ class Backend {
   virtual Stage until() const = 0;
   virtual std::unique_ptr<Kernel> load(const Program& program) const = 0;
   virtual const char* target() const = 0; // as kernel-compile names it
+
+  struct Measuring {
+    std::int64_t rotated = 0; // bytes beyond which what is rotated does not stay in a cache
+    std::int64_t usable = 0;  // that a measurement may take
+    double microseconds = 0;  // that a run takes at least
+  };
+  virtual Measuring measuring() const = 0;
+  /// Microseconds a call, of each of `rounds` runs of `calls` calls one after another, which get
+  /// their numbers in a run: ATen's, which allocate their results.
+  virtual std::vector<double> time(const std::function<void(std::size_t)>& call, std::size_t calls,
+                                   std::size_t rounds) const = 0;
 };
 
 Backend& backendOf(Place place);

@@ -4,9 +4,13 @@
 #include <algorithm>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <ATen/cuda/EmptyTensor.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 namespace kiln::runtime {
@@ -66,6 +70,42 @@ class GpuBackend : public Backend {
     return std::make_unique<GpuKernel>(program);
   }
   const char* target() const override { return "gpu"; }
+
+  Measuring measuring() const override {
+    const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
+    return {12 * static_cast<std::int64_t>(device.l2CacheSize),
+            static_cast<std::int64_t>(device.totalGlobalMem / 2), 200};
+  }
+
+  /// By replays of a graph: nothing of what a call costs the host is in the times.
+  std::vector<double> time(const std::function<void(std::size_t)>& call, std::size_t calls,
+                           std::size_t rounds) const override {
+    const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
+    c10::cuda::device_synchronize(); // arguments were made on another stream
+    const c10::cuda::CUDAStreamGuard side(stream);
+    call(0); // outside the graph first: what is loaded or chosen once is then
+    at::cuda::CUDAGraph graph;
+    graph.capture_begin();
+    for (std::size_t i = 0; i < calls; ++i)
+      call(i);
+    graph.capture_end();
+    graph.replay();
+    graph.replay(); // warm: code, clocks
+    std::vector<at::cuda::CUDAEvent> events;
+    for (std::size_t i = 0; i < 2 * rounds; ++i)
+      events.emplace_back(cudaEventDefault); // one with a time
+    for (std::size_t round = 0; round < rounds; ++round) {
+      events[2 * round].record(stream);
+      graph.replay();
+      events[2 * round + 1].record(stream);
+    }
+    stream.synchronize();
+    std::vector<double> samples;
+    for (std::size_t round = 0; round < rounds; ++round)
+      samples.push_back(1e3 * events[2 * round].elapsed_time(events[2 * round + 1]) /
+                        static_cast<double>(calls));
+    return samples;
+  }
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "runtime/Backends.h"
 
 #include <ATen/EmptyTensor.h>
+#include <chrono>
 
 namespace kiln::runtime {
 
@@ -52,6 +53,20 @@ class HostBackend : public Backend {
     return std::make_unique<HostKernel>(program);
   }
   const char* target() const override { return "host"; }
+  Measuring measuring() const override { return {0, std::int64_t(1) << 30, 0}; }
+  std::vector<double> time(const std::function<void(std::size_t)>& call, std::size_t calls,
+                           std::size_t rounds) const override {
+    std::vector<double> samples;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (std::size_t i = 0; i < calls; ++i)
+        call(i);
+      const std::chrono::duration<double, std::micro> took =
+          std::chrono::steady_clock::now() - begin;
+      samples.push_back(took.count() / static_cast<double>(calls));
+    }
+    return samples;
+  }
 };
 
 } // namespace

@@ -18,6 +18,11 @@ class NoGpuBackend : public Backend {
   Stage until() const override { return Stage::cubin; }
   std::unique_ptr<Kernel> load(const Program&) const override { refuse(); }
   const char* target() const override { return "gpu"; }
+  Measuring measuring() const override { refuse(); }
+  std::vector<double> time(const std::function<void(std::size_t)>&, std::size_t,
+                           std::size_t) const override {
+    refuse();
+  }
 
  private:
   [[noreturn]] void refuse() const { throw Error(ErrorKind::unavailable, whyNot()); }

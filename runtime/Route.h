@@ -2,6 +2,7 @@
 // written in one file of runtime/ops/; the rest of the runtime knows routes only.
 #pragma once
 
+#include "kiln/torch.h"
 #include "runtime/Key.h"
 
 #include <span>
@@ -14,6 +15,8 @@ class Library;
 namespace kiln::runtime {
 
 class Site;
+struct Rows;
+struct Trial;
 
 struct Route {
   const char* name;                      // ATen's
@@ -24,6 +27,8 @@ struct Route {
   /// MLIR text of one function whose only run-time size is the number of rows.
   std::string (*module)(const Key& key) = nullptr;
   void (*install)(torch::Library& library, Site& site) = nullptr;
+  /// ATen's kernel for tensors of that place, with arguments made up: see baseline/Trial.h.
+  Trial (*trial)(const Rows& rows, Place place) = nullptr;
   unsigned index = 0; // among all
 };
 

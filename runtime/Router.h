@@ -8,12 +8,14 @@
 //   module(key)                  its MLIR text
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
+//   example(rows)                a tuple of arguments for a call with all operands and results
 #pragma once
 
 #include "runtime/Call.h"
 #include "runtime/Launch.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/baseline/Trial.h"
 
 #include <ATen/core/boxing/impl/boxing.h>
 #include <c10/core/DeviceGuard.h>
@@ -21,6 +23,14 @@
 #include <tuple>
 
 namespace kiln::runtime {
+
+inline std::vector<at::Tensor> tensorsOf(const at::Tensor& one) {
+  return {one};
+}
+inline std::vector<at::Tensor> tensorsOf(const auto& several) {
+  return std::apply([](const auto&... tensor) { return std::vector<at::Tensor>{tensor...}; },
+                    several);
+}
 
 template <typename Signature> struct Natives {
   Signature* gpu = nullptr;
@@ -100,11 +110,6 @@ class Router<Op, place, Result(Args...)> {
     Result ours = Op::run(launch, args...);
     return launch.agrees(tensorsOf(ours), tensorsOf(theirs), policy) ? ours : theirs;
   }
-  static std::vector<at::Tensor> tensorsOf(const at::Tensor& one) { return {one}; }
-  static std::vector<at::Tensor> tensorsOf(const auto& several) {
-    return std::apply([](const auto&... tensor) { return std::vector<at::Tensor>{tensor...}; },
-                      several);
-  }
 };
 
 template <typename Op> void install(torch::Library& library, Site& site) {
@@ -114,10 +119,31 @@ template <typename Op> void install(torch::Library& library, Site& site) {
     Router<Op, Place::cpu>::install(library, site);
 }
 
+template <typename Op> Trial trialOf(const Rows& rows, Place place) {
+  const auto arguments = std::make_shared<decltype(Op::example(rows))>(Op::example(rows));
+  Trial trial;
+  std::apply(
+      [&](const auto&... argument) {
+        Call call;
+        if (!Op::describe(call, argument...))
+          trial.module = Op::module(call.key);
+        auto add = [&](const auto& one) {
+          if constexpr (std::is_same_v<decltype(one), const at::Tensor&>)
+            trial.bytes += static_cast<std::int64_t>(one.nbytes());
+        };
+        (add(argument), ...);
+      },
+      *arguments);
+  if (const auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu)
+    trial.call = [native, arguments] { return tensorsOf(std::apply(native, *arguments)); };
+  return trial;
+}
+
 template <typename Op>
 constexpr Route routeOf(const char* name, const char* family, bool backward) {
   static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
-  return {name, family, Op::operands, Op::results, backward, &Op::module, &install<Op>};
+  return {name,     family,      Op::operands, Op::results,
+          backward, &Op::module, &install<Op>, &trialOf<Op>};
 }
 
 } // namespace kiln::runtime

@@ -107,17 +107,23 @@ class Tuning {
     return result;
   }
 
-  bool stays(const std::optional<Choice>& choice) const {
+  bool stays(const History& history) const {
+    const std::optional<Choice>& choice = history.choice;
     if (!choice || choice->source == Source::model || choice->source == Source::transferred)
       return false;
-    return !options.again || choice->source == Source::pinned;
+    if (choice->source == Source::pinned || options.effort == Effort::none)
+      return true;
+    // A vendor's time that came later was not asked about.
+    return !options.again && std::ranges::none_of(history.baselines, [&](const Measurement& m) {
+      return m.at > choice->at;
+    });
   }
 
   /// Whether there is a choice that stays.
   bool isKnown(std::size_t i) {
     const History history = journal.history(problems[i].key);
     const std::optional<Choice>& choice = history.choice;
-    if (!stays(choice))
+    if (!stays(history))
       return false;
     Result& result = results[i] = blank(problems[i], choice->reason);
     result.choice = choice;
@@ -199,7 +205,7 @@ class Tuning {
     constexpr std::size_t count = 16;
     for (auto at = std::ranges::find(order, i) + 1; at < order.end(); ++at) {
       const Problem& next = problems[*at];
-      if (pointsOf(next.spaces) == 0 || stays(journal.history(next.key).choice))
+      if (pointsOf(next.spaces) == 0 || stays(journal.history(next.key)))
         continue;
       std::vector<KernelSpace> few = next.spaces;
       for (KernelSpace& space : few)

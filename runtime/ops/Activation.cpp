@@ -72,6 +72,7 @@ struct Gelu : Forward {
     Reason why = call.setElements(self);
     return why ? why : setForm(call, approximate);
   }
+  static auto example(const Rows& rows) { return std::tuple(rows.full(), "none"); }
 };
 struct GeluBackward : Backward {
   using Signature = Tensor(const Tensor&, const Tensor&, c10::string_view);
@@ -82,6 +83,7 @@ struct GeluBackward : Backward {
     Reason why = Backward::describe(call, grad, self);
     return why ? why : setForm(call, approximate);
   }
+  static auto example(const Rows& rows) { return std::tuple(rows.full(), rows.full(), "none"); }
 };
 
 struct Silu : Forward {
@@ -89,11 +91,13 @@ struct Silu : Forward {
   static constexpr Natives<Signature> natives = KILN_NATIVES(silu);
   static std::string module(const Key& key) { return textOf(key, "silu"); }
   static Reason describe(Call& call, const Tensor& self) { return call.setElements(self); }
+  static auto example(const Rows& rows) { return std::tuple(rows.full()); }
 };
 struct SiluBackward : Backward {
   using Signature = Tensor(const Tensor&, const Tensor&);
   static constexpr Natives<Signature> natives = KILN_NATIVES(silu_backward);
   static std::string module(const Key& key) { return textOf(key, "silu"); }
+  static auto example(const Rows& rows) { return std::tuple(rows.full(), rows.full()); }
 };
 
 } // namespace

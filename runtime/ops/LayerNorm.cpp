@@ -71,6 +71,9 @@ struct LayerNorm {
     launch({&*in, &scale, &shift}, {&y, &m, &r});
     return {std::move(y), std::move(m), std::move(r)};
   }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), rows.shape(), rows.row(), rows.row(), 1e-5);
+  }
 };
 
 struct LayerNormBackward {
@@ -119,6 +122,10 @@ struct LayerNormBackward {
     Tensor dbeta = mask[2] ? launch.empty(bias->sizes(), bias->scalar_type()) : Tensor();
     launch({&*in, &scale, &*m, &*r, &*g}, {&dx, &dgamma, &dbeta});
     return {std::move(dx), std::move(dgamma), std::move(dbeta)};
+  }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), rows.full(), rows.shape(), rows.each(), rows.each(), rows.row(),
+                      rows.row(), std::array{true, true, true});
   }
 };
 

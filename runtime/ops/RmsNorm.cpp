@@ -73,6 +73,9 @@ struct RmsNorm {
     launch({&*in, &scale}, {&y, &r});
     return {std::move(y), std::move(r)};
   }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), rows.shape(), rows.row(), 1e-5);
+  }
 };
 
 /// With y = x rstd: dx = rstd (dy gamma - y mean(dy gamma y)), dgamma = sum(dy y) over the rows.
@@ -135,6 +138,10 @@ struct RmsNormBackward {
     Tensor dgamma = mask[1] ? launch.empty(weight->sizes(), weight->scalar_type()) : Tensor();
     launch({&*in, &scale, &*r, &*g}, {&dx, &dgamma});
     return {std::move(dx), std::move(dgamma)};
+  }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), rows.full(), rows.shape(), rows.each(), rows.row(),
+                      std::array{true, true});
   }
 };
 

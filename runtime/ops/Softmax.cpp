@@ -63,6 +63,7 @@ struct Forward {
     launch({&*in}, {&y});
     return y;
   }
+  static auto example(const Rows& rows) { return std::tuple(rows.full(), std::int64_t(1), false); }
 };
 
 struct Backward {
@@ -107,6 +108,9 @@ struct Backward {
     Tensor dx = launch.empty(output.sizes(), inputType);
     launch({&*y, &*g}, {&dx});
     return dx;
+  }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), rows.full(), std::int64_t(1), rows.dtype());
   }
 };
 

@@ -6,9 +6,11 @@
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
+#include <kiln/baseline.h>
 #include <kiln/fuse.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
@@ -72,6 +74,26 @@ double errorOf(const Tensor& result, const Tensor& reference) {
 double roundingOf(const Tensor& reference, at::ScalarType dtype) {
   const double unit = dtype == at::kFloat ? 0x1p-22 : dtype == at::kHalf ? 0x1p-11 : 0x1p-8;
   return unit * reference.abs().max().item<double>();
+}
+
+TEST_F(TorchGpu, BaselinesAreSteadyTimesOfATen) {
+  for (const bool backward : {false, true}) {
+    TuningTask task{Module::fromOp({"softmax", {-1, 1024}, DType::bf16}), {}, {8192}, "softmax"};
+    task.options.backward = backward;
+    const auto baseline = timeATen(task);
+    ASSERT_TRUE(baseline);
+    EXPECT_NE(baseline->provider.find(backward ? "_softmax_backward_data" : "_softmax"),
+              std::string::npos);
+    std::vector<double> times = baseline->microseconds;
+    ASSERT_EQ(times.size(), 64u);
+    std::ranges::sort(times);
+    EXPECT_GT(times[32], 3) << "more bytes a second than the memory moves";
+    EXPECT_LT(times[56], 1.2 * times[8]);
+  }
+  // Statistics and weights of another type than ATen has them in: nothing of ATen's to compare
+  // with.
+  EXPECT_FALSE(
+      timeATen({Module::fromOp({"layer_norm", {-1, 128}, DType::bf16}), {}, {64}, "bf16"}));
 }
 
 TEST_F(TorchGpu, OpsAreAsCloseToFp64AsATens) {

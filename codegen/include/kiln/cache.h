@@ -32,6 +32,12 @@ struct Time {
   std::string device, driver, host;
 };
 
+/// What another library takes for a task: samples of one call each, cold, taken just now.
+struct Baseline {
+  std::string provider; // with its version: "aten 2.11.0 native_layer_norm"
+  std::vector<double> microseconds;
+};
+
 /// A choice as it is stored.
 struct Entry {
   std::string key; // 64 digits; the first 12 name it to people
@@ -92,6 +98,12 @@ struct Collected {
   std::int64_t cubins = 0, keys = 0, bytesBefore = 0, bytesAfter = 0;
 };
 
+/// Keeps a baseline of a task, which is not run, in a store that is made if it is not there: their
+/// median with its interval, and the device's state now. Tuning compares its choice with it, and so
+/// does the next tuning of a task that was tuned before. `device` as in TuneOptions. Throws
+/// Error(device) for a device that throttles: such times are void.
+KILN_API Time recordBaseline(const std::filesystem::path& store, const TuningTask& task,
+                             const Baseline& baseline, std::string_view device = "gpu");
 KILN_API std::vector<Entry> list(const std::filesystem::path& store, const Filter& filter = {});
 /// `key`: the first digits of its name, enough to be the only one.
 KILN_API Details show(const std::filesystem::path& store, std::string_view key);

@@ -1,0 +1,32 @@
+// One call of a routed op on rows made up for it, as ATen's own kernel computes it, and the
+// function that Kiln would have put in its place: what a baseline is taken of, and of what it is
+// one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kiln::runtime {
+
+/// What an op's example makes its arguments from. Numbers are drawn anew for every tensor.
+struct Rows {
+  std::int64_t rows = 0, width = 0;
+  at::TensorOptions options; // dtype and device
+
+  at::Tensor full() const; // rows x width
+  at::Tensor row() const;  // width: what all rows share
+  at::Tensor each() const; // fp32, rows x 1: a statistic, positive
+  std::array<std::int64_t, 1> shape() const { return {width}; } // of a row
+  at::ScalarType dtype() const { return c10::typeMetaToScalarType(options.dtype()); }
+};
+
+struct Trial {
+  std::string module;                            // as the route writes it; empty: it is not taken
+  std::function<std::vector<at::Tensor>()> call; // null: ATen has no kernel for these tensors
+  std::int64_t bytes = 0;                        // of the arguments
+};
+
+} // namespace kiln::runtime
