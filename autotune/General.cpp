@@ -35,25 +35,19 @@ Key generalKey(const Task& task, const Key& known) {
   return key;
 }
 
-/// The last measurement of each schedule that a reader of the choice asks for.
-void copyTimes(Store& store, const Key& key, const History& history) {
-  const Search* search = history.searches.empty() ? nullptr : &history.searches.back();
-  const std::string* wanted[] = {&history.choice->schedule, search ? &search->standard : nullptr,
-                                 search ? &search->runnerUp : nullptr};
-  std::map<std::string_view, const Measurement*> last;
-  for (const Measurement& measurement : history.measurements)
-    if (std::ranges::any_of(wanted, [&](const std::string* schedule) {
-          return schedule && *schedule == measurement.schedule;
-        }))
-      last[measurement.schedule] = &measurement;
-  for (const auto& [schedule, measurement] : last)
-    store.measure(key, *measurement);
-  for (const Measurement& baseline : history.baselines)
-    store.baseline(key, baseline);
-  if (!history.copies.empty())
-    store.copied(key, history.copies.back());
-  if (search)
-    store.searched(key, *search);
+/// Whose times a reader of the choice asks for: its own, the default's, the runner-up's.
+std::vector<std::string> schedulesToCarry(const History& history) {
+  std::vector<std::string> schedules;
+  auto add = [&](const std::string& schedule) {
+    if (!schedule.empty() && std::ranges::find(schedules, schedule) == schedules.end())
+      schedules.push_back(schedule);
+  };
+  add(history.choice->schedule);
+  if (!history.searches.empty()) {
+    add(history.searches.back().standard);
+    add(history.searches.back().runnerUp);
+  }
+  return schedules;
 }
 
 } // namespace
@@ -87,30 +81,27 @@ bool chooseForGeneral(Store& store, const KnownKey& known) {
   const History history = store.history(known.key);
   if (!task || task->general.empty() || !history.choice || known.key.emitter != emitterHash())
     return false;
-  Choice choice = *history.choice;
+  const Choice& choice = *history.choice;
   const Key key = generalKey(*task, known.key);
-  if (auto there = store.choice(key); there && there->schedule == choice.schedule &&
-                                      there->cubin == choice.cubin &&
-                                      there->source == choice.source)
-    return true;
+  if (auto there = store.choice(key)) {
+    if (there->schedule == choice.schedule && there->cubin == choice.cubin)
+      return true;
+    if (there->source == Source::pinned)
+      return false;
+  }
   if (!choice.cubin.empty()) {
     auto artifact = store.artifact(known.key, choice.schedule, choice.cubin);
     if (!artifact || (artifact->plan = generalPlan(*task, choice.schedule)).empty())
       return false;
     store.keep(key, choice.schedule, *artifact);
-    for (const Verdict& verdict : history.verdicts)
-      if (verdict.schedule == choice.schedule && verdict.cubin == choice.cubin)
-        store.judge(key, verdict);
   } else if (choice.source != Source::vendor) {
     return false; // a schedule that nobody has compiled yet
   }
-  copyTimes(store, key, history);
   store.describe(key, known.label + " at run time", task->general);
   store.keepTask(key, {task->general, task->arch, "", task->generalSizes, "", {}});
-  choice.reason +=
-      fmt::format("; found for key {}, whose sizes are fixed and whose code is the same",
-                  known.digest.substr(0, 12));
-  store.choose(key, choice);
+  store.carry(known.key, key, schedulesToCarry(history),
+              fmt::format("; found for key {}, whose sizes are fixed and whose code is the same",
+                          known.digest.substr(0, 12)));
   return true;
 }
 
