@@ -84,9 +84,10 @@ bool chooseForGeneral(Store& store, const KnownKey& known) {
   const Choice& choice = *history.choice;
   const Key key = generalKey(*task, known.key);
   if (auto there = store.choice(key)) {
-    if (there->schedule == choice.schedule && there->cubin == choice.cubin)
+    if (there->schedule == choice.schedule && there->cubin == choice.cubin &&
+        there->source == choice.source)
       return true;
-    if (there->source == Source::pinned)
+    if (there->source == Source::pinned || choice.source == Source::model)
       return false;
   }
   if (!choice.cubin.empty()) {
