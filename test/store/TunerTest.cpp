@@ -312,8 +312,13 @@ TEST_F(TunerTest, AShippedStoreNeedsNoCompiler) {
 // exactly there, and from half to twice as many; nothing is compiled.
 TEST_F(TunerTest, FixedSizesServeThoseOfTheMoment) {
   fill("store", {softmax(64)});
-  edit("store", "INSERT INTO candidate SELECT 'one', key, schedule FROM choice;"
-                "INSERT INTO verdict SELECT 'one', cubin, 1, 'fp64', 0, 1, 0, 1 FROM choice;"
+  // As if it had been measured: a candidate of its schedule, for which a baseline is a way to get
+  // one.
+  const std::string chosen = cache::list(path("store")).at(0).schedule;
+  cache::recordBaseline(path("store"), softmax(64), {chosen, std::vector<double>(8, 1.0)});
+  edit("store", "DELETE FROM baseline;"
+                "INSERT INTO verdict SELECT candidate.id, cubin, 1, 'fp64', 0, 1, 0, 1 FROM choice "
+                "  JOIN candidate ON candidate.schedule = choice.schedule;"
                 "UPDATE choice SET source = 'measured'");
   TuneTask task;
   static_cast<TuningTask&>(task) = softmax(64);
