@@ -42,6 +42,7 @@ class Writer {
   Value reduce(const char* kind, const Value& value);
   Value norm(const char* op, double eps, std::span<const Value> operands);
   Value dropout(const Value& value, double p);
+  Value rope(const Value& value, const Value& positions, const std::string& attributes);
   Value crossEntropy(const Value& logits, const Value& classes, const std::string& attributes);
   Mask columns() const { return kind.columns(); }
 

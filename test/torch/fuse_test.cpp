@@ -299,6 +299,43 @@ TEST(Fuse, CrossEntropy) {
   EXPECT_TRUE(std::isnan(f(x, at::full({6, 1}, 50, at::kLong))[0].item<float>()));
 }
 
+/// Both in one kernel, as queries and keys are: beside turns of complex numbers.
+TEST(Fuse, Rope) {
+  const auto f =
+      fuse([](Expr q, Expr k,
+              Expr p) { return std::array{rope(q, p), rope(k, p, Pairs::halves, 500.0)}; },
+           onHost("turn"));
+  const Tensor positions = (at::arange(5, at::kInt) * 1000).view({5, 1, 1});
+  const auto formula = [&](const Tensor& x, bool areHalves, double base) { // [2, 5, 3, 8] fp64
+    const Tensor pairs =
+        areHalves ? x.unflatten(-1, {2, 4}).transpose(-1, -2) : x.unflatten(-1, {4, 2});
+    const Tensor angle = positions * at::pow(base, -at::arange(4, at::kDouble) / 4);
+    const Tensor y = at::view_as_real(at::view_as_complex(pairs.contiguous()) *
+                                      at::polar(at::ones_like(angle), angle));
+    return (areHalves ? y.transpose(-1, -2) : y).flatten(-2);
+  };
+  for (at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    const Tensor q = at::randn({2, 5, 3, 8}).to(type), k = at::randn({2, 5, 3, 8}).to(type);
+    const Tensors ours =
+        run([&](const Tensors& t) { return of(f)({t[0], t[1], positions}); }, {q, k});
+    const Tensors theirs = run(
+        [&](const Tensors& t) {
+          return Tensors{formula(t[0], false, 1e4), formula(t[1], true, 500.0)};
+        },
+        {q.to(at::kDouble), k.to(at::kDouble)});
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      EXPECT_TRUE(at::allclose(ours[i].to(at::kDouble), theirs[i], allowed(type), allowed(type)))
+          << c10::toString(type) << " " << i;
+  }
+  EXPECT_GE(callsByKiln("turn"), 3U) << report();
+  EXPECT_EQ(errorOf([&] { f(at::randn({5, 3, 8}), at::randn({5, 3, 8}), at::randn({5, 1, 1})); }),
+            "turn: rope takes rows of an even number of columns, and positions [..., 1] of dtype "
+            "Long or Int that are broadcast along them; it is given tensor<?x?x8xf32> and "
+            "tensor<?xf32>");
+  EXPECT_EQ(errorOf([] { fuse([](Expr x, Expr p) { return rope(x, p, Pairs::halves, 0.5); }); }),
+            "rope: base 0.5; give a number from 1 to 1e30");
+}
+
 TEST(Fuse, Strides) {
   const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("strides"));
   const Tensor base = at::randn({33, 12}), x = base.slice(0, 1).t(), y = at::randn({12, 1});

@@ -96,6 +96,28 @@ TEST_F(Nn, NormsOfSums) {
   expectSame(norm(x), x * (x.square().mean(-1, true) + 1e-6).rsqrt(), {x}, {x}, "rms alone");
 }
 
+/// A residual stream in fp32 beside layers in bf16, from where it begins.
+TEST_F(Nn, NormsOfAStream) {
+  const nn::NormOptions options{.eps = 1e-5, .dtype = at::kBFloat16};
+  nn::AddRMSNorm rms(24, options);
+  nn::AddLayerNorm layer(24, options);
+  const Tensor begin = at::randn({4, 24}).requires_grad_();
+  const Tensor added = at::randn({4, 24}).to(at::kBFloat16).requires_grad_();
+  const auto [first, same] = rms(begin);
+  EXPECT_TRUE(same.is_same(begin));
+  EXPECT_EQ(first.scalar_type(), at::kBFloat16);
+  const auto [y, sum] = layer(added, begin);
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(at::equal(sum, begin + added)) << "in fp32";
+  const Tensor s = begin + added, formula = at::layer_norm(s, {24}).to(at::kBFloat16);
+  expectClose(y.detach(), formula.detach(), "the norm of the sum");
+  const auto ours = torch::autograd::grad({y.sum() + sum.square().sum()}, {added, begin});
+  const auto theirs = torch::autograd::grad({formula.sum() + s.square().sum()}, {added, begin});
+  EXPECT_EQ(ours[0].scalar_type(), at::kBFloat16);
+  expectClose(ours[0], theirs[0], "gradient of what is added");
+  EXPECT_TRUE(at::allclose(ours[1], theirs[1], 1e-2, 1e-2)); // the norm's share is in bf16
+}
+
 TEST_F(Nn, SwiGLU) {
   nn::SwiGLU block(16, 40);
   const Tensor x = at::randn({6, 16}).requires_grad_();

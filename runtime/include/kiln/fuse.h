@@ -105,6 +105,14 @@ KILN_API Expr layerNorm(const Expr& x, const Expr& gamma, const Expr& beta, doub
 KILN_API Expr rmsNorm(const Expr& x, double eps = 1e-6);
 KILN_API Expr rmsNorm(const Expr& x, const Expr& gamma, double eps = 1e-6);
 
+/// Which columns form pairs: 2i and 2i + 1, or i and i + width / 2.
+enum class Pairs { interleaved, halves };
+/// Rotary positions: turns pair i by the angle position base^(-2i / width). The width is even.
+/// `positions` is an operand of int64 or int32, [..., 1], broadcast along x. Rounded as by
+/// rounded(): angles need be no more exact than that. Su et al. (2021).
+KILN_API Expr rope(const Expr& x, const Expr& positions, Pairs pairs = Pairs::interleaved,
+                   double base = 10000);
+
 /// Elements are zero with probability p, the others are scaled by 1 / (1 - p). Which, depends on a
 /// seed drawn at each call from the device's generator (torch::manual_seed); the backward draws the
 /// same numbers again, nothing is stored. Always on: leave it out of what is used to evaluate.

@@ -23,6 +23,9 @@ struct NormOptions {
   double eps = 1e-5;
   bool affine = true; // with weight, and bias where the norm has one
   bool bias = true;
+  /// Of what is normalized; none: that of the activations. bf16 beside a residual stream in fp32:
+  /// what products under autocast read.
+  std::optional<at::ScalarType> dtype{};
 };
 
 /// (x - mean) / sqrt(variance + eps) weight + bias, over the last dimensions. Ba et al. (2016).
@@ -60,13 +63,14 @@ class KILN_API RMSNormImpl : public torch::nn::Cloneable<RMSNormImpl> {
 TORCH_MODULE(RMSNorm);
 
 /// The sum of a residual stream and what is added to it, and its norm, in one pass each way.
-/// `forward(x, residual)`: norm(x + residual), x + residual. Parameters as those of the norms.
+/// `forward(x, residual)`: norm(x + residual), x + residual; without a residual, where a stream
+/// begins, norm(x), x. Parameters as those of the norms.
 class KILN_API AddLayerNormImpl : public torch::nn::Cloneable<AddLayerNormImpl> {
  public:
   explicit AddLayerNormImpl(std::int64_t width, const NormOptions& options = {});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual);
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual = {});
 
   std::int64_t width;
   NormOptions options;
@@ -79,7 +83,7 @@ class KILN_API AddRMSNormImpl : public torch::nn::Cloneable<AddRMSNormImpl> {
   explicit AddRMSNormImpl(std::int64_t width, const NormOptions& options = {.eps = 1e-6});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual);
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual = {});
 
   std::int64_t width;
   NormOptions options;
