@@ -24,8 +24,8 @@ Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at
       const OperandKind& one = kind.operands[step.node->index];
       Value& value =
           values.emplace_back(Value{fmt::format("%in{}", step.node->index), one.mask, one.dtype});
-      addTo(arguments, fmt::format("{}: {} {{kiln.gradient = {}}}", value.name, type(value),
-                                   one.wantsGradient));
+      addTo(arguments, fmt::format("{}: {} {{kiln.gradient = {}{}}}", value.name, type(value),
+                                   one.wantsGradient, layout(one.isApart)));
       remember(value);
       continue;
     }
@@ -45,7 +45,8 @@ Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at
     const Value result = dtypes[i] == at::kBool ? value : cast(value, *runtime::dtypeOf(dtypes[i]));
     addTo(names, result.name);
     addTo(types, type(result));
-    addTo(attributed, fmt::format("{} {{kiln.name = \"out{}\"}}", type(result), i));
+    addTo(attributed, fmt::format("{} {{kiln.name = \"out{}\"{}}}", type(result), i,
+                                  layout((kind.resultsApart >> i & 1) != 0)));
     resultMasks.push_back(result.mask);
   }
   text = fmt::format("func.func @{}({}) -> ({}) {{\n{}  return {} : {}\n}}\n", name, arguments,
@@ -64,6 +65,10 @@ std::string Writer::type(Mask mask, DType dtype) const {
   if ((mask & columns()) != 0)
     sizes += fmt::format("{}x", kind.width);
   return fmt::format("{}{}>", sizes, kiln::name(dtype));
+}
+
+std::string Writer::layout(bool isApart) const {
+  return isApart ? fmt::format(", kiln.layout = #kiln.layout<strides = [{}, 1]>", kind.apart) : "";
 }
 
 void Writer::remember(const Value& value) {

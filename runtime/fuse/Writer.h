@@ -51,6 +51,8 @@ class Writer {
 
  private:
   std::string type(Mask mask, DType dtype) const;
+  /// Of an argument or a result, behind other attributes.
+  std::string layout(bool isApart) const;
   std::string type(const Value& value) const { return type(value.mask, value.dtype); }
   Value line(Mask mask, DType dtype, const std::string& right);
   const Value& like(Mask mask) const;

@@ -344,6 +344,57 @@ TEST(Fuse, Strides) {
   EXPECT_TRUE(at::equal(f(off, y), off * y));
 }
 
+/// Chunks of the columns of a product are read where they lie, in the backward too.
+TEST(Fuse, ChunksOfColumns) {
+  const auto gate = fuse([](Expr x, Expr g) { return x * gelu(g); }, onHost("chunks"));
+  const auto rows =
+      fuse([](Expr x, Expr g) { return std::array{rmsNorm(x, 1e-5) + softmax(g), sum(x)}; },
+           onHost("chunk_rows"));
+  const auto turn =
+      fuse([](Expr x, Expr p) { return rope(x, p, Pairs::halves); }, onHost("chunk_rope"));
+  const auto loss = fuse([](Expr x, Expr t) { return crossEntropy(x, t); }, onHost("chunk_loss"));
+  const Tensor places = at::arange(15).view({15, 1}), classes = places + 1;
+  const auto all = [&](const Tensor& x, const Tensor& g) {
+    const Tensor flat = x.flatten(0, 1);
+    const auto [r, s] = rows(x, g);
+    return Tensors{gate(x, g), r, s, turn(flat, places), loss(flat, classes)};
+  };
+  const Tensor both = at::randn({3, 5, 32});
+  const Tensors ours = run(
+      [&](const Tensors& t) {
+        const auto parts = t[0].chunk(2, -1);
+        return all(parts[0], parts[1]);
+      },
+      {both});
+  const Tensors theirs = run(
+      [&](const Tensors& t) {
+        const auto parts = t[0].chunk(2, -1);
+        return all(parts[0].contiguous(), parts[1].contiguous());
+      },
+      {both});
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << i;
+  const Tensor odd = at::randn({4, 10}), repeated = at::randn({3, 1, 8}).expand({3, 2, 8});
+  EXPECT_TRUE(at::allclose(gate(odd.chunk(2, -1)[0], odd.chunk(2, -1)[1]),
+                           odd.narrow(1, 0, 5) * at::gelu(odd.narrow(1, 5, 5)), 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(gate(repeated, repeated), repeated * at::gelu(repeated), 1e-5, 1e-6));
+}
+
+/// Into chunks, and into what a kernel cannot write as it is.
+TEST(Fuse, ResultsThatAreThere) {
+  const auto f = fuse([](Expr x, Expr y) { return std::array{x + y, x - y}; }, onHost("into"));
+  const Tensor x = at::randn({6, 16}).requires_grad_(), y = at::randn({6, 16});
+  const Tensor* const operands[] = {&x, &y};
+  for (const Tensor& place :
+       {at::zeros({6, 32}), at::zeros({6, 34}).narrow(1, 1, 32), at::zeros({6, 32}, at::kDouble)}) {
+    const Tensor results[] = {place.narrow(1, 16, 16), place.narrow(1, 0, 16)};
+    f.untyped().callInto(operands, results);
+    EXPECT_TRUE(at::equal(place.to(at::kFloat), at::cat({x - y, x + y}, 1)));
+    EXPECT_FALSE(place.requires_grad());
+  }
+  EXPECT_GE(callsByKiln("into"), 3U) << report();
+}
+
 TEST(Fuse, EmptyTensors) {
   const auto f = fuse([](Expr x, Expr g) { return rmsNorm(x, g); }, onHost("nothing"));
   const Tensor x = at::randn({0, 8}).requires_grad_(), g = at::randn({8}).requires_grad_();

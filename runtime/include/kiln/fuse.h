@@ -15,6 +15,9 @@
 // reductions, norms and softmax work along it, up to 262,144 elements, and reductions keep it with
 // size 1. Results have as many dimensions as the operand with most, at least one.
 //
+// Operands lie in memory as they like. Chunks of the columns of another tensor are read where they
+// are, if all their rows lie equally far apart; what has other strides is copied first.
+//
 // Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or
 // int32. Everything is computed in fp32. A result is rounded once, to the dtype that ATen's
 // promotion gives for the operands of full shape (bf16 x with fp32 gamma: bf16), or to what to()
@@ -142,6 +145,10 @@ class KILN_API FusedFunction {
   using Trace = std::vector<Expr> (*)(const void* function, const std::vector<Expr>& operands);
   FusedFunction(unsigned operands, Trace trace, const void* function, const FuseOptions& options);
   std::vector<at::Tensor> call(std::span<const at::Tensor* const> operands) const;
+  /// Writes the results to tensors that are there, of their sizes. Nothing is recorded for
+  /// autograd.
+  void callInto(std::span<const at::Tensor* const> operands,
+                std::span<const at::Tensor> results) const;
 
  private:
   fusion::Function* function_; // lives as long as the process
