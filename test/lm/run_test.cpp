@@ -3,13 +3,10 @@
 #include "kiln/torch.h"
 #include "models/lm/Precision.h"
 #include "models/lm/Recompute.h"
-#include "models/lm/Run.h"
 #include "models/lm/Sample.h"
-#include "models/lm/Trainer.h"
 #include "test/lm/Helpers.h"
+#include "test/lm/Runs.h"
 
-#include <ATen/record_function.h>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>
@@ -18,50 +15,6 @@ namespace kiln::lm {
 namespace {
 
 using at::Tensor;
-
-/// Small enough for the host target.
-Options smallOptions(const std::string& out) {
-  Options options;
-  options.data = KILN_LM_TEXT;
-  options.out = out;
-  options.device = "cpu";
-  options.model.width = 16;
-  options.model.hidden = 32;
-  options.model.context = 16;
-  options.model.layers = 1;
-  options.model.heads = 2;
-  options.batch = 2;
-  options.warmup = 20;
-  options.learningRate = 3e-3;
-  options.settle();
-  return options;
-}
-
-Trainer trainerOf(const Options& options) {
-  return Trainer(options, Data::open(options.data, Tokenizer(), options.out), Tokenizer());
-}
-
-std::vector<float> lossesOf(Trainer& trainer, std::int64_t steps) {
-  std::vector<float> losses;
-  for (std::int64_t i = 0; i < steps; ++i)
-    losses.push_back(trainer.step().loss.item<float>());
-  return losses;
-}
-
-/// Kiln's kernels for tensors of the CPU, for a scope.
-class KilnOnCpu {
- public:
-  explicit KilnOnCpu(const Options& options) {
-    ::setenv("KILN_PLACE", "cpu", 1);
-    startKiln(options);
-  }
-  ~KilnOnCpu() {
-    disable();
-    ::unsetenv("KILN_PLACE");
-  }
-  KilnOnCpu(const KilnOnCpu&) = delete;
-  KilnOnCpu& operator=(const KilnOnCpu&) = delete;
-};
 
 void expectSameParameters(Trainer& one, Trainer& other) {
   const auto theirs = other.transformer()->named_parameters();
@@ -218,21 +171,6 @@ TEST(Lm, TheLossFallsOnShakespeare) {
   RecordProperty("held_out_loss", std::to_string(after));
 }
 
-std::vector<float> lossesWith(Options options, const std::string& kiln) {
-  options.kiln = kiln;
-  const KilnOnCpu enabled(options);
-  Trainer trainer = trainerOf(options);
-  trainer.prepare();
-  return lossesOf(trainer, options.steps);
-}
-
-void expectClose(const std::vector<float>& losses, const std::vector<float>& expected,
-                 double tolerance) {
-  ASSERT_EQ(losses.size(), expected.size());
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    EXPECT_NEAR(losses[i], expected[i], tolerance * expected[i]) << "step " << i;
-}
-
 TEST(Lm, KilnChangesRoundingsOnly) {
   const Folder folder;
   Options options = smallOptions(folder.string());
@@ -245,81 +183,6 @@ TEST(Lm, KilnChangesRoundingsOnly) {
     EXPECT_SAYS(report, std::string(op) + " ");
   EXPECT_SAYS(report, "kernels over lists of tensors"); // AdamW's steps
   EXPECT_SAYS(report, "200  the cost model's choice");  // all but the call that asked for it
-}
-
-TEST(Lm, ModulesChangeRoundingsOnly) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.steps = 60;
-  options.model.layers = 2;
-  const auto expected = lossesWith(options, "off");
-  expectClose(lossesWith(options, "modules"), expected, 2e-3);
-  const std::string report = kiln::report();
-  for (const char* function : {"rms_norm", "add_rms_norm", "rope", "swiglu", "cross_entropy"})
-    EXPECT_SAYS(report, "\n" + std::string(function) + " ");
-}
-
-TEST(Lm, ModulesInBf16) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.steps = 20;
-  options.precision = "bf16";
-  expectClose(lossesWith(options, "modules"), lossesWith(options, "off"), 2e-2);
-  options.accumulate = 2;
-  options.recompute = true;
-  expectClose(lossesWith(options, "modules"), lossesWith(options, "off"), 2e-2);
-}
-
-/// Casts of matrices in floating point while it lives.
-class MatrixCasts {
- public:
-  MatrixCasts()
-      : handle((count = 0,
-                at::addGlobalCallback(at::RecordFunctionCallback(&see).needsInputs(true)))) {}
-  ~MatrixCasts() { at::removeCallback(handle); }
-  MatrixCasts(const MatrixCasts&) = delete;
-  MatrixCasts& operator=(const MatrixCasts&) = delete;
-
-  static inline std::atomic<int> count = 0;
-
- private:
-  static std::unique_ptr<at::ObserverContext> see(const at::RecordFunction& call) {
-    if (std::string_view(call.name()) == "aten::_to_copy") {
-      const Tensor& from = call.inputs()[0].toTensor();
-      count += from.is_floating_point() && from.dim() == 2;
-    }
-    return nullptr;
-  }
-
-  at::CallbackHandle handle;
-};
-
-/// Beside modules in bf16, products read copies of weights that the optimizer writes.
-TEST(Lm, NoStepCastsWeights) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.precision = "bf16";
-  for (const char* kiln : {"on", "modules"}) {
-    options.kiln = kiln;
-    const KilnOnCpu enabled(options);
-    Trainer trainer = trainerOf(options);
-    trainer.prepare();
-    const MatrixCasts casts;
-    trainer.step();
-    if (options.kiln == "on") {
-      EXPECT_GE(casts.count, 8) << "of each weight";
-      continue;
-    }
-    EXPECT_EQ(casts.count, 0);
-    int copies = 0;
-    for (const auto& module : trainer.transformer()->modules())
-      if (const auto* linear = module->as<LinearImpl>()) {
-        EXPECT_TRUE(at::equal(linear->copy, linear->weight.to(at::kBFloat16)));
-        EXPECT_FALSE(linear->copy.grad().defined() || linear->weight.grad().defined());
-        ++copies;
-      }
-    EXPECT_EQ(copies, 8);
-  }
 }
 
 void expectResumed(const Options& options) {
@@ -361,35 +224,6 @@ TEST(Lm, ARunOnKilnsKernelsIsResumedToo) {
     const KilnOnCpu enabled(options);
     expectResumed(options);
   }
-}
-
-/// What one way of computing has written, the others read, and go on from there.
-TEST(Lm, CheckpointsMoveBetweenOpsAndModules) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.precision = "bf16";
-  options.steps = 30;
-  const auto parts = [&](const char* first, const char* second) {
-    options.kiln = first;
-    auto losses = [&] {
-      const KilnOnCpu enabled(options);
-      Trainer trainer = trainerOf(options);
-      auto all = lossesOf(trainer, 15);
-      trainer.save();
-      return all;
-    }();
-    options.kiln = second;
-    const KilnOnCpu enabled(options);
-    Trainer trainer = trainerOf(options);
-    trainer.resume(latestCheckpoint(options.out));
-    const auto rest = lossesOf(trainer, 15);
-    losses.insert(losses.end(), rest.begin(), rest.end());
-    return losses;
-  };
-  const auto expected = lossesWith(options, "off");
-  expectClose(parts("modules", "off"), expected, 2e-2);
-  expectClose(parts("off", "modules"), expected, 2e-2);
-  expectClose(parts("on", "modules"), expected, 2e-2);
 }
 
 TEST(Lm, ACheckpointHoldsItsNamesAndIsChecked) {
