@@ -25,6 +25,7 @@ constexpr char kWrapped[] = "tensors that something else traces or wraps";
 constexpr char kTangent[] = "forward-mode derivatives";
 constexpr char kSparse[] = "tensors that are not strided";
 constexpr char kGraph[] = "a graph was being captured, and nothing had been compiled";
+constexpr char kProfiled[] = "the thread was being profiled, and nothing had been compiled";
 constexpr char kMany[] = "16 kinds of arguments had been captured";
 constexpr char kRead[] = "a value that the function reads was another one";
 
@@ -89,7 +90,8 @@ class State {
   std::mutex mutex; // of captures
   std::vector<std::unique_ptr<Program>> programs;
   std::atomic<unsigned> captures = 0;
-  std::array<Counted, 6> plain{{{kWrapped}, {kTangent}, {kSparse}, {kGraph}, {kMany}, {kRead}}};
+  std::array<Counted, 7> plain{
+      {{kWrapped}, {kTangent}, {kSparse}, {kGraph}, {kProfiled}, {kMany}, {kRead}}};
 };
 
 State::State(CompiledFunction::Function f, CaptureOptions given)
@@ -178,6 +180,8 @@ Tensors State::call(const Tensors& arguments) {
   }
   if (why)
     return runPlainly(why, arguments);
+  if (!canRecord())
+    return runPlainly(kProfiled, arguments);
   if (captures.fetch_add(1) >= kMaxCaptures)
     return runPlainly(kMany, arguments);
   return capture(known.findOrMake(key,

@@ -223,7 +223,7 @@ void Planner::settle(Region& region) const {
   for (const auto* list : {&region.inputs, &region.outputs})
     for (Slot slot : *list)
       region.bytesSaved -= bytes(slot);
-  region.why = region.outputs.empty() ? "nobody reads its results" : whyUnused(region);
+  region.why = whyUnused(region);
 }
 
 void Planner::close(std::size_t index) {
@@ -234,6 +234,8 @@ void Planner::close(std::size_t index) {
   for (unsigned i : region.ops)
     regionOfSlot(tape.ops[i].result()) = -1;
   settle(region);
+  if (region.outputs.empty())
+    return; // nobody wants to know
   if (region.why.empty())
     try {
       region.function = &functionOf(tape, region, options);

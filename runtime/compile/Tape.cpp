@@ -4,9 +4,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
 
@@ -38,13 +41,29 @@ constexpr Undeclared kUndeclared[] = {{"aten::batch_norm", 3, 5},
                                       {"aten::_batch_norm_impl_index", 3, 5},
                                       {"aten::instance_norm", 3, 5}};
 
+/// Addresses that this thread has been given while it records, told by the allocators, which take
+/// it for a profiler.
+struct Allocations final : c10::MemoryReportingInfoBase {
+  void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t, std::size_t,
+                         c10::Device) override {
+    if (bytes > 0)
+      live.insert(address);
+    else
+      live.erase(address);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  std::set<const void*> live;
+};
+
 bool isOneOf(const std::string& name, std::initializer_list<const char*> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 class Recorder {
  public:
-  explicit Recorder(const Tensors& arguments) : local(c10::impl::tls_local_dispatch_key_set()) {
+  Recorder(const Tensors& arguments, const Allocations& allocations)
+      : allocations(allocations), local(c10::impl::tls_local_dispatch_key_set()) {
     for (const at::Tensor& argument : arguments)
       tape.inputs.push_back(addForeign(argument));
   }
@@ -73,7 +92,8 @@ class Recorder {
   }
   Slot add(const at::Tensor& tensor);
   Slot addForeign(const at::Tensor& tensor);
-  Slot read(const at::Tensor& tensor, bool isWritten, const char* op);
+  Slot twinOf(const at::Tensor& tensor, Memory& its);
+  Slot read(const at::Tensor& tensor, bool isContent, const char* op);
   Slot make(const at::Tensor& tensor);
   template <typename Take> Item itemOf(const IValue& value, const Take& take);
   void write(Op& op, const at::Tensor& tensor);
@@ -81,8 +101,10 @@ class Recorder {
   void noteConstant(const Op& op);
   void runUnseen(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
 
+  const Allocations& allocations;
   c10::impl::LocalDispatchKeySet local;
   std::vector<Known> known;
+  Tensors twins;                      // kept too
   std::map<const void*, Slot> slotOf; // by tensor
   std::map<const void*, Memory> memory;
 };
@@ -114,17 +136,38 @@ Slot Recorder::addForeign(const at::Tensor& tensor) {
   return slot;
 }
 
-/// The slot of a tensor that an operation is given.
-Slot Recorder::read(const at::Tensor& tensor, bool isWritten, const char* op) {
+/// The slot of the same numbers under another name: torch::tensor() gives such.
+Slot Recorder::twinOf(const at::Tensor& tensor, Memory& its) {
+  for (Slot slot : its.slots) {
+    const at::Tensor& other = known[static_cast<std::size_t>(slot)].tensor;
+    if (its.isUnseen || tensor.requires_grad() || other.requires_grad() ||
+        tensor.sizes() != other.sizes() || tensor.strides() != other.strides() ||
+        tensor.storage_offset() != other.storage_offset() || tensor.dtype() != other.dtype())
+      continue;
+    slotOf[tensor.unsafeGetTensorImpl()] = slot;
+    twins.push_back(tensor);
+    its.slots.push_back(slot); // they share memory
+    return slot;
+  }
+  return noSlot;
+}
+
+/// The slot of a tensor that an operation is given; `isContent`: it matters what is in it.
+Slot Recorder::read(const at::Tensor& tensor, bool isContent, const char* op) {
   if (!tensor.defined())
     return noSlot;
   const auto found = slotOf.find(tensor.unsafeGetTensorImpl());
   if (found == slotOf.end()) {
     const auto shared = memory.find(memoryOf(tensor));
-    const bool isMade = shared != memory.end() && !shared->second.isForeign;
-    if (isMade && (!shared->second.isUnseen || tensor.requires_grad()))
+    if (shared == memory.end() && tensor.has_storage() &&
+        allocations.live.contains(tensor.storage().data()))
+      refuse(fmt::format("{} reads a tensor made past the dispatcher: by a kernel of its own", op));
+    if (shared != memory.end() && !shared->second.isForeign) {
+      if (const Slot twin = twinOf(tensor, shared->second); twin != noSlot)
+        return twin;
       refuse(
           fmt::format("{} reads a tensor made from another past the dispatcher (data(), say)", op));
+    }
     if (tensor.grad_fn())
       refuse(fmt::format("{} reads a tensor with history that is not among the arguments; pass it",
                          op));
@@ -138,13 +181,15 @@ Slot Recorder::read(const at::Tensor& tensor, bool isWritten, const char* op) {
         fmt::format("{} reads what was computed under other dispatch keys: by a custom kernel, or "
                     "where autocast or inference mode was switched within the function",
                     op));
-  if (its.isUnwritten && !isWritten)
+  if (its.isUnwritten && isContent)
     refuse(
         fmt::format("{} reads memory that no operation was seen to write: of a custom kernel, or "
                     "filled through a pointer",
                     op));
   if (known[static_cast<std::size_t>(found->second)].requiresGrad != tensor.requires_grad())
-    refuse(fmt::format("{} reads a tensor whose gradient is a custom autograd function's", op));
+    refuse(fmt::format("{} reads a tensor that was made to want a gradient, or not to, past the "
+                       "dispatcher (requires_grad_(), a custom autograd function)",
+                       op));
   return found->second;
 }
 
@@ -263,7 +308,10 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack,
     refuse("it runs a backward");
   if (!tape.refusal.empty())
     return handle.callBoxed(stack);
-  if (!(now.included_ == local.included_) || !(now.excluded_ == local.excluded_))
+  const bool isAsBefore = now.included_ == local.included_ && now.excluded_ == local.excluded_;
+  if (!isAsBefore && std::any_of(stack.begin(), stack.end(), [](const IValue& value) {
+        return value.isTensor() || value.isTensorList();
+      }))
     return runUnseen(handle, stack);
   const auto& schema = handle.schema();
   const std::vector<IValue> arguments(
@@ -272,7 +320,7 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack,
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
     op.arguments.push_back(itemOf(arguments[i], [&](const at::Tensor& tensor) {
-      return read(tensor, alias && alias->isWrite(), op.name());
+      return read(tensor, !alias, op.name()); // with an alias: a view, or written
     }));
   }
   for (const Undeclared& one : kUndeclared)
@@ -306,7 +354,7 @@ void Recorder::finish(const Tensors& results) {
   Item item;
   item.is = Item::Is::list;
   for (const at::Tensor& result : results)
-    item.slots.push_back(read(result, false, "the function's end"));
+    item.slots.push_back(read(result, true, "the function's end"));
   tape.results.push_back(std::move(item));
 }
 
@@ -363,6 +411,10 @@ void Tape::forEach(const std::vector<Item>& items, const std::function<void(Slot
         f(slot);
 }
 
+bool canRecord() {
+  return !c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
+}
+
 bool isRecording() {
   return recorder != nullptr;
 }
@@ -375,7 +427,9 @@ Tape record(const std::function<Tensors(const Tensors&)>& f, const Tensors& argu
   for (const at::Tensor& argument : arguments)
     given.push_back(at::alias(argument));
   const c10::impl::IncludeDispatchKeyGuard on(kKey);
-  Recorder mine(given);
+  const auto allocations = std::make_shared<Allocations>();
+  const c10::DebugInfoGuard told(c10::DebugInfoKind::PROFILER_STATE, allocations);
+  Recorder mine(given, *allocations);
   const Scope scope(&mine);
   results = f(given);
   mine.finish(results);

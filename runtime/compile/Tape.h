@@ -66,6 +66,8 @@ struct Tape {
 /// Calls `f` and records it; its results are in `results`. Throws what `f` throws.
 Tape record(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments,
             Tensors& results);
+/// Whether a thread can: not while it is profiled.
+bool canRecord();
 /// Whether this thread is in record().
 bool isRecording();
 
