@@ -182,7 +182,7 @@ Tensors State::call(const Tensors& arguments) {
     return runPlainly(why, arguments);
   if (!canRecord())
     return runPlainly(kProfiled, arguments);
-  if (captures.fetch_add(1) >= kMaxCaptures)
+  if (captures.load(std::memory_order_relaxed) >= kMaxCaptures)
     return runPlainly(kMany, arguments);
   return capture(known.findOrMake(key,
                                   [&] {
@@ -203,9 +203,12 @@ Tensors State::refuse(Kind& kind, std::string why, Tensors results) {
 
 /// Runs the function, and what was made of it beside it.
 Tensors State::capture(Kind& kind, const Tensors& arguments) {
-  const std::lock_guard held(mutex);
-  if (kind.isRefused)
-    return function(arguments);
+  std::unique_lock held(mutex);
+  if (const Program* made = kind.program.load(); kind.isRefused || (made && made->fits())) {
+    held.unlock(); // another thread was faster
+    return call(arguments);
+  }
+  captures.fetch_add(1, std::memory_order_relaxed);
   RandomState random(arguments);
   Tensors expected;
   Tape tape = record(function, arguments, expected);

@@ -63,7 +63,7 @@ c10::IValue Program::argumentOf(const Item& item, const std::vector<at::Tensor>&
   return {};
 }
 
-/// False: a number that it returns is not the one that was recorded.
+/// False: a number or a shape that comes of it is not the one that was recorded.
 bool Program::runOp(const Op& op, bool copiesFirst, std::vector<at::Tensor>& values) const {
   torch::jit::Stack stack;
   stack.reserve(op.arguments.size());
@@ -74,18 +74,21 @@ bool Program::runOp(const Op& op, bool copiesFirst, std::vector<at::Tensor>& val
   op.handle.callBoxed(stack);
   for (std::size_t i = 0; i < op.results.size(); ++i) {
     const Item& item = op.results[i];
-    const auto set = [&](std::size_t k, const at::Tensor& tensor) {
-      if (item.slots[k] != noSlot)
-        values[static_cast<std::size_t>(item.slots[k])] = tensor;
-    };
-    if (item.is == Item::Is::tensor) {
-      set(0, stack[i].toTensor());
-    } else if (item.is == Item::Is::list) {
-      const auto list = stack[i].toTensorVector();
-      for (std::size_t k = 0; k < list.size(); ++k)
-        set(k, list[k]);
-    } else if (stack[i] != item.constant) {
+    if (item.is == Item::Is::constant) {
+      if (stack[i] != item.constant)
+        return false;
+      continue;
+    }
+    const std::vector<at::Tensor> tensors =
+        item.is == Item::Is::list ? stack[i].toTensorVector() : std::vector{stack[i].toTensor()};
+    if (tensors.size() != item.slots.size())
       return false;
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      if (item.slots[k] == noSlot)
+        continue;
+      if (tensors[k].sizes() != recorded.value(item.slots[k]).sizes)
+        return false; // nonzero() found more, say
+      values[static_cast<std::size_t>(item.slots[k])] = tensors[k];
     }
   }
   return true;

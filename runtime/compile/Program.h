@@ -9,7 +9,8 @@ class Program {
  public:
   Program(Tape tape, const CaptureOptions& options);
 
-  /// The results; nothing where a value that the function read is another one now. From several
+  /// The results; nothing where a value that the function read, or a shape that depends on
+  /// values, is another one now. From several
   /// threads once it is settled.
   std::optional<Tensors> run(const Tensors& arguments) const;
   /// The same for the first time, when kernels are made; a region whose kernel cannot be made is

@@ -303,6 +303,29 @@ TEST(Compile, ValuesThatWereReadAreComparedAtEachCall) {
             std::string::npos);
 }
 
+TEST(Compile, ShapesThatDependOnValuesAreComparedToo) {
+  const auto f = [](const Tensor& x) { return x.masked_select(x > 0).relu() * 2; };
+  const Tensor x = at::linspace(-1, 1, 32).view({4, 8});
+  const auto compiled = compile(f, x, onHost("selected"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[relu, mul]") << compiled.report();
+  for (const Tensor& other : {x, -x + 0.01, x + 0.5})
+    expectClose(compiled(other), f(other), "selected");
+  EXPECT_EQ(compiled.untyped().refusals().size(), 1);
+}
+
+TEST(Compile, MaskedScores) {
+  const Tensor mask = at::ones({6, 6}, at::kBool).triu(1);
+  const auto f = [&](const Tensor& q, const Tensor& k) {
+    const Tensor scores = at::matmul(q, k.transpose(-1, -2)) / 4;
+    return at::softmax(scores.masked_fill(mask, -INFINITY), -1);
+  };
+  const Tensor q = numbers({2, 6, 16}), k = numbers({2, 6, 16});
+  const auto compiled = compile(f, {q, k}, onHost("scores"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[div, masked_fill, softmax]") << compiled.report();
+  expectSame([&](const Tensors& t) { return Tensors{compiled(t[0], t[1])}; },
+             [&](const Tensors& t) { return Tensors{f(t[0], t[1])}; }, {q, k}, {});
+}
+
 TEST(Compile, TellsWhyAnOperationIsInNoKernel) {
   const auto textOf = [](const auto& f, const Tensor& x, Place place = Place::cpu) {
     CaptureOptions options = onHost("why");
