@@ -29,6 +29,16 @@ constexpr char kProfiled[] = "the thread was being profiled, and nothing had bee
 constexpr char kMany[] = "16 kinds of arguments had been captured";
 constexpr char kRead[] = "a value that the function reads was another one";
 
+std::string labelOf(const Tensors& arguments) {
+  std::string text;
+  for (const at::Tensor& argument : arguments)
+    text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ",
+                        c10::toString(argument.scalar_type()), fmt::join(argument.sizes(), ", "));
+  return text + (at::GradMode::is_enabled() ? "" : ", no gradients");
+}
+
+} // namespace
+
 struct Key {
   std::vector<std::int64_t> words;
   std::uint64_t hash() const {
@@ -52,20 +62,10 @@ struct Kind {
   std::atomic<std::uint64_t> used = 0, refused = 0;
 };
 
-std::string labelOf(const Tensors& arguments) {
-  std::string text;
-  for (const at::Tensor& argument : arguments)
-    text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ",
-                        c10::toString(argument.scalar_type()), fmt::join(argument.sizes(), ", "));
-  return text + (at::GradMode::is_enabled() ? "" : ", no gradients");
-}
-
 struct Counted {
   const char* why;
   std::atomic<std::uint64_t> calls = 0;
 };
-
-} // namespace
 
 class State {
  public:

@@ -55,7 +55,7 @@ struct CaptureOptions {
   /// Results and gradients are compared with the function's when it is captured.
   bool check = true;
   /// Modules on whose training flags the function depends.
-  std::vector<std::shared_ptr<torch::nn::Module>> modules;
+  std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
 };
 
 /// A region of rows, as report() tells of it.
