@@ -234,7 +234,8 @@ std::vector<Finding> doctor(const std::filesystem::path& path) {
   if (stale > 0)
     findings.push_back(
         {"versions", State::found, fmt::format("{} choices of other versions", stale),
-         "this Kiln does not use them; 'kernel-compile cache gc --stale' drops them"});
+         "this Kiln does not use them; 'kernel-compile cache refresh' takes over those whose "
+         "code is still the same, 'cache gc --stale' drops the rest"});
   if (unfinished > 0)
     findings.push_back({"cubins", State::missing, fmt::format("{} choices without", unfinished),
                         "'kernel-compile compile --store' compiles them"});

@@ -70,6 +70,9 @@ class Store final : public Journal {
   /// Fixes a choice against the tuner, or frees it again. `schedule` empty: the present one.
   void pin(const Key& key, std::string_view schedule);
   void unpin(const Key& key);
+  /// What is known under `from` of these schedules, whose cubins are the same under `to` and are
+  /// kept there; and of vendors, copies and searches. The choice becomes that of `to`.
+  void carry(const Key& from, const Key& to, std::span<const std::string> schedules);
   void note(std::string_view what);
 
   /// Of this connection; hold `lock()` while other threads may use the store.

@@ -63,18 +63,23 @@ template <class Tile, class T> struct Shared {
 };
 
 /// `count` neighbouring elements, `access` at a time (more than 16 bytes take several accesses).
+/// What is one access is not taken apart: a loop over its elements costs the compiler time.
 template <int count, int access, class T>
 KILN_DEVICE Vec<T, count> load_vector(const T* from, i64 stride = 1) {
   constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
-  Vec<T, count> v;
+  if constexpr (step == count) {
+    return load_global<Vec<T, count>>(from);
+  } else {
+    Vec<T, count> v;
 #pragma unroll
-  for (int i = 0; i < count; i += step) {
-    const auto part = load_global<Vec<T, step>>(from + i * stride);
+    for (int i = 0; i < count; i += step) {
+      const auto part = load_global<Vec<T, step>>(from + i * stride);
 #pragma unroll
-    for (int j = 0; j < step; ++j)
-      v[i + j] = part[j];
+      for (int j = 0; j < step; ++j)
+        v[i + j] = part[j];
+    }
+    return v;
   }
-  return v;
 }
 template <int count, class T> KILN_DEVICE Vec<T, count> load_shared_vector(const T* from) {
   constexpr int step = count * sizeof(T) > 16 ? 16 / sizeof(T) : count;

@@ -143,6 +143,14 @@ class Stores(CommandTest):
             store.commit()
         self.assertEqual(self.run_json("cache", "gc", "a.db", "--stale")["cubins"], 1)
 
+    def test_refresh(self):
+        self.fill("a.db", 64)
+        self.run_command("cache", "pin", "a.db", self.choices("a.db")[0]["key"][:12])
+        self.assertEqual(self.run_json("cache", "refresh", "a.db"),
+                         {"current": 1, "carried": 0, "stale": []})
+        self.assertIn("1 choices are current", self.run_command("cache", "refresh", "a.db").out)
+        self.refuses("cache", "refresh", "none.db", says="there is no store")
+
     def test_doctor(self):
         self.fill("a.db", 64)
         for finding in self.run_json("cache", "doctor", "a.db")["findings"]:
@@ -155,7 +163,8 @@ class Stores(CommandTest):
         (self.folder / "bad.db").write_bytes(whole[:len(whole) // 2])
         for verb in [["ls", "bad.db"], ["show", "bad.db", "0"], ["diff", "a.db", "bad.db"],
                      ["merge", "a.db", "bad.db", "-o", "c.db"], ["import", "bad.db", "c.db"],
-                     ["export", "bad.db", "-o", "d.db"], ["pin", "bad.db", "0"], ["gc", "bad.db"]]:
+                     ["export", "bad.db", "-o", "d.db"], ["pin", "bad.db", "0"], ["gc", "bad.db"],
+                     ["refresh", "bad.db"]]:
             with self.subTest(verb):
                 self.refuses("cache", *verb, code=7, says=["bad.db", "is damaged"])
         self.assertFalse((self.folder / "c.db").exists())

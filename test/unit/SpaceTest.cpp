@@ -34,7 +34,7 @@ TEST(Space, AllThatIsOfferedFits) {
         }
         EXPECT_EQ(refused + static_cast<std::int64_t>(space.feasible.size()), space.tuples);
         EXPECT_FALSE(space.feasible.empty()) << arch << " " << width;
-        for (const Candidate& candidate : space.feasible) {
+        for (const autotune::Candidate& candidate : space.feasible) {
           auto broken = check(candidate.schedule, f, target);
           ASSERT_TRUE(broken.empty()) << toText(candidate.schedule) << broken[0].message;
         }
@@ -127,7 +127,8 @@ TEST(Cost, MoreRowsNeverCostLess) {
 TEST(Cost, NeverFasterThanACopyOfTheBytes) {
   for (std::int64_t width : {64, 128, 1280}) {
     rows::Facts f = facts(width);
-    for (const Candidate& candidate : enumerate(f, findTarget("sm_90a"), false).feasible) {
+    for (const autotune::Candidate& candidate :
+         enumerate(f, findTarget("sm_90a"), false).feasible) {
       EXPECT_GE(candidate.prediction.microseconds, candidate.prediction.copyMicroseconds * 0.99);
       EXPECT_GT(candidate.prediction.waves, 0);
     }

@@ -7,6 +7,7 @@
 #include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace kiln::tool {
@@ -17,7 +18,7 @@ using nlohmann::ordered_json;
 using tool::toJson; // of times, beside those below
 
 struct CacheRequest {
-  std::string store, file, key, schedule, output;
+  std::string store, file, key, schedule, output, nvrtc;
   std::vector<std::string> stores;
   cache::Filter filter;
   bool json = false, undo = false, stale = false;
@@ -205,6 +206,33 @@ int collect(const CacheRequest& request) {
   return 0;
 }
 
+int refresh(const CacheRequest& request) {
+  using State = cache::Refreshed::State;
+  std::vector<cache::Refreshed> all;
+  {
+    StatusLine line(!request.json);
+    all = cache::refresh(request.store, request.nvrtc, [&](std::size_t done, std::size_t of) {
+      line.show(fmt::format("{} of {} choices", done, of));
+    });
+  }
+  auto count = [&](State state) {
+    return std::ranges::count(all, state, &cache::Refreshed::state);
+  };
+  ordered_json stale = ordered_json::array();
+  std::string text;
+  for (const cache::Refreshed& choice : all)
+    if (choice.state == State::stale) {
+      stale.push_back({{"key", choice.key}, {"label", choice.label}});
+      text += fmt::format("{} {}: other code than it was\n", shortName(choice.key), choice.label);
+    }
+  tell(request,
+       {{"current", count(State::current)}, {"carried", count(State::carried)}, {"stale", stale}},
+       text + fmt::format("{} choices are current, {} were taken over, {} are stale{}\n",
+                          count(State::current), count(State::carried), stale.size(),
+                          stale.empty() ? "" : "; 'kernel-compile tune' makes them anew"));
+  return 0;
+}
+
 int doctor(const CacheRequest& request) {
   auto findings = cache::doctor(request.store);
   tell(request, {{"findings", tool::toJson(findings)}}, tool::textOf(findings));
@@ -289,6 +317,12 @@ void addCache(CLI::App& app, Outcome& outcome) {
   auto [gc, gcRequest] = add("gc", "drop cubins that no choice needs", "gc tuned.db", collect);
   storeOf(gc, *gcRequest);
   gc->add_flag("--stale", gcRequest->stale, "and all that other versions of Kiln made");
+
+  auto [refreshVerb, refreshRequest] =
+      add("refresh", "take over choices of other versions whose code is still the same",
+          "refresh tuned.db", refresh);
+  storeOf(refreshVerb, *refreshRequest);
+  refreshVerb->add_option("--nvrtc", refreshRequest->nvrtc, "the NVRTC library to use");
 
   auto [doctorVerb, doctorRequest] =
       add("doctor", "check every row and cubin", "doctor tuned.db", doctor);

@@ -7,6 +7,7 @@
 #include "kiln/doctor.h"
 #include "kiln/plan.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -88,6 +89,17 @@ struct Filter {
   std::vector<std::string> archs, ops;
 };
 
+/// A choice after a change of Kiln's or NVRTC's version.
+struct Refreshed {
+  /// `current`: this Kiln uses it, or has a choice of its own. `carried`: its code is still the
+  /// same, so that what was measured holds. `stale`: it is not; only tuning can tell what is best
+  /// now.
+  enum class State { current, carried, stale };
+  std::string key; // as it was
+  std::string label;
+  State state = State::stale;
+};
+
 struct Collected {
   std::int64_t cubins = 0, keys = 0, bytesBefore = 0, bytesAfter = 0;
 };
@@ -127,6 +139,13 @@ KILN_API Entry pin(const std::filesystem::path& store, std::string_view key,
 KILN_API void unpin(const std::filesystem::path& store, std::string_view key);
 /// Drops cubins that no choice needs; `stale`: also all that other versions of Kiln made.
 KILN_API Collected collect(const std::filesystem::path& store, bool stale = false);
+/// Compiles choices of other versions of Kiln or NVRTC again and takes those over, with all that
+/// was measured, whose cubins come out the same bit by bit. Old rows stay until `collect(stale)`.
+/// `nvrtc`: as in CompileOptions; `progress`: choices done, and all. Throws Error(unavailable)
+/// without NVRTC.
+KILN_API std::vector<Refreshed>
+refresh(const std::filesystem::path& store, const std::filesystem::path& nvrtc = {},
+        const std::function<void(std::size_t, std::size_t)>& progress = {});
 /// Every row and cubin, and where the file lies. Does not throw for what is wrong with it.
 KILN_API std::vector<Finding> doctor(const std::filesystem::path& store);
 
