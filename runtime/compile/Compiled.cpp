@@ -88,7 +88,7 @@ class State {
   std::vector<std::shared_ptr<torch::nn::Module>> modules; // and those below
   runtime::Table<Key, Kind> known;
   std::mutex mutex; // of captures
-  std::vector<std::unique_ptr<Program>> programs;
+  std::vector<std::pair<const Kind*, std::unique_ptr<Program>>> programs;
   std::atomic<unsigned> captures = 0;
   std::array<Counted, 7> plain{
       {{kWrapped}, {kTangent}, {kSparse}, {kGraph}, {kProfiled}, {kMany}, {kRead}}};
@@ -204,8 +204,11 @@ Tensors State::refuse(Kind& kind, std::string why, Tensors results) {
 /// Runs the function, and what was made of it beside it.
 Tensors State::capture(Kind& kind, const Tensors& arguments) {
   std::unique_lock held(mutex);
-  if (const Program* made = kind.program.load(); kind.isRefused || (made && made->fits())) {
-    held.unlock(); // another thread was faster
+  for (const auto& [its, program] : programs)
+    if (its == &kind && program->fits())
+      kind.program = program.get(); // another thread's, or of when captured tensors were like this
+  if (const Program* now = kind.program; kind.isRefused || (now && now->fits())) {
+    held.unlock();
     return call(arguments);
   }
   captures.fetch_add(1, std::memory_order_relaxed);
@@ -237,7 +240,7 @@ Tensors State::capture(Kind& kind, const Tensors& arguments) {
                   std::move(expected));
   kind.used.fetch_add(1, std::memory_order_relaxed);
   kind.program.store(program.get(), std::memory_order_release);
-  programs.push_back(std::move(program));
+  programs.emplace_back(&kind, std::move(program));
   return std::move(*results);
 }
 

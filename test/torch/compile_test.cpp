@@ -370,6 +370,10 @@ TEST(Compile, CapturedTensorsMayChangeTheirType) {
   const auto compiled = compile(f, x, onHost("changed"));
   weight.set_data(numbers({4, 8}));
   expectClose(compiled(x), f(x), "captured again");
+  for (int i = 0; i < 20; ++i) { // two kinds of captures, not twenty
+    weight.requires_grad_(i % 2 == 0);
+    EXPECT_EQ(compiled(x).requires_grad(), i % 2 == 0);
+  }
   EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
 }
 

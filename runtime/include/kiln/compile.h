@@ -27,11 +27,14 @@
 // Values read through pointers are not seen. A function is refused, that is, it runs as it is and
 // the report says why, when it writes into arguments or captured tensors, runs a backward, uses
 // custom autograd functions or kernels, or switches autocast within. So is one whose program does
-// not agree with it on the sample, results and gradients. Modules' forward hooks and the like run
-// while capturing only.
+// not agree with it on the sample, results and gradients. What else the function does (it prints,
+// or counts) it does while it is captured only. Within a region numbers are fp32 and rounded once,
+// at its results (kiln/fuse.h).
 //
-// Kernels are compiled while capturing, which takes seconds. Threads may call it at the same time.
-// Errors are kiln::Error(input) for samples that cannot be used, and whatever the function throws.
+// Kernels are compiled while capturing, which takes seconds; not while a CUDA graph is captured or
+// the thread is profiled: the function runs then, unless its kind of arguments was captured before.
+// Threads may call it at the same time. Errors are kiln::Error(input) for samples that cannot be
+// used, and whatever the function throws.
 #pragma once
 
 #include "kiln/fuse.h"
