@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Training steps of language models at T = 1024, bf16: train_lm without and with Kiln, and the same
-# model in Python, eager and compiled. A line of JSON each.
+# Training steps of language models at T = 1024, bf16: train_lm without Kiln, with its kernels under
+# LibTorch's ops, and with its modules; and the same model in Python, eager and compiled. A line of
+# JSON each.
 #   bench/train_lm.sh BUILD_FOLDER [PYTHON] [NAME:BATCH...]
 # BENCH_FLAGS adds flags to train_lm's, such as --context=64 --device=cpu to see that it works.
 set -euo pipefail
@@ -9,7 +10,7 @@ models=("${@:3}")
 ((${#models[@]})) || models=(small:16 medium:16 large:8)
 read -ra more <<< "${BENCH_FLAGS:-}"
 for model in "${models[@]}"; do
-  for kiln in off on; do
+  for kiln in off on modules; do
     "$build/bin/train_lm" --bench=20 --model="${model%:*}" --batch="${model#*:}" --context=1024 \
       --vocabulary=10000 --precision=bf16 --kiln="$kiln" "${more[@]}"
   done

@@ -4,6 +4,7 @@
 #include "runtime/Backends.h"
 
 #include <ATen/EmptyTensor.h>
+#include <algorithm>
 
 namespace kiln::runtime {
 
@@ -19,6 +20,8 @@ class HostKernel : public Kernel {
       std::vector<Buffer> buffers;
       for (const TensorInfo& tensor : tensors) {
         Buffer& buffer = buffers.emplace_back(Buffer{pointers[at++], {}, {}});
+        if (std::ranges::find(tensor.strides, -1) == tensor.strides.end())
+          buffer.strides = tensor.strides; // else packed
         for (const Extent& extent : tensor.shape)
           buffer.sizes.push_back(
               extent.isStatic() ? extent.size : sizes[static_cast<std::size_t>(extent.symbol)]);

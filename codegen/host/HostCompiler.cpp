@@ -160,8 +160,9 @@ HostCompiler::HostCompiler(const HostCompileOptions& options) : command(compiler
   for (const char* flag : {"-x", "c++", "-std=c++20", "-O1", "-fPIC", "-shared", "-w",
                            "-ffp-contract=off", "-fvisibility=hidden"})
     command.push_back(flag);
-  if (options.sanitize) // what is left out finds nothing that AddressSanitizer does not
-    for (const char* flag : {"-Og", "-fsanitize=address,undefined",
+  if (options.sanitize) // run once: optimising takes longer than it saves. What is left out finds
+                        // nothing that AddressSanitizer does not.
+    for (const char* flag : {"-O0", "-fsanitize=address,undefined",
                              "-fno-sanitize=vptr,null,object-size,pointer-overflow",
                              "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"})
       command.push_back(flag);

@@ -51,7 +51,9 @@ std::vector<Field> fieldsOf(Options& o) {
       {training, "seed", &o.seed, "of the weights, the order of the data, and samples"},
       {numbers, "device", &o.device, "cpu, cuda or cuda:N; empty: a GPU if there is one"},
       {numbers, "precision", &o.precision, "fp32, tf32, or bf16 (autocast)"},
-      {numbers, "kiln", &o.kiln, "on: Kiln's kernels; verify: compared with ATen's; off"},
+      {numbers, "kiln", &o.kiln,
+       "on: Kiln's kernels under LibTorch's ops, and its AdamW; modules: Kiln's fused modules too, "
+       "with bf16 weights written by AdamW; verify: on, compared with ATen's; off"},
       {numbers, "recompute", &o.recompute, "blocks again in the backward, to save memory"},
       {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
       {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
@@ -126,7 +128,8 @@ const char* examples = R"(Examples:
   train_lm --config=run/config.json --steps=2000 --resume=latest
       goes on where the newest checkpoint stands, bit by bit as if it had never stopped
   train_lm --sample=200 --prompt="ROMEO:"
-  train_lm --bench=20 --model=large --batch=8 --vocabulary=10000 --precision=bf16 --kiln=on
+  train_lm --bench=20 --model=large --batch=8 --vocabulary=10000 --precision=bf16 \
+           --kiln=modules
 )";
 
 } // namespace

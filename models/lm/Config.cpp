@@ -82,7 +82,7 @@ void Options::settle() {
     if (model.*member == 0)
       model.*member = named.*member;
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
-  oneOf("kiln", kiln, {"off", "on", "verify"});
+  oneOf("kiln", kiln, {"off", "on", "modules", "verify"});
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);
   atLeast("accumulate", accumulate, 1);

@@ -1,39 +1,79 @@
 // See Layers.h.
 #include "models/lm/Layers.h"
 
+#include <kiln/fuse.h>
+
 namespace kiln::lm {
 
 using at::Tensor;
 
-RmsNormImpl::RmsNormImpl(std::int64_t width, double eps)
-    : weight(register_parameter("weight", torch::ones({width}))), eps(eps) {}
-
-Tensor RmsNormImpl::forward(const Tensor& x) {
-  return at::rms_norm(x, weight.sizes(), weight, eps);
+void drawNormal(Tensor weight, double deviation) {
+  const torch::NoGradGuard constant;
+  const double edge = std::erf(3 / std::sqrt(2.0)); // by the inverse of the distribution
+  weight.uniform_(-edge, edge).erfinv_().mul_(deviation * std::sqrt(2.0));
 }
 
-Tensor swiglu(const Tensor& gate, const Tensor& up) {
-  return at::silu(gate) * up;
+LinearImpl::LinearImpl(std::int64_t in, std::int64_t out)
+    : torch::nn::LinearImpl(torch::nn::LinearOptions(in, out).bias(false)) {
+  drawNormal(weight, std::sqrt(2.0 / double(in + out)));
 }
 
-Tensor rotations(std::int64_t context, std::int64_t size) {
+Tensor LinearImpl::forward(const Tensor& x) {
+  return at::linear(x, copy.defined() ? copy : weight);
+}
+
+RmsNormImpl::RmsNormImpl(std::int64_t width, const Parts& parts, double eps)
+    : AddRMSNormImpl(width, nn::NormOptions{.eps = eps, .dtype = parts.products}),
+      modules(parts.modules) {}
+
+std::tuple<Tensor, Tensor> RmsNormImpl::forward(const Stream& stream) {
+  if (modules)
+    return stream.added.defined() ? AddRMSNormImpl::forward(stream.added, stream.sum)
+                                  : AddRMSNormImpl::forward(stream.sum);
+  const Tensor total = stream.total();
+  return {at::rms_norm(total, weight.sizes(), weight, options.eps), total};
+}
+
+Tensor swiglu(const Tensor& gate, const Tensor& up, const Parts& parts) {
+  return parts.modules ? nn::swiglu(gate, up) : at::silu(gate) * up;
+}
+
+/// Cosines and sines, [context, 2, size / 2] fp32; for Kiln, which makes them, the positions.
+Tensor rotations(std::int64_t context, std::int64_t size, const Parts& parts) {
+  if (parts.modules)
+    return torch::arange(context, torch::kInt).view({context, 1, 1});
   const Tensor powers = torch::arange(0, size, 2, torch::kDouble) / double(size);
   const Tensor angles =
       torch::arange(context, torch::kDouble).unsqueeze(1) * at::pow(10000.0, -powers).unsqueeze(0);
-  return at::stack({angles.cos(), angles.sin()}).to(torch::kFloat);
+  return at::stack({angles.cos(), angles.sin()}, 1).to(torch::kFloat);
 }
 
-Tensor rotate(const Tensor& x, const Tensor& rotations) {
-  const Tensor pairs = x.unflatten(-1, {-1, 2});
+static Tensor rotateByTorch(const Tensor& x, const Tensor& rotations) {
+  const Tensor pairs = x.transpose(1, 2).unflatten(-1, {-1, 2});
   const Tensor even = pairs.select(-1, 0), odd = pairs.select(-1, 1);
-  const Tensor cosine = rotations[0], sine = rotations[1];
+  const Tensor cosine = rotations.select(1, 0), sine = rotations.select(1, 1);
   return at::stack({even * cosine - odd * sine, even * sine + odd * cosine}, -1)
       .flatten(-2)
       .to(x.scalar_type());
 }
 
-Tensor crossEntropy(const Tensor& logits, const Tensor& targets) {
-  return at::cross_entropy_loss(logits, targets);
+std::pair<Tensor, Tensor> rotate(const Tensor& queries, const Tensor& keys, const Tensor& rotations,
+                                 const Parts& parts) {
+  if (!parts.modules)
+    return {rotateByTorch(queries, rotations), rotateByTorch(keys, rotations)};
+  static const auto both =
+      kiln::fuse([](Expr q, Expr k,
+                    Expr positions) { return std::array{rope(q, positions), rope(k, positions)}; },
+                 {.name = "rope"});
+  const auto [q, k] = both(queries, keys, rotations);
+  return {q.transpose(1, 2), k.transpose(1, 2)};
+}
+
+Tensor crossEntropy(const Tensor& logits, const Tensor& targets, const Parts& parts) {
+  if (!parts.modules)
+    return at::cross_entropy_loss(logits, targets);
+  static nn::CrossEntropy each(CrossEntropyForm{}, nn::CrossEntropyImpl::Reduction::none);
+  return each(logits, targets).mean(); // no target is ignored
 }
 
 } // namespace kiln::lm

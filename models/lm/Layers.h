@@ -1,31 +1,63 @@
 // The parts of a transformer that Kiln may make faster: norm, gate, positions and loss. The one
-// place where their modules are chosen; on LibTorch's own ops, which kiln::enable() takes over.
+// place where is chosen what computes them: LibTorch's own ops, which kiln::enable() takes over, or
+// Kiln's modules. Parameters have the same names and numbers either way.
 #pragma once
 
+#include <kiln/nn.h>
 #include <torch/torch.h>
 
 namespace kiln::lm {
 
-/// y = x / sqrt(mean(x^2) + eps) * weight over the last dimension. Zhang, Sennrich 2019.
-struct RmsNormImpl : torch::nn::Module {
-  explicit RmsNormImpl(std::int64_t width, double eps = 1e-5);
+struct Parts {
+  bool modules = false; // Kiln's
+  /// What products read under autocast. Kiln's modules write it at once.
+  std::optional<at::ScalarType> products{};
+};
+
+/// In place, from the normal distribution cut at three standard deviations.
+void drawNormal(at::Tensor weight, double deviation);
+
+/// A product with a matrix: [..., in] -> [..., out]. Parameter: weight, [out, in].
+struct LinearImpl : torch::nn::LinearImpl {
+  LinearImpl(std::int64_t in, std::int64_t out);
   at::Tensor forward(const at::Tensor& x);
 
-  at::Tensor weight;
-  double eps;
+  /// The weight in another dtype, a leaf that is read, and gets the gradient, instead; undefined:
+  /// there is none. Whoever changes the weight keeps it up to date.
+  at::Tensor copy;
+};
+TORCH_MODULE(Linear);
+
+/// The residual stream between two layers, and what the last one adds to it; undefined: nothing.
+struct Stream {
+  at::Tensor sum, added;
+
+  at::Tensor total() const { return added.defined() ? sum + added : sum; }
+};
+
+/// norm(total), total, where norm is x / sqrt(mean(x^2) + eps) * weight over the last dimension.
+/// Zhang, Sennrich 2019.
+struct RmsNormImpl : nn::AddRMSNormImpl {
+  RmsNormImpl(std::int64_t width, const Parts& parts, double eps = 1e-5);
+  std::tuple<at::Tensor, at::Tensor> forward(const Stream& stream);
+
+  bool modules;
 };
 TORCH_MODULE(RmsNorm);
 
 /// silu(gate) * up. Shazeer 2020.
-at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
+at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up, const Parts& parts);
 
-/// Cosines and sines of rotary positions, [2, context, size / 2] fp32: position p turns pair i by
-/// p * 10000^(-2i / size). Su et al. 2021.
-at::Tensor rotations(std::int64_t context, std::int64_t size);
-/// x [..., length, size] with each pair (x0, x1), (x2, x3), ... turned; in x's dtype.
-at::Tensor rotate(const at::Tensor& x, const at::Tensor& rotations);
+/// Rotary positions: position p turns pair i, (x0, x1), (x2, x3), ..., by p * 10000^(-2i / size).
+/// Su et al. 2021. What rotate() needs for as many positions as there are along dimension 0.
+at::Tensor rotations(std::int64_t context, std::int64_t size, const Parts& parts);
+/// Queries and keys [batch, length, heads, size], turned; [batch, heads, length, size] in their
+/// dtypes.
+std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& queries, const at::Tensor& keys,
+                                         const at::Tensor& rotations, const Parts& parts);
 
 /// Mean cross-entropy of logits [rows, vocabulary] and int64 targets [rows].
-at::Tensor crossEntropy(const at::Tensor& logits, const at::Tensor& targets);
+at::Tensor crossEntropy(const at::Tensor& logits, const at::Tensor& targets,
+                        const Parts& parts = {});
 
 } // namespace kiln::lm

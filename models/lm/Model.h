@@ -13,26 +13,28 @@ namespace kiln::lm {
 
 /// Causal self-attention over [batch, length, width].
 struct AttentionImpl : torch::nn::Module {
-  explicit AttentionImpl(const ModelConfig& config);
+  AttentionImpl(const ModelConfig& config, const Parts& parts);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& rotations);
 
   std::int64_t heads;
-  torch::nn::Linear q{nullptr}, k{nullptr}, v{nullptr}, output{nullptr};
+  Parts parts;
+  Linear q{nullptr}, k{nullptr}, v{nullptr}, output{nullptr};
 };
 TORCH_MODULE(Attention);
 
 /// w2(swiglu(w1 x, w3 x))
 struct FeedForwardImpl : torch::nn::Module {
-  explicit FeedForwardImpl(const ModelConfig& config);
+  FeedForwardImpl(const ModelConfig& config, const Parts& parts);
   at::Tensor forward(const at::Tensor& x);
 
-  torch::nn::Linear w1{nullptr}, w2{nullptr}, w3{nullptr};
+  Parts parts;
+  Linear w1{nullptr}, w2{nullptr}, w3{nullptr};
 };
 TORCH_MODULE(FeedForward);
 
 struct BlockImpl : torch::nn::Module {
-  explicit BlockImpl(const ModelConfig& config);
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& rotations);
+  BlockImpl(const ModelConfig& config, const Parts& parts);
+  Stream forward(const Stream& in, const at::Tensor& rotations);
 
   RmsNorm ln1, ln2;
   Attention attn;
@@ -42,16 +44,17 @@ TORCH_MODULE(Block);
 
 struct TransformerImpl : torch::nn::Module {
   /// Weights are drawn from torch's generator: normal, cut at three deviations.
-  explicit TransformerImpl(const ModelConfig& config);
+  explicit TransformerImpl(const ModelConfig& config, const Parts& parts = {});
   /// int64 [batch, length <= context] -> logits [batch, length, vocabulary]
   at::Tensor forward(const at::Tensor& tokens);
 
   ModelConfig config;
+  Parts parts;
   bool recompute = false; // keep only what enters a block, and compute it again in the backward
   torch::nn::Embedding embeddings;
   torch::nn::ModuleList layers;
   RmsNorm norm;
-  torch::nn::Linear head{nullptr};
+  Linear head{nullptr};
   at::Tensor turns; // see rotations()
 };
 TORCH_MODULE(Transformer);

@@ -2,6 +2,7 @@
 #include "models/lm/Optimizer.h"
 
 #include "codegen/backend/Fail.h"
+#include "models/lm/Layers.h"
 
 namespace kiln::lm {
 
@@ -36,18 +37,56 @@ Updater::Updater(torch::nn::Module& model, const Options& options) : limit(optio
   }
   const optim::AdamWExtras extras{.maxGradNorm = limit};
   auto made = std::make_unique<optim::AdamW>(groups, torch::optim::AdamWOptions(), extras);
-  if (limit > 0)
-    clipping = made.get();
+  byKiln = made.get();
   optimizer = std::move(made);
+  if (options.kiln == "modules" && options.precision == "bf16")
+    addCopies(model);
+}
+
+void Updater::addCopies(const torch::nn::Module& model) {
+  for (const auto& module : model.modules())
+    if (auto* linear = module->as<LinearImpl>()) {
+      linear->copy = linear->weight.detach().to(at::kBFloat16).requires_grad_();
+      byKiln->bindCopy(linear->weight, linear->copy);
+    }
+}
+
+Tensor Updater::copyOf(const Tensor& parameter) const {
+  return byKiln ? byKiln->copyOf(parameter) : Tensor();
+}
+
+void Updater::collect() {
+  const torch::NoGradGuard constant;
+  for (const NamedTensor& one : parameters) {
+    const Tensor copy = copyOf(one.tensor);
+    if (!copy.defined() || !copy.grad().defined())
+      continue;
+    Tensor& sum = one.tensor.mutable_grad();
+    if (sum.defined())
+      sum.add_(copy.grad());
+    else
+      sum = copy.grad().to(one.tensor.scalar_type());
+    copy.mutable_grad().reset();
+  }
+}
+
+void Updater::clear() {
+  if (byKiln)
+    byKiln->zero_grad();
+  else
+    optimizer->zero_grad();
 }
 
 /// torch's clip_grad_norm_ waits for the device; this does not.
 Tensor Updater::clipped() {
   const torch::NoGradGuard constant;
   std::vector<Tensor> gradients;
-  for (const NamedTensor& one : parameters)
-    if (one.tensor.grad().defined())
-      gradients.push_back(one.tensor.grad());
+  for (const NamedTensor& one : parameters) {
+    const Tensor copy = copyOf(one.tensor);
+    const bool isOfCopy = !one.tensor.grad().defined() && copy.defined();
+    if (const Tensor& gradient = isOfCopy ? copy.grad() : one.tensor.grad(); gradient.defined())
+      gradients.push_back(gradient);
+  }
   const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
   if (limit > 0)
     at::_foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp_max(1));
@@ -55,13 +94,14 @@ Tensor Updater::clipped() {
 }
 
 Tensor Updater::step(double learningRate) {
-  Tensor norm = clipping ? Tensor() : clipped();
+  const bool clipsItself = byKiln && limit > 0;
+  Tensor norm = clipsItself ? Tensor() : clipped();
   for (auto& group : optimizer->param_groups())
     group.options().set_lr(learningRate);
   optimizer->step();
-  if (clipping)
-    norm = clipping->gradNorm();
-  optimizer->zero_grad(/*set_to_none=*/true);
+  if (clipsItself)
+    norm = byKiln->gradNorm();
+  clear();
   return norm;
 }
 
@@ -96,6 +136,8 @@ void Updater::restore(const Safetensors& from) {
     state->step(step.item<std::int64_t>());
     optimizer->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
   }
+  if (byKiln)
+    byKiln->refreshCopies();
 }
 
 } // namespace kiln::lm

@@ -1,5 +1,6 @@
 // How parameters are updated: AdamW over decayed matrices and undecayed gains, gradients clipped to
-// a global norm before. The one place where the optimizer is chosen.
+// a global norm before. The one place where the optimizer is chosen. Beside Kiln's modules it also
+// writes the bf16 weights that products read, so that no step casts them.
 #pragma once
 
 #include "models/lm/Config.h"
@@ -14,22 +15,29 @@ class Updater {
  public:
   Updater(torch::nn::Module& model, const Options& options);
 
+  /// Behind each backward but the only one of a step: adds the gradients of copies to those of the
+  /// weights, in fp32.
+  void collect();
+  void clear(); // the gradients
+
   /// Clips, updates and clears the gradients. The gradient's norm before clipping, a scalar on the
   /// device, until the next step: nothing waits for it.
   at::Tensor step(double learningRate);
 
   /// The optimizer's tensors under the parameters' names: optimizer.exp_avg.NAME, ...
   std::vector<NamedTensor> state() const;
-  /// Throws Error(corrupt).
+  /// After the parameters were. Throws Error(corrupt).
   void restore(const Safetensors& from);
 
  private:
+  void addCopies(const torch::nn::Module& model);
+  at::Tensor copyOf(const at::Tensor& parameter) const;
   at::Tensor clipped();
 
   std::vector<NamedTensor> parameters;
   double limit;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  optim::AdamW* clipping = nullptr; // the optimizer, if it clips itself
+  optim::AdamW* byKiln = nullptr; // the optimizer, if it is Kiln's
 };
 
 } // namespace kiln::lm

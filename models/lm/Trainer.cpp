@@ -47,7 +47,10 @@ bool isEvery(std::int64_t step, std::int64_t period) {
 Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device device) {
   options.model.vocabulary = tokenizer.vocabulary();
   at::manual_seed(std::uint64_t(options.seed));
-  Transformer model(options.model);
+  Parts parts{.modules = options.kiln == "modules"};
+  if (options.precision == "bf16")
+    parts.products = at::kBFloat16;
+  Transformer model(options.model, parts);
   model->recompute = options.recompute;
   model->to(device);
   return model;
@@ -91,7 +94,7 @@ Batch Trainer::onDevice(const Batch& batch) const {
 Tensor Trainer::loss(const Batch& batch) {
   const Autocast autocast(device.type(), Autocast::of(options.precision));
   const Batch here = onDevice(batch);
-  return crossEntropy(model(here.inputs).flatten(0, 1), here.targets.flatten());
+  return crossEntropy(model(here.inputs).flatten(0, 1), here.targets.flatten(), model->parts);
 }
 
 Trainer::Step Trainer::step() {
@@ -102,6 +105,8 @@ Trainer::Step Trainer::step() {
     const Tensor part =
         loss(data.batch(std::uint64_t(options.seed), first, options.batch)) / options.accumulate;
     part.backward();
+    if (options.accumulate > 1)
+      updater.collect();
     sum = sum.defined() ? sum + part.detach() : part.detach();
   }
   const Tensor norm = updater.step(rate);
@@ -113,7 +118,7 @@ void Trainer::prepare() {
   if (options.kiln == "off")
     return;
   loss(data.batch(std::uint64_t(options.seed), 0, options.batch)).backward();
-  model->zero_grad();
+  updater.clear();
   kiln::wait();
 }
 

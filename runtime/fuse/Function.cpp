@@ -8,6 +8,7 @@
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/copy.h>
 #include <bit>
 #include <deque>
 #include <fmt/format.h>
@@ -108,10 +109,13 @@ Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& 
   kind.device = static_cast<unsigned>(std::max<int>(operands[0]->device().index(), 0));
   kind.rowClass =
       static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(space.rows())));
+  kind.apart = space.apart;
+  kind.resultsApart = space.resultsApart;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const at::Tensor& operand = *operands[i];
     kind.operands.push_back({*kernelType(operand.scalar_type()), space.masks[i],
-                             at::GradMode::is_enabled() && operand.requires_grad()});
+                             at::GradMode::is_enabled() && operand.requires_grad(),
+                             (space.operandsApart >> i & 1) != 0});
   }
   return kind;
 }
@@ -161,11 +165,9 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
   return true;
 }
 
-std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operands) {
-  check(operands);
-  Space space(operands, options.name);
-  if (const char* why = space.isEmpty() ? kEmptyTensor : whyEager(operands))
-    return compute(why, operands, space);
+Variant* Function::find(std::span<const at::Tensor* const> operands,
+                        std::span<const at::Tensor> results, Space& space) {
+  space.findRowsApart(operands, results);
   if (graph.isElementwise)
     space.takeUsualRows(operands.size());
   const Kind kind = kindOf(operands, space);
@@ -174,12 +176,31 @@ std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operan
     return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(place),
                                      space.rows());
   });
-  if (!isReady(variant, variant.hasBackward())) {
-    variant.missed.fetch_add(1, std::memory_order_relaxed);
-    return compute(kWaiting, operands, space);
-  }
-  variant.used.fetch_add(1, std::memory_order_relaxed);
-  return runKernels(variant, space, operands);
+  const bool ready = isReady(variant, variant.hasBackward());
+  (ready ? variant.used : variant.missed).fetch_add(1, std::memory_order_relaxed);
+  return ready ? &variant : nullptr;
+}
+
+std::vector<at::Tensor> Function::call(std::span<const at::Tensor* const> operands) {
+  check(operands);
+  Space space(operands, options.name);
+  const char* why = space.isEmpty() ? kEmptyTensor : whyEager(operands);
+  Variant* variant = why ? nullptr : find(operands, {}, space);
+  return variant ? runKernels(*variant, space, operands)
+                 : compute(why ? why : kWaiting, operands, space);
+}
+
+void Function::callInto(std::span<const at::Tensor* const> operands,
+                        std::span<const at::Tensor> results) {
+  const at::NoGradGuard unrecorded;
+  check(operands);
+  Space space(operands, options.name);
+  const char* why = space.isEmpty() ? kEmptyTensor : whyEager(operands);
+  if (Variant* variant = why ? nullptr : find(operands, results, space))
+    return runKernelInto(*variant, space, operands, results);
+  const auto computed = compute(why ? why : kWaiting, operands, space);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i].copy_(computed[i]);
 }
 
 void Function::addTo(std::string& rows) const {
@@ -215,6 +236,11 @@ FusedFunction::FusedFunction(unsigned operands, Trace trace, const void* functio
 
 std::vector<at::Tensor> FusedFunction::call(std::span<const at::Tensor* const> operands) const {
   return function_->call(operands);
+}
+
+void FusedFunction::callInto(std::span<const at::Tensor* const> operands,
+                             std::span<const at::Tensor> results) const {
+  function_->callInto(operands, results);
 }
 
 } // namespace kiln

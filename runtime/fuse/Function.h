@@ -14,6 +14,7 @@ class Function {
            const FuseOptions& options);
 
   std::vector<at::Tensor> call(std::span<const at::Tensor* const> operands);
+  void callInto(std::span<const at::Tensor* const> operands, std::span<const at::Tensor> results);
 
   /// Lines of kiln::report().
   void addTo(std::string& rows) const;
@@ -25,6 +26,9 @@ class Function {
   std::vector<at::Tensor> compute(const char* why, std::span<const at::Tensor* const> operands,
                                   const Space& space);
   Kind kindOf(std::span<const at::Tensor* const> operands, const Space& space) const;
+  /// Null: the kernel is not there yet.
+  Variant* find(std::span<const at::Tensor* const> operands, std::span<const at::Tensor> results,
+                Space& space);
   bool isReady(Variant& variant, bool withBackward) const;
 
   const FuseOptions options;

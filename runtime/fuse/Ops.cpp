@@ -9,6 +9,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/dropout.h>
@@ -32,6 +33,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/rsqrt.h>
@@ -40,6 +42,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sqrt.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tanh.h>
@@ -130,6 +133,31 @@ Value crossEntropyText(Writer& writer, const Node& node, Values v) {
                   static_cast<std::int64_t>(node.numbers[0]), node.numbers[1], node.numbers[2]));
 }
 
+bool areHalves(const Node& node) {
+  return node.numbers[0] != 0;
+}
+Value ropeText(Writer& writer, const Node& node, Values v) {
+  return writer.rope(v[0], v[1],
+                     fmt::format("{} base {:.17e}", areHalves(node) ? "half_split" : "interleaved",
+                                 node.numbers[1]));
+}
+
+Tensor ropeEagerly(const Node& node, Tensors t) {
+  const Tensor& x = t[0];
+  const std::int64_t width = x.size(-1);
+  if (width % 2 != 0)
+    throw Error(ErrorKind::input,
+                fmt::format("rope: rows of {} columns; an even number of them forms pairs", width));
+  const Tensor powers = at::arange(0, width, 2, t[1].options().dtype(at::kDouble)) / width;
+  const Tensor angles = t[1] * at::pow(node.numbers[1], -powers);
+  const Tensor c = angles.cos().to(x.scalar_type()), s = angles.sin().to(x.scalar_type());
+  const std::int64_t pairs = areHalves(node) ? -2 : -1; // the dimension of two
+  const Tensor both =
+      x.unflatten(-1, pairs == -1 ? at::IntArrayRef{width / 2, 2} : at::IntArrayRef{2, width / 2});
+  const Tensor a = both.select(pairs, 0), b = both.select(pairs, 1);
+  return at::stack({a * c - b * s, b * c + a * s}, pairs).flatten(-2);
+}
+
 Tensor crossEntropyEagerly(const Node& node, Tensors t) {
   const Tensor& x = t[0];
   const double smoothing = node.numbers[1];
@@ -186,6 +214,7 @@ const Op layerNormOp{"layer_norm", norm<"kiln.layer_norm">,
 const Op rmsNormOp{"rms_norm", norm<"kiln.rms_norm">,
                    EAGER(scaled(at::rms_norm(t[0], {t[0].size(-1)}, {}, node.numbers[0]), t.subspan(1))), Op::Kind::alongRows};
 const Op dropoutOp{"dropout", WRITE(writer.dropout(v[0], node.numbers[0])), EAGER(at::dropout(t[0], node.numbers[0], true))};
+const Op ropeOp{"rope", ropeText, ropeEagerly, Op::Kind::alongRows};
 const Op crossEntropyOp{"cross_entropy", crossEntropyText, crossEntropyEagerly, Op::Kind::alongRows};
 // clang-format on
 #undef EAGER
@@ -298,6 +327,12 @@ Expr dropout(const Expr& x, double p) {
     throw Error(ErrorKind::input,
                 fmt::format("dropout: p = {} is no probability; give a number from 0 to 1", p));
   return make(dropoutOp, {x}, {p});
+}
+
+Expr rope(const Expr& x, const Expr& positions, Pairs pairs, double base) {
+  if (!(base >= 1 && base <= 1e30))
+    throw Error(ErrorKind::input, fmt::format("rope: base {}; give a number from 1 to 1e30", base));
+  return make(ropeOp, {x, positions}, {static_cast<double>(pairs == Pairs::halves), base});
 }
 
 Expr crossEntropy(const Expr& logits, const Expr& classes, const CrossEntropyForm& form) {

@@ -3,6 +3,7 @@
 #include "runtime/fuse/Variant.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
@@ -21,8 +22,29 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using Is = Binding::Is;
 
-/// As a kernel reads it: contiguous, and where its alignment asks for it. A copy otherwise.
+/// Elements between the rows of a kernel's tensor, if they lie apart; else 0.
+std::int64_t apartOf(const TensorInfo& info) {
+  const bool isMatrix = info.shape.size() == 2 && info.strides.size() == 2;
+  return isMatrix && info.shape[1].isStatic() && info.strides[0] > info.shape[1].size
+             ? info.strides[0]
+             : 0;
+}
+
+/// [rows, width], where a kernel whose rows lie apart finds them.
+Tensor emptyApart(at::IntArrayRef sizes, const at::TensorOptions& options, std::int64_t apart) {
+  const std::int64_t width = sizes.back(), rows = c10::multiply_integers(sizes) / width;
+  return at::empty({rows, apart}, options).narrow(1, 0, width);
+}
+
+/// As a kernel reads it: contiguous, or with rows as far apart as it says, and where its alignment
+/// asks for it. A copy otherwise.
 Tensor readable(const Tensor& tensor, const TensorInfo& info) {
+  if (const std::int64_t apart = apartOf(info)) {
+    if (distanceOfRows(tensor) == apart)
+      return tensor;
+    return emptyApart(tensor.sizes(), tensor.options(), apart) // what was saved came back otherwise
+        .copy_(tensor.reshape({-1, tensor.size(-1)}));
+  }
   Tensor packed = tensor.contiguous();
   const auto address = reinterpret_cast<std::uintptr_t>(packed.const_data_ptr());
   return address % static_cast<std::uintptr_t>(info.alignment) == 0
@@ -98,8 +120,12 @@ struct FusedBackward : torch::autograd::Node {
       const at::AutoDispatchBelowADInplaceOrView below;
       compute(grads, tensors, gradients);
     }
-    if (at::GradMode::is_enabled())
-      refuseToGoOn(grads, gradients);
+    if (at::GradMode::is_enabled()) {
+      variable_list reached = grads;
+      for (auto& [index, variable] : operands)
+        reached.push_back(variable.unpack());
+      refuseSecondGradients(reached, gradients);
+    }
     return gradients;
   }
 
@@ -171,20 +197,6 @@ struct FusedBackward : torch::autograd::Node {
     return outputs;
   }
 
-  /// Gradients that say so when somebody wants their gradients.
-  void refuseToGoOn(const variable_list& grads, const variable_list& gradients) {
-    variable_list reached = grads;
-    for (auto& [index, variable] : operands)
-      reached.push_back(variable.unpack());
-    if (!torch::autograd::compute_requires_grad(at::TensorList(reached)))
-      return;
-    const auto node = std::make_shared<torch::autograd::Error>(
-        kTwice, torch::autograd::collect_next_edges(at::TensorList(reached)));
-    for (const Tensor& gradient : gradients)
-      if (gradient.defined())
-        torch::autograd::set_history(gradient, node);
-  }
-
   static const Tensor& firstOf(const variable_list& grads) {
     return *std::find_if(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
   }
@@ -213,7 +225,58 @@ std::vector<Tensor> emptyResults(const Variant& variant, const Space& space) {
   return outputs;
 }
 
+void give(Tensors& tensors, const Variant& variant, std::span<const Tensor* const> operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    tensors.operands[i] = *operands[i];
+  if (variant.graph.dropouts > 0)
+    tensors.seeds = at::empty({1 + static_cast<std::int64_t>(variant.graph.dropouts)},
+                              operands[0]->options().dtype(at::kLong))
+                        .random_();
+}
+
+/// Whether a kernel can write it as it is.
+bool isWritable(const Tensor& result, const TensorInfo& info, at::ScalarType dtype) {
+  const std::int64_t apart = apartOf(info);
+  const auto address = reinterpret_cast<std::uintptr_t>(result.const_data_ptr());
+  return result.scalar_type() == dtype &&
+         address % static_cast<std::uintptr_t>(info.alignment) == 0 &&
+         (apart != 0 ? distanceOfRows(result) == apart : result.is_contiguous());
+}
+
 } // namespace
+
+void refuseSecondGradients(const std::vector<Tensor>& reached,
+                           const std::vector<Tensor>& gradients) {
+  if (!torch::autograd::compute_requires_grad(at::TensorList(reached)))
+    return;
+  const auto node = std::make_shared<torch::autograd::Error>(
+      kTwice, torch::autograd::collect_next_edges(at::TensorList(reached)));
+  for (const Tensor& gradient : gradients)
+    if (gradient.defined())
+      torch::autograd::set_history(gradient, node);
+}
+
+void runKernelInto(Variant& variant, const Space& space, std::span<const Tensor* const> operands,
+                   std::span<const Tensor> results) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const c10::OptionalDeviceGuard guard(operands[0]->device());
+  Tensors tensors;
+  give(tensors, variant, operands);
+  std::vector<Tensor> outputs;
+  const auto& infos = variant.forward.kernel.load(std::memory_order_acquire)->outputs;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const at::ScalarType dtype = variant.dtypes[i];
+    const std::int64_t apart = apartOf(infos[i]);
+    outputs.push_back(isWritable(results[i], infos[i], dtype) ? results[i]
+                      : apart != 0
+                          ? emptyApart(results[i].sizes(), results[i].options().dtype(dtype), apart)
+                          : allocate(variant.forward, results[i].sizes(), dtype));
+  }
+  launch(variant.forward, space, tensors, outputs);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!outputs[i].is_same(results[i]))
+      results[i].copy_(outputs[i].reshape(results[i].sizes()));
+}
 
 std::vector<Tensor> runKernels(Variant& variant, const Space& space,
                                std::span<const Tensor* const> operands) {
@@ -222,12 +285,7 @@ std::vector<Tensor> runKernels(Variant& variant, const Space& space,
   {
     const at::AutoDispatchBelowADInplaceOrView below;
     const c10::OptionalDeviceGuard guard(operands[0]->device());
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      tensors.operands[i] = *operands[i];
-    if (variant.graph.dropouts > 0)
-      tensors.seeds = at::empty({1 + static_cast<std::int64_t>(variant.graph.dropouts)},
-                                operands[0]->options().dtype(at::kLong))
-                          .random_();
+    give(tensors, variant, operands);
     outputs = emptyResults(variant, space);
     launch(variant.forward, space, tensors, outputs);
   }

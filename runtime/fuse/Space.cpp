@@ -88,12 +88,50 @@ Space::Space(std::span<const at::Tensor* const> operands, const std::string& nam
       masks[i] |= columns();
 }
 
+std::int64_t distanceOfRows(const at::Tensor& tensor) {
+  if (tensor.dim() < 2 || tensor.stride(-1) != 1)
+    return 0;
+  std::int64_t distance = 0, expected = 0;
+  for (std::int64_t d = tensor.dim() - 2; d >= 0; --d) {
+    if (tensor.size(d) == 1)
+      continue;
+    if (distance == 0)
+      distance = expected = tensor.stride(d);
+    if (tensor.stride(d) != expected || expected == 0)
+      return 0;
+    expected *= tensor.size(d);
+  }
+  constexpr std::int64_t vector = 16;
+  const bool isAligned = distance * tensor.element_size() % vector == 0 &&
+                         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % vector == 0;
+  return isAligned && distance >= tensor.size(-1) ? distance : 0;
+}
+
+void Space::findRowsApart(std::span<const at::Tensor* const> operands,
+                          std::span<const at::Tensor> results) {
+  if (groups != 1)
+    return;
+  const auto isApart = [&](const at::Tensor& tensor) -> std::uint32_t {
+    if (tensor.is_contiguous())
+      return 0;
+    const std::int64_t distance = distanceOfRows(tensor);
+    if (apart == 0)
+      apart = distance;
+    return static_cast<std::uint32_t>(distance != 0 && distance == apart);
+  };
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (masks[i] == full())
+      operandsApart |= isApart(*operands[i]) << i;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    resultsApart |= isApart(results[i]) << i;
+}
+
 void Space::takeUsualRows(std::size_t operands) {
   constexpr std::int64_t usual = 1024;
   const std::int64_t elements = rows() * width;
   const bool isPlain = std::all_of(masks.begin(), masks.begin() + operands,
                                    [&](Mask mask) { return mask == 0 || mask == full(); });
-  if (!isPlain || elements % usual != 0)
+  if (!isPlain || apart != 0 || elements % usual != 0)
     return;
   groups = 1;
   groupSizes[0] = elements / usual;
@@ -133,11 +171,13 @@ Signature Kind::signature() const {
   Signature signature;
   signature.words[0] = static_cast<std::uint64_t>(width);
   signature.words[1] = groups | device << 8U | std::uint64_t(rowClass) << 32U;
+  signature.words[6] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const OperandKind& one = operands[i];
     const std::uint64_t bits = static_cast<std::uint64_t>(one.dtype) |
                                static_cast<std::uint64_t>(one.wantsGradient) << 4U |
-                               std::uint64_t(one.mask) << 5U;
+                               std::uint64_t(one.mask) << 5U |
+                               static_cast<std::uint64_t>(one.isApart) << 15U;
     signature.words[2 + i / 4] |= bits << (i % 4 * 16);
   }
   return signature;

@@ -26,8 +26,15 @@ struct Space {
   at::SmallVector<unsigned, at::kDimVectorStaticSize>
       groupOf; // each leading dimension of the shape
 
+  std::int64_t apart = 0; // elements between the rows of tensors whose rows lie apart
+  std::uint32_t operandsApart = 0, resultsApart = 0; // which do, as bits
+
   Mask columns() const { return Mask(1) << groups; }
   Mask full() const { return (Mask(2) << groups) - 1; }
+  /// Finds the tensors that are read or written where they lie though their rows lie apart, at one
+  /// distance for all: those that are chunks of the columns of another tensor.
+  void findRowsApart(std::span<const at::Tensor* const> operands,
+                     std::span<const at::Tensor> results);
   /// Rows of elementwise math may be any: long ones of one width for most sizes, so that few
   /// kernels serve many shapes. Does nothing where an operand is broadcast along a part of the
   /// dimensions.
@@ -38,9 +45,13 @@ struct Space {
   bool isEmpty() const { return width == 0 || rows() == 0; }
 };
 
+/// Elements from one row to the next, all leading dimensions taken together; 0: these tell more
+/// than one distance, rows overlap, or vectors of 16 bytes cannot be read.
+std::int64_t distanceOfRows(const at::Tensor& tensor);
+
 /// What a kernel is compiled for, beside the function.
 struct Signature {
-  std::array<std::uint64_t, 6> words{};
+  std::array<std::uint64_t, 7> words{};
   friend bool operator==(const Signature&, const Signature&) = default;
   std::uint64_t hash() const;
 };
@@ -50,12 +61,15 @@ struct OperandKind {
   DType dtype = DType::f32;
   Mask mask = 0;
   bool wantsGradient = false;
+  bool isApart = false; // its rows
 };
 
 struct Kind {
   unsigned groups = 1, device = 0;
   std::int64_t width = 1;
-  std::uint8_t rowClass = 0; // number of bits of the row count
+  std::uint8_t rowClass = 0;      // number of bits of the row count
+  std::int64_t apart = 0;         // elements between rows that lie apart
+  std::uint32_t resultsApart = 0; // results whose rows do, as bits
   at::SmallVector<OperandKind, 8> operands;
 
   Signature signature() const;

@@ -78,4 +78,14 @@ std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind);
 std::vector<at::Tensor> runKernels(Variant& variant, const Space& space,
                                    std::span<const at::Tensor* const> operands);
 
+/// Of computed gradients: says so when somebody wants their own gradients, by the tensors that they
+/// depend on.
+void refuseSecondGradients(const std::vector<at::Tensor>& reached,
+                           const std::vector<at::Tensor>& gradients);
+
+/// Writes the results of a call to tensors that are there; nothing is recorded.
+void runKernelInto(Variant& variant, const Space& space,
+                   std::span<const at::Tensor* const> operands,
+                   std::span<const at::Tensor> results);
+
 } // namespace kiln::fusion

@@ -25,8 +25,8 @@ Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at
       const OperandKind& one = kind.operands[step.node->index];
       Value& value =
           values.emplace_back(Value{fmt::format("%in{}", step.node->index), one.mask, one.dtype});
-      addTo(arguments, fmt::format("{}: {} {{kiln.gradient = {}}}", value.name, type(value),
-                                   one.wantsGradient));
+      addTo(arguments, fmt::format("{}: {} {{kiln.gradient = {}{}}}", value.name, type(value),
+                                   one.wantsGradient, layout(one.isApart)));
       remember(value);
       continue;
     }
@@ -46,7 +46,8 @@ Writer::Writer(const Graph& graph, const Kind& kind, const std::string& name, at
     const Value result = dtypes[i] == at::kBool ? value : cast(value, *runtime::dtypeOf(dtypes[i]));
     addTo(names, result.name);
     addTo(types, type(result));
-    addTo(attributed, fmt::format("{} {{kiln.name = \"out{}\"}}", type(result), i));
+    addTo(attributed, fmt::format("{} {{kiln.name = \"out{}\"{}}}", type(result), i,
+                                  layout((kind.resultsApart >> i & 1) != 0)));
     resultMasks.push_back(result.mask);
   }
   text = fmt::format("func.func @{}({}) -> ({}) {{\n{}  return {} : {}\n}}\n", name, arguments,
@@ -65,6 +66,10 @@ std::string Writer::type(Mask mask, DType dtype) const {
   if ((mask & columns()) != 0)
     sizes += fmt::format("{}x", kind.width);
   return fmt::format("{}{}>", sizes, kiln::name(dtype));
+}
+
+std::string Writer::layout(bool isApart) const {
+  return isApart ? fmt::format(", kiln.layout = #kiln.layout<strides = [{}, 1]>", kind.apart) : "";
 }
 
 void Writer::remember(const Value& value) {
@@ -114,19 +119,22 @@ const Value& Writer::like(Mask mask) const {
   return found->second;
 }
 
+/// Where the dimensions of one value are among those of another, which has them all.
+static std::string placesOf(Mask mask, Mask all) {
+  std::string places;
+  for (unsigned at = 0; all != 0; all >>= 1, mask >>= 1) {
+    if ((mask & 1) != 0)
+      addTo(places, std::to_string(at));
+    at += all & 1;
+  }
+  return places;
+}
+
 Value Writer::spread(const Value& value, Mask mask) {
   if (value.mask == mask)
     return value;
-  std::string dims;
-  unsigned at = 0;
-  for (unsigned i = 0; i <= kind.groups; ++i) {
-    if ((mask >> i & 1) == 0)
-      continue;
-    if ((value.mask >> i & 1) != 0)
-      addTo(dims, std::to_string(at));
-    ++at;
-  }
-  std::string text = fmt::format("kiln.broadcast {} dims [{}]", value.name, dims);
+  std::string text =
+      fmt::format("kiln.broadcast {} dims [{}]", value.name, placesOf(value.mask, mask));
   std::string types = type(value);
   if ((mask & ~columns()) != 0) {
     const Value& other = like(mask);
@@ -228,6 +236,19 @@ Value Writer::dropout(const Value& value, double p) {
   return line(x.mask, DType::f32,
               fmt::format("kiln.dropout {}, %seed, %offset{} p {:.9e} : {} -> {}", x.name,
                           dropouts++, p, type(x), type(x)));
+}
+
+Value Writer::rope(const Value& value, const Value& positions, const std::string& attributes) {
+  const bool isIndex = positions.dtype == DType::i64 || positions.dtype == DType::i32;
+  if ((value.mask & columns()) == 0 || (positions.mask & ~(value.mask & ~columns())) != 0 ||
+      !isIndex || kind.width % 2 != 0)
+    refuse(fmt::format("rope takes rows of an even number of columns, and positions [..., 1] of "
+                       "dtype Long or Int that are broadcast along them; it is given {} and {}",
+                       type(value), type(positions)));
+  return line(value.mask, common,
+              fmt::format("kiln.rope {}, {} dims [{}] {} : {}, {} -> {}", value.name,
+                          positions.name, placesOf(positions.mask, value.mask), attributes,
+                          type(value), type(positions), type(value.mask, common)));
 }
 
 Value Writer::crossEntropy(const Value& logits, const Value& classes,

@@ -42,6 +42,7 @@ class Writer {
   Value reduce(const char* kind, const Value& value);
   Value norm(const char* op, double eps, std::span<const Value> operands);
   Value dropout(const Value& value, double p);
+  Value rope(const Value& value, const Value& positions, const std::string& attributes);
   Value crossEntropy(const Value& logits, const Value& classes, const std::string& attributes);
   Mask columns() const { return kind.columns(); }
 
@@ -50,6 +51,8 @@ class Writer {
 
  private:
   std::string type(Mask mask, DType dtype) const;
+  /// Of an argument or a result, behind other attributes.
+  std::string layout(bool isApart) const;
   std::string type(const Value& value) const { return type(value.mask, value.dtype); }
   Value line(Mask mask, DType dtype, const std::string& right);
   const Value& like(Mask mask) const;

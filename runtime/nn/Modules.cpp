@@ -36,21 +36,68 @@ std::string textOf(const NormOptions& options) {
                      options.affine && options.bias);
 }
 
-Tensor layerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  if (bias.defined())
-    return call(shared("layer_norm", {{eps}},
-                       [eps](Expr x, Expr g, Expr b) { return kiln::layerNorm(x, g, b, eps); }),
-                x, weight, bias)[0];
-  if (weight.defined())
-    return call(
-        shared("layer_norm", {{eps}}, [eps](Expr x, Expr g) { return kiln::layerNorm(x, g, eps); }),
-        x, weight)[0];
-  return call(shared("layer_norm", {{eps}}, [eps](Expr x) { return kiln::layerNorm(x, eps); }),
-              x)[0];
+/// What is traced of a norm.
+struct Norm {
+  bool isCentred;
+  double eps;
+  std::optional<at::ScalarType> dtype;
+
+  Numbers numbers() const {
+    return {{eps, static_cast<double>(isCentred), dtype ? static_cast<double>(*dtype) : -1}};
+  }
+  Expr operator()(const Expr& x, const auto&... parameters) const {
+    Expr y = of(x, parameters...);
+    return dtype ? y.to(*dtype) : y;
+  }
+
+ private:
+  Expr of(const Expr& x, const Expr& weight, const Expr& bias) const {
+    return kiln::layerNorm(x, weight, bias, eps);
+  }
+  Expr of(const Expr& x, const auto&... weight) const {
+    return isCentred ? kiln::layerNorm(x, weight..., eps) : kiln::rmsNorm(x, weight..., eps);
+  }
+};
+
+Norm normOf(bool isCentred, const NormOptions& options) {
+  return {isCentred, options.eps, options.dtype};
 }
 
-std::tuple<Tensor, Tensor> pairOf(std::vector<Tensor> both) {
-  return {std::move(both[0]), std::move(both[1])};
+Tensor normalized(const Norm& norm, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const char* name = norm.isCentred ? "layer_norm" : "rms_norm";
+  if (bias.defined())
+    return call(
+        shared(name, norm.numbers(), [norm](Expr x, Expr g, Expr b) { return norm(x, g, b); }), x,
+        weight, bias)[0];
+  if (weight.defined())
+    return call(shared(name, norm.numbers(), [norm](Expr x, Expr g) { return norm(x, g); }), x,
+                weight)[0];
+  return call(shared(name, norm.numbers(), [norm](Expr x) { return norm(x); }), x)[0];
+}
+
+/// Of x + r, and x + r.
+std::tuple<Tensor, Tensor> normalizedSum(const Norm& norm, const Tensor& x, const Tensor& residual,
+                                         const Tensor& weight, const Tensor& bias) {
+  if (!residual.defined())
+    return {normalized(norm, x, weight, bias), x};
+  const char* name = norm.isCentred ? "add_layer_norm" : "add_rms_norm";
+  const auto both = [norm](const Expr& x, const Expr& r, const auto&... parameters) {
+    const Expr sum = (x + r).rounded();
+    return std::array{norm(sum, parameters...), sum};
+  };
+  std::vector<Tensor> results;
+  if (bias.defined())
+    results = call(shared(name, norm.numbers(),
+                          [both](Expr x, Expr r, Expr g, Expr b) { return both(x, r, g, b); }),
+                   x, residual, weight, bias);
+  else if (weight.defined())
+    results =
+        call(shared(name, norm.numbers(), [both](Expr x, Expr r, Expr g) { return both(x, r, g); }),
+             x, residual, weight);
+  else
+    results = call(shared(name, norm.numbers(), [both](Expr x, Expr r) { return both(x, r); }), x,
+                   residual);
+  return {std::move(results[0]), std::move(results[1])};
 }
 
 } // namespace
@@ -75,13 +122,14 @@ void LayerNormImpl::use(const Tensor& sharedWeight, const Tensor& sharedBias) {
 }
 Tensor LayerNormImpl::forward(const Tensor& x) {
   checkWidth("LayerNorm", x, normalizedShape);
+  const Norm norm = normOf(/*isCentred=*/true, options);
   if (normalizedShape.size() == 1)
-    return layerNorm(x, weight, bias, options.eps);
+    return normalized(norm, x, weight, bias);
   const auto row = [](const Tensor& parameter) {
     return parameter.defined() ? parameter.flatten() : parameter;
   };
   const Tensor flat = x.flatten(x.dim() - static_cast<std::int64_t>(normalizedShape.size()));
-  return layerNorm(flat, row(weight), row(bias), options.eps).view(x.sizes());
+  return normalized(norm, flat, row(weight), row(bias)).view(x.sizes());
 }
 
 RMSNormImpl::RMSNormImpl(std::int64_t width, const NormOptions& options)
@@ -98,12 +146,7 @@ void RMSNormImpl::pretty_print(std::ostream& stream) const {
 }
 Tensor RMSNormImpl::forward(const Tensor& x) {
   checkWidth("RMSNorm", x, {&width, 1});
-  const double eps = options.eps;
-  if (weight.defined())
-    return call(
-        shared("rms_norm", {{eps}}, [eps](Expr x, Expr g) { return kiln::rmsNorm(x, g, eps); }), x,
-        weight)[0];
-  return call(shared("rms_norm", {{eps}}, [eps](Expr x) { return kiln::rmsNorm(x, eps); }), x)[0];
+  return normalized(normOf(/*isCentred=*/false, options), x, weight, {});
 }
 
 AddLayerNormImpl::AddLayerNormImpl(std::int64_t width, const NormOptions& options)
@@ -121,27 +164,7 @@ void AddLayerNormImpl::pretty_print(std::ostream& stream) const {
 }
 std::tuple<Tensor, Tensor> AddLayerNormImpl::forward(const Tensor& x, const Tensor& residual) {
   checkWidth("AddLayerNorm", x, {&width, 1});
-  const double eps = options.eps;
-  if (bias.defined())
-    return pairOf(call(shared("add_layer_norm", {{eps}},
-                              [eps](Expr x, Expr r, Expr g, Expr b) {
-                                const Expr sum = (x + r).rounded();
-                                return std::array{kiln::layerNorm(sum, g, b, eps), sum};
-                              }),
-                       x, residual, weight, bias));
-  if (weight.defined())
-    return pairOf(call(shared("add_layer_norm", {{eps}},
-                              [eps](Expr x, Expr r, Expr g) {
-                                const Expr sum = (x + r).rounded();
-                                return std::array{kiln::layerNorm(sum, g, eps), sum};
-                              }),
-                       x, residual, weight));
-  return pairOf(call(shared("add_layer_norm", {{eps}},
-                            [eps](Expr x, Expr r) {
-                              const Expr sum = (x + r).rounded();
-                              return std::array{kiln::layerNorm(sum, eps), sum};
-                            }),
-                     x, residual));
+  return normalizedSum(normOf(/*isCentred=*/true, options), x, residual, weight, bias);
 }
 
 AddRMSNormImpl::AddRMSNormImpl(std::int64_t width, const NormOptions& options)
@@ -158,20 +181,7 @@ void AddRMSNormImpl::pretty_print(std::ostream& stream) const {
 }
 std::tuple<Tensor, Tensor> AddRMSNormImpl::forward(const Tensor& x, const Tensor& residual) {
   checkWidth("AddRMSNorm", x, {&width, 1});
-  const double eps = options.eps;
-  if (weight.defined())
-    return pairOf(call(shared("add_rms_norm", {{eps}},
-                              [eps](Expr x, Expr r, Expr g) {
-                                const Expr sum = (x + r).rounded();
-                                return std::array{kiln::rmsNorm(sum, g, eps), sum};
-                              }),
-                       x, residual, weight));
-  return pairOf(call(shared("add_rms_norm", {{eps}},
-                            [eps](Expr x, Expr r) {
-                              const Expr sum = (x + r).rounded();
-                              return std::array{kiln::rmsNorm(sum, eps), sum};
-                            }),
-                     x, residual));
+  return normalizedSum(normOf(/*isCentred=*/false, options), x, residual, weight, {});
 }
 
 Tensor swiglu(const Tensor& gate, const Tensor& x) {

@@ -5,31 +5,67 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/normalization.h>
+#include <torch/nn/modules/rnn.h>
 
 namespace kiln {
 
 namespace {
 
-/// The module that takes the place of another; null: there is none.
-std::shared_ptr<nn::LayerNormImpl> replacementOf(const torch::nn::Module& module) {
-  const auto* norm = dynamic_cast<const torch::nn::LayerNormImpl*>(&module);
-  if (!norm)
-    return nullptr;
-  const auto& theirs = norm->options;
+/// A module that takes the place of another.
+struct Replacement {
+  torch::nn::AnyModule module;
+  const char* name;
+};
+
+template <typename Made>
+Replacement replacement(std::shared_ptr<Made> made, const char* name, const torch::nn::Module& of) {
+  made->train(of.is_training());
+  return {torch::nn::AnyModule(std::move(made)), name};
+}
+
+Replacement replacementOf(const torch::nn::LayerNormImpl& norm) {
+  const auto& theirs = norm.options;
   auto made = std::make_shared<nn::LayerNormImpl>(
       theirs.normalized_shape(),
       nn::NormOptions{.eps = theirs.eps(), .affine = theirs.elementwise_affine()});
-  if (norm->weight.defined()) { // the same tensors: optimizers and checkpoints know them
-    made->use(norm->weight, norm->bias);
-  }
-  made->train(norm->is_training());
-  return made;
+  if (norm.weight.defined()) // the same tensors: optimizers and checkpoints know them
+    made->use(norm.weight, norm.bias);
+  return replacement(std::move(made), "kiln::nn::LayerNorm", norm);
+}
+
+Replacement replacementOf(const torch::nn::LSTMImpl& lstm) {
+  const auto& theirs = lstm.options;
+  auto made =
+      std::make_shared<nn::LSTMImpl>(theirs.input_size(), theirs.hidden_size(),
+                                     nn::LSTMOptions{.layers = theirs.num_layers(),
+                                                     .bias = theirs.bias(),
+                                                     .batchFirst = theirs.batch_first(),
+                                                     .dropout = theirs.dropout(),
+                                                     .bidirectional = theirs.bidirectional()});
+  made->use(lstm);
+  return replacement(std::move(made), "kiln::nn::LSTM", lstm);
+}
+
+bool hasProjections(const torch::nn::LSTMImpl& lstm) {
+  return lstm.options.proj_size() > 0;
+}
+
+std::optional<Replacement> replacementOf(const torch::nn::Module& module) {
+  if (const auto* norm = dynamic_cast<const torch::nn::LayerNormImpl*>(&module))
+    return replacementOf(*norm);
+  if (const auto* lstm = dynamic_cast<const torch::nn::LSTMImpl*>(&module);
+      lstm && !hasProjections(*lstm))
+    return replacementOf(*lstm);
+  return std::nullopt;
 }
 
 /// Why a child keeps its type, for those that Kiln has something for.
 const char* whyNot(const torch::nn::Module& module) {
   if (dynamic_cast<const torch::nn::LayerNormImpl*>(&module))
     return "its parent calls it as torch::nn::LayerNorm; kiln::enable() takes its ops";
+  if (const auto* lstm = dynamic_cast<const torch::nn::LSTMImpl*>(&module))
+    return hasProjections(*lstm) ? "kiln::nn::LSTM has no projections (proj_size)"
+                                 : "its parent calls it as torch::nn::LSTM; write kiln::nn's there";
   if (dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module))
     return "its parent calls it as torch::nn::MultiheadAttention; write kiln::nn's there";
   if (dynamic_cast<const torch::nn::GELUImpl*>(&module) ||
@@ -44,11 +80,11 @@ void walk(torch::nn::Module& module, const std::string& path, std::string& text)
   std::size_t index = 0;
   for (const auto& child : module.named_children()) {
     const std::string name = path.empty() ? child.key() : path + "." + child.key();
-    const auto made = sequential ? replacementOf(*child.value()) : nullptr;
+    const auto made = sequential ? replacementOf(*child.value()) : std::nullopt;
     if (made) {
-      *(sequential->begin() + static_cast<std::ptrdiff_t>(index)) = torch::nn::AnyModule(made);
-      module.replace_module(child.key(), made);
-      text += fmt::format("{}: swapped, now kiln::nn::LayerNorm with the same parameters\n", name);
+      *(sequential->begin() + static_cast<std::ptrdiff_t>(index)) = made->module;
+      module.replace_module(child.key(), made->module.ptr());
+      text += fmt::format("{}: swapped, now {} with the same parameters\n", name, made->name);
     } else if (const char* why = whyNot(*child.value())) {
       text += fmt::format("{}: not swapped: {}\n", name, why);
     }

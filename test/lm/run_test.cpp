@@ -3,10 +3,9 @@
 #include "kiln/torch.h"
 #include "models/lm/Precision.h"
 #include "models/lm/Recompute.h"
-#include "models/lm/Run.h"
 #include "models/lm/Sample.h"
-#include "models/lm/Trainer.h"
 #include "test/lm/Helpers.h"
+#include "test/lm/Runs.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,35 +15,6 @@ namespace kiln::lm {
 namespace {
 
 using at::Tensor;
-
-/// Small enough for the host target.
-Options smallOptions(const std::string& out) {
-  Options options;
-  options.data = KILN_LM_TEXT;
-  options.out = out;
-  options.device = "cpu";
-  options.model.width = 16;
-  options.model.hidden = 32;
-  options.model.context = 16;
-  options.model.layers = 1;
-  options.model.heads = 2;
-  options.batch = 2;
-  options.warmup = 20;
-  options.learningRate = 3e-3;
-  options.settle();
-  return options;
-}
-
-Trainer trainerOf(const Options& options) {
-  return Trainer(options, Data::open(options.data, Tokenizer(), options.out), Tokenizer());
-}
-
-std::vector<float> lossesOf(Trainer& trainer, std::int64_t steps) {
-  std::vector<float> losses;
-  for (std::int64_t i = 0; i < steps; ++i)
-    losses.push_back(trainer.step().loss.item<float>());
-  return losses;
-}
 
 void expectSameParameters(Trainer& one, Trainer& other) {
   const auto theirs = other.transformer()->named_parameters();
@@ -205,19 +175,9 @@ TEST(Lm, KilnChangesRoundingsOnly) {
   const Folder folder;
   Options options = smallOptions(folder.string());
   options.steps = 200;
-  Trainer plain = trainerOf(options);
-  const auto expected = lossesOf(plain, options.steps);
-  options.kiln = "on";
-  kiln::Options onCpu;
-  onCpu.place = Place::cpu;
-  enable(onCpu);
-  Trainer routed = trainerOf(options);
-  routed.prepare();
-  const auto losses = lossesOf(routed, options.steps);
+  const auto expected = lossesWith(options, "off");
+  expectClose(lossesWith(options, "on"), expected, 2e-3);
   const std::string report = kiln::report();
-  disable();
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    EXPECT_NEAR(losses[i], expected[i], 2e-3 * expected[i]) << "step " << i;
   for (const char* op : {"_fused_rms_norm", "_fused_rms_norm_backward", "silu", "silu_backward",
                          "_log_softmax", "_log_softmax_backward_data"})
     EXPECT_SAYS(report, std::string(op) + " ");
@@ -255,15 +215,15 @@ TEST(Lm, AResumedRunIsTheUninterruptedOne) {
 }
 
 TEST(Lm, ARunOnKilnsKernelsIsResumedToo) {
-  const Folder folder;
-  Options options = smallOptions(folder.string());
-  options.keep = 1;
-  options.kiln = "on";
-  kiln::Options onCpu;
-  onCpu.place = Place::cpu;
-  enable(onCpu);
-  expectResumed(options);
-  disable();
+  for (const char* kiln : {"on", "modules"}) {
+    const Folder folder;
+    Options options = smallOptions(folder.string());
+    options.keep = 1;
+    options.kiln = kiln;
+    options.precision = options.kiln == "on" ? "fp32" : "bf16";
+    const KilnOnCpu enabled(options);
+    expectResumed(options);
+  }
 }
 
 TEST(Lm, ACheckpointHoldsItsNamesAndIsChecked) {
@@ -363,23 +323,24 @@ TEST_F(LmGpu, KilnChangesRoundingsOnly) {
     options.kiln = "off";
     Trainer plain = trainerOf(options);
     const auto expected = lossesOf(plain, options.steps);
-    options.kiln = "on";
-    startKiln(options);
-    Trainer routed = trainerOf(options);
-    routed.prepare();
-    const auto losses = lossesOf(routed, options.steps);
-    disable();
-    const double tolerance = std::string(precision) == "fp32" ? 5e-3 : 3e-2;
-    for (std::size_t i = 0; i < losses.size(); ++i)
-      EXPECT_NEAR(losses[i], expected[i], tolerance * expected[i]) << precision << ", step " << i;
-    EXPECT_LT(losses.back(), losses.front() - 1) << precision;
+    for (const char* kiln : {"on", "modules"}) {
+      SCOPED_TRACE(precision + std::string(", ") + kiln);
+      options.kiln = kiln;
+      startKiln(options);
+      Trainer ours = trainerOf(options);
+      ours.prepare();
+      const auto losses = lossesOf(ours, options.steps);
+      disable();
+      expectClose(losses, expected, std::string(precision) == "fp32" ? 5e-3 : 3e-2);
+      EXPECT_LT(losses.back(), losses.front() - 1);
+    }
   }
   EXPECT_GT(peakMemory(deviceOf(options)), 1e6);
 }
 
 TEST_F(LmGpu, AResumedRunIsTheUninterruptedOne) {
   options.precision = "bf16";
-  for (const char* kiln : {"off", "on"}) {
+  for (const char* kiln : {"off", "on", "modules"}) {
     options.kiln = kiln;
     startKiln(options);
     Trainer whole = trainerOf(options);
@@ -387,7 +348,8 @@ TEST_F(LmGpu, AResumedRunIsTheUninterruptedOne) {
     lossesOf(whole, 10);
     const auto path = whole.save();
     const auto expected = lossesOf(whole, 20);
-    options.recompute = true; // the same bits, kept or computed again
+    // The same bits, kept or computed again; modules add and normalize in other kernels then.
+    options.recompute = options.kiln != "modules";
     Trainer resumed = trainerOf(options);
     resumed.resume(path);
     EXPECT_EQ(lossesOf(resumed, 20), expected) << kiln;

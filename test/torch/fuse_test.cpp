@@ -299,12 +299,100 @@ TEST(Fuse, CrossEntropy) {
   EXPECT_TRUE(std::isnan(f(x, at::full({6, 1}, 50, at::kLong))[0].item<float>()));
 }
 
+/// Both in one kernel, as queries and keys are: beside turns of complex numbers.
+TEST(Fuse, Rope) {
+  const auto f =
+      fuse([](Expr q, Expr k,
+              Expr p) { return std::array{rope(q, p), rope(k, p, Pairs::halves, 500.0)}; },
+           onHost("turn"));
+  const Tensor positions = (at::arange(5, at::kInt) * 1000).view({5, 1, 1});
+  const auto formula = [&](const Tensor& x, bool areHalves, double base) { // [2, 5, 3, 8] fp64
+    const Tensor pairs =
+        areHalves ? x.unflatten(-1, {2, 4}).transpose(-1, -2) : x.unflatten(-1, {4, 2});
+    const Tensor angle = positions * at::pow(base, -at::arange(4, at::kDouble) / 4);
+    const Tensor y = at::view_as_real(at::view_as_complex(pairs.contiguous()) *
+                                      at::polar(at::ones_like(angle), angle));
+    return (areHalves ? y.transpose(-1, -2) : y).flatten(-2);
+  };
+  for (at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    const Tensor q = at::randn({2, 5, 3, 8}).to(type), k = at::randn({2, 5, 3, 8}).to(type);
+    const Tensors ours =
+        run([&](const Tensors& t) { return of(f)({t[0], t[1], positions}); }, {q, k});
+    const Tensors theirs = run(
+        [&](const Tensors& t) {
+          return Tensors{formula(t[0], false, 1e4), formula(t[1], true, 500.0)};
+        },
+        {q.to(at::kDouble), k.to(at::kDouble)});
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      EXPECT_TRUE(at::allclose(ours[i].to(at::kDouble), theirs[i], allowed(type), allowed(type)))
+          << c10::toString(type) << " " << i;
+  }
+  EXPECT_GE(callsByKiln("turn"), 3U) << report();
+  EXPECT_EQ(errorOf([&] { f(at::randn({5, 3, 8}), at::randn({5, 3, 8}), at::randn({5, 1, 1})); }),
+            "turn: rope takes rows of an even number of columns, and positions [..., 1] of dtype "
+            "Long or Int that are broadcast along them; it is given tensor<?x?x8xf32> and "
+            "tensor<?xf32>");
+  EXPECT_EQ(errorOf([] { fuse([](Expr x, Expr p) { return rope(x, p, Pairs::halves, 0.5); }); }),
+            "rope: base 0.5; give a number from 1 to 1e30");
+}
+
 TEST(Fuse, Strides) {
   const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("strides"));
   const Tensor base = at::randn({33, 12}), x = base.slice(0, 1).t(), y = at::randn({12, 1});
   EXPECT_TRUE(at::equal(f(x, y.expand({12, 32})), x * y));
   const Tensor off = at::randn({1 + 12 * 32}).slice(0, 1).view({12, 32}); // 4 bytes from 16
   EXPECT_TRUE(at::equal(f(off, y), off * y));
+}
+
+/// Chunks of the columns of a product are read where they lie, in the backward too.
+TEST(Fuse, ChunksOfColumns) {
+  const auto gate = fuse([](Expr x, Expr g) { return x * gelu(g); }, onHost("chunks"));
+  const auto rows =
+      fuse([](Expr x, Expr g) { return std::array{rmsNorm(x, 1e-5) + softmax(g), sum(x)}; },
+           onHost("chunk_rows"));
+  const auto turn =
+      fuse([](Expr x, Expr p) { return rope(x, p, Pairs::halves); }, onHost("chunk_rope"));
+  const auto loss = fuse([](Expr x, Expr t) { return crossEntropy(x, t); }, onHost("chunk_loss"));
+  const Tensor places = at::arange(15).view({15, 1}), classes = places + 1;
+  const auto all = [&](const Tensor& x, const Tensor& g) {
+    const Tensor flat = x.flatten(0, 1);
+    const auto [r, s] = rows(x, g);
+    return Tensors{gate(x, g), r, s, turn(flat, places), loss(flat, classes)};
+  };
+  const Tensor both = at::randn({3, 5, 32});
+  const Tensors ours = run(
+      [&](const Tensors& t) {
+        const auto parts = t[0].chunk(2, -1);
+        return all(parts[0], parts[1]);
+      },
+      {both});
+  const Tensors theirs = run(
+      [&](const Tensors& t) {
+        const auto parts = t[0].chunk(2, -1);
+        return all(parts[0].contiguous(), parts[1].contiguous());
+      },
+      {both});
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << i;
+  const Tensor odd = at::randn({4, 10}), repeated = at::randn({3, 1, 8}).expand({3, 2, 8});
+  EXPECT_TRUE(at::allclose(gate(odd.chunk(2, -1)[0], odd.chunk(2, -1)[1]),
+                           odd.narrow(1, 0, 5) * at::gelu(odd.narrow(1, 5, 5)), 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(gate(repeated, repeated), repeated * at::gelu(repeated), 1e-5, 1e-6));
+}
+
+/// Into chunks, and into what a kernel cannot write as it is.
+TEST(Fuse, ResultsThatAreThere) {
+  const auto f = fuse([](Expr x, Expr y) { return std::array{x + y, x - y}; }, onHost("into"));
+  const Tensor x = at::randn({6, 16}).requires_grad_(), y = at::randn({6, 16});
+  const Tensor* const operands[] = {&x, &y};
+  for (const Tensor& place :
+       {at::zeros({6, 32}), at::zeros({6, 34}).narrow(1, 1, 32), at::zeros({6, 32}, at::kDouble)}) {
+    const Tensor results[] = {place.narrow(1, 16, 16), place.narrow(1, 0, 16)};
+    f.untyped().callInto(operands, results);
+    EXPECT_TRUE(at::equal(place.to(at::kFloat), at::cat({x - y, x + y}, 1)));
+    EXPECT_FALSE(place.requires_grad());
+  }
+  EXPECT_GE(callsByKiln("into"), 3U) << report();
 }
 
 TEST(Fuse, EmptyTensors) {

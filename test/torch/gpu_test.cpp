@@ -7,7 +7,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 #include <kiln/compile.h>
-#include <kiln/fuse.h>
+#include <kiln/nn.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
@@ -240,6 +240,70 @@ TEST_F(TorchGpu, AGraphReplaysFusedDropout) {
     EXPECT_FALSE(before.defined() && at::equal(y, before)) << "round " << round;
     before = y.clone();
   }
+}
+
+/// y and gradients of x and of the parameters, by kiln::nn::LSTM or by ATen's.
+std::vector<Tensor> runLstm(nn::LSTM& lstm, const Tensor& values, bool byKiln) {
+  const Tensor x = values.detach().requires_grad_();
+  std::vector<Tensor> leaves = {x};
+  for (const Tensor& parameter : lstm->parameters())
+    leaves.push_back(parameter.detach().to(x.scalar_type()).requires_grad_());
+  Tensor y;
+  if (byKiln) {
+    const std::vector<Tensor> own = lstm->parameters();
+    std::copy(own.begin(), own.end(), leaves.begin() + 1);
+    y = std::get<0>(lstm(x));
+  } else {
+    const Tensor zero = at::zeros({2, x.size(1), lstm->hiddenSize}, x.options());
+    y = std::get<0>(at::lstm(x, {zero, zero}, std::vector(leaves.begin() + 1, leaves.end()), true,
+                             2, 0.0, true, false, false));
+  }
+  const Tensor cotangent = at::linspace(-1, 1.5, y.numel(), y.options()).view(y.sizes());
+  std::vector<Tensor> all = torch::autograd::grad({y}, leaves, {cotangent});
+  all.push_back(y.detach());
+  return all;
+}
+
+TEST_F(TorchGpu, LSTMIsAsCloseToFp64AsATens) {
+  at::manual_seed(1);
+  for (auto type : {at::kFloat, at::kBFloat16, at::kHalf})
+    for (std::int64_t width : {64, 51}) {
+      nn::LSTM lstm(40, width, nn::LSTMOptions{.layers = 2});
+      lstm->to(at::Device(at::kCUDA, 0), type);
+      const Tensor x = at::randn({12, 9, 40}, onGpu()).to(type);
+      const auto ours = runLstm(lstm, x, true), theirs = runLstm(lstm, x, false),
+                 exact = runLstm(lstm, x.to(at::kDouble), false);
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        const auto error = [&](const Tensor& of) {
+          return (of.to(at::kDouble) - exact[i]).abs().max().item<double>();
+        };
+        const double scale = exact[i].abs().max().item<double>();
+        EXPECT_LE(error(ours[i]), 2 * error(theirs[i]) + toleranceOf(type) * scale)
+            << c10::toString(type) << " " << width << " tensor " << i;
+      }
+    }
+  EXPECT_GE(callsByKiln("lstm_cell_backward"), 100U) << report();
+}
+
+TEST_F(TorchGpu, AGraphReplaysAnLSTM) {
+  nn::LSTM lstm(16, 32);
+  lstm->to(at::Device(at::kCUDA, 0));
+  const Tensor x = at::randn({8, 4, 16}, onGpu());
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  const auto step = [&] {
+    const Tensor y = std::get<0>(lstm(x));
+    return std::pair(y, torch::autograd::grad({y.sum()}, {lstm->parameters()[1]})[0]);
+  };
+  step();
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const auto [y, dweight] = step();
+  graph.capture_end();
+  x.copy_(at::randn({8, 4, 16}, onGpu()));
+  graph.replay();
+  const auto [expected, gradient] = step();
+  EXPECT_TRUE(at::equal(y, expected));
+  EXPECT_TRUE(at::equal(dweight, gradient));
 }
 
 TEST_F(TorchGpu, ACaptureOfAFusedFunctionThatIsNotCompiledIsRefused) {

@@ -96,6 +96,28 @@ TEST_F(Nn, NormsOfSums) {
   expectSame(norm(x), x * (x.square().mean(-1, true) + 1e-6).rsqrt(), {x}, {x}, "rms alone");
 }
 
+/// A residual stream in fp32 beside layers in bf16, from where it begins.
+TEST_F(Nn, NormsOfAStream) {
+  const nn::NormOptions options{.eps = 1e-5, .dtype = at::kBFloat16};
+  nn::AddRMSNorm rms(24, options);
+  nn::AddLayerNorm layer(24, options);
+  const Tensor begin = at::randn({4, 24}).requires_grad_();
+  const Tensor added = at::randn({4, 24}).to(at::kBFloat16).requires_grad_();
+  const auto [first, same] = rms(begin);
+  EXPECT_TRUE(same.is_same(begin));
+  EXPECT_EQ(first.scalar_type(), at::kBFloat16);
+  const auto [y, sum] = layer(added, begin);
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(at::equal(sum, begin + added)) << "in fp32";
+  const Tensor s = begin + added, formula = at::layer_norm(s, {24}).to(at::kBFloat16);
+  expectClose(y.detach(), formula.detach(), "the norm of the sum");
+  const auto ours = torch::autograd::grad({y.sum() + sum.square().sum()}, {added, begin});
+  const auto theirs = torch::autograd::grad({formula.sum() + s.square().sum()}, {added, begin});
+  EXPECT_EQ(ours[0].scalar_type(), at::kBFloat16);
+  expectClose(ours[0], theirs[0], "gradient of what is added");
+  EXPECT_TRUE(at::allclose(ours[1], theirs[1], 1e-2, 1e-2)); // the norm's share is in bf16
+}
+
 TEST_F(Nn, SwiGLU) {
   nn::SwiGLU block(16, 40);
   const Tensor x = at::randn({6, 16}).requires_grad_();
@@ -207,6 +229,17 @@ TEST_F(Nn, ToKilnSwapsInSequentials) {
   ASSERT_EQ(after.size(), before.size());
   for (std::size_t i = 0; i < after.size(); ++i)
     EXPECT_TRUE(after[i].is_same(before[i])) << i;
+  torch::nn::Sequential recurrent(torch::nn::Linear(8, 6),
+                                  torch::nn::LSTM(torch::nn::LSTMOptions(6, 4).batch_first(true)));
+  using Result = std::tuple<Tensor, std::tuple<Tensor, Tensor>>;
+  const Tensor steps = at::randn({2, 3, 8}), h = std::get<0>(recurrent->forward<Result>(steps));
+  const Tensor weight = recurrent->named_parameters()["1.weight_hh_l0"];
+  EXPECT_EQ(to_kiln(*recurrent), "1: swapped, now kiln::nn::LSTM with the same parameters\n");
+  expectClose(std::get<0>(recurrent->forward<Result>(steps)).detach(), h.detach(), "LSTM");
+  EXPECT_TRUE(recurrent->named_parameters()["1.weight_hh_l0"].is_same(weight));
+  torch::nn::Sequential projected(torch::nn::LSTM(torch::nn::LSTMOptions(6, 4).proj_size(2)));
+  EXPECT_NE(to_kiln(*projected).find("0: not swapped: kiln::nn::LSTM has no projections"),
+            std::string::npos);
   torch::nn::TransformerEncoderLayer layer(16, 2);
   EXPECT_NE(to_kiln(*layer).find("norm1: not swapped: its parent calls it"), std::string::npos);
 }

@@ -15,6 +15,9 @@
 // reductions, norms and softmax work along it, up to 262,144 elements, and reductions keep it with
 // size 1. Results have as many dimensions as the operand with most, at least one.
 //
+// Operands lie in memory as they like. Chunks of the columns of another tensor are read where they
+// are, if all their rows lie equally far apart; what has other strides is copied first.
+//
 // Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or
 // int32. Everything is computed in fp32. A result is rounded once, to the dtype that ATen's
 // promotion gives for the operands of full shape (bf16 x with fp32 gamma: bf16), or to what to()
@@ -105,6 +108,14 @@ KILN_API Expr layerNorm(const Expr& x, const Expr& gamma, const Expr& beta, doub
 KILN_API Expr rmsNorm(const Expr& x, double eps = 1e-6);
 KILN_API Expr rmsNorm(const Expr& x, const Expr& gamma, double eps = 1e-6);
 
+/// Which columns form pairs: 2i and 2i + 1, or i and i + width / 2.
+enum class Pairs { interleaved, halves };
+/// Rotary positions: turns pair i by the angle position base^(-2i / width). The width is even.
+/// `positions` is an operand of int64 or int32, [..., 1], broadcast along x. Rounded as by
+/// rounded(): angles need be no more exact than that. Su et al. (2021).
+KILN_API Expr rope(const Expr& x, const Expr& positions, Pairs pairs = Pairs::interleaved,
+                   double base = 10000);
+
 /// Elements are zero with probability p, the others are scaled by 1 / (1 - p). Which, depends on a
 /// seed drawn at each call from the device's generator (torch::manual_seed); the backward draws the
 /// same numbers again, nothing is stored. Always on: leave it out of what is used to evaluate.
@@ -134,6 +145,10 @@ class KILN_API FusedFunction {
   using Trace = std::vector<Expr> (*)(const void* function, const std::vector<Expr>& operands);
   FusedFunction(unsigned operands, Trace trace, const void* function, const FuseOptions& options);
   std::vector<at::Tensor> call(std::span<const at::Tensor* const> operands) const;
+  /// Writes the results to tensors that are there, of their sizes. Nothing is recorded for
+  /// autograd.
+  void callInto(std::span<const at::Tensor* const> operands,
+                std::span<const at::Tensor> results) const;
 
  private:
   fusion::Function* function_; // lives as long as the process

@@ -14,6 +14,7 @@
 
 #include <optional>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
@@ -23,6 +24,9 @@ struct NormOptions {
   double eps = 1e-5;
   bool affine = true; // with weight, and bias where the norm has one
   bool bias = true;
+  /// Of what is normalized; none: that of the activations. bf16 beside a residual stream in fp32:
+  /// what products under autocast read.
+  std::optional<at::ScalarType> dtype{};
 };
 
 /// (x - mean) / sqrt(variance + eps) weight + bias, over the last dimensions. Ba et al. (2016).
@@ -60,13 +64,14 @@ class KILN_API RMSNormImpl : public torch::nn::Cloneable<RMSNormImpl> {
 TORCH_MODULE(RMSNorm);
 
 /// The sum of a residual stream and what is added to it, and its norm, in one pass each way.
-/// `forward(x, residual)`: norm(x + residual), x + residual. Parameters as those of the norms.
+/// `forward(x, residual)`: norm(x + residual), x + residual; without a residual, where a stream
+/// begins, norm(x), x. Parameters as those of the norms.
 class KILN_API AddLayerNormImpl : public torch::nn::Cloneable<AddLayerNormImpl> {
  public:
   explicit AddLayerNormImpl(std::int64_t width, const NormOptions& options = {});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual);
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual = {});
 
   std::int64_t width;
   NormOptions options;
@@ -79,7 +84,7 @@ class KILN_API AddRMSNormImpl : public torch::nn::Cloneable<AddRMSNormImpl> {
   explicit AddRMSNormImpl(std::int64_t width, const NormOptions& options = {.eps = 1e-6});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual);
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& residual = {});
 
   std::int64_t width;
   NormOptions options;
@@ -173,14 +178,53 @@ class KILN_API MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAtt
 };
 TORCH_MODULE(MultiheadAttention);
 
+struct LSTMOptions {
+  std::int64_t layers = 1;
+  bool bias = true;
+  bool batchFirst = false;
+  double dropout = 0; // of what goes from one layer to the next, while training
+  bool bidirectional = false;
+};
+
+/// Long short-term memory. Parameters as torch's: weight_ih_l0 [4 hidden, input], weight_hh_l0
+/// [4 hidden, hidden], bias_ih_l0, bias_hh_l0 [4 hidden], then _l0_reverse, _l1, ... The inputs of
+/// all steps are one product; a step is a product and a kernel, forward and backward. Neither
+/// packed sequences nor projections. Hochreiter, Schmidhuber (1997); Gers et al. (2000).
+/// `forward` takes x [steps, batch, input], or batch first, and h and c [layers directions, batch,
+/// hidden], zero if they are not given; it returns the h of the last layer [steps, batch,
+/// directions hidden], likewise, and h and c of the last step.
+class KILN_API LSTMImpl : public torch::nn::Cloneable<LSTMImpl> {
+ public:
+  using State = std::tuple<at::Tensor, at::Tensor>; // h and c
+  LSTMImpl(std::int64_t inputSize, std::int64_t hiddenSize, const LSTMOptions& options = {});
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+  std::tuple<at::Tensor, State> forward(const at::Tensor& x, std::optional<State> state = {});
+  /// Takes the parameters of a module with the same names, shared with it.
+  void use(const torch::nn::Module& other);
+
+  std::int64_t inputSize, hiddenSize;
+  LSTMOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<State>())})
+
+ private:
+  std::int64_t directions() const { return options.bidirectional ? 2 : 1; }
+  State initial(const at::Tensor& x, const std::optional<State>& state) const;
+
+  std::vector<at::Tensor> weights; // in the order of their names
+};
+TORCH_MODULE(LSTM);
+
 } // namespace kiln::nn
 
 namespace kiln {
 
-/// Swaps what it can in the containers of `module`, and below: LayerNorms in Sequentials, which
-/// call their modules whatever the type, become kiln::nn's and share the parameters. Members that
-/// C++ code calls by their type cannot be swapped; kiln::enable() takes their ops instead. Returns
-/// a line for each module that could be of concern: what became of it, or why nothing did.
+/// Swaps what it can in the containers of `module`, and below: LayerNorms and LSTMs in Sequentials,
+/// which call their modules whatever the type, become kiln::nn's and share the parameters. Members
+/// that C++ code calls by their type cannot be swapped; kiln::enable() takes their ops instead.
+/// Returns a line for each module that could be of concern: what became of it, or why nothing did.
 // NOLINTNEXTLINE(readability-identifier-naming): as in Python
 KILN_API std::string to_kiln(torch::nn::Module& module);
 
