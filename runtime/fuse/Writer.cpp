@@ -4,6 +4,7 @@
 #include "runtime/Call.h"
 
 #include <bit>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace kiln::fusion {
@@ -83,7 +84,11 @@ Value Writer::line(Mask mask, DType dtype, const std::string& right) {
 }
 
 Value Writer::number(double value) {
-  return line(0, DType::f32, fmt::format("arith.constant dense<{:.9e}> : tensor<f32>", value));
+  const auto single = static_cast<float>(value);
+  const std::string text = std::isfinite(single)
+                               ? fmt::format("{:.9e}", value)
+                               : fmt::format("0x{:08X}", std::bit_cast<std::uint32_t>(single));
+  return line(0, DType::f32, fmt::format("arith.constant dense<{}> : tensor<f32>", text));
 }
 
 Value Writer::cast(const Value& value, DType dtype) {

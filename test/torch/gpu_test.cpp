@@ -7,7 +7,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 #include <kiln/baseline.h>
-#include <kiln/fuse.h>
+#include <kiln/compile.h>
 #include <kiln/nn.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -341,6 +341,49 @@ TEST_F(TorchGpu, ACaptureOfAFusedFunctionThatIsNotCompiledIsRefused) {
   graph.replay();
   EXPECT_TRUE(at::equal(y, x * 2));
   EXPECT_TRUE(at::allclose(f(x), at::exp(x) * 3, 1e-5, 1e-5));
+}
+
+TEST_F(TorchGpu, CompiledBlockAgreesAndIsReplayedInAGraph) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    at::manual_seed(3);
+    const auto parameter = [&](at::IntArrayRef sizes) {
+      return (at::randn(sizes, onGpu()) * 0.05).to(dtype).requires_grad_();
+    };
+    const Tensor scale = parameter({640}), up = parameter({1280, 640}),
+                 down = parameter({640, 640});
+    const auto block = [&](const Tensor& x) {
+      const auto parts = at::linear(at::rms_norm(x, {640}, scale + 1, 1e-5), up).chunk(2, -1);
+      return x + at::linear(at::silu(parts[0].contiguous()) * parts[1], down);
+    };
+    const Tensor x = at::randn({1000, 640}, onGpu()).to(dtype).requires_grad_();
+    const auto compiled = compile(block, x, {.name = "gpu_block"});
+    std::size_t kernels = 0;
+    for (const CompiledRegion& region : compiled.regions())
+      kernels += region.used;
+    EXPECT_EQ(kernels, 2) << compiled.report();
+    EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+    const auto both = [&](const auto& f) {
+      const Tensor y = f(x);
+      auto all = torch::autograd::grad({y}, {x, scale, up, down},
+                                       {at::linspace(-1, 1, y.numel(), y.options()).view_as(y)});
+      all.push_back(y.detach());
+      return all;
+    };
+    const auto ours = both(compiled), theirs = both(block);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_LT((ours[i] - theirs[i]).norm().item<double>(),
+                (dtype == at::kFloat ? 1e-3 : 3e-2) * theirs[i].norm().item<double>())
+          << i << "\n"
+          << compiled.report();
+
+    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+    at::cuda::CUDAGraph graph;
+    graph.capture_begin();
+    const Tensor replayed = compiled(x).detach();
+    graph.capture_end();
+    graph.replay();
+    EXPECT_TRUE(at::equal(replayed, ours.back()));
+  }
 }
 
 } // namespace

@@ -1,0 +1,166 @@
+// kiln::compile: a C++ function of tensors, or a module, whose rows run on fused kernels.
+//
+//   auto step = kiln::compile(model, sample);             // torch::nn module, what forward() takes
+//   auto block = kiln::compile([&](at::Tensor x, at::Tensor gate) {
+//     return x + torch::sigmoid(gate) * torch::layer_norm(x, {x.size(-1)});
+//   }, {x, gate});
+//   at::Tensor y = block(x, gate); // results and gradients as the function's
+//   std::cout << block.report();
+//
+// What is captured. The function is called once with the sample; ATen's operations are recorded as
+// it calls them, without Python and without TorchScript. Groups of them that work on rows (math,
+// casts, norms, softmax, sums along the last dimension; kiln/fuse.h) become one kernel forward and
+// one backward each, if that saves bytes; all else (products, attention, views, indexing, random
+// numbers) runs as recorded, in its order, with ATen's own backward. report() tells of each region
+// what it holds and whether Kiln runs it, and of each other operation why it is in none.
+//
+// What is followed. Parameters and other tensors that the function reads are captured by reference:
+// an optimizer's step on them is seen; a tensor that took their place is not. Operations that draw
+// random numbers draw them as the function would. Arguments of other shapes, strides, dtypes,
+// devices, gradients wanted, grad mode, autocast or training flags (of a module that was given, and
+// of CaptureOptions::modules) are captured anew by the first call with them, up to 16 times; calls
+// with more run the function itself.
+//
+// What is not. Control flow and numbers of C++ are taken as they were when it was captured: all
+// that does not come of a tensor's value must be a function of what is listed above. A value that
+// was read (item(), equal()) is read again and compared: if it differs, the function runs instead.
+// Values read through pointers are not seen. A function is refused, that is, it runs as it is and
+// the report says why, when it writes into arguments or captured tensors, runs a backward, uses
+// custom autograd functions or kernels, or switches autocast within. So is one whose program does
+// not agree with it on the sample, results and gradients. What else the function does (it prints,
+// or counts) it does while it is captured only. Within a region numbers are fp32 and rounded once,
+// at its results (kiln/fuse.h).
+//
+// Kernels are compiled while capturing, which takes seconds; not while a CUDA graph is captured or
+// the thread is profiled: the function runs then, unless its kind of arguments was captured before.
+// Threads may call it at the same time. Errors are kiln::Error(input) for samples that cannot be
+// used, and whatever the function throws.
+#pragma once
+
+#include "kiln/fuse.h"
+
+#include <functional>
+
+namespace torch::nn {
+class Module;
+} // namespace torch::nn
+
+namespace kiln {
+
+namespace compiled {
+class State;
+} // namespace compiled
+
+struct CaptureOptions {
+  std::string name = "compiled"; // in reports
+  /// Place::cpu: regions run on the CPU too, by the host target, slowly (KILN_PLACE).
+  Place place = Options::fromEnvironment().place;
+  /// Results and gradients are compared with the function's when it is captured.
+  bool check = true;
+  /// Modules on whose training flags the function depends.
+  std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
+};
+
+/// A region of rows, as report() tells of it.
+struct CompiledRegion {
+  std::string ops;             // "layer_norm, mul, add"
+  bool used = false;           // by Kiln's kernel
+  std::string why;             // not
+  std::int64_t bytesSaved = 0; // of the forward's loads and stores, in each call
+};
+
+/// A compiled function whose number of arguments and results is not part of its type.
+class KILN_API CompiledFunction {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Function = std::function<Tensors(const Tensors&)>;
+  CompiledFunction(Function f, const Tensors& sample, const CaptureOptions& options = {});
+
+  Tensors operator()(const Tensors& arguments) const;
+  /// Of all captures.
+  std::vector<CompiledRegion> regions() const;
+  /// Why calls ran the function itself, with the number of calls.
+  std::vector<std::pair<std::string, std::uint64_t>> refusals() const;
+  std::string report() const;
+
+ private:
+  std::shared_ptr<compiled::State> state_;
+};
+
+/// What compile() gives: called with as many tensors as the sample had; `Result` is what the
+/// function returns.
+template <std::size_t count, typename Result> class Compiled {
+ public:
+  explicit Compiled(CompiledFunction function) : function_(std::move(function)) {}
+
+  template <typename... Arguments>
+    requires(sizeof...(Arguments) == count)
+  Result operator()(const Arguments&... arguments) const {
+    std::vector<at::Tensor> results = function_({arguments...});
+    if constexpr (std::is_same_v<Result, at::Tensor>)
+      return std::move(results[0]);
+    else if constexpr (std::is_same_v<Result, std::vector<at::Tensor>>)
+      return results;
+    else
+      return [&]<std::size_t... i>(std::index_sequence<i...>) {
+        return Result{std::move(results[i])...};
+      }(std::make_index_sequence<std::tuple_size_v<Result>>());
+  }
+
+  /// The same without the types.
+  const CompiledFunction& untyped() const { return function_; }
+  std::vector<CompiledRegion> regions() const { return function_.regions(); }
+  std::string report() const { return function_.report(); }
+
+ private:
+  CompiledFunction function_;
+};
+
+namespace compiled {
+
+template <typename F>
+concept IsModule = requires(F f) { f.ptr(); };
+
+template <typename F> auto call(F& f, const auto&... tensors) {
+  if constexpr (requires { f->forward(tensors...); })
+    return f->forward(tensors...);
+  else if constexpr (IsModule<F>)
+    return f.forward(tensors...); // torch::nn::AnyModule
+  else
+    return f(tensors...);
+}
+
+template <typename Result> std::vector<at::Tensor> listOf(Result&& result) {
+  if constexpr (std::is_convertible_v<Result, at::Tensor>)
+    return {std::forward<Result>(result)};
+  else if constexpr (std::is_convertible_v<Result, std::vector<at::Tensor>>)
+    return std::forward<Result>(result);
+  else
+    return std::apply([](auto&&... each) { return std::vector<at::Tensor>{std::move(each)...}; },
+                      result);
+}
+
+} // namespace compiled
+
+/// `f`: takes tensors, returns one, or a std::vector, std::array or std::tuple of them; or a
+/// module.
+template <typename F, std::size_t count>
+auto compile(F f, const at::Tensor (&sample)[count], CaptureOptions options = {}) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    using Result = std::remove_cvref_t<decltype(compiled::call(f, sample[i]...))>;
+    if constexpr (compiled::IsModule<F>)
+      options.modules.push_back(f.ptr());
+    return Compiled<count, Result>(CompiledFunction(
+        [f = std::move(f)](const std::vector<at::Tensor>& arguments) mutable {
+          return compiled::listOf(compiled::call(f, arguments[i]...));
+        },
+        {sample[i]...}, options));
+  }(std::make_index_sequence<count>());
+}
+
+template <typename F> auto compile(F f, const at::Tensor& sample, CaptureOptions options = {}) {
+  const at::Tensor samples[] = {sample};
+  return compile(std::move(f), samples, std::move(options));
+}
+
+} // namespace kiln

@@ -1,0 +1,427 @@
+// kiln::compile on tensors of the CPU, whose regions the host target executes: blocks of models
+// beside the functions themselves, what is fused and what is not and why, and what is refused.
+#include "test/torch/Helpers.h"
+
+#include <ATen/autocast_mode.h>
+#include <kiln/compile.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/modules/transformerlayer.h>
+#include <torch/optim/adamw.h>
+
+#include <thread>
+
+namespace kiln::test::capture {
+
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+CaptureOptions onHost(const std::string& name) {
+  CaptureOptions options;
+  options.name = name;
+  options.place = Place::cpu;
+  return options;
+}
+
+Tensor numbers(at::IntArrayRef sizes, double from = -1) {
+  return at::randn(sizes) * 0.8 + 0.1 * from;
+}
+
+/// Results and gradients of both for these arguments, which want gradients, and the leaves.
+void expectSame(const auto& compiled, const auto& f, const Tensors& values, const Tensors& leaves) {
+  const auto run = [&](const auto& function) {
+    Tensors inputs;
+    for (const Tensor& value : values)
+      inputs.push_back(value.detach().requires_grad_(value.is_floating_point()));
+    Tensors all = inputs;
+    all.insert(all.end(), leaves.begin(), leaves.end());
+    Tensors results = function(inputs);
+    Tensors cotangents;
+    for (const Tensor& result : results)
+      cotangents.push_back(at::linspace(-1, 1.5, result.numel()).view(result.sizes()));
+    const auto gradients = torch::autograd::grad(results, all, cotangents);
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    return results;
+  };
+  const Tensors ours = run(compiled), theirs = run(f);
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(ours[i].sizes(), theirs[i].sizes());
+    if (theirs[i].numel() == 0)
+      continue;
+    const double scale = 1e-5 * (1 + theirs[i].abs().max().item<double>());
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-4, scale))
+        << i << ": " << (ours[i] - theirs[i]).abs().max().item<double>();
+  }
+}
+
+std::string usedOf(const CompiledFunction& compiled) {
+  std::string text;
+  for (const CompiledRegion& region : compiled.regions())
+    text += (region.used ? "[" : "(not ") + region.ops + (region.used ? "]" : ")");
+  return text;
+}
+
+/// AlphaFold's transition: norm, four times as wide, back, residual.
+struct TransitionImpl : torch::nn::Module {
+  TransitionImpl()
+      : norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({64})))),
+        up(register_module("up", torch::nn::Linear(64, 256))),
+        down(register_module("down", torch::nn::Linear(256, 64))) {}
+  Tensor forward(const Tensor& x) {
+    return x + 0.5 * down->forward(at::relu(up->forward(norm->forward(x)) * 1.5));
+  }
+  torch::nn::LayerNorm norm;
+  torch::nn::Linear up, down;
+};
+TORCH_MODULE(Transition);
+
+TEST(Compile, TransitionIsFusedForwardAndBackward) {
+  at::manual_seed(1);
+  Transition block;
+  const Tensor x = numbers({3, 10, 64}).requires_grad_();
+  const auto compiled = compile(block, x, onHost("transition"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[layer_norm][add, mul, relu][add, mul, add]")
+      << compiled.report();
+  const auto run = [&](const Tensors& t) { return Tensors{compiled(t[0])}; };
+  const auto plain = [&](const Tensors& t) { return Tensors{block->forward(t[0])}; };
+  expectSame(run, plain, {x}, block->parameters());
+  expectSame(run, plain, {numbers({7, 64})}, block->parameters()); // another shape
+  EXPECT_EQ(compiled.regions().size(), 6) << compiled.report();
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+/// AlphaFold's gated attention behind the attention itself, with a gate of its own.
+TEST(Compile, SigmoidGateWaitsForTheProductsThatItIsAppliedTo) {
+  at::manual_seed(2);
+  torch::nn::Linear gates(48, 96), out(96, 48);
+  const auto f = [&](const Tensor& x, const Tensor& o) {
+    const Tensor g = at::sigmoid(gates->forward(x));
+    const Tensor gated = o * g;
+    return std::tuple(x + out->forward(gated), 1 - g);
+  };
+  const Tensor x = numbers({4, 9, 48}), o = numbers({4, 9, 96});
+  const auto compiled = compile(f, {x, o}, onHost("gated"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[add, sigmoid, mul, sub][add, add]") << compiled.report();
+  Tensors leaves = gates->parameters();
+  for (const Tensor& one : out->parameters())
+    leaves.push_back(one);
+  const auto list = [](const auto& pair) { return Tensors{std::get<0>(pair), std::get<1>(pair)}; };
+  expectSame([&](const Tensors& t) { return list(compiled(t[0], t[1])); },
+             [&](const Tensors& t) { return list(f(t[0], t[1])); }, {x, o}, leaves);
+}
+
+/// A language model's feed-forward block.
+struct FeedForwardImpl : torch::nn::Module {
+  FeedForwardImpl()
+      : w1(register_module("w1", without(64, 160))), w2(register_module("w2", without(160, 64))),
+        w3(register_module("w3", without(64, 160))),
+        scale(register_parameter("scale", at::linspace(0.5, 1.5, 64))) {}
+  static torch::nn::Linear without(std::int64_t in, std::int64_t out) {
+    return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false));
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor y = at::rms_norm(x, {64}, scale, 1e-6);
+    return x + w2->forward(at::silu(w1->forward(y)) * w3->forward(y));
+  }
+  torch::nn::Linear w1, w2, w3;
+  Tensor scale;
+};
+TORCH_MODULE(FeedForward);
+
+TEST(Compile, SwigluBlockIsFusedAndCalledWithOtherShapesAndStrides) {
+  at::manual_seed(3);
+  FeedForward block;
+  const auto compiled = compile(block, numbers({2, 12, 64}).requires_grad_(), onHost("swiglu"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[rms_norm][silu, mul]") << compiled.report();
+  const auto run = [&](const Tensors& t) { return Tensors{compiled(t[0])}; };
+  const auto plain = [&](const Tensors& t) { return Tensors{block->forward(t[0])}; };
+  expectSame(run, plain, {numbers({2, 12, 64})}, block->parameters());
+  expectSame(run, plain, {numbers({5, 64})}, block->parameters());
+  expectSame(run, plain, {numbers({12, 2, 64}).transpose(0, 1)}, block->parameters());
+  expectSame(run, plain, {numbers({2, 0, 64})}, block->parameters());
+  EXPECT_TRUE(reports("swiglu_silu_mul"));
+  EXPECT_NE(compiled.report().find("an empty tensor"), std::string::npos) << compiled.report();
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+TEST(Compile, TransformerEncoderLayer) {
+  at::manual_seed(4);
+  torch::nn::TransformerEncoderLayer layer(
+      torch::nn::TransformerEncoderLayerOptions(32, 4).dim_feedforward(64).dropout(0.1));
+  layer->eval();
+  const Tensor x = numbers({6, 2, 32}).requires_grad_();
+  const auto compiled = compile(layer, x, onHost("encoder"));
+  EXPECT_EQ(usedOf(compiled.untyped()),
+            "[softmax][add, add, layer_norm][add, relu][add, add, layer_norm]")
+      << compiled.report();
+  const auto run = [&](const Tensors& t) { return Tensors{compiled(t[0])}; };
+  const auto plain = [&](const Tensors& t) { return Tensors{layer->forward(t[0])}; };
+  expectSame(run, plain, {x}, layer->parameters());
+  layer->train(); // another kind: its dropouts draw ATen's numbers
+  at::manual_seed(5);
+  const Tensor expected = layer->forward(x);
+  at::manual_seed(5);
+  expectClose(compiled(x).detach(), expected.detach(), "first call");
+  at::manual_seed(5);
+  expectClose(compiled(x).detach(), expected.detach(), "second call");
+  EXPECT_NE(compiled.report().find("draws random numbers"), std::string::npos);
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+TEST(Compile, OptimizerStepsAreSeen) {
+  at::manual_seed(6);
+  const auto train = [](bool isCompiled) {
+    at::manual_seed(7);
+    FeedForward block;
+    torch::optim::AdamW optimizer(block->parameters(), torch::optim::AdamWOptions(1e-2));
+    const Tensor x = numbers({8, 64}), goal = numbers({8, 64});
+    const auto loss = [&](const Tensor& input, const Tensor& target) {
+      return (block->forward(input) - target).square().mean(-1).sum();
+    };
+    const auto compiled = compile(loss, {x, goal}, onHost("loss"));
+    for (int i = 0; i < 5; ++i) {
+      optimizer.zero_grad();
+      (isCompiled ? compiled(x, goal) : loss(x, goal)).backward();
+      optimizer.step();
+    }
+    EXPECT_EQ(usedOf(compiled.untyped()), "[rms_norm][silu, mul][add, sub, square, mean]")
+        << compiled.report();
+    return block->parameters();
+  };
+  const Tensors ours = train(true), theirs = train(false);
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-3, 1e-4))
+        << (ours[i] - theirs[i]).abs().max().item<double>();
+}
+
+TEST(Compile, AutocastIsFollowed) {
+  at::manual_seed(8);
+  Transition block;
+  const Tensor x = numbers({16, 64});
+  const auto compiled = compile(block, x, onHost("cast"));
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  const Tensor ours = compiled(x), theirs = block->forward(x);
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_EQ(ours.scalar_type(), theirs.scalar_type());
+  EXPECT_LT((ours - theirs).abs().max().item<double>(), 3e-2);
+  EXPECT_GT((ours - compiled(x)).abs().max().item<double>(), 0) << "autocast did nothing";
+  EXPECT_EQ(compiled.regions().size(), 6) << compiled.report();
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+TEST(Compile, TypesThatKernelsHave) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const auto f = [](const Tensor& x, const Tensor& y) {
+      const Tensor twice = x * 2;
+      return at::softmax(at::where(x > 0, twice, y).to(at::kFloat), -1).to(x.scalar_type()) + y;
+    };
+    const Tensor x = numbers({7, 40}).to(type), y = numbers({7, 40}).to(type);
+    const auto compiled = compile(f, {x, y}, onHost("types"));
+    EXPECT_EQ(usedOf(compiled.untyped()), "[mul, gt, where, to, softmax, to, add]")
+        << compiled.report();
+    expectClose(compiled(x, y), f(x, y), "result");
+  }
+}
+
+TEST(Compile, InPlaceOnWhatIsMadeInside) {
+  const auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    const Tensor z = y.sigmoid() * torch::tensor({1.F, 2.F, 3.F, 4.F}).view({4, 1});
+    y.add_(1).relu_();
+    Tensor table = at::zeros({4, 8});
+    table.select(0, 1).copy_(z.select(0, 0)); // through a view: as recorded
+    return y * z + table;
+  };
+  const auto compiled = compile(f, at::zeros({4, 8}).requires_grad_(), onHost("in_place"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[mul, sigmoid, mul, add, relu]") << compiled.report();
+  expectSame([&](const Tensors& t) { return Tensors{compiled(t[0])}; },
+             [&](const Tensors& t) { return Tensors{f(t[0])}; }, {numbers({4, 8})}, {});
+}
+
+/// Why the function runs instead.
+std::string whyRefused(const auto& f, const Tensor& x) {
+  const auto compiled = compile(f, x, onHost("refused"));
+  expectClose(compiled(x.detach()), f(x.detach()), "refused");
+  const auto refusals = compiled.untyped().refusals();
+  return refusals.empty() ? "" : refusals[0].first;
+}
+
+TEST(Compile, RefusesWhatItCannotDoRight) {
+  const Tensor x = numbers({4, 8});
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text << "; not: " << part;
+  };
+  const Tensor outside = at::zeros({8});
+  has(whyRefused([&](const Tensor& t) { return outside.zero_().add_(1) + t.relu(); }, x),
+      "aten::zero_ writes into an argument or a tensor from outside");
+  const Tensor weight = numbers({8}).requires_grad_();
+  has(whyRefused([&](const Tensor& t) { return (t * weight).sum().backward(), t * 2; }, x),
+      "it runs a backward");
+  has(whyRefused([](const Tensor& t) { return t.detach().requires_grad_() * 2; }, x),
+      "past the dispatcher (requires_grad_(), a custom autograd function)");
+  static const auto twice =
+      fuse([](Expr a) { return a * 2; }, {.name = "twice", .place = Place::cpu});
+  has(whyRefused([](const Tensor& t) { return twice(t) + 1; }, x), "made past the dispatcher");
+  const Tensor mean = at::zeros({8}), variance = at::ones({8});
+  const auto normalize = [&](const Tensor& t) {
+    return at::batch_norm(t, {}, {}, mean, variance, true, 0.1, 1e-5, false);
+  };
+  has(whyRefused(normalize, x), "changes running statistics");
+  has(whyRefused([](const Tensor& t) { return at::empty_like(t).set_data(t), t.data().relu() + t; },
+                 x),
+      "");
+  const Tensor history = at::ones({8}).requires_grad_() * 2;
+  has(whyRefused([&](const Tensor& t) { return t + history; }, x), "with history");
+  const auto switches = [](const Tensor& t) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const Tensor y = t.relu();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return y + 1;
+  };
+  has(whyRefused(switches, x), "autocast");
+}
+
+TEST(Compile, ValuesThatWereReadAreComparedAtEachCall) {
+  const auto f = [](const Tensor& x) {
+    return x.sum().item<float>() > 0 ? x.relu() * 2 : x.sigmoid() - 3;
+  };
+  const Tensor x = at::ones({4, 8});
+  const auto compiled = compile(f, x, onHost("values"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[relu, mul]") << compiled.report();
+  expectClose(compiled(x), f(x), "as it was");
+  EXPECT_TRUE(compiled.untyped().refusals().empty());
+  expectClose(compiled(-x), f(-x), "the other way");
+  ASSERT_EQ(compiled.untyped().refusals().size(), 1);
+  EXPECT_NE(compiled.report().find("a value that the function reads was another one"),
+            std::string::npos);
+}
+
+TEST(Compile, ShapesThatDependOnValuesAreComparedToo) {
+  const auto f = [](const Tensor& x) { return x.masked_select(x > 0).relu() * 2; };
+  const Tensor x = at::linspace(-1, 1, 32).view({4, 8});
+  const auto compiled = compile(f, x, onHost("selected"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[relu, mul]") << compiled.report();
+  for (const Tensor& other : {x, -x + 0.01, x + 0.5})
+    expectClose(compiled(other), f(other), "selected");
+  EXPECT_EQ(compiled.untyped().refusals().size(), 1);
+}
+
+TEST(Compile, MaskedScores) {
+  const Tensor mask = at::ones({6, 6}, at::kBool).triu(1);
+  const auto f = [&](const Tensor& q, const Tensor& k) {
+    const Tensor scores = at::matmul(q, k.transpose(-1, -2)) / 4;
+    return at::softmax(scores.masked_fill(mask, -INFINITY), -1);
+  };
+  const Tensor q = numbers({2, 6, 16}), k = numbers({2, 6, 16});
+  const auto compiled = compile(f, {q, k}, onHost("scores"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[div, masked_fill, softmax]") << compiled.report();
+  expectSame([&](const Tensors& t) { return Tensors{compiled(t[0], t[1])}; },
+             [&](const Tensors& t) { return Tensors{f(t[0], t[1])}; }, {q, k}, {});
+}
+
+TEST(Compile, TellsWhyAnOperationIsInNoKernel) {
+  const auto textOf = [](const auto& f, const Tensor& x, Place place = Place::cpu) {
+    CaptureOptions options = onHost("why");
+    options.place = place;
+    const auto compiled = compile(f, x, options);
+    EXPECT_EQ(usedOf(compiled.untyped()).find('['), std::string::npos);
+    expectClose(compiled(x), f(x), "as ATen");
+    return compiled.report();
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const Tensor x = numbers({4, 8});
+  const auto chain = [](const Tensor& t) { return t.relu() * 2; };
+  has(textOf(chain, x, Place::gpu), "tensors that are not on a GPU");
+  has(textOf(chain, x.to(at::kDouble)), "results of dtype Double");
+  has(textOf(chain, at::zeros({})), "a tensor without dimensions");
+  has(textOf(chain, at::zeros({3, 0})), "an empty tensor");
+  has(textOf(chain, x.t()), "its result is not contiguous");
+  has(textOf([](const Tensor& t) { return at::softmax(t, 0); }, x), "along the last dimension");
+  has(textOf([](const Tensor& t) { return t.relu(); }, x), "one operation alone");
+  has(textOf([](const Tensor& t) { return t.cumsum(1); }, x), "no operation of rows");
+}
+
+TEST(Compile, ArgumentsAreToldApart) {
+  const Tensor weight = numbers({8}).requires_grad_();
+  const auto f = [&](const Tensor& a, const Tensor& b) { return (a - b).exp() * weight; };
+  const Tensor x = numbers({8}), y = numbers({8});
+  const auto compiled = compile(f, {weight, weight}, onHost("apart"));
+  const Tensor other = y.clone().requires_grad_(), more = x.clone().requires_grad_();
+  expectClose(compiled(other, more).detach(), f(other, more).detach(), "others");
+  const at::NoGradGuard off;
+  expectClose(compiled(x, y), f(x, y), "without gradients");
+  EXPECT_FALSE(compiled(x, y).requires_grad());
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+TEST(Compile, CapturedTensorsMayChangeTheirType) {
+  Tensor weight = numbers({8});
+  const auto f = [&](const Tensor& x) { return (x * weight).relu() + 1; };
+  const Tensor x = numbers({4, 8});
+  const auto compiled = compile(f, x, onHost("changed"));
+  weight.set_data(numbers({4, 8}));
+  expectClose(compiled(x), f(x), "captured again");
+  for (int i = 0; i < 20; ++i) { // two kinds of captures, not twenty
+    weight.requires_grad_(i % 2 == 0);
+    EXPECT_EQ(compiled(x).requires_grad(), i % 2 == 0);
+  }
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+TEST(Compile, KindsAreBounded) {
+  const auto f = [](const Tensor& x) { return x.cumsum(0); };
+  const auto compiled = compile(f, at::ones({1}), onHost("bounded"));
+  for (int i = 2; i < 20; ++i)
+    expectClose(compiled(at::ones({i})), f(at::ones({i})), "kind");
+  const auto refusals = compiled.untyped().refusals();
+  ASSERT_EQ(refusals.size(), 1);
+  EXPECT_EQ(refusals[0],
+            std::pair(std::string("16 kinds of arguments had been captured"), std::uint64_t(3)));
+}
+
+TEST(Compile, CallsItselfFromSeveralThreadsAndWithinOthers) {
+  const auto inner =
+      compile([](const Tensor& x) { return x.relu() * 2 + 1; }, numbers({4, 8}), onHost("inner"));
+  const auto f = [&](const Tensor& x) { return inner(x).sigmoid() - x; };
+  const auto compiled = compile(f, numbers({4, 8}), onHost("outer"));
+  EXPECT_EQ(usedOf(compiled.untyped()), "[relu, mul, add, sigmoid, sub]") << compiled.report();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 10; ++k) {
+        const Tensor x = at::full({4 + k % 2, 8}, k);
+        EXPECT_TRUE(at::allclose(compiled(x), at::sigmoid(x.relu() * 2 + 1) - x, 1e-4, 1e-5));
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+TEST(Compile, Errors) {
+  const auto f = [](const Tensor& x) { return x.view({3, 5}) + 1; };
+  EXPECT_THROW(compile(f, at::ones({4}), onHost("bad")), c10::Error); // the function's own
+  const auto compiled = compile(f, at::ones({15}), onHost("fine"));
+  EXPECT_THROW(compiled(at::ones({16})), c10::Error);
+  EXPECT_EQ(compiled(at::ones({15})).numel(), 15);
+  try {
+    compiled(Tensor());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_STREQ(error.what(), "fine: argument 0 is undefined; give a tensor");
+  }
+  EXPECT_THROW(CompiledFunction({}, {at::ones({1})}), Error);
+}
+
+} // namespace
+
+} // namespace kiln::test::capture
