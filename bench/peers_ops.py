@@ -104,6 +104,18 @@ def make_softmax_backward(normal, rows, width, dtype):
     return normal(rows, width), softmax(normal(rows, width))
 
 
+def log_softmax(x):
+    return torch.log_softmax(x, -1)
+
+
+def log_softmax_backward(dy, y):
+    return aten._log_softmax_backward_data(dy, y, -1, y.dtype)
+
+
+def make_log_softmax_backward(normal, rows, width, dtype):
+    return normal(rows, width), log_softmax(normal(rows, width))
+
+
 def masked_softmax(s, mask):
     return torch.softmax((s * 0.125).masked_fill(~mask, -torch.inf), -1)
 
@@ -235,6 +247,12 @@ CASES = {
         residual_rms_norm, 4, 4, 2),
     ("softmax", FORWARD): Case(of_same_shape(1), softmax, 2),
     ("softmax", BACKWARD): Case(make_softmax_backward, softmax_backward, 3),
+    ("log_softmax", FORWARD): Case(of_same_shape(1), log_softmax, 2),
+    ("log_softmax", BACKWARD): Case(make_log_softmax_backward, log_softmax_backward, 3),
+    ("gelu", FORWARD): Case(of_same_shape(1), functional.gelu, 2),
+    ("gelu", BACKWARD): Case(of_same_shape(2), aten.gelu_backward, 3),
+    ("silu", FORWARD): Case(of_same_shape(1), functional.silu, 2),
+    ("silu", BACKWARD): Case(of_same_shape(2), aten.silu_backward, 3),
     ("masked_softmax", FORWARD): Case(make_masked_softmax, masked_softmax, 2.5),
     ("masked_softmax", BACKWARD): Case(make_softmax_backward, masked_softmax_backward, 3),
     ("cross_entropy", FORWARD): Case(make_cross_entropy, cross_entropy, 1, 16,
@@ -257,8 +275,8 @@ CASES = {
 
 
 def case_of(what, direction):
-    """None: no peer is known. A file's name may end with its width."""
-    return CASES.get((re.sub(r"_\d+$", "", what), direction))
+    """None: no peer is known. A file's name may end with its dtype and its width."""
+    return CASES.get((re.sub(r"(_bf16)?_\d+$", "", what), direction))
 
 
 def bytes_moved(case, rows, width, dtype):

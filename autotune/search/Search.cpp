@@ -170,6 +170,8 @@ class Tuning {
         }
       }
     } release{journal, problems[i].key, options.owner};
+    if (isKnown(i)) // by a tuner that gave the lease back since we last looked
+      return true;
     Problem problem = problems[i];
     for (std::string& schedule : journal.near(problem.key))
       problem.near.push_back(std::move(schedule));
