@@ -100,8 +100,8 @@ def softmax_backward(dy, y):
     return aten._softmax_backward_data(dy, y, -1, y.dtype)
 
 
-def make_softmax_backward(normal, rows, width, dtype):
-    return normal(rows, width), softmax(normal(rows, width))
+def of_gradient_and_result(forward):
+    return lambda normal, rows, width, dtype: (normal(rows, width), forward(normal(rows, width)))
 
 
 def log_softmax(x):
@@ -110,10 +110,6 @@ def log_softmax(x):
 
 def log_softmax_backward(dy, y):
     return aten._log_softmax_backward_data(dy, y, -1, y.dtype)
-
-
-def make_log_softmax_backward(normal, rows, width, dtype):
-    return normal(rows, width), log_softmax(normal(rows, width))
 
 
 def masked_softmax(s, mask):
@@ -246,15 +242,16 @@ CASES = {
         lambda normal, rows, width, dtype: (*(normal(rows, width) for _ in range(2)), normal(width)),
         residual_rms_norm, 4, 4, 2),
     ("softmax", FORWARD): Case(of_same_shape(1), softmax, 2),
-    ("softmax", BACKWARD): Case(make_softmax_backward, softmax_backward, 3),
+    ("softmax", BACKWARD): Case(of_gradient_and_result(softmax), softmax_backward, 3),
     ("log_softmax", FORWARD): Case(of_same_shape(1), log_softmax, 2),
-    ("log_softmax", BACKWARD): Case(make_log_softmax_backward, log_softmax_backward, 3),
+    ("log_softmax", BACKWARD): Case(of_gradient_and_result(log_softmax), log_softmax_backward, 3),
     ("gelu", FORWARD): Case(of_same_shape(1), functional.gelu, 2),
     ("gelu", BACKWARD): Case(of_same_shape(2), aten.gelu_backward, 3),
     ("silu", FORWARD): Case(of_same_shape(1), functional.silu, 2),
     ("silu", BACKWARD): Case(of_same_shape(2), aten.silu_backward, 3),
     ("masked_softmax", FORWARD): Case(make_masked_softmax, masked_softmax, 2.5),
-    ("masked_softmax", BACKWARD): Case(make_softmax_backward, masked_softmax_backward, 3),
+    ("masked_softmax", BACKWARD): Case(of_gradient_and_result(softmax), masked_softmax_backward,
+                                       3),
     ("cross_entropy", FORWARD): Case(make_cross_entropy, cross_entropy, 1, 16,
                                      compiled=plain_cross_entropy),
     ("cross_entropy", BACKWARD): Case(make_cross_entropy_backward, cross_entropy_backward, 2, 20,

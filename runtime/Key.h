@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kiln/kiln.h"
+#include "runtime/Table.h"
 
 #include <array>
 #include <bit>
@@ -22,14 +23,7 @@ struct Key {
   Words words() const { return std::bit_cast<Words>(*this); }
   friend bool operator==(const Key& a, const Key& b) { return a.words() == b.words(); }
 
-  std::uint64_t hash() const {
-    std::uint64_t h = 0;
-    for (std::uint64_t word : words()) {
-      h = (h ^ word) * 0x9e3779b97f4a7c15U;
-      h ^= h >> 32;
-    }
-    return h;
-  }
+  std::uint64_t hash() const { return hashOf(words()); }
 };
 static_assert(sizeof(Key) == 32);
 

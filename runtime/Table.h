@@ -5,12 +5,23 @@
 #include <atomic>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 namespace kiln::runtime {
+
+/// Of a key's words, 64 bits each.
+template <typename Words> std::uint64_t hashOf(const Words& words) {
+  std::uint64_t h = 0;
+  for (auto word : words) {
+    h = (h ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15U;
+    h ^= h >> 32U;
+  }
+  return h;
+}
 
 template <typename Key, typename Entry> class Table {
  public:

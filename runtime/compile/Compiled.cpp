@@ -2,11 +2,11 @@
 #include "kiln/compile.h"
 
 #include "runtime/Backends.h"
+#include "runtime/Plain.h"
 #include "runtime/Table.h"
 #include "runtime/compile/Check.h"
 #include "runtime/compile/Program.h"
 
-#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -21,8 +21,6 @@ namespace {
 
 constexpr unsigned kMaxCaptures = 16;
 
-constexpr char kWrapped[] = "tensors that something else traces or wraps";
-constexpr char kTangent[] = "forward-mode derivatives";
 constexpr char kSparse[] = "tensors that are not strided";
 constexpr char kGraph[] = "a graph was being captured, and nothing had been compiled";
 constexpr char kProfiled[] = "the thread was being profiled, and nothing had been compiled";
@@ -41,14 +39,7 @@ std::string labelOf(const Tensors& arguments) {
 
 struct Key {
   std::vector<std::int64_t> words;
-  std::uint64_t hash() const {
-    std::uint64_t h = 0;
-    for (std::int64_t word : words) {
-      h = (h ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15U;
-      h ^= h >> 32U;
-    }
-    return h;
-  }
+  std::uint64_t hash() const { return runtime::hashOf(words); }
   friend bool operator==(const Key&, const Key&) = default;
 };
 
@@ -90,8 +81,13 @@ class State {
   std::mutex mutex; // of captures
   std::vector<std::pair<const Kind*, std::unique_ptr<Program>>> programs;
   std::atomic<unsigned> captures = 0;
-  std::array<Counted, 7> plain{
-      {{kWrapped}, {kTangent}, {kSparse}, {kGraph}, {kProfiled}, {kMany}, {kRead}}};
+  std::array<Counted, 7> plain{{{runtime::kWrapped},
+                                {runtime::kTangent},
+                                {kSparse},
+                                {kGraph},
+                                {kProfiled},
+                                {kMany},
+                                {kRead}}};
 };
 
 State::State(CompiledFunction::Function f, CaptureOptions given)
@@ -129,12 +125,10 @@ Key State::keyOf(const Tensors& arguments) const {
 const char* State::whyNot(const Tensors& arguments) const {
   bool isOnGpu = false;
   for (const at::Tensor& argument : arguments) {
-    if (at::isTensorSubclassLike(argument) || argument.is_neg() || argument.is_conj())
-      return kWrapped;
+    if (const char* why = runtime::whyNotPlain(argument))
+      return why;
     if (argument.layout() != at::kStrided)
       return kSparse;
-    if (argument._fw_grad(0).defined())
-      return kTangent;
     isOnGpu |= argument.is_cuda();
   }
   return isOnGpu && runtime::gpuBackend().isCapturing() ? kGraph : nullptr;

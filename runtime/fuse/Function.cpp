@@ -4,9 +4,9 @@
 #include "runtime/Backends.h"
 #include "runtime/Call.h"
 #include "runtime/Compiler.h"
+#include "runtime/Plain.h"
 #include "runtime/Report.h"
 
-#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/copy.h>
 #include <bit>
@@ -21,8 +21,6 @@ namespace {
 constexpr char kDouble[] = "fp64";
 constexpr char kDevice[] = "tensors that are not on a GPU";
 constexpr char kEmptyTensor[] = "an empty tensor";
-constexpr char kWrapped[] = "tensors that something else traces or wraps";
-constexpr char kTangent[] = "forward-mode derivatives";
 constexpr char kWaiting[] = "its kernel was not there yet";
 
 struct Functions {
@@ -58,8 +56,12 @@ bool isIdentifier(const std::string& name) {
 
 Function::Function(unsigned operands, FusedFunction::Trace trace, const void* function,
                    const FuseOptions& options)
-    : options(options), graph(operands, trace, function),
-      eager{{{kDouble}, {kDevice}, {kEmptyTensor}, {kWrapped}, {kTangent}, {kWaiting}}} {
+    : options(options), graph(operands, trace, function), eager{{{kDouble},
+                                                                 {kDevice},
+                                                                 {kEmptyTensor},
+                                                                 {runtime::kWrapped},
+                                                                 {runtime::kTangent},
+                                                                 {kWaiting}}} {
   if (!isIdentifier(options.name))
     throw Error(ErrorKind::input,
                 fmt::format("fuse: the name '{}' is not of letters, digits and '_', beginning with "
@@ -94,10 +96,8 @@ const char* Function::whyEager(std::span<const at::Tensor* const> operands) cons
   for (const at::Tensor* operand : operands) {
     if (operand->scalar_type() == at::kDouble)
       return kDouble;
-    if (at::isTensorSubclassLike(*operand) || operand->is_neg() || operand->is_conj())
-      return kWrapped;
-    if (operand->_fw_grad(0).defined())
-      return kTangent;
+    if (const char* why = runtime::whyNotPlain(*operand))
+      return why;
   }
   return nullptr;
 }

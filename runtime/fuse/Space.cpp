@@ -1,6 +1,8 @@
 // See Space.h.
 #include "runtime/fuse/Space.h"
 
+#include "runtime/Table.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -159,12 +161,7 @@ std::int64_t Space::rows() const {
 }
 
 std::uint64_t Signature::hash() const {
-  std::uint64_t h = 0;
-  for (std::uint64_t word : words) {
-    h = (h ^ word) * 0x9e3779b97f4a7c15U;
-    h ^= h >> 32;
-  }
-  return h;
+  return runtime::hashOf(words);
 }
 
 Signature Kind::signature() const {

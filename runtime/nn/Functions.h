@@ -13,10 +13,7 @@ struct Numbers {
   std::array<double, 3> values{};
   friend bool operator==(const Numbers&, const Numbers&) = default;
   std::uint64_t hash() const {
-    std::uint64_t h = 0;
-    for (double value : values)
-      h = (h ^ std::bit_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15U;
-    return h ^ h >> 32;
+    return runtime::hashOf(std::bit_cast<std::array<std::uint64_t, 3>>(values));
   }
 };
 

@@ -6,6 +6,7 @@
 #include <kiln/torch.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <sstream>
 
 namespace kiln::test {
@@ -28,6 +29,16 @@ inline std::uint64_t callsByKiln(const std::string& op) {
 inline bool reports(const std::string& text) {
   return report().find(text) != std::string::npos;
 }
+
+/// The host target runs what is given on the CPU; random numbers are the same in each test.
+class OnHostTarget : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("KILN_PLACE", "cpu", 1);
+    at::manual_seed(1);
+  }
+  void TearDown() override { ::unsetenv("KILN_PLACE"); }
+};
 
 inline at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
   return at::TensorOptions(at::kCUDA).dtype(dtype);

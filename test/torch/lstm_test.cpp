@@ -11,14 +11,7 @@ using at::Tensor;
 
 namespace {
 
-class Lstm : public testing::Test {
- protected:
-  void SetUp() override {
-    ::setenv("KILN_PLACE", "cpu", 1);
-    torch::manual_seed(1);
-  }
-  void TearDown() override { ::unsetenv("KILN_PLACE"); }
-};
+class Lstm : public OnHostTarget {};
 
 /// All that an LSTM returns, then gradients of x, of the state and of the parameters.
 std::vector<Tensor> runLstm(auto& lstm, const Tensor& x, const std::vector<Tensor>& state) {

@@ -37,14 +37,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-class Nn : public testing::Test {
- protected:
-  void SetUp() override {
-    ::setenv("KILN_PLACE", "cpu", 1);
-    torch::manual_seed(1);
-  }
-  void TearDown() override { ::unsetenv("KILN_PLACE"); }
-};
+class Nn : public OnHostTarget {};
 
 /// Gradients of a root for a fixed cotangent.
 std::vector<Tensor> gradientsOf(const Tensor& root, const std::vector<Tensor>& leaves) {
