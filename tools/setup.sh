@@ -12,7 +12,7 @@ packages=(g++ cmake ninja-build ccache python3 python3-venv
   libgtest-dev libgmock-dev libbenchmark-dev)
 # shellcheck disable=SC2034
 test_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-19-dev libclang-rt-19-dev)
-torch_requirements=(torch==2.11.0 numpy lit)
+torch_requirements=(torch==2.11.0 numpy lit expecttest) # the last for torch's own samples
 nvrtc_requirements=(nvidia-cuda-nvrtc==13.0.88) # the one that torch brings
 
 say() { printf '\n== %s\n' "$*"; }

@@ -37,6 +37,15 @@ std::string textOf(const Key& key, bool backward) {
                      arguments, rows, kStatistic, kNoGradient, operands, numberText(key), types);
 }
 
+/// ATen's type of mean and rstd: on GPUs what it adds up in, on CPUs the input's own.
+at::ScalarType statisticType(const Tensor& input) {
+  return input.is_cpu() ? input.scalar_type() : at::kFloat;
+}
+/// The same numbers in the type that is asked for.
+Tensor inType(Tensor statistic, at::ScalarType type) {
+  return statistic.scalar_type() == type ? std::move(statistic) : statistic.to(type);
+}
+
 struct LayerNorm {
   using Signature = std::tuple<Tensor, Tensor, Tensor>(const Tensor&, at::IntArrayRef, const Maybe&,
                                                        const Maybe&, double);
@@ -69,7 +78,8 @@ struct LayerNorm {
     Tensor m = launch.emptyStatistic(input, shape);
     Tensor r = launch.emptyStatistic(input, shape);
     launch({&*in, &scale, &shift}, {&y, &m, &r});
-    return {std::move(y), std::move(m), std::move(r)};
+    const auto type = statisticType(input);
+    return {std::move(y), inType(std::move(m), type), inType(std::move(r), type)};
   }
   static auto example(const Rows& rows) {
     return std::tuple(rows.full(), rows.shape(), rows.row(), rows.row(), 1e-5);
@@ -99,8 +109,8 @@ struct LayerNormBackward {
     const std::int64_t width = call.key.width;
     for (Reason why : {call.add(gamma, given(weight), input, width, dtype),
                        call.add(beta, mask[2] ? given(bias) : nullptr, input, width, dtype),
-                       call.add(mean, &savedMean, input, call.rows, at::kFloat),
-                       call.add(rstd, &savedRstd, input, call.rows, at::kFloat),
+                       call.add(mean, &savedMean, input, call.rows, statisticType(input)),
+                       call.add(rstd, &savedRstd, input, call.rows, statisticType(input)),
                        call.add(dy, &grad, input, call.elements(), dtype)})
       if (why)
         return why;
@@ -114,13 +124,14 @@ struct LayerNormBackward {
                                                 const Tensor& savedMean, const Tensor& savedRstd,
                                                 const Maybe& weight, const Maybe& bias,
                                                 std::array<bool, 3> mask) {
-    const auto g = grad.expect_contiguous(), in = input.expect_contiguous(),
-               m = savedMean.expect_contiguous(), r = savedRstd.expect_contiguous();
+    const auto g = grad.expect_contiguous(), in = input.expect_contiguous();
+    const Tensor m = inType(savedMean.contiguous(), at::kFloat),
+                 r = inType(savedRstd.contiguous(), at::kFloat);
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
     Tensor dx = mask[0] ? launch.empty(input.sizes(), input.scalar_type()) : Tensor();
     Tensor dgamma = mask[1] ? launch.empty(weight->sizes(), weight->scalar_type()) : Tensor();
     Tensor dbeta = mask[2] ? launch.empty(bias->sizes(), bias->scalar_type()) : Tensor();
-    launch({&*in, &scale, &*m, &*r, &*g}, {&dx, &dgamma, &dbeta});
+    launch({&*in, &scale, &m, &r, &*g}, {&dx, &dgamma, &dbeta});
     return {std::move(dx), std::move(dgamma), std::move(dbeta)};
   }
   static auto example(const Rows& rows) {
