@@ -33,13 +33,13 @@ Installed& installed() {
 void capture(Site& site) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
       fmt::format("aten::{}", site.route.name).c_str(), "");
-  const auto key = site.backend.key();
+  const auto key = site.key();
   if (!op.hasComputedKernelForDispatchKey(key))
     return;
   site.previous.emplace(op.getComputedKernelForDispatchKey(key));
   const std::string& origin = site.previous->debug();
-  site.previousIsATen = origin.find("RegisterCUDA") != std::string::npos ||
-                        origin.find("RegisterCPU") != std::string::npos;
+  for (const char* file : {"RegisterCUDA", "RegisterCPU", "RegisterCompositeImplicitAutograd"})
+    site.previousIsATen |= origin.find(file) != std::string::npos;
 }
 
 /// Torch warns once when a kernel is replaced, and often names a wrong one. Not news: it was asked
@@ -52,12 +52,13 @@ std::deque<Site>* install(Place place) {
   Backend& backend = backendOf(place);
   auto* sites = new std::deque<Site>; // for good: the dispatcher calls into it
   auto* library =
-      new torch::Library(torch::Library::IMPL, "aten", backend.key(), __FILE__, __LINE__);
+      new torch::Library(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
   Mute mute;
   const c10::WarningUtils::WarningHandlerGuard guard(&mute);
   for (const Route* route : routes()) {
     Site& site = sites->emplace_back(*route, backend);
-    capture(site);
+    if (route->layer != Layer::gradient) // else no op of ATen's
+      capture(site);
     route->install(*library, site);
     if (site.previous && !site.previousIsATen)
       log("{}: the kernel below is not called directly: {}", route->name, site.previous->debug());

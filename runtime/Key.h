@@ -15,9 +15,10 @@ struct Key {
   double number = 0;             // what else is compiled in, such as an epsilon
   std::uint32_t variant = 0;     // the op's own bits: operands that are there, results wanted
   std::array<DType, 4> dtypes{}; // the op's own order
+  std::int32_t index = 0;        // as `number`, for an integer
   std::uint8_t rowClass = 0;     // number of bits of the row count
   std::uint8_t device = 0;
-  std::array<std::uint8_t, 6> unused{};
+  std::array<std::uint8_t, 2> unused{};
 
   using Words = std::array<std::uint64_t, 4>;
   Words words() const { return std::bit_cast<Words>(*this); }

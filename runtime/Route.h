@@ -18,6 +18,11 @@ class Site;
 struct Rows;
 struct Trial;
 
+/// Where calls are taken: in place of ATen's kernel; above autograd, where an op that ATen composes
+/// of others is still one, so that its result is given a gradient here; or by such a gradient
+/// alone.
+enum class Layer : std::uint8_t { kernel, autograd, gradient };
+
 struct Route {
   const char* name;                      // ATen's
   const char* family;                    // for people: "layer_norm" is forward and backward
@@ -27,7 +32,9 @@ struct Route {
   /// MLIR text of one function whose only run-time size is the number of rows.
   std::string (*module)(const Key& key) = nullptr;
   void (*install)(torch::Library& library, Site& site) = nullptr;
-  /// ATen's kernel for tensors of that place, with arguments made up: see baseline/Trial.h.
+  Layer layer = Layer::kernel;
+  /// ATen's kernel for tensors of that place, with arguments made up: see baseline/Trial.h. Null:
+  /// ATen has several.
   Trial (*trial)(const Rows& rows, Place place) = nullptr;
   unsigned index = 0; // among all
 };

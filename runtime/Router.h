@@ -9,6 +9,7 @@
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
 //   example(rows)                a tuple of arguments for a call with all operands and results
+//   layer                        instead of an example, of an op that is not ATen's one kernel
 #pragma once
 
 #include "runtime/Call.h"
@@ -52,13 +53,9 @@ class Router<Op, place, Result(Args...)> {
     site = &mine;
     constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
     site->previousIsATen &= native != nullptr;
-    library.impl(mine.route.name, &run);
+    if (mine.route.layer != Layer::gradient)
+      library.impl(mine.route.name, torch::dispatch(mine.key(), &run));
   }
-
- private:
-  static inline Site* site = nullptr;
-
-  static const at::Tensor& first(const at::Tensor& x, const auto&...) { return x; }
 
   static Result run(Args... args) {
     const Policy& policy = currentPolicy();
@@ -83,6 +80,11 @@ class Router<Op, place, Result(Args...)> {
     return Op::run(Launch(plan, *kernel, call), args...);
   }
 
+ private:
+  static inline Site* site = nullptr;
+
+  static const at::Tensor& first(const at::Tensor& x, const auto&...) { return x; }
+
   /// A thread mostly asks for what it asked for last.
   static Plan& planOf(const Call& call) {
     static thread_local Plan* last = nullptr;
@@ -100,8 +102,7 @@ class Router<Op, place, Result(Args...)> {
     TORCH_CHECK_NOT_IMPLEMENTED(site->previous, "aten::", site->route.name,
                                 ": Kiln does not take this call, and ATen has no kernel for it");
     torch::jit::Stack stack = c10::impl::boxArgs<Args...>(args...);
-    site->previous->callBoxed(site->previous->opHandle(), c10::DispatchKeySet(site->backend.key()),
-                              &stack);
+    site->previous->callBoxed(site->previous->opHandle(), c10::DispatchKeySet(site->key()), &stack);
     return c10::impl::PopResult<Result>::call(stack);
   }
 
@@ -139,11 +140,20 @@ template <typename Op> Trial trialOf(const Rows& rows, Place place) {
   return trial;
 }
 
+/// Calls an op that the dispatcher does not know, on tensors that lie where `x` does.
+template <typename Op> auto callRouted(const at::Tensor& x, const auto&... args) {
+  return x.is_cpu() ? Router<Op, Place::cpu>::run(args...) : Router<Op, Place::gpu>::run(args...);
+}
+
 template <typename Op>
 constexpr Route routeOf(const char* name, const char* family, bool backward) {
   static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
-  return {name,     family,      Op::operands, Op::results,
-          backward, &Op::module, &install<Op>, &trialOf<Op>};
+  Route route{name, family, Op::operands, Op::results, backward, &Op::module, &install<Op>};
+  if constexpr (requires { Op::layer; })
+    route.layer = Op::layer;
+  else
+    route.trial = &trialOf<Op>;
+  return route;
 }
 
 } // namespace kiln::runtime

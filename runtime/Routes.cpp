@@ -4,12 +4,14 @@
 namespace kiln::runtime {
 
 extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
-    logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward;
+    logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
+    crossEntropyBackward;
 
 std::span<Route* const> routes() {
-  static Route* all[] = {&layerNorm, &layerNormBackward, &rmsNorm,    &rmsNormBackward,
-                         &softmax,   &softmaxBackward,   &logSoftmax, &logSoftmaxBackward,
-                         &gelu,      &geluBackward,      &silu,       &siluBackward};
+  static Route* all[] = {&layerNorm,    &layerNormBackward,   &rmsNorm,    &rmsNormBackward,
+                         &softmax,      &softmaxBackward,     &logSoftmax, &logSoftmaxBackward,
+                         &gelu,         &geluBackward,        &silu,       &siluBackward,
+                         &crossEntropy, &crossEntropyBackward};
   static const bool numbered = [] {
     unsigned index = 0;
     for (Route* route : all)

@@ -14,6 +14,13 @@ std::string labelOf(const Key& key, std::int64_t rows) {
   return fmt::format("{}x{} {}", rows, key.width, name(key.dtypes[0]));
 }
 
+c10::DispatchKey Site::key() const {
+  const c10::DispatchKey key = backend.key();
+  return route.layer == Layer::kernel
+             ? key
+             : c10::getAutogradKeyFromBackend(c10::toBackendComponent(key));
+}
+
 Plan& Site::plan(const Key& key, std::int64_t rows) {
   return known.findOrMake(key, [&] {
     auto plan = std::make_unique<Plan>(*this, key, rows);
@@ -60,7 +67,7 @@ void Site::refuse(const char* reason, const at::Tensor& example, const Policy& p
       break;
     }
   }
-  if (policy.strict && reason != kEmpty)
+  if (policy.strict && reason != kEmpty && reason != kSmall)
     throw Error(ErrorKind::input, fmt::format("{} of {} is not taken: {}; without KILN_STRICT ATen "
                                               "computes it",
                                               route.name, text(), reason));

@@ -26,6 +26,7 @@ class Site {
 
   const Route& route;
   Backend& backend;
+  c10::DispatchKey key() const;
   /// The kernel that was there before; none where ATen has none for this device.
   std::optional<c10::SafeKernelFunction> previous;
   bool previousIsATen = false;

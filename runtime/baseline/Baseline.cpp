@@ -59,7 +59,8 @@ const Route* routeOf(const TuningTask& task, const Rows& rows) {
   const std::string wanted = canonical(task.module, task.options.backward, task.options.function);
   const Rows one{1, rows.width, rows.options};
   for (const Route* route : routes())
-    if (const Trial trial = route->trial(one, Place::cpu); !trial.module.empty())
+    if (const Trial trial = route->trial ? route->trial(one, Place::cpu) : Trial();
+        !trial.module.empty())
       if (canonical(Module::parse(trial.module, route->name), route->backward) == wanted)
         return route;
   return nullptr;

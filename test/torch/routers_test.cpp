@@ -175,6 +175,80 @@ TEST(Torch, HalfToFloat) {
   expectClose(dx, (y * (dy - (y * dy).sum(-1, true))).to(at::kBFloat16), "its gradient");
 }
 
+/// Loss, gradient and, of fp32, the gradient of the gradient.
+std::vector<Tensor> crossEntropyOf(const Tensor& values, const Tensor& classes,
+                                   std::int64_t reduction, double smoothing) {
+  const Tensor x = values.detach().requires_grad_();
+  const Tensor loss = at::cross_entropy_loss(x, classes, {}, reduction, 3, smoothing);
+  const double scale = reduction == at::Reduction::Mean ? static_cast<double>(x.size(0)) : 1;
+  const Tensor cotangent =
+      (at::linspace(1, 2, loss.numel()).view(loss.sizes()) * scale).to(loss.scalar_type());
+  std::vector<Tensor> all = {loss.detach()};
+  all.push_back(torch::autograd::grad({loss}, {x}, {cotangent}, true)[0]);
+  if (x.scalar_type() == at::kFloat) {
+    const Tensor again = torch::autograd::grad({loss}, {x}, {cotangent}, true, true)[0];
+    all.push_back(again.detach());
+    all.push_back(torch::autograd::grad({again.square().sum()}, {x})[0]);
+  }
+  return all;
+}
+
+TEST(Torch, CrossEntropyIsOnePassEachWay) {
+  for (auto [dtype, classes] : {std::pair(at::kFloat, 1000), {at::kBFloat16, 1003}})
+    for (auto reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum})
+      for (double smoothing : {0.0, 0.1}) {
+        torch::manual_seed(1);
+        const Tensor x = at::randn({70, classes}).to(dtype), t = at::randint(classes, {70});
+        t.slice(0, 5, 9).fill_(3); // ignored
+        disable();
+        const auto theirs = crossEntropyOf(x, t, reduction, smoothing);
+        enable(strictOnCpu());
+        const auto losses = callsByKiln("cross_entropy_loss"),
+                   slopes = callsByKiln("cross_entropy_loss_backward");
+        const auto ours = crossEntropyOf(x, t, reduction, smoothing);
+        EXPECT_EQ(callsByKiln("cross_entropy_loss"), losses + 1);
+        EXPECT_EQ(callsByKiln("cross_entropy_loss_backward"), slopes + 1);
+        for (std::size_t i = 0; i < ours.size(); ++i)
+          expectClose(ours[i], theirs[i], std::to_string(i));
+        EXPECT_TRUE(at::equal(ours[1][6], at::zeros_like(ours[1][6])));
+      }
+}
+
+TEST(Torch, CrossEntropyOfClassesThatAreNoneIsNaN) {
+  enable(strictOnCpu());
+  const Tensor x = at::randn({70, 1000}).requires_grad_(), t = at::randint(1000, {70});
+  t[7] = 1000;
+  t[8] = -1;
+  const Tensor loss = at::cross_entropy_loss(x, t, {}, at::Reduction::None);
+  loss.sum().backward();
+  EXPECT_EQ(loss.isnan().sum().item<int>(), 2);
+  EXPECT_EQ(x.grad().isnan().all(1).sum().item<int>(), 2);
+  EXPECT_TRUE(x.grad().isfinite().slice(0, 9).all().item<bool>());
+}
+
+TEST(Torch, OtherCrossEntropiesAreATens) {
+  enable(onCpu());
+  const Tensor x = at::randn({70, 1000}), t = at::randint(1000, {70}), w = at::rand({1000});
+  const std::pair<const char*, std::function<Tensor()>> all[] = {
+      {"weights of classes", [&] { return at::cross_entropy_loss(x, t, w); }},
+      {"a class for each row", [&] { return at::cross_entropy_loss(x, at::softmax(x, 1)); }},
+      {"a class for each row",
+       [&] { return at::cross_entropy_loss(x.view({7, 1000, 10}), t.view({7, 10})); }},
+      {"so few numbers that launches",
+       [&] { return at::cross_entropy_loss(x.slice(0, 0, 9), t.slice(0, 0, 9)); }},
+      {"a dtype other than", [&] { return at::cross_entropy_loss(x.to(at::kDouble), t); }},
+  };
+  const auto before = callsByKiln("cross_entropy_loss");
+  for (const auto& [reason, call] : all) {
+    const Tensor ours = call();
+    EXPECT_TRUE(reports(reason)) << reason << report();
+    const Guard off(Mode::off);
+    expectClose(ours, call(), reason);
+  }
+  EXPECT_EQ(callsByKiln("cross_entropy_loss"), before);
+  EXPECT_THROW(at::cross_entropy_loss(x, t.slice(0, 1)), c10::Error); // ATen says what is wrong
+}
+
 TEST(Torch, Strides) {
   const auto layerNorm = [](const std::vector<Tensor>& in) {
     return at::layer_norm(in[0].transpose(0, 1), {in[0].size(0)}, in[1], in[1], 1e-5);
