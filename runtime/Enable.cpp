@@ -31,10 +31,14 @@ Installed& installed() {
 
 /// ATen's kernel of an op, or whoever's has replaced it; asked before ours is registered.
 void capture(Site& site) {
+  const std::string_view name = site.route.name;
+  const std::size_t dot = std::min(name.find('.'), name.size()); // an overload's name follows
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
-      fmt::format("aten::{}", site.route.name).c_str(), "");
+      fmt::format("aten::{}", name.substr(0, dot)).c_str(),
+      std::string(name.substr(std::min(dot + 1, name.size()))).c_str());
   const auto key = site.key();
-  if (!op.hasComputedKernelForDispatchKey(key))
+  if (!op.hasComputedKernelForDispatchKey(key) ||
+      (site.route.layer == Layer::autocast && !op.hasKernelForDispatchKey(key)))
     return;
   site.previous.emplace(op.getComputedKernelForDispatchKey(key));
   const std::string& origin = site.previous->debug();
@@ -59,8 +63,10 @@ std::deque<Site>* install(Place place) {
     Site& site = sites->emplace_back(*route, backend);
     if (route->layer != Layer::gradient) // else no op of ATen's
       capture(site);
+    if (route->layer == Layer::autocast && !site.previous)
+      continue; // autocast lets it pass: on CPUs norms stay in the type of their input
     route->install(*library, site);
-    if (site.previous && !site.previousIsATen)
+    if (site.previous && !site.previousIsATen && route->layer != Layer::autocast)
       log("{}: the kernel below is not called directly: {}", route->name, site.previous->debug());
   }
   return sites;

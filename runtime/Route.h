@@ -19,9 +19,9 @@ struct Rows;
 struct Trial;
 
 /// Where calls are taken: in place of ATen's kernel; above autograd, where an op that ATen composes
-/// of others is still one, so that its result is given a gradient here; or by such a gradient
-/// alone.
-enum class Layer : std::uint8_t { kernel, autograd, gradient };
+/// of others is still one, so that its result is given a gradient here; where autocast would cast
+/// its operands; or by such a gradient alone.
+enum class Layer : std::uint8_t { kernel, autograd, autocast, gradient };
 
 struct Route {
   const char* name;                      // ATen's

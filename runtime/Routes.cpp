@@ -5,13 +5,16 @@ namespace kiln::runtime {
 
 extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
     logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
-    crossEntropyBackward;
+    crossEntropyBackward, wideLayerNorm, wideLayerNormBackward, wideSoftmax, wideSoftmaxBackward,
+    wideLogSoftmax, wideLogSoftmaxBackward;
 
 std::span<Route* const> routes() {
-  static Route* all[] = {&layerNorm,    &layerNormBackward,   &rmsNorm,    &rmsNormBackward,
-                         &softmax,      &softmaxBackward,     &logSoftmax, &logSoftmaxBackward,
-                         &gelu,         &geluBackward,        &silu,       &siluBackward,
-                         &crossEntropy, &crossEntropyBackward};
+  static Route* all[] = {
+      &layerNorm,    &layerNormBackward,    &rmsNorm,        &rmsNormBackward,
+      &softmax,      &softmaxBackward,      &logSoftmax,     &logSoftmaxBackward,
+      &gelu,         &geluBackward,         &silu,           &siluBackward,
+      &crossEntropy, &crossEntropyBackward, &wideLayerNorm,  &wideLayerNormBackward,
+      &wideSoftmax,  &wideSoftmaxBackward,  &wideLogSoftmax, &wideLogSoftmaxBackward};
   static const bool numbered = [] {
     unsigned index = 0;
     for (Route* route : all)

@@ -16,9 +16,15 @@ std::string labelOf(const Key& key, std::int64_t rows) {
 
 c10::DispatchKey Site::key() const {
   const c10::DispatchKey key = backend.key();
-  return route.layer == Layer::kernel
-             ? key
-             : c10::getAutogradKeyFromBackend(c10::toBackendComponent(key));
+  switch (route.layer) {
+  case Layer::autograd:
+    return c10::getAutogradKeyFromBackend(c10::toBackendComponent(key));
+  case Layer::autocast:
+    return backend.place == Place::gpu ? c10::DispatchKey::AutocastCUDA
+                                       : c10::DispatchKey::AutocastCPU;
+  default:
+    return key;
+  }
 }
 
 Plan& Site::plan(const Key& key, std::int64_t rows) {
@@ -67,7 +73,8 @@ void Site::refuse(const char* reason, const at::Tensor& example, const Policy& p
       break;
     }
   }
-  if (policy.strict && reason != kEmpty && reason != kSmall)
+  // What is cast first may be taken then.
+  if (policy.strict && route.layer != Layer::autocast && reason != kEmpty && reason != kSmall)
     throw Error(ErrorKind::input, fmt::format("{} of {} is not taken: {}; without KILN_STRICT ATen "
                                               "computes it",
                                               route.name, text(), reason));

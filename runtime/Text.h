@@ -15,8 +15,11 @@ inline std::string rowsType(const Key& key) {
   return rowsType(key, key.dtypes[0]);
 }
 /// tensor<128xbf16>: what all rows share
+inline std::string rowType(const Key& key, DType dtype) {
+  return fmt::format("tensor<{}x{}>", key.width, name(dtype));
+}
 inline std::string rowType(const Key& key) {
-  return fmt::format("tensor<{}x{}>", key.width, name(key.dtypes[0]));
+  return rowType(key, key.dtypes[0]);
 }
 /// A statistic: one number a row.
 inline constexpr const char* kStatistic = "tensor<?xf32>";

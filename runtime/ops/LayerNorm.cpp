@@ -1,4 +1,6 @@
-// aten::native_layer_norm and its backward.
+// aten::native_layer_norm and its backward; and aten::layer_norm where autocast would make an fp32
+// copy of a half-precision input first, which here is read as it is, and kept for the backward so.
+#include "runtime/Plain.h"
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
@@ -9,6 +11,14 @@
 #include <ATen/ops/native_layer_norm_cuda_dispatch.h>
 #endif
 
+#include <ATen/core/DimVector.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
 namespace kiln::runtime {
 
 namespace {
@@ -16,10 +26,11 @@ namespace {
 using at::Tensor;
 using Maybe = std::optional<Tensor>;
 enum Bit : unsigned { x, gamma, beta, mean, rstd, dy, wantsInput, wantsGamma, wantsBeta };
+enum Dtype : unsigned { ofX, ofRow, ofY }; // in a key
 
 /// The forward, with the operands that the key names; gradients of those that it wants.
 std::string textOf(const Key& key, bool backward) {
-  const std::string rows = rowsType(key), row = rowType(key);
+  const std::string rows = rowsType(key), row = rowType(key, key.dtypes[ofRow]);
   auto mark = [&](Bit wanted) { return backward && !has(key, wanted) ? kNoGradient : ""; };
   std::string arguments = fmt::format("%x: {}{}", rows, mark(wantsInput)), operands = "%x",
               types = rows;
@@ -34,7 +45,8 @@ std::string textOf(const Key& key, bool backward) {
                      "  %y, %mean, %rstd = kiln.layer_norm {4} {{eps = {5}}}\n"
                      "      : ({6}) -> ({1}, {2}, {2})\n"
                      "  return %y, %mean, %rstd : {1}, {2}, {2}\n}}\n",
-                     arguments, rows, kStatistic, kNoGradient, operands, numberText(key), types);
+                     arguments, rowsType(key, key.dtypes[ofY]), kStatistic, kNoGradient, operands,
+                     numberText(key), types);
 }
 
 /// ATen's type of mean and rstd: on GPUs what it adds up in, on CPUs the input's own.
@@ -44,6 +56,58 @@ at::ScalarType statisticType(const Tensor& input) {
 /// The same numbers in the type that is asked for.
 Tensor inType(Tensor statistic, at::ScalarType type) {
   return statistic.scalar_type() == type ? std::move(statistic) : statistic.to(type);
+}
+
+Reason describeForward(Call& call, const Tensor& input, at::IntArrayRef shape, const Maybe& weight,
+                       const Maybe& bias, double eps, at::ScalarType rowType) {
+  if (Reason why = call.setRows(input, shape))
+    return why;
+  if (given(bias) && !given(weight))
+    return "a bias without a weight";
+  call.key.number = eps;
+  call.key.dtypes[ofRow] = call.key.dtypes[ofY] = *dtypeOf(rowType);
+  for (auto [bit, tensor] : {std::pair(gamma, given(weight)), std::pair(beta, given(bias))})
+    if (Reason why = call.add(bit, tensor, input, call.key.width, rowType))
+      return why;
+  return nullptr;
+}
+
+/// `type`: of weight, bias and the gradient of the result.
+Reason describeBackward(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
+                        const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
+                        const Maybe& bias, std::array<bool, 3> mask, at::ScalarType type) {
+  if (Reason why = call.setRows(input, shape))
+    return why;
+  if (mask == std::array{false, false, false} || (!given(weight) && (mask[1] || mask[2])) ||
+      (!given(bias) && mask[2]))
+    return kMask;
+  const std::int64_t width = call.key.width;
+  const auto statistic = input.scalar_type() == type ? statisticType(input) : at::kFloat;
+  call.key.dtypes[ofRow] = call.key.dtypes[ofY] = *dtypeOf(type);
+  for (Reason why : {call.add(gamma, given(weight), input, width, type),
+                     call.add(beta, mask[2] ? given(bias) : nullptr, input, width, type),
+                     call.add(mean, &savedMean, input, call.rows, statistic),
+                     call.add(rstd, &savedRstd, input, call.rows, statistic),
+                     call.add(dy, &grad, input, call.elements(), type)})
+    if (why)
+      return why;
+  for (unsigned i = 0; i < 3; ++i)
+    call.key.variant |= static_cast<unsigned>(mask[i]) << (wantsInput + i);
+  return nullptr;
+}
+
+/// y, mean and rstd, these two in fp32.
+std::tuple<Tensor, Tensor, Tensor> runForward(const Launch& launch, const Tensor& input,
+                                              at::IntArrayRef shape, const Maybe& weight,
+                                              const Maybe& bias) {
+  const auto in = input.expect_contiguous();
+  const auto scale = given(weight) ? weight->contiguous() : Tensor();
+  const auto shift = given(bias) ? bias->contiguous() : Tensor();
+  Tensor y = launch.empty(input.sizes(), scalarTypeOf(launch.call.key.dtypes[ofY]));
+  Tensor m = launch.emptyStatistic(input, shape);
+  Tensor r = launch.emptyStatistic(input, shape);
+  launch({&*in, &scale, &shift}, {&y, &m, &r});
+  return {std::move(y), std::move(m), std::move(r)};
 }
 
 struct LayerNorm {
@@ -57,27 +121,15 @@ struct LayerNorm {
 
   static Reason describe(Call& call, const Tensor& input, at::IntArrayRef shape,
                          const Maybe& weight, const Maybe& bias, double eps) {
-    if (Reason why = call.setRows(input, shape))
-      return why;
-    if (given(bias) && !given(weight))
-      return "a bias without a weight";
-    call.key.number = eps;
-    for (auto [bit, tensor] : {std::pair(gamma, given(weight)), std::pair(beta, given(bias))})
-      if (Reason why = call.add(bit, tensor, input, call.key.width, input.scalar_type()))
-        return why;
-    return nullptr;
+    if (!input.defined() || !dtypeOf(input.scalar_type()))
+      return input.defined() ? kDtype : kUndefined;
+    return describeForward(call, input, shape, weight, bias, eps, input.scalar_type());
   }
 
   static std::tuple<Tensor, Tensor, Tensor> run(const Launch& launch, const Tensor& input,
                                                 at::IntArrayRef shape, const Maybe& weight,
                                                 const Maybe& bias, double) {
-    const auto in = input.expect_contiguous();
-    const auto scale = given(weight) ? weight->contiguous() : Tensor();
-    const auto shift = given(bias) ? bias->contiguous() : Tensor();
-    Tensor y = launch.empty(input.sizes(), input.scalar_type());
-    Tensor m = launch.emptyStatistic(input, shape);
-    Tensor r = launch.emptyStatistic(input, shape);
-    launch({&*in, &scale, &shift}, {&y, &m, &r});
+    auto [y, m, r] = runForward(launch, input, shape, weight, bias);
     const auto type = statisticType(input);
     return {std::move(y), inType(std::move(m), type), inType(std::move(r), type)};
   }
@@ -100,23 +152,10 @@ struct LayerNormBackward {
   static Reason describe(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
                          const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
                          const Maybe& bias, std::array<bool, 3> mask) {
-    if (Reason why = call.setRows(input, shape))
-      return why;
-    if (mask == std::array{false, false, false} || (!given(weight) && (mask[1] || mask[2])) ||
-        (!given(bias) && mask[2]))
-      return kMask;
-    const auto dtype = input.scalar_type();
-    const std::int64_t width = call.key.width;
-    for (Reason why : {call.add(gamma, given(weight), input, width, dtype),
-                       call.add(beta, mask[2] ? given(bias) : nullptr, input, width, dtype),
-                       call.add(mean, &savedMean, input, call.rows, statisticType(input)),
-                       call.add(rstd, &savedRstd, input, call.rows, statisticType(input)),
-                       call.add(dy, &grad, input, call.elements(), dtype)})
-      if (why)
-        return why;
-    for (unsigned i = 0; i < 3; ++i)
-      call.key.variant |= static_cast<unsigned>(mask[i]) << (wantsInput + i);
-    return nullptr;
+    if (!input.defined() || !dtypeOf(input.scalar_type()))
+      return input.defined() ? kDtype : kUndefined;
+    return describeBackward(call, grad, input, shape, savedMean, savedRstd, weight, bias, mask,
+                            input.scalar_type());
   }
 
   static std::tuple<Tensor, Tensor, Tensor> run(const Launch& launch, const Tensor& grad,
@@ -140,9 +179,112 @@ struct LayerNormBackward {
   }
 };
 
+/// The gradients by ATen's operations, with gradients of their own.
+std::tuple<Tensor, Tensor, Tensor> slopesInFp32(const Tensor& grad, const Tensor& input,
+                                                at::IntArrayRef shape, const Tensor& savedMean,
+                                                const Tensor& savedRstd, const Maybe& weight,
+                                                const Maybe& bias, std::array<bool, 3> mask) {
+  auto [dx, dgamma, dbeta] = at::native_layer_norm_backward(
+      grad, input.to(at::kFloat), shape, savedMean, savedRstd, weight, bias, mask);
+  return {dx.defined() ? dx.to(input.scalar_type()) : dx, dgamma, dbeta};
+}
+
+/// Of a half-precision input with fp32 weights and an fp32 result.
+struct WideLayerNormBackward : LayerNormBackward {
+  static constexpr Layer layer = Layer::gradient;
+  static constexpr Natives<Signature> natives = {&slopesInFp32, &slopesInFp32};
+
+  static Reason describe(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
+                         const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
+                         const Maybe& bias, std::array<bool, 3> mask) {
+    return describeBackward(call, grad, input, shape, savedMean, savedRstd, weight, bias, mask,
+                            at::kFloat);
+  }
+};
+
+struct WideNode : torch::autograd::Node {
+  WideNode(const Tensor& input, at::IntArrayRef shape, const Maybe& weight, const Maybe& bias,
+           Tensor mean, Tensor rstd)
+      : Node(torch::autograd::collect_next_edges(input, weight, bias)), shape(shape),
+        mean(std::move(mean)), rstd(std::move(rstd)), input(input, false),
+        weight(weight.value_or(Tensor()), false), bias(bias.value_or(Tensor()), false) {}
+
+  std::string name() const override { return "KilnLayerNormBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    for (auto* one : {&input, &weight, &bias})
+      one->reset_data();
+  }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    if (!grads[0].defined())
+      return torch::autograd::variable_list(3);
+    const Tensor in = input.unpack();
+    const Maybe scale = weight.unpack(), shift = bias.unpack();
+    const std::array<bool, 3> mask = {task_should_compute_output(0), task_should_compute_output(1),
+                                      task_should_compute_output(2)};
+    // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
+    std::tuple<Tensor, Tensor, Tensor> slopes;
+    if (at::GradMode::is_enabled() || whyNotPlain(grads[0]) || whyNotPlain(in)) {
+      slopes = slopesInFp32(grads[0], in, shape, mean, rstd, scale, shift, mask);
+    } else {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      slopes = callRouted<WideLayerNormBackward>(in, grads[0], in, shape, mean, rstd, scale, shift,
+                                                 mask);
+    }
+    auto& [dx, dgamma, dbeta] = slopes;
+    return {std::move(dx), std::move(dgamma), std::move(dbeta)};
+  }
+
+  const at::DimVector shape;
+  const Tensor mean, rstd;
+  torch::autograd::SavedVariable input, weight, bias;
+};
+
+struct WideLayerNorm {
+  using Signature = Tensor(const Tensor&, c10::SymIntArrayRef, const Maybe&, const Maybe&, double,
+                           bool);
+  static constexpr Layer layer = Layer::autocast;
+  static constexpr Natives<Signature> natives = {};
+  static constexpr auto& operands = LayerNorm::operands;
+  static constexpr auto& results = LayerNorm::results;
+
+  static std::string module(const Key& key) { return textOf(key, false); }
+
+  static Reason describe(Call& call, const Tensor& input, c10::SymIntArrayRef symbols,
+                         const Maybe& weight, const Maybe& bias, double eps, bool) {
+    const auto shape = c10::asIntArrayRefSlowOpt(symbols);
+    for (const Tensor* tensor : {&input, given(weight), given(bias)})
+      if (Reason why = tensor && tensor->defined() ? whyNotPlain(*tensor) : nullptr)
+        return why;
+    if (!input.defined() || !shape)
+      return kUndefined;
+    if (input.scalar_type() != at::kHalf && input.scalar_type() != at::kBFloat16)
+      return "no cast to save";
+    return describeForward(call, input, *shape, weight, bias, eps, at::kFloat);
+  }
+
+  static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,
+                    const Maybe& weight, const Maybe& bias, double, bool) {
+    const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    auto [y, m, r] = [&] {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      return runForward(launch, input, shape, weight, bias);
+    }();
+    const auto wants = [](const Tensor* tensor) { return tensor && tensor->requires_grad(); };
+    if (at::GradMode::is_enabled() && (wants(&input) || wants(given(weight)) || wants(given(bias))))
+      torch::autograd::set_history(
+          y, std::make_shared<WideNode>(input, shape, weight, bias, std::move(m), std::move(r)));
+    return std::move(y);
+  }
+};
+
 } // namespace
 
-extern Route layerNorm, layerNormBackward;
+extern Route layerNorm, layerNormBackward, wideLayerNorm, wideLayerNormBackward;
+constinit Route wideLayerNorm = routeOf<WideLayerNorm>("layer_norm", "layer_norm", false);
+constinit Route wideLayerNormBackward =
+    routeOf<WideLayerNormBackward>("layer_norm_backward", "layer_norm", true);
 constinit Route layerNorm = routeOf<LayerNorm>("native_layer_norm", "layer_norm", false);
 constinit Route layerNormBackward =
     routeOf<LayerNormBackward>("native_layer_norm_backward", "layer_norm", true);

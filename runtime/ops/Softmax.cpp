@@ -1,6 +1,8 @@
 // aten::_softmax and aten::_log_softmax over the last dimension, with their backwards. Those get y,
 // not x, so that their formulas are written out here: Kiln's own gradient may start from x. Where
 // it starts from y this is the same function, step by step, so that what was tuned for it is found.
+// Also softmax and log_softmax where autocast would make an fp32 copy of a half-precision input.
+#include "runtime/Plain.h"
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
@@ -14,6 +16,14 @@
 #include <ATen/ops/_softmax_backward_data_cuda_dispatch.h>
 #include <ATen/ops/_softmax_cuda_dispatch.h>
 #endif
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 
@@ -148,7 +158,97 @@ struct LogSoftmaxBackward : Backward {
   }
 };
 
+/// The gradient by ATen's operations, with one of its own.
+template <auto backward>
+Tensor slopeInFp32(const Tensor& grad, const Tensor& output, std::int64_t dim,
+                   at::ScalarType inputType) {
+  return backward(grad, output, dim, at::kFloat).to(inputType);
+}
+struct WideSoftmaxBackward : SoftmaxBackward {
+  static constexpr Layer layer = Layer::gradient;
+  static constexpr auto formula = &slopeInFp32<&at::_softmax_backward_data>;
+  static constexpr Natives<Signature> natives = {formula, formula};
+};
+struct WideLogSoftmaxBackward : LogSoftmaxBackward {
+  static constexpr Layer layer = Layer::gradient;
+  static constexpr auto formula = &slopeInFp32<&at::_log_softmax_backward_data>;
+  static constexpr Natives<Signature> natives = {formula, formula};
+};
+
+/// Of an fp32 result, which it keeps, to a half-precision input.
+template <typename Op> struct WideNode : torch::autograd::Node {
+  WideNode(const Tensor& input, std::int64_t dim)
+      : Node(torch::autograd::collect_next_edges(input)), dim(dim), type(input.scalar_type()) {}
+
+  std::string name() const override { return "KilnSoftmaxBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    output.reset_data();
+  }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    if (!grads[0].defined())
+      return {Tensor()};
+    const Tensor y = output.unpack(shared_from_this());
+    // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
+    if (at::GradMode::is_enabled() || whyNotPlain(grads[0]) || whyNotPlain(y))
+      return {Op::formula(grads[0], y, dim, type)};
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return {callRouted<Op>(y, grads[0], y, dim, type)};
+  }
+
+  const std::int64_t dim;
+  const at::ScalarType type;
+  torch::autograd::SavedVariable output;
+};
+
+template <typename Narrow, typename Backward> struct Wide {
+  using Signature = Tensor(const Tensor&, std::int64_t, std::optional<at::ScalarType>);
+  static constexpr Layer layer = Layer::autocast;
+  static constexpr Natives<Signature> natives = {};
+  static constexpr auto& operands = Narrow::operands;
+  static constexpr auto& results = Narrow::results;
+
+  static std::string module(const Key& key) { return Narrow::module(key); }
+
+  static Reason describe(Call& call, const Tensor& input, std::int64_t dim,
+                         std::optional<at::ScalarType> wanted) {
+    if (Reason why = input.defined() ? whyNotPlain(input) : kUndefined)
+      return why;
+    if (wanted.value_or(at::kFloat) != at::kFloat)
+      return "a dtype that was asked for";
+    if (input.scalar_type() != at::kHalf && input.scalar_type() != at::kBFloat16)
+      return "no cast to save";
+    return Narrow::describe(call, input, dim, /*halfToFloat=*/true);
+  }
+
+  static Tensor run(const Launch& launch, const Tensor& input, std::int64_t dim,
+                    std::optional<at::ScalarType>) {
+    Tensor y;
+    {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      y = Narrow::run(launch, input, dim, true);
+    }
+    if (at::GradMode::is_enabled() && input.requires_grad()) {
+      const auto node = std::make_shared<WideNode<Backward>>(input, dim);
+      torch::autograd::set_history(y, node);
+      node->output = torch::autograd::SavedVariable(y, /*is_output=*/true);
+    }
+    return y;
+  }
+};
+using WideSoftmax = Wide<Softmax, WideSoftmaxBackward>;
+using WideLogSoftmax = Wide<LogSoftmax, WideLogSoftmaxBackward>;
+
 } // namespace
+
+extern Route wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward;
+constinit Route wideSoftmax = routeOf<WideSoftmax>("softmax.int", "softmax", false);
+constinit Route wideSoftmaxBackward =
+    routeOf<WideSoftmaxBackward>("softmax_backward", "softmax", false);
+constinit Route wideLogSoftmax = routeOf<WideLogSoftmax>("log_softmax.int", "log_softmax", false);
+constinit Route wideLogSoftmaxBackward =
+    routeOf<WideLogSoftmaxBackward>("log_softmax_backward", "log_softmax", false);
 
 extern Route softmax, softmaxBackward, logSoftmax, logSoftmaxBackward;
 constinit Route softmax = routeOf<Softmax>("_softmax", "softmax", false);

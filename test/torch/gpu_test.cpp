@@ -3,6 +3,7 @@
 #include "test/torch/Helpers.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
@@ -124,6 +125,76 @@ TEST_F(TorchGpu, OpsAreAsCloseToFp64AsATens) {
         }
       }
   enable(strict());
+}
+
+TEST_F(TorchGpu, CrossEntropyIsAsCloseToFp64AsATens) {
+  for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+    for (const auto& shape : {std::vector<std::int64_t>{8192, 50304}, {1000, 50257}, {4096, 101}})
+      for (auto reduction : {at::Reduction::Mean, at::Reduction::Sum, at::Reduction::None}) {
+        at::manual_seed(1);
+        if (dtype == at::kFloat && shape[0] == 8192)
+          continue; // fp64 of it takes much memory
+        const Tensor x = at::randn(shape, onGpu()).to(dtype),
+                     t = at::randint(shape[1], {shape[0]}, onGpu(at::kLong));
+        t.slice(0, 7, 11).fill_(-100);
+        const Tensor cotangent =
+            at::full(reduction == at::Reduction::None ? at::IntArrayRef(shape).slice(0, 1)
+                                                      : at::IntArrayRef(),
+                     3.5, onGpu());
+        const Function loss = [&](const auto& in) {
+          return at::cross_entropy_loss(in[0], t, {}, reduction, -100, 0.1);
+        };
+        enable(strict());
+        const auto before = callsByKiln("cross_entropy_loss_backward");
+        const auto ours = run(loss, {x}, cotangent, dtype);
+        EXPECT_EQ(callsByKiln("cross_entropy_loss_backward"), before + 1) << report();
+        disable();
+        const auto theirs = run(loss, {x}, cotangent, dtype);
+        const auto exact = run(loss, {x}, cotangent, at::kDouble);
+        for (std::size_t i = 0; i < ours.size(); ++i)
+          EXPECT_LE(errorOf(ours[i], exact[i]),
+                    1.5 * errorOf(theirs[i], exact[i]) + roundingOf(exact[i], dtype))
+              << shape[0] << "x" << shape[1] << " " << dtype << " tensor " << i;
+      }
+}
+
+/// Beside ATen under autocast, by types and values; without a copy of the input in fp32.
+TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
+  const Tensor w = at::randn({1000}, onGpu()), t = at::arange(4096, onGpu(at::kLong)) % 1000;
+  const std::pair<const char*, Function> all[] = {
+      {"layer_norm", [](const auto& in) { return at::layer_norm(in[0], {1000}, in[1], in[1]); }},
+      {"softmax.int", [](const auto& in) { return at::softmax(in[0], -1) * in[1]; }},
+      {"log_softmax.int", [](const auto& in) { return at::log_softmax(in[0], -1) * in[1]; }},
+      {"cross_entropy_loss",
+       [&](const auto& in) { return at::cross_entropy_loss(in[0], t) * in[1]; }}};
+  for (auto dtype : {at::kBFloat16, at::kHalf}) {
+    const Tensor x = at::randn({4096, 1000}, onGpu()).to(dtype);
+    for (const auto& [name, function] : all) {
+      const auto under = [&, &function = function] {
+        const std::vector<Tensor> in = {x.detach().requires_grad_(), w.detach().requires_grad_()};
+        at::autocast::set_autocast_enabled(at::kCUDA, true);
+        const Tensor y = function(in);
+        at::autocast::set_autocast_enabled(at::kCUDA, false);
+        const Tensor dy = at::linspace(-1, 1.5, y.numel(), onGpu()).view_as(y) * 100;
+        auto results = torch::autograd::grad({y}, in, {dy});
+        results.push_back(y.detach());
+        return results;
+      };
+      enable(strict());
+      const auto before = callsByKiln(name);
+      const auto ours = under();
+      EXPECT_EQ(callsByKiln(name), before + 1) << name << "\n" << report();
+      disable();
+      const auto theirs = under();
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        ASSERT_EQ(ours[i].scalar_type(), theirs[i].scalar_type()) << name;
+        EXPECT_LT((ours[i] - theirs[i]).norm().item<double>(),
+                  (theirs[i].scalar_type() == at::kFloat ? 1e-5 : 4e-3) *
+                      theirs[i].norm().item<double>())
+            << name << " " << c10::toString(dtype) << " tensor " << i;
+      }
+    }
+  }
 }
 
 TEST_F(TorchGpu, AGraphReplaysWhatWasCaptured) {

@@ -1,5 +1,5 @@
-"""cross_entropy_loss is taken above autograd, where what traces, wraps or casts tensors passes by: each
-must see what it sees without Kiln. Exit code 77: no torch here. Usage: transforms_test.py LIBKILN_TORCH
+"""cross_entropy_loss is taken above autograd, and others by autocast, where what traces, wraps or casts
+tensors passes by: each must see what it sees without Kiln. Exit code 77: no torch here. Usage: transforms_test.py LIBKILN_TORCH
 [unittest's arguments]"""
 
 import sys
@@ -65,6 +65,17 @@ class Transforms(unittest.TestCase):
                 return loss.detach(), torch.autograd.grad(loss, x)[0]
             loss, gradient = self.compare(call, taken=True, rtol=1e-2, atol=1e-5)
             self.assertEqual((loss.dtype, gradient.dtype), (torch.float32, dtype))
+
+    def test_autocasts_types(self):
+        functional = torch.nn.functional
+        x, w = self.x.bfloat16(), torch.rand(1000, device=DEVICE)
+        for call in (lambda: functional.layer_norm(x, (1000,)),
+                     lambda: functional.rms_norm(x, (1000,)),
+                     lambda: functional.rms_norm(x, (1000,), w.bfloat16()),
+                     lambda: functional.softmax(x, -1), lambda: functional.log_softmax(x, -1),
+                     lambda: functional.softmax(x, -1, dtype=torch.bfloat16)):
+            with torch.autocast(DEVICE, dtype=torch.bfloat16):
+                self.compare(call, taken=None, rtol=1.6e-2, atol=1e-4)  # dtypes too
 
     def test_gradient_of_a_gradient(self):
         def call():

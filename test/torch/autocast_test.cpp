@@ -1,0 +1,137 @@
+// What autocast computes in fp32: read as it is by one kernel, and in the types that ATen gives. On
+// CPUs autocast leaves norms and softmaxes in the type of their input; here it is taught to do as
+// it does for CUDA, so that the same code runs.
+#include "test/torch/Helpers.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/library.h>
+#include <torch/torch.h>
+
+using namespace kiln;
+using namespace kiln::test;
+using at::Tensor;
+
+namespace {
+
+Tensor layerNormInFp32(const Tensor& x, c10::SymIntArrayRef shape,
+                       const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                       double eps, bool) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
+  const auto widened = [](const std::optional<Tensor>& tensor) {
+    return tensor && tensor->defined() ? std::optional(tensor->to(at::kFloat)) : tensor;
+  };
+  return at::layer_norm_symint(x.to(at::kFloat), shape, widened(weight), widened(bias), eps);
+}
+Tensor softmaxInFp32(const Tensor& x, std::int64_t dim, std::optional<at::ScalarType> dtype) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
+  return at::softmax(x, dim, dtype.value_or(at::kFloat));
+}
+Tensor logSoftmaxInFp32(const Tensor& x, std::int64_t dim, std::optional<at::ScalarType> dtype) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
+  return at::log_softmax(x, dim, dtype.value_or(at::kFloat));
+}
+TORCH_LIBRARY_IMPL(aten, AutocastCPU, library) {
+  library.impl("softmax.int", &softmaxInFp32);
+  library.impl("log_softmax.int", &logSoftmaxInFp32);
+  library.impl("layer_norm", &layerNormInFp32);
+}
+
+struct Autocast {
+  explicit Autocast(at::DeviceType device) : device(device) {
+    at::autocast::set_autocast_enabled(device, true);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  ~Autocast() { at::autocast::set_autocast_enabled(device, false); }
+  at::DeviceType device;
+};
+
+/// The result, its gradients, and the gradient of the square of the first of them.
+template <typename Function>
+std::vector<Tensor> run(const Function& function, const std::vector<Tensor>& values) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& value : values)
+    inputs.push_back(value.detach().requires_grad_());
+  const Tensor y = [&] {
+    const Autocast on(values[0].device().type());
+    return function(inputs);
+  }();
+  const Tensor cotangent = at::linspace(-1, 1.5, y.numel()).view(y.sizes()).to(y.options());
+  std::vector<Tensor> all = torch::autograd::grad({y}, inputs, {cotangent}, true);
+  const Tensor again = torch::autograd::grad({y}, inputs, {cotangent}, true, true)[0];
+  all.push_back(torch::autograd::grad({again.square().sum()}, {inputs[0]})[0]);
+  all.push_back(y.detach());
+  return all;
+}
+
+TEST(TorchAutocast, LayerNormReadsHalfPrecisionAndWritesFp32) {
+  for (const auto dtype : {at::kBFloat16, at::kHalf})
+    for (const int parameters : {2, 1, 0}) {
+      torch::manual_seed(1);
+      std::vector<Tensor> values = {at::randn({3, 5, 40}).to(dtype)};
+      for (int i = 0; i < parameters; ++i)
+        values.push_back(at::randn({40}));
+      const auto norm = [&](const std::vector<Tensor>& in) {
+        return at::layer_norm(in[0], {40}, parameters > 0 ? in[1] : Tensor(),
+                              parameters > 1 ? in[2] : Tensor(), 1e-5);
+      };
+      disable();
+      const auto theirs = run(norm, values);
+      enable(strictOnCpu());
+      const auto forwards = callsByKiln("layer_norm"),
+                 backwards = callsByKiln("layer_norm_backward");
+      const auto ours = run(norm, values);
+      EXPECT_EQ(callsByKiln("layer_norm"), forwards + 1) << report();
+      EXPECT_EQ(callsByKiln("layer_norm_backward"), backwards + 1) << report();
+      EXPECT_EQ(ours.back().scalar_type(), at::kFloat);
+      EXPECT_EQ(ours[0].scalar_type(), dtype);
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        expectClose(ours[i], theirs[i], std::to_string(parameters) + " " + std::to_string(i));
+    }
+}
+
+TEST(TorchAutocast, SoftmaxesReadHalfPrecisionAndWriteFp32) {
+  for (const auto dtype : {at::kBFloat16, at::kHalf})
+    for (const bool isLog : {false, true}) {
+      torch::manual_seed(1);
+      const Tensor x = at::randn({3, 5, 41}).to(dtype);
+      const auto softmax = [&](const std::vector<Tensor>& in) {
+        return isLog ? at::log_softmax(in[0], -1) : at::softmax(in[0], 2);
+      };
+      disable();
+      const auto theirs = run(softmax, {x});
+      enable(strictOnCpu());
+      const std::string name = isLog ? "log_softmax" : "softmax";
+      const auto forwards = callsByKiln(name + ".int"), backwards = callsByKiln(name + "_backward");
+      const auto ours = run(softmax, {x});
+      EXPECT_EQ(callsByKiln(name + ".int"), forwards + 1) << report();
+      EXPECT_GT(callsByKiln(name + "_backward"), backwards) << report();
+      EXPECT_EQ(ours.back().scalar_type(), at::kFloat);
+      EXPECT_EQ(ours[0].scalar_type(), dtype);
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        expectClose(ours[i], theirs[i], name + " " + std::to_string(i));
+    }
+  enable(onCpu());
+  const Autocast on(at::kCPU); // what was asked for is what comes
+  EXPECT_EQ(at::softmax(at::randn({2, 4}), 1, at::kDouble).scalar_type(), at::kDouble);
+}
+
+TEST(TorchAutocast, WhatNeedsNoCastOrMoreThanOneIsAutocasts) {
+  enable(strictOnCpu());
+  const Tensor x = at::randn({6, 40}), w = at::randn({40});
+  const std::function<Tensor()> all[] = {
+      [&] { return at::layer_norm(x, {40}, w, w); },
+      [&] { return at::layer_norm(x.to(at::kHalf), {40}, w.to(at::kHalf), w); }};
+  const auto before = callsByKiln("layer_norm"), below = callsByKiln("native_layer_norm");
+  for (const auto& call : all) {
+    const Autocast on(at::kCPU);
+    const Tensor ours = call();
+    const Guard off(Mode::off);
+    expectClose(ours, call(), "layer_norm");
+  }
+  EXPECT_EQ(callsByKiln("layer_norm"), before);
+  EXPECT_EQ(callsByKiln("native_layer_norm"), below + 2);
+  EXPECT_TRUE(reports("no cast to save")) << report();
+}
+
+} // namespace
