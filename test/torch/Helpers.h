@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <kiln/doctor.h>
 #include <kiln/torch.h>
 
 #include <cstdint>
@@ -39,6 +40,14 @@ class OnHostTarget : public testing::Test {
   }
   void TearDown() override { ::unsetenv("KILN_PLACE"); }
 };
+
+/// NVRTC, without which nothing can be stored.
+inline bool hasCompiler() {
+  for (const Finding& finding : doctor())
+    if (finding.name == "NVRTC")
+      return finding.state == Finding::State::found;
+  return false;
+}
 
 inline at::TensorOptions onGpu(at::ScalarType dtype = at::kFloat) {
   return at::TensorOptions(at::kCUDA).dtype(dtype);

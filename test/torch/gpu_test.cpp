@@ -4,7 +4,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 #include <kiln/baseline.h>
@@ -195,6 +197,36 @@ TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
       }
     }
   }
+}
+
+/// Under a cap on the memory of this process: an exception of Torch's, and the next step is right.
+TEST_F(TorchGpu, MemoryThatRunsOutInTheMiddleOfAStepLeavesTheNextOneRight) {
+  namespace allocator = c10::cuda::CUDACachingAllocator;
+  const Tensor w = at::randn({4096}, onGpu()).requires_grad_();
+  const auto step = [&](std::int64_t rows) {
+    w.mutable_grad() = Tensor();
+    at::manual_seed(1);
+    const Tensor x = at::randn({rows, 4096}, onGpu());
+    const Tensor y = at::silu(at::layer_norm(at::gelu(x), {4096}, w, w));
+    at::cross_entropy_loss(y, at::zeros({rows}, onGpu(at::kLong))).backward();
+    return w.grad();
+  };
+  const Tensor before = step(256);
+  const double total = static_cast<double>(at::cuda::getCurrentDeviceProperties()->totalGlobalMem);
+  allocator::emptyCache();
+  allocator::setMemoryFraction(1.5e9 / total, 0);
+  int failures = 0;
+  for (std::int64_t rows = 8192; rows <= 65536; rows += 4096) { // 128 MB a tensor and more
+    try {
+      step(rows);
+    } catch (const c10::OutOfMemoryError&) {
+      ++failures;
+    }
+    EXPECT_TRUE(at::equal(step(256), before)) << rows;
+  }
+  allocator::setMemoryFraction(1.0, 0);
+  EXPECT_GT(failures, 2);
+  EXPECT_TRUE(at::equal(step(256), before));
 }
 
 TEST_F(TorchGpu, AGraphReplaysWhatWasCaptured) {

@@ -54,6 +54,23 @@ def main(library):
                              check=True, env={**os.environ, "KILN_ENABLE": "1", "KILN_MODE": mode})
         assert expected in run.stdout, run
         assert (mode == "fast") == ("not enabled: KILN_MODE=fast" in run.stderr), run.stderr
+    # Without NVRTC kernels of a GPU cannot be compiled: ATen's run, and the report says why.
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    program = f"""
+import torch
+torch.ops.load_library({library!r})
+x = torch.randn(300, 1234, device={device!r})
+plain = torch.nn.functional.silu(x)
+torch.ops.kiln.enable("mode=use")
+torch.nn.functional.silu(x)
+torch.ops.kiln.wait()
+assert torch.equal(torch.nn.functional.silu(x), plain)
+print(torch.ops.kiln.report())"""
+    run = subprocess.run([sys.executable, "-c", program],
+                         capture_output=True, text=True, check=True,
+                         env={**os.environ, "KILN_NVRTC": "/nowhere/libnvrtc.so"})
+    expected = "no kernel: " if device == "cuda" else "nothing is taken on a GPU: "
+    assert expected in run.stdout, run
     print("passed")
 
 

@@ -26,13 +26,6 @@ TuningTask taskOf(const Stored& one, std::int64_t rows, std::int64_t width, DTyp
   return task;
 }
 
-bool hasCompiler() {
-  for (const Finding& finding : doctor())
-    if (finding.name == "NVRTC")
-      return finding.state == Finding::State::found;
-  return false;
-}
-
 Tensor statistic(const Tensor& x) {
   return at::ones({x.size(0), 1});
 }
