@@ -153,6 +153,8 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.layer = Op::layer;
   else
     route.trial = &trialOf<Op>;
+  if constexpr (requires { Op::onlyChosen; })
+    route.onlyChosen = Op::onlyChosen;
   return route;
 }
 

@@ -28,12 +28,13 @@ void synchronize(at::Device device) {
 }
 
 /// Where the time of a step goes, on the error stream.
-void profile(Trainer& trainer, std::int64_t rows) {
+void profile(Trainer& trainer, at::Device device, std::int64_t rows) {
   constexpr int steps = 3;
   profile::Profiler profiler = profile::makeProfiler({.schedule = {.warmup = 1, .active = steps}});
   profiler.start();
   for (int i = 0; i <= steps; ++i) {
     trainer.step();
+    synchronize(device); // else kernels of one step are counted in the next
     profiler.step();
   }
   profiler.stop();
@@ -64,7 +65,7 @@ std::string bench(const Options& options) {
 
   const double peakBytes = peakMemory(device);
   if (options.profile > 0)
-    profile(trainer, options.profile);
+    profile(trainer, device, options.profile);
 
   const ModelConfig& model = trainer.settings().model;
   const double tokens = double(options.batch * options.accumulate * model.context) / seconds;
