@@ -17,6 +17,7 @@ constexpr double kReachable = 0.943; // of the nominal bandwidth, by the best co
 constexpr double kLaunch = 0.98;     // us to start and drain a kernel
 constexpr double kPlainLaunch = 0.5; // us more without programmatic launch
 constexpr double kJoin = 1.5;        // exponent of the norm that joins the two
+constexpr double kShareOfOne = 2.5;  // fair shares of bandwidth that one multiprocessor can take
 
 // Logarithms of losses; "each halving" and "each doubling" count fractions.
 constexpr double kUnderfilled = 0.105; // each halving of the bytes in flight below kWanted
@@ -64,18 +65,20 @@ constexpr double kRingIdle = 0.05;                       // of the share of lane
 constexpr double kRingTeams = 0.02, kRingRows = 0.008; // any; each doubling of rows at a barrier
 constexpr double kRingHeld = 0.03;                     // each doubling of 16 elements a thread
 constexpr double kRingFewHeld = 0.2;                   // each halving of 4 elements of a row
+constexpr double kRingLittleHeld = 0.05;               // each halving of 8
 constexpr double kRingWideThreads = 0.03;              // each halving below 1280 threads
 constexpr double kRingWideNarrow = 0.06;               // each halving of 8 bytes
 
 // us of a round.
-constexpr double kElement = 0.026;    // an element that a thread holds
-constexpr double kAccess = 0.03;      // an access of a thread
-constexpr double kStep = 0.005;       // a step of an exchange between lanes
-constexpr double kBarrier = 0.06;     // an exchange between warps
-constexpr double kGather = 0.02;      // a value that it gathers
-constexpr double kColumnsLate = 0.15; // columns asked for only after the exchanges
-constexpr double kThreads = 0.25;     // 1024 threads in a block
-constexpr double kSingle = 0.15;      // a value that a ring's mover copies by itself
+constexpr double kElement = 0.026;     // an element that a thread holds
+constexpr double kAccess = 0.03;       // an access of a thread
+constexpr double kStep = 0.005;        // a step of an exchange between lanes
+constexpr double kBarrier = 0.09;      // an exchange between warps
+constexpr double kGather = 0.02;       // a value that it gathers
+constexpr double kColumnsLate = 0.15;  // columns asked for only after the exchanges
+constexpr double kColumnStaged = 0.01; // an element of them that a thread puts into shared memory
+constexpr double kThreads = 0.25;      // 1024 threads in a block
+constexpr double kSingle = 0.15;       // a value that a ring's mover copies by itself
 // us of sums down the columns.
 constexpr double kFinish = 1.3;      // the kernel that adds up partial sums
 constexpr double kFinishAhead = 0.6; // while the next kernel fills its ring
@@ -210,7 +213,8 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
     return sum + kRingNarrow * halvings(access, 16.0);
   sum += kRingTeams + kRingRows * std::log2(double(s.threads) / double(s.lanes));
   sum += kRingHeld * halvings(16.0, shape.held) + kRingWideThreads * halvings(threads, 1280.0);
-  sum += kRingFewHeld * halvings(shape.chunks * double(s.vector), 4.0);
+  const double heldOfRow = shape.chunks * double(s.vector);
+  sum += kRingFewHeld * halvings(heldOfRow, 4.0) + kRingLittleHeld * halvings(heldOfRow, 8.0);
   return sum + kRingWideNarrow * halvings(access, 8.0);
 }
 
@@ -246,7 +250,11 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   const bool ring = s.keep == rows::Keep::ring;
   double busy =
       bytes / bandwidth * std::exp(ring ? ringLoss(shape, s, facts) : loss(shape, s, facts));
+  busy *= std::max(1.0, target.multiprocessors / (kShareOfOne * shape.blocks));
   double waiting = shape.rounds * round(shape, s, facts);
+  if (shape.once && s.columns == rows::Columns::shared) // later rounds hide it
+    waiting +=
+        kColumnStaged * double(facts.columns.size()) * double(facts.width) / double(s.threads);
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, kSingle * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));

@@ -1,6 +1,7 @@
 // See General.h.
 #include "autotune/General.h"
 
+#include "autotune/Carried.h"
 #include "autotune/search/Points.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Schedules.h"
@@ -29,24 +30,16 @@ Key generalKey(const Task& task, const Key& known) {
   CompileOptions options;
   options.arch = task.arch;
   Key key = describe(Module::parse(task.general, "<general>"), options, task.generalSizes).key;
-  key.device = known.device;
   key.nvrtc = known.nvrtc;
-  key.regime = known.regime;
-  return key;
+  return measuredAs(std::move(key), known);
 }
 
-/// Whose times a reader of the choice asks for: its own, the default's, the runner-up's.
-std::vector<std::string> schedulesToCarry(const History& history) {
+/// What is carried over of the schedules whose code is the same in the general function.
+std::vector<std::string> sameInGeneral(const Task& task, const History& history) {
   std::vector<std::string> schedules;
-  auto add = [&](const std::string& schedule) {
-    if (!schedule.empty() && std::ranges::find(schedules, schedule) == schedules.end())
+  for (const auto& [schedule, cubin] : schedulesToCarry(history))
+    if (!generalPlan(task, schedule).empty())
       schedules.push_back(schedule);
-  };
-  add(history.choice->schedule);
-  if (!history.searches.empty()) {
-    add(history.searches.back().standard);
-    add(history.searches.back().runnerUp);
-  }
   return schedules;
 }
 
@@ -100,7 +93,7 @@ bool chooseForGeneral(Store& store, const KnownKey& known) {
   }
   store.describe(key, known.label + " at run time", task->general);
   store.keepTask(key, {task->general, task->arch, "", task->generalSizes, "", {}});
-  store.carry(known.key, key, schedulesToCarry(history),
+  store.carry(known.key, key, sameInGeneral(*task, history),
               fmt::format("; found for key {}, whose sizes are fixed and whose code is the same",
                           known.digest.substr(0, 12)));
   return true;

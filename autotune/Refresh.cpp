@@ -1,14 +1,12 @@
 // kiln::cache::refresh: choices of other versions of Kiln or NVRTC, whose code is compiled again.
 // Where the same cubin comes out, what was measured of it holds; a cubin knows nothing of who made
 // it.
-#include "autotune/Key.h"
+#include "autotune/Carried.h"
 #include "autotune/measure/GpuDevice.h"
-#include "autotune/store/Store.h"
 #include "codegen/backend/Fail.h"
 #include "kiln/cache.h"
 
 #include <algorithm>
-#include <map>
 
 namespace kiln {
 
@@ -18,37 +16,12 @@ namespace {
 
 using State = cache::Refreshed::State;
 
-/// The schedules that somebody may ask for later, with the cubins that they had.
-std::map<std::string, std::string> cubinsOf(const History& history) {
-  std::map<std::string, std::string> cubins;
-  auto add = [&](const std::string& schedule) {
-    for (const autotune::Measurement& measurement : history.measurements)
-      if (measurement.schedule == schedule && !measurement.cubin.empty())
-        cubins[schedule] = measurement.cubin;
-  };
-  for (const Search& search : history.searches)
-    for (const std::string& schedule : {search.standard, search.runnerUp})
-      add(schedule);
-  if (!history.choice->cubin.empty())
-    cubins[history.choice->schedule] = history.choice->cubin;
-  return cubins;
-}
-
 /// The artifact if it is the cubin of old.
 std::optional<Artifact> sameCode(const Module& module, CompileOptions options,
                                  const std::string& schedule, const std::string& cubin) {
   options.schedule = schedule;
   Artifact artifact = artifactOf(Program::compile(module, options));
   return artifact.sha256 == cubin ? std::optional(std::move(artifact)) : std::nullopt;
-}
-
-/// What this Kiln calls the function of a key; the device stays the one that it was tuned on.
-Described describedAnew(const Module& module, const CompileOptions& options, const Task& task,
-                        const Key& known) {
-  Described described = describe(module, options, task.sizes);
-  described.key.device = known.device;
-  described.key.regime = known.regime;
-  return described;
 }
 
 /// Whether the key has a choice that this one must not replace.
@@ -66,23 +39,24 @@ State refreshKey(Store& store, const KnownKey& known, const std::filesystem::pat
   options.arch = known.key.arch;
   options.nvrtc = nvrtc;
   const Module module = Module::parse(task->module);
-  const Described described = describedAnew(module, options, *task, known.key);
-  if (described.key == known.key || isSettled(store, described.key))
+  const Described described = describe(module, options, task->sizes);
+  const Key key = measuredAs(described.key, known.key);
+  if (key == known.key || isSettled(store, key))
     return State::current;
   const History history = store.history(known.key);
   if (history.choice->source == Source::model)
     return State::stale; // nothing was learned
   std::vector<std::string> same;
-  for (const auto& [schedule, cubin] : cubinsOf(history))
+  for (const auto& [schedule, cubin] : schedulesToCarry(history))
     if (auto artifact = sameCode(module, options, schedule, cubin)) {
-      store.keep(described.key, schedule, *artifact);
+      store.keep(key, schedule, *artifact);
       same.push_back(schedule);
     } else if (schedule == history.choice->schedule) {
       return State::stale;
     }
-  store.describe(described.key, known.label, described.text);
-  store.keepTask(described.key, *task);
-  store.carry(known.key, described.key, same);
+  store.describe(key, known.label, described.text);
+  store.keepTask(key, *task);
+  store.carry(known.key, key, same);
   return State::carried;
 }
 

@@ -181,11 +181,17 @@ class Compiler {
     task.options.until = backend.until();
     if (const Tuned* tuned = findChosen(from, task, backend)) {
       order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
-      if (tuned->isVendor())
+      if (tuned->isVendor()) {
+        order.detail = fmt::format("measured to be faster, {} store", tuned->layer());
         return Order::State::aten;
+      }
       publish(order, backend.load(programOf(*tuned, task, backend)));
       ++(backend.until() == Stage::cubin ? counts.stored : counts.compiled);
       return Order::State::ready;
+    }
+    if (text.onlyChosen && from.options.mode == Mode::use && !from.options.strict) {
+      order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
+      return Order::State::aten;
     }
     const std::string name = fmt::format("{} {} {} {} {}", task.options.arch, backend.target(),
                                          text.backward, text.function, text.module);

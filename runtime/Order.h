@@ -16,6 +16,7 @@ struct OrderText {
   bool backward = false;
   std::string label;               // "softmax 8192x128 bf16"
   std::vector<std::int64_t> sizes; // run-time sizes to choose a schedule for; empty: usual ones
+  bool onlyChosen = false;         // see Route
 };
 
 class Order {

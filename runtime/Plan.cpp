@@ -14,11 +14,9 @@ Plan::Plan(Site& site, const Key& key, std::int64_t rows)
 
 OrderText Plan::text() const {
   const Route& route = site.route;
-  return {route.module(key),
-          "",
-          route.backward,
-          fmt::format("{} {}", route.name, labelOf(key, firstRows)),
-          {firstRows}};
+  return {route.module(key), "",
+          route.backward,    fmt::format("{} {}", route.name, labelOf(key, firstRows)),
+          {firstRows},       route.onlyChosen};
 }
 
 void Plan::accept(const Kernel& made) {

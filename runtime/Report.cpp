@@ -24,7 +24,7 @@ std::string stateOf(const Order& order) {
   case Order::State::ready:
     return fmt::format("{}; {}", order.detail, order.kernel.load()->arguments);
   case Order::State::aten:
-    return "ATen's is faster: " + order.detail;
+    return "left to ATen: " + order.detail;
   case Order::State::failed:
     return "no kernel: " + order.detail.substr(0, order.detail.find('\n'));
   }

@@ -29,6 +29,9 @@ struct Route {
   void (*install)(torch::Library& library, Site& site) = nullptr;
   /// ATen's kernel for tensors of that place, with arguments made up: see baseline/Trial.h.
   Trial (*trial)(const Rows& rows, Place place) = nullptr;
+  /// ATen's kernel moves its bytes about as fast as memory does: only what a store has chosen takes
+  /// its place, not what the cost model would choose.
+  bool onlyChosen = false;
   unsigned index = 0; // among all
 };
 

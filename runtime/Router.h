@@ -142,8 +142,11 @@ template <typename Op> Trial trialOf(const Rows& rows, Place place) {
 template <typename Op>
 constexpr Route routeOf(const char* name, const char* family, bool backward) {
   static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
-  return {name,     family,      Op::operands, Op::results,
-          backward, &Op::module, &install<Op>, &trialOf<Op>};
+  Route route{name,     family,      Op::operands, Op::results,
+              backward, &Op::module, &install<Op>, &trialOf<Op>};
+  if constexpr (requires { Op::onlyChosen; })
+    route.onlyChosen = Op::onlyChosen;
+  return route;
 }
 
 } // namespace kiln::runtime

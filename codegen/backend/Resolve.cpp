@@ -130,7 +130,6 @@ Resolver::Resolver(const LaunchPlan& plan)
     for (const TensorInfo& tensor : *tensors) {
       for (const Extent& extent : tensor.shape)
         symbolCount = std::max(symbolCount, static_cast<std::size_t>(extent.symbol + 1));
-      hasRuntimeStrides |= std::ranges::find(tensor.strides, -1) != tensor.strides.end();
     }
 }
 
@@ -204,9 +203,9 @@ void Resolver::bindAll(const std::vector<TensorInfo>& tensors, const char* role,
     bind(tensors[i], role, buffers[i], symbols);
 }
 
-std::int64_t Resolver::value(const SizeProduct& product, const Symbols& symbols) const {
+std::int64_t Resolver::value(std::span<const Extent> factors, const Symbols& symbols) const {
   std::int64_t result = 1;
-  for (const Extent& extent : product.factors) {
+  for (const Extent& extent : factors) {
     if (!extent.isStatic() && !symbols.isKnown(extent.symbol))
       fail(ErrorKind::input,
            "'{}': the run-time size s{} is no dimension of any tensor given, so it is unknown; "
@@ -222,7 +221,7 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
                               int multiprocessors) const {
   if (kernel.grid == KernelLaunch::Grid::fixed)
     return kernel.blocks; // also without rows: such a kernel may have to write zeros
-  std::int64_t rows = value(kernel.rows, symbols);
+  std::int64_t rows = value(kernel.rows.factors, symbols);
   if (rows > maxRows)
     fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
          kernel.name, rows, maxRows);
@@ -249,7 +248,7 @@ std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace, const Resol
       workspace.elements, static_cast<std::int64_t>(sizeInBytes(workspace.dtype)), workspace.name);
   if (workspace.blocksOf >= 0)
     size = multiply(size, result.kernels[workspace.blocksOf].blocks, workspace.name);
-  size = multiply(size, value(workspace.sizes, symbols), workspace.name);
+  size = multiply(size, value(workspace.sizes.factors, symbols), workspace.name);
   return multiply(divideUp(size, workspaceAlignment), workspaceAlignment, workspace.name);
 }
 
@@ -340,7 +339,7 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
     if (argument.kind == Kind::blocks)
       return static_cast<std::uint64_t>(result.kernels[argument.kernel].blocks);
     if (argument.kind == Kind::rows || argument.kind == Kind::size)
-      return static_cast<std::uint64_t>(value(argument.product, symbols));
+      return static_cast<std::uint64_t>(value(argument.product.factors, symbols));
     if (source.space == Source::Space::workspace)
       return workspacePointer(source.index);
     if (argument.kind == Kind::stride)
@@ -380,9 +379,6 @@ std::size_t Resolver::workspaceBytes(std::span<const std::int64_t> sizes,
 void Resolver::resolve(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
                        int multiprocessors, void* workspace, ResolvedLaunch& result) const {
   const std::size_t inputs = launchPlan.inputs.size();
-  if (hasRuntimeStrides)
-    fail(ErrorKind::input, "'{}' takes strides at run time; launch it with buffers",
-         launchPlan.function);
   if (pointers.size() != inputs + launchPlan.outputs.size())
     fail(ErrorKind::input, "'{}': {} pointers given, it has {} inputs and {} outputs",
          launchPlan.function, pointers.size(), inputs, launchPlan.outputs.size());
@@ -393,7 +389,12 @@ void Resolver::resolve(std::span<const std::int64_t> sizes, std::span<void* cons
       [&](const Source& source) {
         return pointers[source.index + (source.space == Source::Space::output ? inputs : 0)];
       },
-      [](const Source&, int) { return std::int64_t(0); });
+      [&](const Source& source, int dimension) {
+        const auto& tensors =
+            source.space == Source::Space::input ? launchPlan.inputs : launchPlan.outputs;
+        const std::span<const Extent> shape = tensors[source.index].shape;
+        return value(shape.subspan(static_cast<std::size_t>(dimension) + 1), symbols); // packed
+      });
 }
 
 ResolvedLaunch resolve(const LaunchPlan& plan, std::span<const Buffer> inputs,

@@ -25,8 +25,9 @@ class Resolver {
   void resolve(std::span<const Buffer> inputs, std::span<const Buffer> outputs, int multiprocessors,
                void* workspace, ResolvedLaunch& result) const;
 
-  /// The same for contiguous tensors that the caller has checked: `sizes` by symbol, `pointers` of
-  /// the inputs, then of the outputs. Throws Error(input) for too few or too many of either.
+  /// The same for tensors that the caller has checked, packed where the plan leaves a stride to run
+  /// time: `sizes` by symbol, `pointers` of the inputs, then of the outputs. Throws Error(input) for
+  /// too few or too many of either.
   void resolve(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
                int multiprocessors, void* workspace, ResolvedLaunch& result) const;
   std::size_t workspaceBytes(std::span<const std::int64_t> sizes, int multiprocessors) const;
@@ -46,7 +47,7 @@ class Resolver {
             Symbols& symbols) const;
   void bindAll(const std::vector<TensorInfo>& tensors, const char* role,
                std::span<const Buffer> buffers, Symbols& symbols) const;
-  std::int64_t value(const SizeProduct& product, const Symbols& symbols) const;
+  std::int64_t value(std::span<const Extent> factors, const Symbols& symbols) const;
   std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,
                       int multiprocessors) const;
   std::int64_t workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,
@@ -62,7 +63,6 @@ class Resolver {
   LaunchPlan launchPlan;
   std::vector<std::vector<Source>> sources; // per kernel, per argument
   std::size_t symbolCount = 0;
-  bool hasRuntimeStrides = false;
 };
 
 } // namespace kiln

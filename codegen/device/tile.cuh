@@ -76,7 +76,10 @@ struct RowTile {
   /// Whether every lane's c-th chunk lies in the row, whatever its shift: known to the compiler
   /// where c is, so that only the ends of a row cost conditions.
   static KILN_DEVICE constexpr bool inner(int c) {
-    return (!overlaps || c > 0) && (c + 1) * lanes * vector <= columns;
+    if constexpr (columns % (lanes * vector) == 0)
+      return true;
+    else
+      return (!overlaps || c > 0) && (c + 1) * lanes * vector <= columns;
   }
   KILN_DEVICE bool has(int c) const { return inner(c) || column(c) < columns; }
   /// Whether all of the chunk lies in the row.

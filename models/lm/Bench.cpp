@@ -4,6 +4,8 @@
 #include "models/lm/Trainer.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <iostream>
+#include <kiln/profile.h>
 #include <nlohmann/json.hpp>
 
 namespace kiln::lm {
@@ -23,6 +25,21 @@ Tokenizer anyTokenizer(std::int64_t vocabulary) {
 void synchronize(at::Device device) {
   if (device.is_cuda())
     torch::cuda::synchronize(device.index());
+}
+
+/// Where the time of a step goes, on the error stream.
+void profile(Trainer& trainer, at::Device device, std::int64_t rows) {
+  constexpr int steps = 3;
+  profile::Profiler profiler = profile::makeProfiler({.schedule = {.warmup = 1, .active = steps}});
+  profiler.start();
+  for (int i = 0; i <= steps; ++i) {
+    trainer.step();
+    synchronize(device); // else kernels of one step are counted in the next
+    profiler.step();
+  }
+  profiler.stop();
+  std::cerr << "in " << steps << " steps:\n";
+  profiler.printTopTables(std::cerr, static_cast<std::size_t>(rows));
 }
 
 } // namespace
@@ -46,6 +63,10 @@ std::string bench(const Options& options) {
   const double seconds =
       std::chrono::duration<double>(Clock::now() - begin).count() / double(options.bench);
 
+  const double peakBytes = peakMemory(device);
+  if (options.profile > 0)
+    profile(trainer, device, options.profile);
+
   const ModelConfig& model = trainer.settings().model;
   const double tokens = double(options.batch * options.accumulate * model.context) / seconds;
   const double peak = options.peakTflops > 0 ? options.peakTflops : 800;
@@ -65,7 +86,7 @@ std::string bench(const Options& options) {
                                 {"tokens_per_second", tokens},
                                 {"peak_tflops", peak},
                                 {"mfu", tokens * model.flopsPerToken() / (peak * 1e12)},
-                                {"peak_memory_gib", peakMemory(device) / 0x1p30},
+                                {"peak_memory_gib", peakBytes / 0x1p30},
                                 {"loss", loss.item<double>()}}
       .dump();
 }

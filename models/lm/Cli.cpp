@@ -71,6 +71,8 @@ std::vector<Field> fieldsOf(Options& o) {
       {other, "train-tokenizer", &o.trainTokenizer, "makes byte pairs of --data into this file"},
       {other, "vocabulary", &o.vocabulary, "tokens of --train-tokenizer and of --bench"},
       {other, "bench", &o.bench, "times as many steps on random tokens and prints a line of JSON"},
+      {other, "profile", &o.profile,
+       "with --bench: as many rows of tables of ops and kernels, too"},
   };
 }
 

@@ -102,6 +102,7 @@ void Options::settle() {
   atLeast("sample", sample, 0);
   atLeast("top-k", topK, 0);
   atLeast("bench", bench, 0);
+  atLeast("profile", profile, 0);
   inside("temperature", temperature, 0, 100);
   inside("vocabulary", double(vocabulary), 256, 1 << 20);
 }

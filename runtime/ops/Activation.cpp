@@ -28,6 +28,7 @@ std::string textOf(const Key& key, const char* op) {
 }
 
 struct Forward {
+  static constexpr bool onlyChosen = true;
   static constexpr const char* operands[] = {"x"};
   static constexpr const char* results[] = {"y"};
 
@@ -39,6 +40,7 @@ struct Forward {
 };
 
 struct Backward {
+  static constexpr bool onlyChosen = true;
   static constexpr const char* operands[] = {"x", "dy"};
   static constexpr const char* results[] = {"dx"};
 

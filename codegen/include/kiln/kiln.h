@@ -210,8 +210,8 @@ class KILN_API Executable {
               void* stream, const LaunchOptions& options = {}) const;
 
   /// The same for callers that launch often and have checked their tensors: `sizes` holds the
-  /// run-time sizes by symbol, `pointers` those of the inputs and then of the outputs, all
-  /// contiguous and aligned as compiled.
+  /// run-time sizes by symbol, `pointers` those of the inputs and then of the outputs, all aligned
+  /// as compiled, with the strides compiled for; contiguous where those are given at run time.
   std::size_t workspaceBytes(std::span<const std::int64_t> sizes) const;
   void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers, void* workspace,
               void* stream, const LaunchOptions& options = {}) const;
