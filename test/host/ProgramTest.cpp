@@ -25,7 +25,7 @@ KILN_KERNEL(32, 1) exceeds(const float* between, float* y, i64 rows) {
 }
 )";
 
-KernelArgument buffer(const char* name) {
+KernelArgument bufferCalled(const char* name) {
   KernelArgument result;
   result.name = name;
   return result;
@@ -45,7 +45,7 @@ KernelLaunch launch(const char* name, const char* from, const char* to) {
   result.promisedBlocks = 1;
   result.rowsPerBlock = 32;
   result.rows = {{{0, 0}}};
-  result.arguments = {buffer(from), buffer(to), rows()};
+  result.arguments = {bufferCalled(from), bufferCalled(to), rows()};
   return result;
 }
 

@@ -38,7 +38,7 @@ endfunction()
 function(generated_source file)
   set(options -O1)
   if(KILN_SANITIZE)
-    list(APPEND options -fno-sanitize=all)
+    set(options -O0 -fno-sanitize=all)
   endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}"
                                                  SKIP_UNITY_BUILD_INCLUSION ON)
