@@ -26,8 +26,8 @@ class Resolver {
                void* workspace, ResolvedLaunch& result) const;
 
   /// The same for tensors that the caller has checked, packed where the plan leaves a stride to run
-  /// time: `sizes` by symbol, `pointers` of the inputs, then of the outputs. Throws Error(input) for
-  /// too few or too many of either.
+  /// time: `sizes` by symbol, `pointers` of the inputs, then of the outputs. Throws Error(input)
+  /// for too few or too many of either.
   void resolve(std::span<const std::int64_t> sizes, std::span<void* const> pointers,
                int multiprocessors, void* workspace, ResolvedLaunch& result) const;
   std::size_t workspaceBytes(std::span<const std::int64_t> sizes, int multiprocessors) const;

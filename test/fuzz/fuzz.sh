@@ -11,15 +11,25 @@ seconds=$2
 work=$build/fuzz
 mkdir -p "$work"/{mlir,workload,store,seeds-mlir,seeds-workload,seeds-store}
 
+# all_end: waits for what runs in the background; fails if any of it failed.
+all_end() {
+  local job status=0
+  for job in $(jobs -p); do
+    wait "$job" || status=1
+  done
+  return "$status"
+}
+
 # shellcheck disable=SC2054 # the commas are the compiler's
 compile=(clang++-19 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize=vptr
   -I"$root" -I"$root/codegen/include")
 "${compile[@]}" "$here/module_fuzz.cpp" -o "$work/module_fuzz" \
-  -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib"
+  -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib" &
 "${compile[@]}" "$here/store_fuzz.cpp" -o "$work/store_fuzz" \
-  -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib"
+  -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib" &
 "${compile[@]}" -DFMT_HEADER_ONLY "$here/workload_fuzz.cpp" "$root/codegen/backend/Workload.cpp" \
-  "$root/codegen/backend/DType.cpp" -o "$work/workload_fuzz"
+  "$root/codegen/backend/DType.cpp" -o "$work/workload_fuzz" &
+all_end
 
 # Seeds: the shipped workloads, every op's tests, and a store of one kernel where NVRTC is.
 find "$root/bench/workloads" "$root/test" -name '*.mlir' -exec cp {} "$work/seeds-mlir" \;
@@ -39,6 +49,7 @@ fuzz() {
     { tail -n 40 "$work/$1.log"; echo "$1: failed; the input is in $work/$1-*"; return 1; }
   echo "$1: no crash in $seconds s"
 }
-fuzz workload_fuzz -max_len=2000 "$work/workload" "$work/seeds-workload"
-fuzz store_fuzz -max_len=300000 -len_control=0 "$work/store" "$work/seeds-store"
-fuzz module_fuzz -max_len=4000 -dict="$here/mlir.dict" "$work/mlir" "$work/seeds-mlir"
+fuzz workload_fuzz -max_len=2000 "$work/workload" "$work/seeds-workload" &
+fuzz store_fuzz -max_len=300000 -len_control=0 "$work/store" "$work/seeds-store" &
+fuzz module_fuzz -max_len=4000 -dict="$here/mlir.dict" "$work/mlir" "$work/seeds-mlir" &
+all_end
