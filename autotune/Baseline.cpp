@@ -27,7 +27,8 @@ Time recordBaseline(const std::filesystem::path& path, const TuningTask& task,
   setTimes(measurement, baseline.microseconds, baseline.microseconds);
   if (isSimulated(device)) {
     described.key.device = "simulated"; // never a real one's
-    measurement.conditions = {.uuid = "simulated", .driver = "simulated", .host = "simulated"};
+    measurement.conditions = {
+        .uuid = "simulated", .driver = simulationFor(device).driver, .host = "simulated"};
   } else {
     measurement.conditions = conditionsOf(Driver::get().currentDevice());
   }

@@ -16,7 +16,6 @@ namespace {
 constexpr double kReachable = 0.943; // of the nominal bandwidth, by the best copy
 constexpr double kLaunch = 0.98;     // us to start and drain a kernel
 constexpr double kPlainLaunch = 0.5; // us more without programmatic launch
-constexpr double kJoin = 1.5;        // exponent of the norm that joins the two
 constexpr double kShareOfOne = 2.5;  // fair shares of bandwidth that one multiprocessor can take
 
 // Logarithms of losses; "each halving" and "each doubling" count fractions.
@@ -49,7 +48,6 @@ constexpr double kColumnsStaged = 0.021;
 // Tiles that come through a ring: a fit to 1,900 timed schedules of the backward of LayerNorm and
 // RMSNorm. What counts is that all blocks get equally many tiles, then the bytes in flight.
 constexpr double kRing = 0.03;                           // any ring
-constexpr double kRingJoin = 8.0;                        // as kJoin: a ring hardly waits
 constexpr double kRingNarrow = 0.013, kRingBroad = 0.05; // each halving, doubling of 16 bytes
 constexpr double kRingSmallTile = 0.012;                 // each halving below 8 KB
 constexpr double kRingBytes = 150e3;                     // in flight on a multiprocessor
@@ -87,7 +85,17 @@ constexpr double kCombine = 5.5e-5;  // a column that a team hands to the others
 constexpr double kTie = 1e-4;        // a block promised: the fewer registers given up, the better
 
 double halvings(double from, double to) {
-  return std::max(0.0, std::log2(to / from));
+  return to > from ? std::log2(to / from) : 0.0; // asked for every schedule, and mostly of none
+}
+
+/// The norm of two times, with the exponent 1.5, or 8 where one hardly waits for the other.
+double joined(double a, double b, bool hardlyWaits) {
+  if (hardlyWaits) {
+    auto eighth = [](double x) { return (x *= x, x *= x, x * x); };
+    return std::sqrt(std::sqrt(std::sqrt(eighth(a) + eighth(b))));
+  }
+  const double root = std::cbrt(a * std::sqrt(a) + b * std::sqrt(b));
+  return root * root;
 }
 
 /// What one schedule does to one kernel, in the quantities that the constants speak of.
@@ -258,12 +266,10 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, kSingle * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
-  const double join = ring ? kRingJoin : kJoin;
   result.moving = busy;
   result.waiting = waiting;
   result.starting = kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
-  double time = std::pow(std::pow(busy, join) + std::pow(waiting, join), 1.0 / join);
-  time += result.starting;
+  double time = joined(busy, waiting, /*hardlyWaits=*/ring) + result.starting;
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
     double columns = double(facts.columnSums * facts.width + facts.totalSums);

@@ -117,9 +117,18 @@ class Sorter {
       refused.worst = violations.front().message;
     }
   }
+  /// Times with their places are sorted, which are small, and the candidates moved once.
   Space take() {
-    std::ranges::stable_sort(space.feasible, {},
-                             [](const Candidate& c) { return c.prediction.microseconds; });
+    std::vector<std::pair<double, std::size_t>> order;
+    order.reserve(space.feasible.size());
+    for (const Candidate& candidate : space.feasible)
+      order.emplace_back(candidate.prediction.microseconds, order.size());
+    std::ranges::sort(order);
+    std::vector<Candidate> sorted;
+    sorted.reserve(order.size());
+    for (const auto& [time, place] : order)
+      sorted.push_back(space.feasible[place]);
+    space.feasible = std::move(sorted);
     return std::move(space);
   }
 

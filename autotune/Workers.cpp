@@ -39,7 +39,7 @@ DeviceFactory autotune::workersOf(std::vector<std::string> command, const std::s
   return [worker] { return std::make_unique<Worker>(worker); };
 }
 
-static Simulation simulationFor(std::string_view device) {
+Simulation autotune::simulationFor(std::string_view device) {
   if (device == kSimulated)
     return {};
   const std::string path(device.substr(kDescribed.size()));

@@ -3,12 +3,15 @@
 #pragma once
 
 #include "autotune/measure/Device.h"
+#include "autotune/simulate/SimulatedDevice.h"
 
 namespace kiln::autotune {
 
 /// `command`: a program that calls serveTuning() with its last argument.
 DeviceFactory workersOf(std::vector<std::string> command, const std::string& device);
 bool isSimulated(std::string_view device);
+/// How that one behaves. Throws Error(input) for a file that does not say it.
+Simulation simulationFor(std::string_view device);
 /// Throws Error(input) for what is no device, Error(unavailable) with `advice` without a GPU.
 void requireDevice(const std::string& device, const std::vector<std::string>& worker,
                    std::string_view advice = "");

@@ -5,6 +5,7 @@
 #include "kiln/torch.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <benchmark/benchmark.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -22,11 +23,20 @@ using Clock = std::chrono::steady_clock;
 
 /// One input of an op and all that a call of it needs.
 struct Operands {
-  Tensor x, dy, weight, y, mean, rstd;
+  Tensor x, dy, weight, y, mean, rstd, classes;
 };
 struct Op {
   const char* name;
   void (*call)(const Operands&);
+};
+
+/// Autocast to bf16, where ATen computes norms and softmax of half precision in fp32.
+struct Autocast {
+  Autocast() {
+    at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCUDA, true);
+  }
+  ~Autocast() { at::autocast::set_autocast_enabled(at::kCUDA, false); }
 };
 
 const Op ops[] = {
@@ -51,6 +61,17 @@ const Op ops[] = {
     {"gelu", [](const Operands& o) { at::gelu(o.x); }},
     {"gelu_backward", [](const Operands& o) { at::gelu_backward(o.dy, o.x); }},
     {"silu", [](const Operands& o) { at::silu(o.x); }},
+    {"cross_entropy", [](const Operands& o) { at::cross_entropy_loss(o.x, o.classes); }},
+    {"layer_norm_in_autocast",
+     [](const Operands& o) {
+       const Autocast on;
+       at::layer_norm(o.x, {o.x.size(1)}, o.weight, o.weight);
+     }},
+    {"softmax_in_autocast",
+     [](const Operands& o) {
+       const Autocast on;
+       at::softmax(o.x, 1);
+     }},
 };
 
 struct Shape {
@@ -69,6 +90,7 @@ std::vector<Operands> operandsOf(Shape shape, at::ScalarType dtype) {
     o.dy = at::randn_like(o.x);
     o.weight = at::randn({shape.columns}, options);
     o.y = at::softmax(o.x, 1);
+    o.classes = at::randint(shape.columns, {shape.rows}, options.dtype(at::kLong));
     std::tie(std::ignore, o.mean, o.rstd) =
         at::native_layer_norm(o.x, {shape.columns}, o.weight, o.weight, 1e-5);
     all.push_back(std::move(o));
@@ -115,13 +137,12 @@ void run(benchmark::State& state, const Op& op, Shape shape, at::ScalarType dtyp
          bool routed) {
   const auto operands = operandsOf(shape, dtype);
   if (routed) {
-    kiln::Options options = kiln::Options::fromEnvironment();
-    options.strict = true;
-    kiln::enable(options);
+    kiln::enable(kiln::Options::fromEnvironment());
   } else {
     kiln::disable();
   }
-  op.call(operands[0]); // compiles
+  op.call(operands[0]);
+  kiln::wait(); // until what it asked for is compiled
   for (auto _ : state)
     state.SetIterationTime(onDevice ? deviceTime(op, operands) : hostTime(op, operands));
   kiln::disable();

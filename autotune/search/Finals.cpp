@@ -185,11 +185,12 @@ Result KeySearch::finish(List list) {
   return found;
 }
 
-/// A vendor's kernel stays unless the interval says that Kiln's is faster.
+/// A vendor's kernel stays unless the interval says that Kiln's is faster, on the same driver.
 void KeySearch::considerVendor(const Measurement& chosen, Choice& choice, Result& found) const {
   const Measurement* vendor = nullptr;
   for (const Measurement& baseline : history.baselines)
-    if (!baseline.conditions.throttled && (!vendor || baseline.median < vendor->median))
+    if (!baseline.conditions.throttled && baseline.conditions.driver == chosen.conditions.driver &&
+        (!vendor || baseline.median < vendor->median))
       vendor = &baseline;
   if (!vendor)
     return;
