@@ -34,11 +34,12 @@ Key generalKey(const Task& task, const Key& known) {
   return measuredAs(std::move(key), known);
 }
 
-/// What is carried over of the schedules whose code is the same in the general function.
+/// What is carried over of the schedules whose code is the same in the general function, as the
+/// choice's is known to be.
 std::vector<std::string> sameInGeneral(const Task& task, const History& history) {
   std::vector<std::string> schedules;
   for (const auto& [schedule, cubin] : schedulesToCarry(history))
-    if (!generalPlan(task, schedule).empty())
+    if (schedule == history.choice->schedule || !generalPlan(task, schedule).empty())
       schedules.push_back(schedule);
   return schedules;
 }

@@ -3,23 +3,17 @@
 // pass over the logits each way, which are all that is kept. It is taken above autograd: what has a
 // wrapper, a tangent or a mode around it goes on to ATen's composition, and so does the gradient of
 // a gradient, to a formula of ATen's operations.
-#include "runtime/Plain.h"
-#include "runtime/Router.h"
+#include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Reduction.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 
@@ -243,13 +237,8 @@ struct CrossEntropyNode : torch::autograd::Node {
     if (!grads[0].defined())
       return {Tensor()};
     const Tensor in = logits.unpack(), t = classes.unpack();
-    // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
-    if (at::GradMode::is_enabled() || whyNotPlain(grads[0]) || whyNotPlain(in))
-      return {
-          slopeByFormula(grads[0], in, t, counted, form.reduction, form.ignored, form.smoothing)};
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return {callRouted<CrossEntropyBackward>(in, grads[0], in, t, counted, form.reduction,
-                                             form.ignored, form.smoothing)};
+    return {gradientBy<CrossEntropyBackward>(grads[0], in, t, counted, form.reduction, form.ignored,
+                                             form.smoothing)};
   }
 
   const Form form;

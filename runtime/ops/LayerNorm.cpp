@@ -1,7 +1,6 @@
 // aten::native_layer_norm and its backward; and aten::layer_norm where autocast would make an fp32
 // copy of a half-precision input first, which here is read as it is, and kept for the backward so.
-#include "runtime/Plain.h"
-#include "runtime/Router.h"
+#include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
 #include <ATen/ops/native_layer_norm_backward_cpu_dispatch.h>
@@ -12,12 +11,7 @@
 #endif
 
 #include <ATen/core/DimVector.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/native_layer_norm_backward.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 
@@ -121,8 +115,6 @@ struct LayerNorm {
 
   static Reason describe(Call& call, const Tensor& input, at::IntArrayRef shape,
                          const Maybe& weight, const Maybe& bias, double eps) {
-    if (!input.defined() || !dtypeOf(input.scalar_type()))
-      return input.defined() ? kDtype : kUndefined;
     return describeForward(call, input, shape, weight, bias, eps, input.scalar_type());
   }
 
@@ -152,8 +144,6 @@ struct LayerNormBackward {
   static Reason describe(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
                          const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
                          const Maybe& bias, std::array<bool, 3> mask) {
-    if (!input.defined() || !dtypeOf(input.scalar_type()))
-      return input.defined() ? kDtype : kUndefined;
     return describeBackward(call, grad, input, shape, savedMean, savedRstd, weight, bias, mask,
                             input.scalar_type());
   }
@@ -223,16 +213,8 @@ struct WideNode : torch::autograd::Node {
     const Maybe scale = weight.unpack(), shift = bias.unpack();
     const std::array<bool, 3> mask = {task_should_compute_output(0), task_should_compute_output(1),
                                       task_should_compute_output(2)};
-    // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
-    std::tuple<Tensor, Tensor, Tensor> slopes;
-    if (at::GradMode::is_enabled() || whyNotPlain(grads[0]) || whyNotPlain(in)) {
-      slopes = slopesInFp32(grads[0], in, shape, mean, rstd, scale, shift, mask);
-    } else {
-      const at::AutoDispatchBelowADInplaceOrView below;
-      slopes = callRouted<WideLayerNormBackward>(in, grads[0], in, shape, mean, rstd, scale, shift,
-                                                 mask);
-    }
-    auto& [dx, dgamma, dbeta] = slopes;
+    auto [dx, dgamma, dbeta] =
+        gradientBy<WideLayerNormBackward>(grads[0], in, shape, mean, rstd, scale, shift, mask);
     return {std::move(dx), std::move(dgamma), std::move(dbeta)};
   }
 
@@ -259,7 +241,7 @@ struct WideLayerNorm {
         return why;
     if (!input.defined() || !shape)
       return kUndefined;
-    if (input.scalar_type() != at::kHalf && input.scalar_type() != at::kBFloat16)
+    if (!at::isReducedFloatingType(input.scalar_type()))
       return "no cast to save";
     return describeForward(call, input, *shape, weight, bias, eps, at::kFloat);
   }

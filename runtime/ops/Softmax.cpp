@@ -2,8 +2,7 @@
 // not x, so that their formulas are written out here: Kiln's own gradient may start from x. Where
 // it starts from y this is the same function, step by step, so that what was tuned for it is found.
 // Also softmax and log_softmax where autocast would make an fp32 copy of a half-precision input.
-#include "runtime/Plain.h"
-#include "runtime/Router.h"
+#include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
 #include <ATen/ops/_log_softmax_backward_data_cpu_dispatch.h>
@@ -17,13 +16,8 @@
 #include <ATen/ops/_softmax_cuda_dispatch.h>
 #endif
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_softmax_backward_data.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 
@@ -190,11 +184,7 @@ template <typename Op> struct WideNode : torch::autograd::Node {
     if (!grads[0].defined())
       return {Tensor()};
     const Tensor y = output.unpack(shared_from_this());
-    // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
-    if (at::GradMode::is_enabled() || whyNotPlain(grads[0]) || whyNotPlain(y))
-      return {Op::formula(grads[0], y, dim, type)};
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return {callRouted<Op>(y, grads[0], y, dim, type)};
+    return {gradientBy<Op>(grads[0], y, dim, type)};
   }
 
   const std::int64_t dim;
@@ -217,7 +207,7 @@ template <typename Narrow, typename Backward> struct Wide {
       return why;
     if (wanted.value_or(at::kFloat) != at::kFloat)
       return "a dtype that was asked for";
-    if (input.scalar_type() != at::kHalf && input.scalar_type() != at::kBFloat16)
+    if (!at::isReducedFloatingType(input.scalar_type()))
       return "no cast to save";
     return Narrow::describe(call, input, dim, /*halfToFloat=*/true);
   }
