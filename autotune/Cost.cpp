@@ -40,6 +40,7 @@ constexpr double kWideShared = 0.042; // the same where a row needs several warp
 constexpr double kWideHeld = 0.12; // of such rows, each doubling of 16 elements held for 3 passes
 constexpr double kLittleAtOnce = 0.15; // kept nowhere although read once: few loads at a time
 constexpr double kAtBarriers = 0.17;   // of such rows, where one block alone waits
+constexpr double kClustered = 0.02;    // where it waits for a block elsewhere
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640
@@ -111,7 +112,7 @@ struct Shape {
       inFlight += double(s.blocks * s.threads * s.rows) * chunks * vectorBytes;
     }
     held = double(s.rows) * chunks * double(s.vector);
-    blocks = std::ceil(rows / double(s.rowsPerBlock()));
+    blocks = std::ceil(rows / double(s.rowsPerBlock())) * double(s.cluster);
     slots = double(s.blocks) * target.multiprocessors;
     waves = std::max(1.0, blocks / slots);
     rounds = once ? waves : std::ceil(waves);
@@ -164,12 +165,12 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
   sum += kTail * (std::ceil(shape.waves) / shape.waves - 1.0) / shape.waves;
   const double accesses =
       std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
-  const double threads = double(s.threads);
+  const double threads = double(s.threads * s.cluster); // that meet at a barrier
   const bool staged = s.columns == rows::Columns::shared;
   if (s.keep == rows::Keep::shared)
     sum += shape.wide ? kWideShared : kTilesShared;
   if (exchangesWarps)
-    sum += kAtBarriers / double(s.blocks);
+    sum += kAtBarriers * double(s.cluster) / double(s.blocks) + (s.cluster > 1 ? kClustered : 0.0);
   if (s.keep == rows::Keep::global && facts.passes == 1)
     sum += kLittleAtOnce;
   if (shape.wide && s.keep == rows::Keep::registers && facts.passes > 2)

@@ -56,7 +56,8 @@ rows::Launch launchFor(const rows::Schedule& s, const rows::Facts& facts, const 
 template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   rows::Schedule s;
   const std::vector<Keeping> keepings = keepChoices(facts, target);
-  auto eachRest = [&] {
+  auto eachRest = [&](std::int64_t cluster) {
+    s.cluster = cluster;
     for (std::int64_t rows : {1, 2, 4, 8})
       for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
         for (auto [keep, stages] : keepings)
@@ -65,6 +66,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
               continue; // never among the best
             if (s.overlaps(facts.width) && rows > 1)
               continue;
+            if (cluster > 1 && (keep == rows::Keep::global || columns == rows::Columns::shared))
+              continue; // there is nothing that half a row would save
             s.rows = rows;
             s.blocks = blocks;
             s.keep = keep;
@@ -76,6 +79,9 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
             visit(s);
           }
   };
+  // Half a row is of use where whole ones fill shared memory.
+  const bool clusters =
+      facts.width > kWide && facts.reductions > 0 && !facts.hasSums() && target.maxCluster > 1;
   std::int64_t overlapping = 16; // the vector of 16 bytes
   for (const auto& stream : facts.inputs)
     overlapping = std::min<std::int64_t>(overlapping, 16 / std::max(1, stream.bytes));
@@ -87,11 +93,13 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
       s.lanes = lanes;
       for (std::int64_t threads : kThreadCounts)
         if (s.threads = threads; threads % lanes == 0)
-          eachRest();
+          eachRest(1);
+        else if (2 * threads == lanes && clusters)
+          eachRest(2);
       // One row a block where that is none of them.
       if (s.threads = lanes;
           lanes > 64 && std::ranges::find(kThreadCounts, lanes) == kThreadCounts.end())
-        eachRest();
+        eachRest(1);
     }
   }
 }

@@ -53,7 +53,7 @@ int64_t PairsAttr::partnerOf(int64_t column) const {
 LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                    int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
                                    int64_t blocks, Grid, Keep keep, LaunchMode, Columns,
-                                   int64_t stages) {
+                                   int64_t stages, int64_t cluster) {
   if (lanes < 1 || lanes > 1024 || (lanes < 32 ? !llvm::isPowerOf2_64(lanes) : lanes % 32 != 0))
     return emitError() << "lanes = " << lanes
                        << ": a row is shared by 1, 2, 4, 8, 16 threads or a multiple of 32 up to "
@@ -65,8 +65,14 @@ LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   if (threads < 32 || threads > 1024 || threads % 32 != 0)
     return emitError() << "threads = " << threads
                        << ": a multiple of 32 from 32 to 1024 is allowed";
-  if (threads % lanes != 0)
+  if (cluster != 1 && cluster != 2)
+    return emitError() << "cluster = " << cluster << ": 1 or 2 blocks share a row";
+  if (cluster == 1 && threads % lanes != 0)
     return emitError() << "lanes = " << lanes << " does not divide threads = " << threads;
+  if (cluster > 1 && lanes != threads * cluster)
+    return emitError() << "lanes = " << lanes << ": all threads of a cluster of " << cluster
+                       << " blocks share a row, " << threads * cluster
+                       << " for threads = " << threads;
   if (blocks < 1 || blocks > 32)
     return emitError() << "blocks = " << blocks << ": 1 to 32 blocks a multiprocessor are allowed";
   if (keep == Keep::ring ? stages < 2 || stages > 16 : stages != 0)

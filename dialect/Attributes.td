@@ -91,6 +91,8 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
     are loaded before it has ended.
     `columns`: values that all rows share (gamma) are read from global memory each time, or from
     a copy in shared memory that is made while the first rows are on their way.
+    `cluster`: blocks that share their rows, 1 or 2: of 2 each holds half of every row, so that
+    wider rows fit into shared memory, and `lanes` are the threads of both.
 
     In a kernel over lists of tensors a row is a chunk of 1024 elements, which all threads of a
     block share (`lanes` = `threads`), and `rows` is how many chunks a block works through.
@@ -103,9 +105,16 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
                         EnumParameter<Kiln_Grid>:$grid, EnumParameter<Kiln_Keep>:$keep,
                         EnumParameter<Kiln_LaunchMode>:$launch,
                         Kiln_ColumnsParameter:$columns,
-                        DefaultValuedParameter<"int64_t", "0">:$stages);
+                        DefaultValuedParameter<"int64_t", "0">:$stages,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Of a block, or of the cluster whose blocks share them.
+    int64_t rowsPerBlock() const {
+      return getThreads() * getCluster() / getLanes() * getRows();
+    }
+  }];
 }
 
 def Kiln_TargetAttr : Kiln_Attr<"Target", "target"> {

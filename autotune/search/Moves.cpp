@@ -15,9 +15,10 @@ bool isNear(const rows::Schedule& a, const rows::Schedule& b) {
   number(a.lanes, b.lanes);
   number(a.vector, b.vector);
   number(a.rows, b.rows);
-  number(a.threads, b.threads);
-  number(a.blocks, b.blocks);
-  changed += a.columns != b.columns;
+  // Of a cluster all threads, and how many are resident: a block of twice the threads is near.
+  number(a.threads * a.cluster, b.threads * b.cluster);
+  number(a.blocks * b.cluster, b.blocks * a.cluster);
+  changed += (a.columns != b.columns) + (a.cluster != b.cluster);
   // What belongs together is one knob: a ring has its stages and its launch.
   changed += a.keep != b.keep || a.stages != b.stages || a.grid != b.grid || a.launch != b.launch;
   return stepped && changed >= 1 && changed <= 2;

@@ -45,9 +45,9 @@ struct KernelLaunch {
   bool programmatic = false;    // launched with programmatic stream serialization
   int cluster = 1;              // blocks per cluster
   enum class Grid { oneShot, resident, fixed } grid = Grid::oneShot;
-  std::int64_t rowsPerBlock = 1;         // oneShot, resident
-  std::int64_t blocks = 0;               // resident: per SM; fixed: of the whole grid
-  SizeProduct rows;                      // oneShot, resident
+  std::int64_t rowsPerBlock = 1; // oneShot, resident: of a block, or the cluster that shares them
+  std::int64_t blocks = 0;       // resident: per SM; fixed: of the whole grid
+  SizeProduct rows;              // oneShot, resident
   std::vector<KernelArgument> arguments; // pointers and i64 values
 };
 

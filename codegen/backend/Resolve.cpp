@@ -225,10 +225,9 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
   if (rows > maxRows)
     fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
          kernel.name, rows, maxRows);
-  // Only whole clusters can be launched; a kernel ignores blocks past its last row.
+  // The blocks of a cluster share their rows.
   std::int64_t cluster = kernel.cluster;
-  std::int64_t blocks =
-      multiply(divideUp(divideUp(rows, kernel.rowsPerBlock), cluster), cluster, kernel.name);
+  std::int64_t blocks = multiply(divideUp(rows, kernel.rowsPerBlock), cluster, kernel.name);
   if (kernel.grid == KernelLaunch::Grid::resident) {
     std::int64_t resident = multiply(kernel.blocks, multiprocessors, kernel.name);
     blocks = std::min(blocks, std::max(resident / cluster, std::int64_t(1)) * cluster);

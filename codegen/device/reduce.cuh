@@ -46,11 +46,13 @@ template <class Op, int warps> KILN_DEVICE float combine_warps(const float* slot
 
 /// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
 template <class Tile> constexpr int row_reduce_bytes(int values) {
-  return Tile::warps_per_group > 1 ? values * Tile::rows * (Tile::threads / 32) * 4 : 0;
+  return Tile::warps_per_group > 1 ? values * Tile::rows * Tile::cluster * (Tile::threads / 32) * 4
+                                   : 0;
 }
 
 /// Combines the lanes of each row; every lane gets the result. Several values share one barrier.
-/// The caller sees to it that nobody still reads `scratch` from an earlier use.
+/// The caller sees to it that nobody still reads `scratch` from an earlier use, and that all blocks
+/// of a cluster run: each hands what its warps have to the others, so that all read their own.
 template <class Op, class Tile, class... Values>
 KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
   constexpr int width = Tile::lanes < 32 ? Tile::lanes : 32;
@@ -61,15 +63,15 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
   };
   (within_warp(values), ...);
   if constexpr (Tile::warps_per_group > 1) {
-    constexpr int warps = Tile::threads / 32;
-    const int warp = thread_index() / 32;
+    constexpr int warps = Tile::cluster * Tile::threads / 32;
+    const int warp = Tile::member() / 32;
     float* slots = reinterpret_cast<float*>(scratch); // (values, rows, warps)
     int index = 0;
     auto write = [&](float(&value)[Tile::rows]) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r)
         if (thread_index() % 32 == 0)
-          store_shared(slots + (index * Tile::rows + r) * warps + warp, value[r]);
+          store_cluster<Tile::cluster>(slots + (index * Tile::rows + r) * warps + warp, value[r]);
       ++index;
     };
     (write(values), ...);

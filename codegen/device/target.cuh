@@ -180,6 +180,44 @@ template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
 KILN_DEVICE u32 shared_address(const void* place) {
   return u32(__cvta_generic_to_shared(place));
 }
+
+// Blocks of a cluster run together and reach each other's shared memory. A block that has arrived
+// waits until all have; what was stored before is then visible, wherever it was stored.
+KILN_DEVICE int cluster_rank() {
+  u32 rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  return int(rank);
+}
+KILN_DEVICE void cluster_arrive() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+KILN_DEVICE void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+/// Stores to the same place in the shared memory of each of `blocks` blocks.
+template <int blocks> KILN_DEVICE void store_cluster(float* to, float value) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (blocks > 1) {
+#pragma unroll
+    for (int rank = 0; rank < blocks; ++rank)
+      asm volatile("{\n"
+                   ".reg .u32 there;\n"
+                   "mapa.shared::cluster.u32 there, %0, %1;\n"
+                   "st.shared::cluster.f32 [there], %2;\n"
+                   "}" ::"r"(shared_address(to)),
+                   "r"(rank), "f"(value)
+                   : "memory");
+    return;
+  }
+#endif
+  store_shared(to, value);
+}
 /// Starts a copy of 4, 8 or 16 bytes from global to shared memory, both aligned to their size.
 template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from) {
   const u32 at = shared_address(to);

@@ -11,8 +11,10 @@ namespace kiln {
 /// Where the vector does not divide the row, vectors are those of memory: rows lie one after
 /// another from an aligned place on, so a row begins `shift` elements into a vector. Its first and
 /// last vectors are not whole; only one row a thread has one shift. `movers_`: warps of the block
-/// behind these threads, which only move data (ring.cuh).
-template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0>
+/// behind these threads, which only move data (ring.cuh). `cluster_`: blocks that share their rows,
+/// all lanes of which are one group.
+template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0,
+          int cluster_ = 1>
 struct RowTile {
   static constexpr int columns = columns_;
   static constexpr int lanes = lanes_;
@@ -20,16 +22,18 @@ struct RowTile {
   static constexpr int rows = rows_;
   static constexpr int threads = threads_;
   static constexpr int movers = movers_;
+  static constexpr int cluster = cluster_;
   static constexpr bool overlaps = columns % vector != 0;
   static constexpr int span = columns + (overlaps ? vector - 1 : 0);
   static constexpr int chunks = (span + lanes * vector - 1) / (lanes * vector);
-  static constexpr int groups = threads / lanes;
-  static constexpr int rows_per_block = groups * rows;
+  static constexpr int groups = threads * cluster / lanes;
+  static constexpr int rows_per_block = groups * rows; // or those of its cluster
   static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
   static constexpr int warps_per_group = lanes < 32 ? 1 : lanes / 32;
 
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
-  static_assert(threads % lanes == 0, "lanes divide the threads of a block");
+  static_assert(threads * cluster % lanes == 0, "lanes divide the threads of a block");
+  static_assert(cluster == 1 || groups == 1, "blocks of a cluster share each of their rows");
   static_assert(lanes % 32 == 0 || (lanes < 32 && (lanes & (lanes - 1)) == 0),
                 "a row is shared by a power of two of lanes, or by whole warps");
   static_assert(!overlaps || rows == 1, "vectors overlap the ends of one row a thread");
@@ -37,16 +41,24 @@ struct RowTile {
   u32 count; // rows in all, at most 2^31
   u32 base;  // first row of the block
   int lane;  // of this thread within its row
-  int group; // of this thread within the block
+  int group; // of this thread within the block, or the cluster
   int shift; // elements of the first vector that belong to the row before
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
-      : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(thread_index() % lanes),
-        group(thread_index() / lanes), shift(shift_of_row()) {}
+      : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(member() % lanes),
+        group(member() / lanes), shift(shift_of_row()) {}
+
+  /// Of this thread among those that share the rows.
+  static KILN_DEVICE int member() {
+    return cluster > 1 ? cluster_rank() * threads + thread_index() : thread_index();
+  }
 
   /// Barrier of the threads that work on rows.
   static KILN_DEVICE void barrier() {
-    if constexpr (movers == 0)
+    if constexpr (cluster > 1) {
+      cluster_arrive();
+      cluster_wait();
+    } else if constexpr (movers == 0)
       block_barrier();
     else
       group_barrier(1, threads);

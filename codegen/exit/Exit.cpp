@@ -51,7 +51,11 @@ void KernelOp::emit(Emitter& e) {
            std::to_string(schedule->getVector()) + " /*vector*/, " +
            std::to_string(schedule->getRows()) + " /*rows*/, " +
            std::to_string(schedule->getThreads()) + " /*threads*/" +
-           (schedule->getKeep() == ir::Keep::ring ? ", 1 /*movers*/>;" : ">;"));
+           (schedule->getKeep() == ir::Keep::ring ? ", 1 /*movers*/"
+            : schedule->getCluster() > 1
+                ? ", 0 /*movers*/, " + std::to_string(schedule->getCluster()) + " /*cluster*/"
+                : "") +
+           ">;");
   e.block(block);
   e.close();
 }
@@ -66,6 +70,13 @@ void BarrierOp::emit(Emitter& e) {
   auto schedule = (*this)->getParentOfType<KernelOp>().getSchedule();
   bool movers = schedule && schedule->getKeep() == ir::Keep::ring;
   e.line(movers ? "Tile::barrier();" : "block_barrier();");
+}
+
+void ClusterArriveOp::emit(Emitter& e) {
+  e.line("cluster_arrive();");
+}
+void ClusterWaitOp::emit(Emitter& e) {
+  e.line("cluster_wait();");
 }
 
 void StageColumnsOp::emit(Emitter& e) {
@@ -109,7 +120,9 @@ void PairedOp::emit(Emitter& e) {
 void TilesOp::emit(Emitter& e) {
   Block& block = getBody().front();
   std::string tile = e.declare(block.getArgument(0), "at");
-  std::string start = "Tile " + tile + "(" + e.name(getRows()) + ", block_index());";
+  bool clusters = (*this)->getParentOfType<KernelOp>().getSchedule()->getCluster() > 1;
+  std::string index = clusters ? "block_index() / Tile::cluster" : "block_index()";
+  std::string start = "Tile " + tile + "(" + e.name(getRows()) + ", " + index + ");";
   if (getOnce()) {
     e.line("const " + start);
     e.block(block);

@@ -82,6 +82,15 @@ def Cu_BarrierOp : Cu_Op<"barrier"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Cu_ClusterArriveOp : Cu_Op<"cluster_arrive"> {
+  let summary = "Tells the blocks of the cluster that this one has come here";
+  let assemblyFormat = "attr-dict";
+}
+def Cu_ClusterWaitOp : Cu_Op<"cluster_wait"> {
+  let summary = "Waits until all blocks of the cluster have arrived";
+  let assemblyFormat = "attr-dict";
+}
+
 def Cu_StageColumnsOp : Cu_Op<"stage_columns"> {
   let summary = "Starts to copy a row that all rows share into shared memory";
   let arguments = (ins Cu_Pointer:$from, I64Attr:$access, I64Attr:$column_stride,

@@ -5,7 +5,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 namespace kiln {
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int laneMultiple = 32;
 constexpr int maxThreads = 1024;
+constexpr int maxCluster = 2;
 constexpr std::size_t maxParts = 16;                // of a message
 constexpr std::int64_t maxSharedBytes = 227 * 1024; // of the largest target
 
@@ -46,6 +49,10 @@ const KernelCall& checked(const KernelCall& call) {
   if (call.threads < laneMultiple || call.threads > maxThreads || call.threads % laneMultiple != 0)
     fail(ErrorKind::input, "{}: {} threads a block; allowed are multiples of {} up to {}",
          call.name, call.threads, laneMultiple, maxThreads);
+  if (call.cluster < 1 || call.cluster > maxCluster || call.blocks % call.cluster != 0)
+    fail(ErrorKind::input,
+         "{}: {} blocks in clusters of {}; allowed are whole clusters of 1 to {} blocks", call.name,
+         call.blocks, call.cluster, maxCluster);
   if (call.sharedBytes < 0 || call.sharedBytes > maxSharedBytes)
     fail(ErrorKind::input, "{}: {} bytes of shared memory; allowed are 0 to {}", call.name,
          call.sharedBytes, maxSharedBytes);
@@ -59,11 +66,11 @@ const KernelCall& checked(const KernelCall& call) {
 
 BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
     : call(checked(kernel)), table(runtime), global(call.regions),
-      shared(call.sharedBytes, call.threads), fibers(call.threads), threads(call.threads),
-      warps(call.threads / laneCount) {
+      shared(call.sharedBytes, call.threads, call.cluster), fibers(call.threads * call.cluster),
+      threads(call.threads * call.cluster), warps(threads.size() / laneCount),
+      barriers(call.cluster * barrierCount) {
   table.context = this;
   table.blockCount = call.blocks;
-  table.sharedMemory = shared.data();
   table.barrier = [](void* context, int id, int count) {
     static_cast<BlockRunner*>(context)->barrier(id, count);
   };
@@ -76,10 +83,22 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.memoryBarrier = [](void* context, void* barrier, HostBarrier what, int number) {
     static_cast<BlockRunner*>(context)->memoryBarrier(barrier, what, number);
   };
+  table.clusterArrive = [](void* context) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    runner->memoryBarrier(runner->clusterBarrier(), arriveAtBarrier, 1);
+  };
+  table.clusterWait = [](void* context) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    const int phase = runner->threads[runner->running].clusterPhases++;
+    runner->memoryBarrier(runner->clusterBarrier(), waitForPhase, phase % 2);
+  };
+  table.storeCluster = [](void* context, float* to, float value) {
+    static_cast<BlockRunner*>(context)->storeCluster(to, value);
+  };
   table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
     static_cast<BlockRunner*>(context)->access(address, bytes, kind);
   };
-  for (int thread = 0; thread < call.threads; ++thread)
+  for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start([this] {
       try {
         calls[call.arguments.size()](call.entry, call.arguments.data());
@@ -87,13 +106,13 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
       } catch (...) {
         failure = std::current_exception();
       }
-      threads[table.threadIndex].state = State::exited;
+      threads[running].state = State::exited;
     });
 }
 
 BlockRunner::~BlockRunner() {
   table = {};
-  for (int thread = 0; thread < call.threads; ++thread)
+  for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start(nullptr);
 }
 
@@ -103,14 +122,15 @@ void BlockRunner::failHere(const std::string& what) const {
 }
 
 void BlockRunner::run(std::int64_t block) {
-  table.blockIndex = block;
-  shared.beginBlock();
-  barriers = {};
+  firstBlock = block;
+  shared.begin();
+  std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
+  if (const int all = static_cast<int>(threads.size()); call.cluster > 1)
+    memoryBarriers[clusterBarrier()] = {all, all, 0, 0, {}, {}};
   for (Warp& warp : warps)
     warp.shuffling = 0;
-  for (Thread& thread : threads)
-    thread.state = State::ready;
+  std::ranges::fill(threads, Thread{.state = State::ready});
   bool progress = true;
   while (progress) {
     progress = false;
@@ -127,13 +147,22 @@ void BlockRunner::run(std::int64_t block) {
   fail(ErrorKind::verification, "{}: block {} diverged: {}", call.name, block, where);
 }
 
+/// What the thread will find in the table.
+void BlockRunner::enter(int thread) {
+  running = thread;
+  table.clusterRank = thread / call.threads;
+  table.threadIndex = thread % call.threads;
+  table.blockIndex = firstBlock + table.clusterRank;
+  table.sharedMemory = shared.data(table.clusterRank);
+}
+
 /// Lets each lane that can run do so until it waits; false if none could.
 bool BlockRunner::runWarp(int warp) {
   bool ran = false;
   for (int thread = warp * laneCount; thread < (warp + 1) * laneCount; ++thread) {
     if (threads[thread].state != State::ready)
       continue;
-    table.threadIndex = thread;
+    enter(thread);
     fibers[thread].resume();
     if (failure) {
       abandon();
@@ -147,16 +176,16 @@ bool BlockRunner::runWarp(int warp) {
 /// Ends all threads that have begun, so that their fibers can be used again.
 void BlockRunner::abandon() {
   abandoning = true;
-  for (int thread = 0; thread < call.threads; ++thread)
+  for (int thread = 0; thread < static_cast<int>(threads.size()); ++thread)
     if (fibers[thread].running()) {
-      table.threadIndex = thread;
+      enter(thread);
       fibers[thread].resume();
     }
   abandoning = false;
 }
 
 void BlockRunner::suspend(State state) {
-  int thread = table.threadIndex;
+  const int thread = running;
   threads[thread].state = state;
   fibers[thread].suspend();
   if (abandoning)
@@ -170,28 +199,38 @@ void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
   else if (kind == writeGlobal)
     wrong = global.write(table.blockIndex, address, bytes);
   else if (kind == readShared)
-    wrong = shared.read(table.threadIndex, address, bytes);
+    wrong = shared.read(running, address, bytes);
   else
-    wrong = shared.write(table.threadIndex, address, bytes);
+    wrong = shared.write(running, address, bytes);
   if (!wrong.empty())
     failHere(wrong);
+}
+
+void BlockRunner::storeCluster(float* to, float value) {
+  const std::ptrdiff_t offset = reinterpret_cast<char*>(to) - table.sharedMemory;
+  for (int block = 0; block < call.cluster; ++block) {
+    char* there = shared.data(block) + offset;
+    if (std::string wrong = shared.write(running, block, there, sizeof value); !wrong.empty())
+      failHere(wrong);
+    std::memcpy(there, &value, sizeof value);
+  }
 }
 
 /// What every lane of the warp brings, once all have come.
 const std::array<std::uint32_t, BlockRunner::laneCount>&
 BlockRunner::exchange(std::uint32_t value) {
-  int index = table.threadIndex / laneCount;
+  int index = running / laneCount;
   Warp& warp = warps[index];
   // Two halves by turns: a lane may fill the next one while others still read this one.
   auto& values = warp.values[warp.turn];
-  values[table.threadIndex % laneCount] = value;
+  values[running % laneCount] = value;
   bool last = ++warp.shuffling == laneCount;
   if (last) {
     warp.shuffling = 0;
     warp.turn ^= 1;
     for (int thread = index * laneCount; thread < (index + 1) * laneCount; ++thread)
       threads[thread].state = State::ready;
-    shared.synchronize(std::uint32_t(1) << index);
+    shared.synchronize(std::uint64_t(1) << index);
   }
   // The last one waits for its turn too: threads run in order, and messages name the first.
   suspend(last ? State::ready : State::shuffling);
@@ -202,7 +241,7 @@ float BlockRunner::shuffleXor(float value, int mask) {
   if (mask < 0 || mask >= laneCount)
     failHere(fmt::format("shuffles with the lane at distance {}; allowed are 0 to {}", mask,
                          laneCount - 1));
-  int lane = table.threadIndex % laneCount;
+  int lane = running % laneCount;
   return std::bit_cast<float>(exchange(std::bit_cast<std::uint32_t>(value))[lane ^ mask]);
 }
 
@@ -222,12 +261,13 @@ void BlockRunner::barrier(int id, int count) {
   if (count < laneCount || count > call.threads || count % laneCount != 0)
     failHere(fmt::format("waits at barrier {} for {} threads; allowed are multiples of {} up to {}",
                          id, count, laneCount, call.threads));
+  id += table.clusterRank * barrierCount;
   Barrier& meeting = barriers[id];
   if (meeting.arrived > 0 && meeting.expected != count)
-    failHere(fmt::format("waits at barrier {} for {} threads where others wait for {}", id, count,
-                         meeting.expected));
+    failHere(fmt::format("waits at barrier {} for {} threads where others wait for {}",
+                         id % barrierCount, count, meeting.expected));
   meeting.expected = count;
-  threads[table.threadIndex].barrier = id;
+  threads[running].barrier = id;
   bool last = ++meeting.arrived == count;
   if (last)
     release(id);
@@ -236,8 +276,8 @@ void BlockRunner::barrier(int id, int count) {
 
 /// The running thread was the last to arrive.
 void BlockRunner::release(int id) {
-  threads[table.threadIndex].state = State::waiting;
-  std::uint32_t mask = 0;
+  threads[running].state = State::waiting;
+  std::uint64_t mask = 0;
   for (std::size_t warp = 0; warp < warps.size(); ++warp) {
     int here = 0;
     for (int lane = 0; lane < laneCount; ++lane) {
@@ -245,9 +285,10 @@ void BlockRunner::release(int id) {
       here += thread.state == State::waiting && thread.barrier == id;
     }
     if (here == laneCount)
-      mask |= std::uint32_t(1) << warp;
+      mask |= std::uint64_t(1) << warp;
     else if (here > 0) // the hardware counts whole warps
-      failHere(fmt::format("completes barrier {} with {} of 32 lanes of warp {}", id, here, warp));
+      failHere(fmt::format("completes barrier {} with {} of 32 lanes of warp {}", id % barrierCount,
+                           here, warp));
   }
   for (Thread& thread : threads)
     if (thread.state == State::waiting && thread.barrier == id)
@@ -256,7 +297,7 @@ void BlockRunner::release(int id) {
   shared.synchronize(mask);
 }
 
-void BlockRunner::memoryBarrier(void* place, HostBarrier what, int number) {
+void BlockRunner::memoryBarrier(const void* place, HostBarrier what, int number) {
   if (what == initializeBarrier) {
     access(place, 8, writeShared);
     memoryBarriers[place] = {number, number, 0, 0, {}, {}};
@@ -266,9 +307,9 @@ void BlockRunner::memoryBarrier(void* place, HostBarrier what, int number) {
   if (found == memoryBarriers.end())
     failHere("uses a barrier in shared memory that was not initialized");
   MemoryBarrier& barrier = found->second;
-  const int warp = table.threadIndex / laneCount;
+  const int warp = running / laneCount;
   if (what == waitForPhase) {
-    threads[table.threadIndex].memoryBarrier = place;
+    threads[running].memoryBarrier = place;
     while (barrier.phase % 2 == number)
       suspend(State::awaiting);
     shared.acquire(warp, barrier.complete);
@@ -316,11 +357,15 @@ std::string BlockRunner::whereThreadsAre() const {
     else if (thread.state == State::shuffling)
       parts.push_back(fmt::format("{} {} in shuffle_xor", who, wait));
     else if (thread.state == State::awaiting)
-      parts.push_back(fmt::format("{} {} at a barrier in shared memory", who, wait));
-    else if (thread.barrier == 0)
+      parts.push_back(fmt::format("{} {} at {}", who, wait,
+                                  thread.memoryBarrier == clusterBarrier()
+                                      ? "cluster_wait"
+                                      : "a barrier in shared memory"));
+    else if (thread.barrier % barrierCount == 0)
       parts.push_back(fmt::format("{} {} at block_barrier", who, wait));
     else
-      parts.push_back(fmt::format("{} {} at group_barrier({}, {})", who, wait, thread.barrier,
+      parts.push_back(fmt::format("{} {} at group_barrier({}, {})", who, wait,
+                                  thread.barrier % barrierCount,
                                   barriers[thread.barrier].expected));
     if (parts.size() == maxParts) {
       parts.push_back("and so on");

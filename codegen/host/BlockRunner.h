@@ -1,4 +1,4 @@
-// Runs the blocks of one kernel, one after another, with the threads of a block as fibers.
+// Runs the blocks of one kernel, one after another, or the clusters, with threads as fibers.
 // Every wait is kept track of: when nobody can go on although somebody waits, the block has
 // diverged, and the error says where each thread is.
 #pragma once
@@ -19,7 +19,8 @@ struct KernelCall {
   std::string_view name;
   void* entry = nullptr;
   std::int64_t blocks = 0;
-  int threads = 0;
+  int threads = 0; // of a block
+  int cluster = 1; // blocks
   std::int64_t sharedBytes = 0;
   std::span<const std::uint64_t> arguments; // pointers and i64 values
   std::span<const MemoryRegion> regions;
@@ -37,7 +38,8 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Throws Error(verification); the runner can go on with other blocks after that.
+  /// Runs a block, or the cluster that begins with it. Throws Error(verification); the runner can
+  /// go on with other blocks after that.
   void run(std::int64_t block);
 
  private:
@@ -47,8 +49,9 @@ class BlockRunner {
   enum class State { ready, shuffling, waiting, awaiting, exited };
   struct Thread {
     State state = State::exited;
-    int barrier = 0;                     // that it waits at
+    int barrier = 0;                     // that it waits at, see barriers
     const void* memoryBarrier = nullptr; // that it awaits a phase of
+    int clusterPhases = 0;               // of the cluster's barrier that it has awaited
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
@@ -70,13 +73,17 @@ class BlockRunner {
   };
 
   void barrier(int id, int count);
-  void memoryBarrier(void* barrier, HostBarrier what, int number);
+  void memoryBarrier(const void* barrier, HostBarrier what, int number);
   void completePhase(const void* place, MemoryBarrier& barrier);
   const std::array<std::uint32_t, laneCount>& exchange(std::uint32_t value);
   float shuffleXor(float value, int mask);
   std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);
+  void storeCluster(float* to, float value);
+  /// The barrier of a cluster is one in memory, whose place is that of the runner.
+  const void* clusterBarrier() const { return this; }
 
+  void enter(int thread);
   void suspend(State state);
   void release(int id);
   bool runWarp(int warp);
@@ -86,12 +93,14 @@ class BlockRunner {
 
   KernelCall call;
   HostRuntime& table;
+  std::int64_t firstBlock = 0;
+  int running = 0; // thread, counted through the cluster
   GlobalMemory global;
   SharedMemory shared;
   FiberLoan fibers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
-  std::array<Barrier, barrierCount> barriers;
+  std::vector<Barrier> barriers; // (cluster, barrierCount)
   std::map<const void*, MemoryBarrier> memoryBarriers;
   std::exception_ptr failure;
   bool abandoning = false;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <numeric>
 #include <random>
 
 namespace kiln {
@@ -109,9 +108,9 @@ void addWorkspaces(const LaunchPlan& plan, const ResolvedLaunch& resolved,
 
 void runKernel(const HostLibrary& library, const HostLaunch& launch,
                const HostRunOptions& options) {
-  std::vector<std::int64_t> order(
-      static_cast<std::size_t>(std::max<std::int64_t>(launch.blocks, 0)));
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::int64_t> order; // first blocks of clusters
+  for (std::int64_t block = 0; block < launch.blocks; block += std::max(launch.cluster, 1))
+    order.push_back(block);
   if (options.order == BlockOrder::reversed)
     std::reverse(order.begin(), order.end());
   else if (options.order == BlockOrder::shuffled)
@@ -121,6 +120,7 @@ void runKernel(const HostLibrary& library, const HostLaunch& launch,
                       .entry = library.kernel(launch.name),
                       .blocks = launch.blocks,
                       .threads = launch.threads,
+                      .cluster = launch.cluster,
                       .sharedBytes = launch.sharedBytes,
                       .arguments = launch.arguments,
                       .regions = launch.regions},
@@ -153,6 +153,7 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
                 {.name = plan.kernels[k].name,
                  .blocks = resolved.kernels[k].blocks,
                  .threads = plan.kernels[k].threads,
+                 .cluster = plan.kernels[k].cluster,
                  .sharedBytes = plan.kernels[k].sharedBytes,
                  .arguments = resolved.kernels[k].arguments,
                  .regions = regions},

@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-/// Blocks of a kernel are independent: no order may change a result.
+/// Blocks of a kernel, or clusters, are independent: no order may change a result.
 enum class BlockOrder { forward, reversed, shuffled };
 
 struct HostRunOptions {
@@ -23,6 +23,7 @@ struct HostLaunch {
   std::string name;
   std::int64_t blocks = 0;
   int threads = 0;
+  int cluster = 1; // blocks
   std::int64_t sharedBytes = 0;
   std::vector<std::uint64_t> arguments = {}; // pointers and i64 values
   std::vector<MemoryRegion> regions = {};    // all that the kernel may touch

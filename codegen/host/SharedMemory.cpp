@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::align_val_t alignment{128};
 constexpr int laneCount = 32;
+constexpr int maxWarps = 64; // bits of a mask
 
 } // namespace
 
@@ -19,13 +20,16 @@ void SharedMemory::Release::operator()(char* data) const {
   ::operator delete(data, alignment);
 }
 
-SharedMemory::SharedMemory(std::int64_t bytes, int threads)
-    : size(bytes), warps((threads + laneCount - 1) / laneCount),
-      memory(static_cast<char*>(::operator new(static_cast<std::size_t>(bytes), alignment))),
-      writes(static_cast<std::size_t>(bytes)), reads(static_cast<std::size_t>(bytes) * warps),
+SharedMemory::SharedMemory(std::int64_t bytes, int threads, int blocks)
+    : size(bytes), stride((bytes + 127) / 128 * 128), threadsOfBlock(threads),
+      warps((threads * blocks + laneCount - 1) / laneCount),
+      memory(
+          static_cast<char*>(::operator new(static_cast<std::size_t>(stride* blocks), alignment))),
+      writes(static_cast<std::size_t>(stride * blocks)),
+      reads(static_cast<std::size_t>(stride * blocks) * warps),
       clocks(static_cast<std::size_t>(warps) * warps) {}
 
-void SharedMemory::beginBlock() {
+void SharedMemory::begin() {
   base = *std::max_element(clocks.begin(), clocks.end());
   if (base > Epoch(1) << 31) { // clocks must not wrap around
     std::fill(writes.begin(), writes.end(), Write());
@@ -37,8 +41,8 @@ void SharedMemory::beginBlock() {
     clock(warp, warp) = base + 1;
 }
 
-void SharedMemory::synchronize(std::uint32_t warpMask) {
-  Epoch joined[laneCount] = {};
+void SharedMemory::synchronize(std::uint64_t warpMask) {
+  Epoch joined[maxWarps] = {};
   for (int warp = 0; warp < warps; ++warp)
     if (warpMask >> warp & 1)
       for (int of = 0; of < warps; ++of)
@@ -63,8 +67,15 @@ void SharedMemory::acquire(int warp, const Clock& what) {
     clock(warp, of) = std::max(clock(warp, of), what[of]);
 }
 
-std::string SharedMemory::outside(const char* verb, std::uintptr_t offset, int bytes) const {
-  auto where = static_cast<std::intptr_t>(offset);
+std::size_t SharedMemory::offsetOf(const void* address) const {
+  return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.get());
+}
+
+std::int64_t SharedMemory::within(std::size_t offset, int block) const {
+  return static_cast<std::int64_t>(offset) - block * stride;
+}
+
+std::string SharedMemory::outside(const char* verb, std::int64_t where, int bytes) const {
   if (where < 0 || where > size - bytes)
     return fmt::format("{} {} bytes at shared memory {} {}, the block has {} bytes", verb, bytes,
                        where < 0 ? "-" : "+", where < 0 ? -where : where, size);
@@ -75,9 +86,9 @@ std::string SharedMemory::outside(const char* verb, std::uintptr_t offset, int b
 }
 
 std::string SharedMemory::read(int thread, const void* address, int bytes) {
-  auto offset =
-      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.get());
-  if (std::string wrong = outside("reads", offset, bytes); !wrong.empty())
+  const std::size_t offset = offsetOf(address);
+  const std::int64_t where = within(offset, thread / threadsOfBlock);
+  if (std::string wrong = outside("reads", where, bytes); !wrong.empty())
     return wrong;
   int warp = thread / laneCount;
   auto lane = static_cast<std::uint16_t>(thread % laneCount);
@@ -87,12 +98,12 @@ std::string SharedMemory::read(int thread, const void* address, int bytes) {
     if (write.epoch <= base)
       return fmt::format("reads {} bytes at shared memory + {}; byte {} was never written by this "
                          "block",
-                         bytes, offset, byte);
+                         bytes, where, where + static_cast<std::int64_t>(byte - offset));
     auto writer = static_cast<int>(write.thread);
     if (writer != thread && !before(write.epoch, writer / laneCount, warp))
       return fmt::format("reads {} bytes at shared memory + {} that thread {} writes; no barrier "
                          "lies between",
-                         bytes, offset, writer);
+                         bytes, where, writer);
     Read& record = reads[byte * warps + warp];
     if (record.epoch != now)
       record = {now, lane, lane};
@@ -117,9 +128,13 @@ int SharedMemory::conflictingReader(int thread, std::size_t byte) {
 }
 
 std::string SharedMemory::write(int thread, const void* address, int bytes) {
-  auto offset =
-      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.get());
-  if (std::string wrong = outside("writes", offset, bytes); !wrong.empty())
+  return write(thread, thread / threadsOfBlock, address, bytes);
+}
+
+std::string SharedMemory::write(int thread, int block, const void* address, int bytes) {
+  const std::size_t offset = offsetOf(address);
+  const std::int64_t where = within(offset, block);
+  if (std::string wrong = outside("writes", where, bytes); !wrong.empty())
     return wrong;
   int warp = thread / laneCount;
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
@@ -128,11 +143,11 @@ std::string SharedMemory::write(int thread, const void* address, int bytes) {
     if (record.epoch > base && writer != thread && !before(record.epoch, writer / laneCount, warp))
       return fmt::format("writes {} bytes at shared memory + {} that thread {} also writes; no "
                          "barrier lies between",
-                         bytes, offset, writer);
+                         bytes, where, writer);
     if (int reader = conflictingReader(thread, byte); reader >= 0)
       return fmt::format("writes {} bytes at shared memory + {} that thread {} reads; no barrier "
                          "lies between",
-                         bytes, offset, reader);
+                         bytes, where, reader);
     record = {clock(warp, warp), static_cast<std::uint32_t>(thread)};
   }
   return {};

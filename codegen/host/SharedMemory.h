@@ -1,7 +1,8 @@
-// Shared memory of a block with a record of who touched each byte, so that reads of bytes never
-// written and races are found whatever order the threads happened to run in.
-// Warps carry vector clocks: barriers and shuffles take whole warps, so that one clock a warp is
-// exact. Two accesses by different threads race if no chain of them lies between.
+// Shared memory of a block, or of the blocks of a cluster, with a record of who touched each byte,
+// so that reads of bytes never written and races are found whatever order the threads happened to
+// run in. Threads are counted through the cluster. Warps carry vector clocks: barriers and shuffles
+// take whole warps, so that one clock a warp is exact. Two accesses by different threads race if no
+// chain of them lies between.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +18,25 @@ class SharedMemory {
   using Epoch = std::uint32_t;
   using Clock = std::vector<Epoch>; // (warps): what is known of each
 
-  SharedMemory(std::int64_t bytes, int threads);
+  /// For each block so many bytes and threads.
+  SharedMemory(std::int64_t bytes, int threads, int blocks = 1);
 
-  char* data() { return memory.get(); }
+  char* data(int block = 0) { return memory.get() + block * stride; }
 
-  /// Forgets what the previous block wrote.
-  void beginBlock();
+  /// Forgets what the previous blocks wrote.
+  void begin();
   /// All lanes of these warps (bit w: warp w) met.
-  void synchronize(std::uint32_t warpMask);
+  void synchronize(std::uint64_t warpMask);
 
   /// What this warp knows becomes known to those who acquire `what` later.
   void release(int warp, Clock& what);
   void acquire(int warp, const Clock& what);
 
-  /// What is wrong with the access; empty if it is allowed.
+  /// What is wrong with the access to the memory of the thread's own block, or of another that is
+  /// named; empty if it is allowed.
   std::string read(int thread, const void* address, int bytes);
   std::string write(int thread, const void* address, int bytes);
+  std::string write(int thread, int block, const void* address, int bytes);
 
  private:
   struct Write {
@@ -52,10 +56,13 @@ class SharedMemory {
   /// Whether what `of` did at `epoch` comes before what `warp` does now.
   bool before(Epoch epoch, int of, int warp) { return clock(warp, of) > epoch; }
   int conflictingReader(int thread, std::size_t byte);
-  std::string outside(const char* verb, std::uintptr_t offset, int bytes) const;
+  /// From the start of all memory; of a block's, for messages.
+  std::size_t offsetOf(const void* address) const;
+  std::int64_t within(std::size_t offset, int block) const;
+  std::string outside(const char* verb, std::int64_t where, int bytes) const;
 
-  std::int64_t size;
-  int warps;
+  std::int64_t size, stride; // of a block's memory; from one block's to the next
+  int threadsOfBlock, warps;
   std::unique_ptr<char, Release> memory;
   std::vector<Write> writes; // (bytes)
   std::vector<Read> reads;   // (bytes, warps)

@@ -10,12 +10,18 @@ enum HostBarrier { initializeBarrier, expectBytes, completeBytes, arriveAtBarrie
 
 struct HostRuntime {
   void* context;   // handed back to the functions below
-  int threadIndex; // of the fiber that runs now
+  int threadIndex; // of the fiber that runs now, in its block
+  int clusterRank; // of its block
   long long blockIndex;
   long long blockCount;
-  char* sharedMemory;
+  char* sharedMemory; // of its block
   /// Id 0 with no threads is the barrier of the whole block.
   void (*barrier)(void* context, int id, int threads);
+  /// The barrier of all threads of the cluster.
+  void (*clusterArrive)(void* context);
+  void (*clusterWait)(void* context);
+  /// Stores to the same place in the shared memory of each block of the cluster.
+  void (*storeCluster)(void* context, float* to, float value);
   float (*shuffleXor)(void* context, float value, int mask);
   unsigned (*lanesWith)(void* context, unsigned value);
   /// A barrier in shared memory; `number` of threads, of bytes, or the parity of the phase.

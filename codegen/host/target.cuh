@@ -75,6 +75,15 @@ KILN_DEVICE void block_barrier() {
 KILN_DEVICE void group_barrier(int id, int threads) {
   host_runtime.barrier(host_runtime.context, id, threads);
 }
+KILN_DEVICE int cluster_rank() {
+  return host_runtime.clusterRank;
+}
+KILN_DEVICE void cluster_arrive() {
+  host_runtime.clusterArrive(host_runtime.context);
+}
+KILN_DEVICE void cluster_wait() {
+  host_runtime.clusterWait(host_runtime.context);
+}
 KILN_DEVICE float shuffle_xor(float value, int mask) {
   return host_runtime.shuffleXor(host_runtime.context, value, mask);
 }
@@ -194,6 +203,12 @@ template <class V> KILN_DEVICE V load_shared(const void* from) {
 }
 template <class V> KILN_DEVICE void store_shared(void* to, const V& value) {
   checked_store<V, writeShared>(to, value);
+}
+template <int blocks> KILN_DEVICE void store_cluster(float* to, float value) {
+  if constexpr (blocks == 1)
+    store_shared(to, value);
+  else
+    host_runtime.storeCluster(host_runtime.context, to, value);
 }
 
 // A copy is done at once here.

@@ -62,13 +62,14 @@ rows::Schedule scheduleOf(ir::ScheduleAttr a) {
           static_cast<rows::Keep>(a.getKeep()),
           static_cast<rows::Launch>(a.getLaunch()),
           static_cast<rows::Columns>(a.getColumns()),
-          a.getStages()};
+          a.getStages(),
+          a.getCluster()};
 }
 ir::ScheduleAttr scheduleAttr(MLIRContext* context, const rows::Schedule& s) {
   return ir::ScheduleAttr::get(context, s.lanes, s.vector, s.rows, s.threads, s.blocks,
                                static_cast<ir::Grid>(s.grid), static_cast<ir::Keep>(s.keep),
                                static_cast<ir::LaunchMode>(s.launch),
-                               static_cast<ir::Columns>(s.columns), s.stages);
+                               static_cast<ir::Columns>(s.columns), s.stages, s.cluster);
 }
 
 OwningOpRef<ir::KernelOp> elementaryCopy(ir::KernelOp kernel) {

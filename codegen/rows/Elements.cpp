@@ -122,6 +122,8 @@ void Lowering::emitExchange(Pass& pass) {
     auto kind = cast<ir::ReduceOp>(reduce->op()).getKind();
     byKind[int(kind == ReduceKind::mean ? ReduceKind::sum : kind)].push_back(rowValues[reduce]);
   }
+  if (schedule.getCluster() > 1 && &pass == &passes.front())
+    builder.create<cu::ClusterWaitOp>(location); // the other block runs
   for (auto& [kind, values] : byKind)
     builder.create<cu::RowReduceOp>(location, tile, values, static_cast<ReduceKind>(kind), 0);
   SmallVector<Node*> means;

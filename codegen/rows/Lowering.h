@@ -87,8 +87,7 @@ class Lowering {
   void emitInputs();
   void emitPick(Node* node);
   bool turns(const Access& access) const {
-    return isTurned(access, program.width()) &&
-           schedule.getThreads() / schedule.getLanes() * schedule.getRows() >= kTurnedRows;
+    return isTurned(access, program.width()) && schedule.rowsPerBlock() >= kTurnedRows;
   }
   bool readsTurned();
   void storeTurned();

@@ -10,7 +10,7 @@ namespace kiln::rows {
 
 std::string toText(const Schedule& s) {
   return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, "
-                     "blocks = {}, grid = {}, keep = {}, launch = {}{}{}>",
+                     "blocks = {}, grid = {}, keep = {}, launch = {}{}{}{}>",
                      s.lanes, s.vector, s.rows, s.threads, s.blocks,
                      s.grid == Grid::oneShot ? "one_shot" : "resident",
                      s.keep == Keep::registers ? "registers"
@@ -21,7 +21,8 @@ std::string toText(const Schedule& s) {
                      : s.launch == Launch::programmatic ? "programmatic"
                                                         : "older_first",
                      s.columns == Columns::global ? "" : ", columns = shared",
-                     s.stages > 0 ? fmt::format(", stages = {}", s.stages) : "");
+                     s.stages > 0 ? fmt::format(", stages = {}", s.stages) : "",
+                     s.cluster > 1 ? fmt::format(", cluster = {}", s.cluster) : "");
 }
 
 std::int64_t Facts::turnedBytes() const {
@@ -55,7 +56,7 @@ std::int64_t fragmentBytes(const Schedule& s, std::int64_t width, int elementByt
                                 : 0;
 }
 std::int64_t exchangeBytes(const Schedule& s, int values) {
-  return s.lanes > 32 ? values * s.rows * (s.threads / 32) * 4 : 0;
+  return s.lanes > 32 ? values * s.rows * s.cluster * (s.threads / 32) * 4 : 0;
 }
 std::int64_t rowStoreBytes(const Schedule& s, int values) {
   return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
@@ -238,9 +239,22 @@ struct Checker {
     require(s.stages >= 2, "ring", "stages = {}: a ring has at least 2", s.stages);
   }
 
+  void cluster() {
+    require(target.maxCluster >= s.cluster, "cluster",
+            "cluster = {} needs sm_90 or newer, the target is {}", s.cluster, target.arch);
+    require(s.grid == Grid::oneShot, "cluster",
+            "cluster = {} needs grid = one_shot: what blocks of a cluster hand to each other has "
+            "room for one tile",
+            s.cluster);
+    require(facts.reductions > 0, "cluster",
+            "cluster = {} is for rows that are reduced; these are not", s.cluster);
+  }
+
   void combinations() {
     if (s.keep == Keep::ring)
       ring();
+    if (s.cluster > 1)
+      cluster();
     require(s.launch != Launch::olderFirst || facts.hasOlder(), "launch",
             "launch = older_first needs an input that is known to be older than the predecessor; "
             "mark the argument with kiln.older if it is");

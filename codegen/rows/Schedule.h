@@ -26,7 +26,8 @@ struct Schedule {
   Keep keep = Keep::registers;
   Launch launch = Launch::programmatic;
   Columns columns = Columns::global;
-  std::int64_t stages = 0; // of the ring
+  std::int64_t stages = 0;  // of the ring
+  std::int64_t cluster = 1; // blocks that share their rows
   bool operator==(const Schedule&) const = default;
 
   /// Whether vectors are those of memory, which overlap the ends of rows.
@@ -35,7 +36,8 @@ struct Schedule {
     const std::int64_t span = width + (overlaps(width) ? vector - 1 : 0);
     return (span + lanes * vector - 1) / (lanes * vector);
   }
-  std::int64_t rowsPerBlock() const { return threads / lanes * rows; }
+  /// Of a block, or of the cluster whose blocks share them.
+  std::int64_t rowsPerBlock() const { return threads * cluster / lanes * rows; }
   /// Whether tiles of turned tensors pass through shared memory; else single elements are moved.
   bool turns() const { return rowsPerBlock() >= kTurnedRows; }
   /// With the warp that keeps a ring filled.

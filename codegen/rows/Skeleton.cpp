@@ -83,6 +83,8 @@ void Lowering::emitBody() {
   mapsEnd = builder.create<cu::BarrierOp>(location); // a mark, erased below
   if (hasRing())
     startRing();
+  if (schedule.getCluster() > 1)
+    builder.create<cu::ClusterArriveOp>(location);
   if (!loadsAhead())
     awaitPredecessor();
   for (auto& [output, first] : sums)
@@ -109,7 +111,7 @@ void Lowering::emitBody() {
 
 /// The stages of the ring, and the warp that fills them.
 void Lowering::startRing() {
-  const int64_t tileRows = schedule.getThreads() / schedule.getLanes() * schedule.getRows();
+  const int64_t tileRows = schedule.rowsPerBlock();
   int64_t bytes = 0;
   SmallVector<Value> inputs;
   SmallVector<int64_t> elements, at;
@@ -241,7 +243,8 @@ void Lowering::finishKernel() {
   launch.programmatic = isProgrammatic();
   bool once = schedule.getGrid() == ir::Grid::one_shot;
   launch.grid = once ? KernelLaunch::Grid::oneShot : KernelLaunch::Grid::resident;
-  launch.rowsPerBlock = schedule.getThreads() / schedule.getLanes() * schedule.getRows();
+  launch.cluster = static_cast<int>(schedule.getCluster());
+  launch.rowsPerBlock = schedule.rowsPerBlock();
   launch.blocks = once ? 0 : schedule.getBlocks();
   launch.rows.factors.assign(context.space.begin(), context.space.end());
   launch.arguments = arguments;

@@ -49,8 +49,8 @@ TEST(Resolve, GridKinds) {
   plan.kernels[0].grid = KernelLaunch::Grid::oneShot;
   EXPECT_EQ(Call(1 << 20).resolve(plan).kernels[0].blocks, 1 << 17);
   EXPECT_EQ(Call((1 << 20) + 1).resolve(plan).kernels[0].blocks, (1 << 17) + 1);
-  plan.kernels[0].cluster = 2; // whole clusters only
-  EXPECT_EQ(Call(8 * 13).resolve(plan).kernels[0].blocks, 14);
+  plan.kernels[0].cluster = 2; // both blocks work on the same 8 rows
+  EXPECT_EQ(Call(8 * 13).resolve(plan).kernels[0].blocks, 26);
   plan.kernels[0].grid = KernelLaunch::Grid::resident;
   plan.kernels[0].blocks = 1;
   EXPECT_EQ(Call(1 << 20).resolve(plan, 131).kernels[0].blocks, 130);

@@ -8,7 +8,7 @@ namespace {
 
 class Shared : public testing::Test {
  protected:
-  Shared() { memory.beginBlock(); }
+  Shared() { memory.begin(); }
   bool read(int thread, int at = 0) { return memory.read(thread, memory.data() + at, 4).empty(); }
   bool write(int thread, int at = 0) { return memory.write(thread, memory.data() + at, 4).empty(); }
 
@@ -72,9 +72,9 @@ TEST_F(Shared, ASecondReaderOfTheSameWarpIsRemembered) {
 TEST_F(Shared, BlocksHaveNothingToDoWithEachOther) {
   EXPECT_TRUE(write(0));
   EXPECT_TRUE(read(0));
-  memory.beginBlock();
+  memory.begin();
   EXPECT_TRUE(write(77));
-  memory.beginBlock();
+  memory.begin();
   EXPECT_FALSE(read(77)); // not written in this block
 }
 

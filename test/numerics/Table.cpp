@@ -222,6 +222,33 @@ struct Table : Builder {
       }
   }
 
+  /// Two blocks that share each row: kept in registers and in shared memory, one and several
+  /// exchanges, several rows at once, odd rows, values of rows, elements picked from them.
+  void clusters() {
+    auto of = [&](int lanes, int vector, int rows, const char* keep) {
+      return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = {}, threads = {}, "
+                         "blocks = 1, grid = one_shot, keep = {}, launch = programmatic, "
+                         "cluster = 2>",
+                         lanes, vector, rows, lanes / 2, keep);
+    };
+    for (const char* type : {"f32", "bf16", "f16"})
+      for (std::int64_t rows : {0, 1, 37}) {
+        std::string suffix = fmt::format("_{}_rows{}", type, rows);
+        add("Softmax", "cluster_softmax" + suffix, softmaxText(1000, type, false, false), {rows},
+            rows == 1)
+            .schedule = of(128, 4, 1, "shared");
+        add("LayerNorm", "cluster_norm" + suffix, layerNormText(648, type), {rows}).schedule =
+            of(64, 8, 2, "registers");
+        add("CrossEntropy", "cluster_loss" + suffix, crossEntropyText(1001, type, "i64", ""),
+            {rows})
+            .schedule = of(192, 4, 1, "shared");
+        add("RmsNorm", "cluster_rms_norm" + suffix, rmsNormText(2560, type), {rows}).schedule =
+            of(640, 2, 1, "global");
+      }
+    add("Dropout", "cluster_dropout", dropoutNormText(640, "bf16"), {9}).schedule =
+        of(128, 4, 1, "registers");
+  }
+
   /// Random numbers: widths of every alignment, numbers shared along each dimension and along all.
   void randomNumbers() {
     for (Width n : {1, 3, 7, 64, 98, 128, 1000}) {
@@ -319,6 +346,7 @@ std::vector<Case> allCases() {
   table.randomNumbers();
   table.picks();
   table.rings();
+  table.clusters();
   table.schedules();
   addShapes(table.cases);
   addHardRows(table.cases);

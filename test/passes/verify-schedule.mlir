@@ -64,8 +64,29 @@ func.func @blocks(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   }
   return %a : tensor<?x8xf32>
 }
+// -----
+func.func @cluster_old(%x: tensor<?x256xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{schedule refused: cluster = 2 needs sm_90 or newer, the target is sm_86}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 64, vector = 4, rows = 1, threads = 32, blocks = 2, grid = one_shot, keep = registers, launch = plain, cluster = 2>) : (tensor<?x256xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?x256xf32>):
+    %s = kiln.reduce sum %i dims [1] : tensor<?x256xf32> -> tensor<?xf32>
+    kiln.yield %s : tensor<?xf32>
+  }
+  return %a : tensor<?xf32>
+}
 
 //--- sm_90a.mlir
+func.func @cluster(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
+  // expected-error @+2 {{schedule refused: cluster = 2 needs grid = one_shot: what blocks of a cluster hand to each other has room for one tile}}
+  // expected-error @+1 {{schedule refused: cluster = 2 is for rows that are reduced; these are not}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 64, vector = 4, rows = 1, threads = 32, blocks = 2, grid = resident, keep = registers, launch = plain, cluster = 2>) : (tensor<?x256xf32>) -> tensor<?x256xf32> {
+  ^bb0(%i: tensor<?x256xf32>):
+    %s = math.sin %i : tensor<?x256xf32>
+    kiln.yield %s : tensor<?x256xf32>
+  }
+  return %a : tensor<?x256xf32>
+}
+// -----
 func.func @registers(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   // expected-error-re @+1 {{schedule refused: about {{[0-9]+}} registers a thread needed, 1 blocks of 256 threads leave 255 on sm_90a}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 64, vector = 4, rows = 4, threads = 256, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x4096xf32>) -> tensor<?x4096xf32> {
@@ -214,6 +235,12 @@ module attributes {a = #kiln.schedule<lanes = 1, vector = 1, rows = 1, threads =
 // -----
 // expected-error @+1 {{lanes = 64 does not divide threads = 96}}
 module attributes {a = #kiln.schedule<lanes = 64, vector = 1, rows = 1, threads = 96, blocks = 1, grid = one_shot, keep = registers, launch = plain>} {}
+// -----
+// expected-error @+1 {{cluster = 4: 1 or 2 blocks share a row}}
+module attributes {a = #kiln.schedule<lanes = 128, vector = 1, rows = 1, threads = 32, blocks = 1, grid = one_shot, keep = registers, launch = plain, cluster = 4>} {}
+// -----
+// expected-error @+1 {{lanes = 64: all threads of a cluster of 2 blocks share a row, 192 for threads = 96}}
+module attributes {a = #kiln.schedule<lanes = 64, vector = 1, rows = 1, threads = 96, blocks = 1, grid = one_shot, keep = registers, launch = plain, cluster = 2>} {}
 // -----
 // expected-error @+1 {{blocks = 33: 1 to 32 blocks a multiprocessor are allowed}}
 module attributes {a = #kiln.schedule<lanes = 1, vector = 1, rows = 1, threads = 96, blocks = 33, grid = one_shot, keep = registers, launch = plain>} {}

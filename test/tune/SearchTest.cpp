@@ -343,6 +343,9 @@ TEST(Moves, ChangeAtMostTwoKnobsByAStep) {
   b = a;
   b.keep = rows::Keep::ring, b.stages = 3, b.grid = rows::Grid::resident;
   EXPECT_TRUE(isNear(a, b));
+  b = a; // two blocks that share a row, in the place of one
+  b.threads = a.threads / 2, b.blocks = a.blocks * 2, b.cluster = 2;
+  EXPECT_TRUE(isNear(a, b));
 }
 
 } // namespace
