@@ -1,7 +1,7 @@
 // Reports: each figure comes from the row that it should, in every format, and nothing that a label
 // holds can break one.
-#include "autotune/report/Rejections.h"
 #include "autotune/report/Report.h"
+#include "autotune/report/Rejections.h"
 #include "test/store/Rows.h"
 
 #include <gmock/gmock.h>
