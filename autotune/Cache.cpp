@@ -4,6 +4,7 @@
 #include "autotune/Make.h"
 #include "autotune/Public.h"
 #include "autotune/measure/GpuDevice.h"
+#include "autotune/report/Rejections.h"
 #include "autotune/report/Report.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
@@ -108,12 +109,13 @@ Details show(const std::filesystem::path& path, std::string_view key) {
     details.failures.push_back(fmt::format("{}: {} (driver {}) {}", failure.schedule,
                                            nameIn(failureNames, failure.kind), failure.driver,
                                            failure.log));
-  std::map<std::string, std::int64_t> rejections;
+  RejectionsByRule rejections;
   for (const auto& rejection : history.rejections)
-    ++rejections[rejection.gate + ": " + rejection.constraint];
+    rejections.add(rejection);
   for (const Refusal& refusal : history.refusals)
-    rejections["constraints: " + refusal.rule] += refusal.schedules;
-  details.rejections.assign(rejections.begin(), rejections.end());
+    rejections.add(refusal.rule, refusal.schedules, refusal.worst);
+  for (const kiln::Rejection& rejection : rejections.list())
+    details.rejections.emplace_back(rejection.reason, rejection.count);
   return details;
 }
 

@@ -53,4 +53,9 @@ class Journal {
   virtual void release(const Key& key, std::string_view owner) = 0;
 };
 
+/// The code that was verified with a schedule, what passed before what did not; none: it is not
+/// kept.
+std::optional<Artifact> verifiedArtifact(const Journal& journal, const Key& key,
+                                         const History& history, std::string_view schedule);
+
 } // namespace kiln::autotune

@@ -20,15 +20,16 @@ std::string commandText(std::span<char*> given) {
   return text;
 }
 
-Arguments parseArguments(std::span<char*> given, std::string command) {
+Arguments parseArguments(std::span<char*> given, std::string command, std::string workload) {
   Arguments arguments;
+  arguments.workload = std::move(workload);
   arguments.command = std::move(command);
   for (std::string_view word : given.subspan(1)) {
     auto value = [&](std::string_view option) {
       return word.starts_with(option) ? std::string(word.substr(option.size())) : std::string();
     };
-    if (auto workload = value("--workload="); !workload.empty())
-      arguments.workload = workload;
+    if (auto named = value("--workload="); !named.empty())
+      arguments.workload = named;
     else if (auto json = value("--json="); !json.empty())
       arguments.json = json;
     else if (auto arch = value("--arch="); !arch.empty())

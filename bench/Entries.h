@@ -13,14 +13,16 @@ namespace kiln::bench {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string workload = "bench/workloads/alphafold_layernorm.txt";
+  std::string workload;
   std::filesystem::path json; // empty: write none
   CompileOptions compile;     // --arch, --nvrtc
   std::string command;        // as it was given
 };
 
 /// `--workload=FILE --json=FILE --arch=ARCH --nvrtc=FILE`; throws Error(input) for anything else.
-Arguments parseArguments(std::span<char*> given, std::string command);
+/// `workload`: the one that is taken if none is named.
+Arguments parseArguments(std::span<char*> given, std::string command,
+                         std::string workload = "bench/workloads/alphafold_layernorm.txt");
 std::string commandText(std::span<char*> given);
 
 struct Entry {

@@ -15,8 +15,9 @@ aten = torch.ops.aten
 
 
 class Case(NamedTuple):
-    """`full`, `row`, `column`: what Kiln reads and writes, as tensors of the full size, bytes a row
-    and bytes a column beside them; a mask of bytes counts as its part of a tensor."""
+    """`full`, `row`, `column`, `wide`: what Kiln reads and writes, as tensors of the full size, bytes
+    a row and bytes a column beside them, and tensors in fp32; a mask of bytes counts as its part of
+    a tensor."""
     make: Callable  # (normal, rows, width, dtype) -> arguments; normal(*shape): random numbers
     aten: Callable
     full: float
@@ -24,6 +25,7 @@ class Case(NamedTuple):
     column: int = 0
     compiled: Optional[Callable] = None  # None: the same function
     random: bool = False  # results differ from run to run
+    wide: int = 0
 
 
 def of_same_shape(count):
@@ -178,6 +180,35 @@ def make_cross_entropy_with_gradient(normal, rows, width, dtype):
     return x, target, torch.full((), 1 / 8192, device=x.device)
 
 
+def cross_entropy_loss(x, target):
+    return functional.cross_entropy(x, target)
+
+
+def plain_cross_entropy_loss(x, target):
+    return functional.cross_entropy(x.float(), target).to(x.dtype)
+
+
+def cross_entropy_loss_with_gradient(x, target):
+    log_p = torch.log_softmax(x, -1)
+    share = torch.full((x.shape[0],), 1 / x.shape[0], device=x.device)
+    return functional.nll_loss(log_p, target), log_softmax_gradient(log_p, target, share)
+
+
+def plain_cross_entropy_loss_with_gradient(x, target):
+    share = torch.full((), 1 / x.shape[0], device=x.device)
+    losses, gradient = plain_cross_entropy_with_gradient(x, target, share)
+    return losses.mean().to(x.dtype), gradient
+
+
+# What autocast to bf16 computes in fp32.
+
+def in_autocast(function):
+    def inside(x, *more):
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return function(x, *more)
+    return inside
+
+
 # Gates, and dropout with what surrounds it.
 
 def gate(x, g, bias):
@@ -259,6 +290,14 @@ CASES = {
     ("cross_entropy_with_gradient", FORWARD): Case(
         make_cross_entropy_with_gradient, cross_entropy_with_gradient, 2, 12,
         compiled=plain_cross_entropy_with_gradient),
+    ("cross_entropy_loss", FORWARD): Case(make_cross_entropy, cross_entropy_loss, 1, 8,
+                                          compiled=plain_cross_entropy_loss),
+    ("cross_entropy_loss_with_gradient", FORWARD): Case(
+        make_cross_entropy, cross_entropy_loss_with_gradient, 2, 8,
+        compiled=plain_cross_entropy_loss_with_gradient),
+    ("layer_norm_in_autocast", FORWARD): Case(make_layer_norm, in_autocast(plain_layer_norm), 1, 0, 8,
+                                              wide=1),
+    ("softmax_in_autocast", FORWARD): Case(of_same_shape(1), in_autocast(softmax), 1, wide=1),
     ("gate", FORWARD): Case(make_gate, gate, 3, 0, 4),
     ("gate", BACKWARD): Case(make_gate_backward, gate_backward, 5, 0, 8),
     ("swiglu", FORWARD): Case(of_same_shape(2), swiglu, 3),
@@ -277,4 +316,5 @@ def case_of(what, direction):
 
 
 def bytes_moved(case, rows, width, dtype):
-    return int(case.full * rows * width * dtype.itemsize) + case.row * rows + case.column * width
+    return (int(case.full * rows * width * dtype.itemsize) + case.wide * rows * width * 4
+            + case.row * rows + case.column * width)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Merges the JSON reports of bench/rows, bench/adamw, bench/errors, bench/peers_rows.py and
-bench/peers_adamw.py into one Markdown text: times a shape and weighted by share, with ratios to the
-best peer and to the copy, and errors beside ATen's. With --json=FILE also as JSON, with --svg=FILE
-as a bar chart.
+"""Merges the JSON reports of bench/rows, bench/adamw, bench/routed, bench/errors and of the peers,
+bench/peers_*.py, into one Markdown text: times a shape and weighted by share, with ratios to the
+best peer and to the copy, what is slower than ATen, and errors beside ATen's. With --json=FILE also
+as JSON, with --svg=FILE as a bar chart.
 
   python3 bench/table.py rows.json peers.json errors.json [--out=FILE.md] [--json=FILE]
                          [--svg=FILE.svg] [--title=TEXT]
@@ -15,7 +15,8 @@ import json
 
 from chart import TITLES, svg, title_of
 
-OWN = "kiln"
+OWN, ATEN = "kiln", "aten"
+NOISE = 0.02  # a share by which times of the same kernel may differ
 
 
 def one_line(text):
@@ -45,7 +46,7 @@ class Figures:
             row["trouble"][line["source"]] = line.get("trouble", "no time")
             return
         row["times"][line["source"]] = line["microseconds"]
-        row["copy"] = min(filter(None, (row["copy"], line["copy_us"])))
+        row["copy"] = min(filter(None, (row["copy"], line.get("copy_us"))), default=None)
 
     def sources_of(self, group):
         rows = self.groups[group].values()
@@ -64,6 +65,13 @@ class Figures:
         copies = [row["copy"] for row in rows]
         return {"share": share, "copy": mean(copies) if all(copies) else None, "times": times,
                 "trouble": {}}
+
+    def beside_aten(self):
+        """How many cells have both, and those where Kiln is slower than ATen, with the ratio."""
+        ratios = [(title_of_group(group), f"{what} {shape}", row["times"][OWN] / row["times"][ATEN])
+                  for group, rows in self.groups.items() for (what, shape), row in rows.items()
+                  if OWN in row["times"] and ATEN in row["times"]]
+        return len(ratios), [cell for cell in ratios if cell[2] > 1 + NOISE]
 
     def titled(self):
         """Title and named rows of each group, the weighted row first."""
@@ -88,9 +96,12 @@ class Figures:
                               "trouble": row["trouble"], "copy_us": row["copy"],
                               "ratio_to_best_peer": over(peer),
                               "ratio_to_copy": over(row["copy"])})
+        count, slower = self.beside_aten()
         return {"reports": [{key: value for key, value in report.items()
                              if not isinstance(value, list)} for report in self.reports],
-                "rows": lines}
+                "rows": lines,
+                "beside_aten": {"cells": count, "slower": [
+                    {"group": group, "name": name, "ratio": over} for group, name, over in slower]}}
 
 
 def title_of_group(group):
@@ -134,6 +145,18 @@ def times_text(figures):
         lines += [f"\n{title_of(source)}, {what} {shape}: {one_line(why)}"
                   for (what, shape), row in rows.items() for source, why in row["trouble"].items()]
     return lines
+
+
+def beside_aten_text(figures):
+    count, slower = figures.beside_aten()
+    if count == 0:
+        return []
+    lines = ["", "## Kiln beside ATen", "",
+             f"{len(slower)} of {count} cells are slower than ATen by more than {NOISE:.0%}."]
+    if not slower:
+        return lines
+    rows = [[f"{name}, {group}", f"{over:.3f}"] for group, name, over in slower]
+    return [*lines, "", *markdown_table(["cell", "Kiln : ATen"], rows)]
 
 
 def errors_text(reports):
@@ -191,7 +214,7 @@ def main():
             reports.append(json.load(file))
     figures = Figures(reports)
     text = "\n".join(origin_text(reports, given.title) + times_text(figures)
-                     + errors_text(reports)) + "\n"
+                     + beside_aten_text(figures) + errors_text(reports)) + "\n"
     device = next((r["device"] for r in reports if r.get("timings")), "none")
     wanted = {given.out: lambda: text, given.svg: lambda: svg([*figures.titled()],
                                                               figures.sources, device),

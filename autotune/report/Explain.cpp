@@ -4,6 +4,7 @@
 #include "autotune/General.h"
 #include "autotune/Public.h"
 #include "autotune/Workers.h"
+#include "autotune/report/Rejections.h"
 #include "autotune/store/Names.h"
 #include "codegen/backend/Fail.h"
 #include "kiln/tuner.h"
@@ -76,33 +77,22 @@ void addSearch(const History& history, Explanation& e) {
   }
 }
 
-void addHistory(const History& history, Explanation& e) {
+void addHistory(const History& history, Explanation& e, RejectionsByRule& rejections) {
   addSearch(history, e);
   if (!history.copies.empty())
     e.copy = timeOf(history.copies.back());
   for (const auto& baseline : history.baselines)
     if (!e.vendor || baseline.median < e.vendor->microseconds)
       e.vendor = timeOf(baseline);
-  std::map<std::string, kiln::Rejection> byRule;
-  for (const autotune::Rejection& r : history.rejections) {
-    // What follows the first words differs from schedule to schedule.
-    const bool isSameCode = r.constraint.starts_with("the same code as");
-    kiln::Rejection& rule =
-        byRule[r.gate + ": " + (isSameCode ? "the same code as another" : r.constraint)];
-    ++rule.count;
-    rule.worst = r.schedule;
-  }
-  for (auto& [reason, rejection] : byRule) {
-    rejection.reason = reason;
-    e.rejections.push_back(std::move(rejection));
-  }
+  for (const autotune::Rejection& rejection : history.rejections)
+    rejections.add(rejection);
   for (const autotune::Failure& failure : history.failures)
     e.failures.push_back(fmt::format("{}: {} (driver {}) {}", nameIn(failureNames, failure.kind),
                                      failure.schedule, failure.driver, failure.log));
 }
 
 /// What falls before anything is compiled, and what the chosen schedule should cost.
-void addModel(const Task& task, Explanation& e) {
+void addModel(const Task& task, Explanation& e, RejectionsByRule& rejections) {
   CompileOptions options;
   options.arch = task.arch;
   const RankOptions all{task.sizes, std::numeric_limits<int>::max()};
@@ -120,8 +110,7 @@ void addModel(const Task& task, Explanation& e) {
     if (taken != kernel.best.end())
       e.model.emplace_back(kernel.name, *taken);
     for (const kiln::Rejection& rejection : kernel.rejections)
-      e.rejections.push_back(
-          {"constraints: " + rejection.reason, rejection.count, rejection.worst});
+      rejections.add(rejection.reason, rejection.count, rejection.worst);
   }
 }
 
@@ -166,6 +155,7 @@ void addTransfer(const Layers& layers, const Key& key, const Described* describe
 Explanation explainKey(const Layers& layers, const Key& key, std::string label,
                        std::optional<Task> task, const Described* described) {
   Explanation e;
+  RejectionsByRule rejections;
   e.label = std::move(label);
   std::vector<Found> found = layers.find(key, true);
   const Key& stored = found.empty() ? key : found.front().key;
@@ -181,7 +171,7 @@ Explanation explainKey(const Layers& layers, const Key& key, std::string label,
     if (!store && !layer->history(key).searches.empty())
       store = layer; // it was searched, and nothing chosen
   if (store) {
-    addHistory(store->history(stored), e);
+    addHistory(store->history(stored), e, rejections);
     if (std::optional<Task> known = store->task(stored))
       task = std::move(known);
   }
@@ -190,7 +180,8 @@ Explanation explainKey(const Layers& layers, const Key& key, std::string label,
   else
     e.whyNotVendor = whyNotVendor(e);
   if (task)
-    addModel(*task, e);
+    addModel(*task, e, rejections);
+  e.rejections = rejections.list();
   return e;
 }
 

@@ -125,12 +125,10 @@ KeySearch::Ready* KeySearch::prepare(std::size_t place) {
 /// From the journal, or compiled.
 std::optional<Artifact> KeySearch::obtain(std::size_t place) {
   const std::string& schedule = textOf(place);
-  for (const Verdict& verdict : history.verdicts)
-    if (verdict.schedule == schedule)
-      if (auto artifact = bench.journal.artifact(problem.key, schedule, verdict.cubin)) {
-        launches.emplace(launchOf(*artifact), schedule);
-        return artifact;
-      }
+  if (auto artifact = verifiedArtifact(bench.journal, problem.key, history, schedule)) {
+    launches.emplace(launchOf(*artifact), schedule);
+    return artifact;
+  }
   Compiled compiled = charge(
       spent.compile, [&] { return bench.compilers.take({schedule, points[place].microseconds}); });
   if (auto* failure = std::get_if<Failure>(&compiled)) {

@@ -1,34 +1,15 @@
-// Recording: a boxed fallback at a dispatch key above all others, which is on for the thread that
-// records.
-#include "runtime/compile/Tape.h"
+// See Recorder.h.
+#include "runtime/compile/Recorder.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
-#include <c10/core/Allocator.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
-#include <map>
-#include <set>
 #include <torch/csrc/autograd/graph_task.h>
-#include <torch/library.h>
 
 namespace kiln::compiled {
 
-namespace {
-
 using c10::IValue;
 
-/// The one that LibTorch keeps for modes written in C++: nothing else in it uses the key.
-constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
-
-/// Memory of tensors that the function made, or found.
-struct Memory {
-  std::vector<Slot> slots;  // that lie in it
-  bool isForeign = false;   // of arguments and of what was captured
-  bool isUnwritten = false; // by at::empty(); whatever writes to it has not been seen
-  bool isUnseen = false;    // by an operation below autograd
-};
+namespace {
 
 /// Operations that change running statistics without saying so in their schemas, and the arguments
 /// that they do it with: statistics, and a flag.
@@ -41,75 +22,11 @@ constexpr Undeclared kUndeclared[] = {{"aten::batch_norm", 3, 5},
                                       {"aten::_batch_norm_impl_index", 3, 5},
                                       {"aten::instance_norm", 3, 5}};
 
-/// Addresses that this thread has been given while it records, told by the allocators, which take
-/// it for a profiler.
-struct Allocations final : c10::MemoryReportingInfoBase {
-  void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t, std::size_t,
-                         c10::Device) override {
-    if (bytes > 0)
-      live.insert(address);
-    else
-      live.erase(address);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-
-  std::set<const void*> live;
-};
-
 bool isOneOf(const std::string& name, std::initializer_list<const char*> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-class Recorder {
- public:
-  Recorder(const Tensors& arguments, const Allocations& allocations)
-      : allocations(allocations), local(c10::impl::tls_local_dispatch_key_set()) {
-    for (const at::Tensor& argument : arguments)
-      tape.inputs.push_back(addForeign(argument));
-  }
-
-  void call(const c10::OperatorHandle& handle, torch::jit::Stack& stack,
-            const c10::impl::LocalDispatchKeySet& now);
-  void finish(const Tensors& results);
-  void refuse(const std::string& why) {
-    if (tape.refusal.empty())
-      tape.refusal = why;
-  }
-
-  Tape tape;
-
- private:
-  /// Of a tensor as the tape knows it, in the order of slots.
-  struct Known {
-    at::Tensor tensor; // kept, so that no other gets its address
-    bool requiresGrad;
-  };
-
-  static const void* memoryOf(const at::Tensor& tensor) {
-    return tensor.has_storage()
-               ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()
-               : static_cast<const void*>(tensor.unsafeGetTensorImpl());
-  }
-  Slot add(const at::Tensor& tensor);
-  Slot addForeign(const at::Tensor& tensor);
-  Slot twinOf(const at::Tensor& tensor, Memory& its);
-  Slot read(const at::Tensor& tensor, bool isContent, const char* op);
-  Slot make(const at::Tensor& tensor);
-  template <typename Take> Item itemOf(const IValue& value, const Take& take);
-  void write(Op& op, const at::Tensor& tensor);
-  void noteWrites(Op& op, const std::vector<IValue>& arguments);
-  void noteConstant(const Op& op);
-  void runUnseen(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
-
-  const Allocations& allocations;
-  c10::impl::LocalDispatchKeySet local;
-  std::vector<Known> known;
-  Tensors twins;                      // kept too
-  std::map<const void*, Slot> slotOf; // by tensor
-  std::map<const void*, Memory> memory;
-};
-
-thread_local Recorder* recorder = nullptr;
+} // namespace
 
 Slot Recorder::add(const at::Tensor& tensor) {
   Value value;
@@ -356,52 +273,6 @@ void Recorder::finish(const Tensors& results) {
   for (const at::Tensor& result : results)
     item.slots.push_back(read(result, true, "the function's end"));
   tape.results.push_back(std::move(item));
-}
-
-void fallback(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
-  const auto now = c10::impl::tls_local_dispatch_key_set();
-  const c10::impl::ExcludeDispatchKeyGuard below(kKey);
-  if (recorder)
-    recorder->call(handle, *stack, now);
-  else
-    handle.callBoxed(stack);
-}
-
-/// Ends the recording however the function is left.
-struct Scope {
-  explicit Scope(Recorder* mine) { recorder = mine; }
-  ~Scope() { recorder = nullptr; }
-};
-
-} // namespace
-
-TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-}
-
-bool canRecord() {
-  return !c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
-}
-
-bool isRecording() {
-  return recorder != nullptr;
-}
-
-Tape record(const std::function<Tensors(const Tensors&)>& f, const Tensors& arguments,
-            Tensors& results) {
-  // Tensors of their own: one that is given twice, or that the function also has captured, need not
-  // be the same the next time.
-  Tensors given;
-  for (const at::Tensor& argument : arguments)
-    given.push_back(at::alias(argument));
-  const c10::impl::IncludeDispatchKeyGuard on(kKey);
-  const auto allocations = std::make_shared<Allocations>();
-  const c10::DebugInfoGuard told(c10::DebugInfoKind::PROFILER_STATE, allocations);
-  Recorder mine(given, *allocations);
-  const Scope scope(&mine);
-  results = f(given);
-  mine.finish(results);
-  return std::move(mine.tape);
 }
 
 } // namespace kiln::compiled

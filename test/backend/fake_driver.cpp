@@ -1,4 +1,4 @@
-// Built as libcuda.so.1 into a folder that only fake_driver_tests searches.
+// Built as libcuda.so.1 into a folder that no loader searches.
 #include "test/backend/FakeDriver.h"
 
 #include <cstring>

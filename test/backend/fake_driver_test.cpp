@@ -1,11 +1,10 @@
 // What loading and launching ask of the driver, seen from a stand-in driver. The tests of a driver
 // that does not start come first: once it started, a process keeps it.
 #include "codegen/backend/Executable.h"
-#include "test/backend/FakeDriver.h"
 #include "test/backend/Kernels.h"
+#include "test/backend/LoadFakeDriver.h"
 
 #include <algorithm>
-#include <dlfcn.h>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -14,25 +13,14 @@ namespace {
 
 class FakeGpu : public NvrtcTest {
  protected:
-  void SetUp() override {
-    void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    auto get = library ? reinterpret_cast<FakeDriverFunction>(::dlsym(library, "kilnFakeDriver"))
-                       : nullptr;
-    if (!get)
-      GTEST_SKIP() << "LD_LIBRARY_PATH hides the stand-in driver";
-    fake = get();
-    *fake = {};
-  }
-  void TearDown() override {
-    if (fake)
-      *fake = {};
-  }
+  void SetUp() override { *fake = {}; }
+  void TearDown() override { *fake = {}; }
 
   std::ptrdiff_t count(const char* call) const {
     return std::count(fake->calls.begin(), fake->calls.end(), call);
   }
 
-  FakeDriver* fake = nullptr;
+  FakeDriver* fake = &fakeDriver();
 };
 
 TEST_F(FakeGpu, DriverThatDoesNotStart) {

@@ -64,6 +64,14 @@ class Backward(unittest.TestCase):
             self.agree(form(x, target, scale),
                        (loss(x), *gradients(loss, (x,), scale.expand(8))))
 
+    def test_loss_of_all_rows(self):
+        x, target = ops.make_cross_entropy(normal, 8, 32, torch.float32)
+        loss = lambda x: ops.cross_entropy_loss(x, target)
+        expected = (loss(x), *gradients(loss, (x,), torch.ones(())))
+        for form in ops.cross_entropy_loss_with_gradient, ops.plain_cross_entropy_loss_with_gradient:
+            self.agree(form(x, target), expected)
+        self.agree(ops.plain_cross_entropy_loss(x, target), expected[:1])
+
     def test_activations(self):
         dy, x = normal(8, 32), normal(8, 32)
         for name in "gelu", "silu":
@@ -101,6 +109,23 @@ class Scripts(unittest.TestCase):
                 # The one operation that torch has for GPUs only.
                 if not (line["what"].startswith("rms_norm") and line["direction"] == "backward"):
                     self.assertGreater(line.get("microseconds", 0), 0, line)
+
+    def test_every_routed_cell_has_a_time(self):
+        cells = f"--workload={os.path.join(SOURCE, 'bench', 'routed_cells.txt')}"
+        timings = self.report("peers_routed.py", cells)["timings"]
+        for line in timings:
+            self.assertGreater(line.get("microseconds", 0), 0, line)
+        keys = [(line["what"], line["shape"], line["dtype"], line["direction"]) for line in timings]
+        self.assertEqual(len(set(keys)), len(keys))
+        for direction in "forward", "backward", "forward, host", "backward, host":
+            self.assertIn(("layer_norm", "65536x128", "bf16", direction), keys)
+
+    def test_what_does_not_fit_into_the_time_is_named(self):
+        cells = f"--workload={os.path.join(SOURCE, 'bench', 'routed_cells.txt')}"
+        timings = self.report("peers_routed.py", cells, "--seconds=-1")["timings"]
+        self.assertGreater(len(timings), 50)
+        for line in timings:
+            self.assertEqual(line["trouble"], "left out: does not fit into --seconds=-1")
 
     def test_adamw(self):
         for line in self.report("peers_adamw.py")["timings"]:

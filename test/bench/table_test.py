@@ -50,6 +50,25 @@ class Table(unittest.TestCase):
         self.assertEqual((softmax["ratio_to_best_peer"], softmax["copy_us"]), (0.5, 8.0))
         self.assertEqual(len(picture.getElementsByTagName("rect")), 1 + 3 + 7)
 
+    def test_what_is_slower_than_aten_is_named(self):
+        host = {"direction": "forward, host"}
+        without_copy = lambda *given: {key: value for key, value in line(*given, None, **host).items()
+                                       if key != "copy_us"}
+        kiln = report(line("kiln", "softmax", 10.0, 9.0), line("kiln", "gelu", 10.1, 9.0),
+                      without_copy("kiln", "softmax", 6.0))
+        aten = report(line("aten", "softmax", 40.0, 9.0), line("aten", "gelu", 10.0, 9.0),
+                      without_copy("aten", "softmax", 5.0))
+        text, _, _ = self.run_table(kiln, aten)
+        self.assertIn("## bf16 forward, host (µs)", text)
+        self.assertIn("| softmax 8x64 | 25.00% | 6.00 | 5.00 | - | 1.200 | - |", text)
+        self.assertIn("1 of 3 cells are slower than ATen by more than 2%.", text)
+        self.assertIn("| softmax 8x64, bf16 forward, host | 1.200 |", text)
+        text = self.run_table(report(line("kiln", "gelu", 10.1, 9.0)),
+                              report(line("aten", "gelu", 10.0, 9.0)))[0]
+        self.assertIn("0 of 1 cells are slower", text)
+        self.assertNotIn("| cell |", text)
+        self.assertNotIn("Kiln beside ATen", self.run_table(kiln)[0])
+
     def test_rows_without_shares_have_no_weighted_row(self):
         text, rows, _ = self.run_table(
             report(line("kiln", "adamw", 10.0, 9.0, share=None, direction="step")),

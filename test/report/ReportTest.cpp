@@ -1,6 +1,7 @@
 // Reports: each figure comes from the row that it should, in every format, and nothing that a label
 // holds can break one.
 #include "autotune/report/Report.h"
+#include "autotune/report/Rejections.h"
 #include "test/store/Rows.h"
 
 #include <gmock/gmock.h>
@@ -208,6 +209,24 @@ TEST(Report, Page) {
 TEST(Report, UnknownFormatsAreRefused) {
   std::string text = textOfError(ErrorKind::input, [] { render({}, "pdf"); });
   EXPECT_THAT(text, HasSubstr("'pdf'; known are markdown, csv, json and html"));
+}
+
+TEST(Rejections, AreCountedByRuleMostFrequentFirst) {
+  RejectionsByRule rejections;
+  rejections.add(Rejection{"a", "resources", "the same code, launched alike, as d"});
+  rejections.add(Rejection{"b", "resources", "the same code, launched alike, as e"});
+  rejections.add(Rejection{"c", "compile", "no memory"});
+  rejections.add("threads", 40, "2048 threads");
+  rejections.add("threads", 2, "4096 threads");
+  const std::vector<kiln::Rejection> list = rejections.list();
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].reason, "constraints: threads");
+  EXPECT_EQ(list[0].count, 42);
+  EXPECT_EQ(list[0].worst, "4096 threads");
+  EXPECT_EQ(list[1].reason, "resources: the same code as another");
+  EXPECT_EQ(list[1].count, 2);
+  EXPECT_EQ(list[1].worst, "b");
+  EXPECT_EQ(list[2].reason, "compile: no memory");
 }
 
 } // namespace

@@ -1,17 +1,12 @@
 // A program that runs: kernels come from stores, nothing is compiled, and what is not there is told
 // with its reason. Launches go to the stand-in driver, so no GPU is needed.
-#include "kiln/tuner.h"
 #include "kiln/tune.h"
 #include "kiln/workload.h"
-#include "test/backend/FakeDriver.h"
-#include "test/backend/Helpers.h"
+#include "test/store/TunerFixture.h"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <dlfcn.h>
 #include <fstream>
-#include <mutex>
 #include <sqlite3.h>
 #include <thread>
 
@@ -20,48 +15,13 @@ using namespace kiln::test;
 
 namespace {
 
-class TunerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    for (const Finding& finding : doctor())
-      if (finding.name == "NVRTC" && finding.state != Finding::State::found)
-        GTEST_SKIP() << "no NVRTC: " << finding.detail;
-  }
-  static TuningTask softmax(std::int64_t rows, std::int64_t width = 128) {
-    return {Module::fromOp({"softmax", {rows, width}, DType::bf16}),
-            {},
-            {},
-            "softmax " + std::to_string(rows) + "x" + std::to_string(width) + " bf16"};
-  }
-  std::filesystem::path path(const char* name) const { return folder.path / name; }
-  void fill(const char* name, std::initializer_list<TuningTask> tasks) const {
-    Cache cache = Cache::open(path(name));
-    for (const TuningTask& task : tasks)
-      cache.compile(task);
-    EXPECT_TRUE(cache.warnings().empty());
-  }
-  Tuner open(const char* user, bool strict = false) {
-    TunerOptions options;
-    options.strict = strict;
-    options.layers = {};
-    options.layers.user = path(user);
-    options.onWarning = [this](const std::string& text) { warnings.push_back(text); };
-    options.onProgress = [this](const TunerProgress& p) {
-      progress.push_back(std::to_string(p.done) + "/" + std::to_string(p.total));
-    };
-    return Tuner::open(options);
-  }
-  /// Changes a store behind the library's back.
-  void edit(const char* name, const char* sql) const {
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open(path(name).c_str(), &database), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(database);
-  }
-
-  TemporaryFolder folder;
-  std::vector<std::string> warnings, progress;
-};
+/// Changes a store behind the library's back.
+void edit(const std::filesystem::path& store, const char* sql) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(store.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+}
 
 TEST_F(TunerTest, WhatIsStoredIsNotCompiledAgain) {
   std::uint64_t before = compilations();
@@ -131,29 +91,25 @@ TEST_F(TunerTest, KeysHaveTheFieldsOfTheFunction) {
 }
 
 TEST_F(TunerTest, LaunchesWhatIsStoredWithoutCompiling) {
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  auto get =
-      library ? reinterpret_cast<FakeDriverFunction>(::dlsym(library, "kilnFakeDriver")) : nullptr;
-  if (!get)
-    GTEST_SKIP() << "LD_LIBRARY_PATH hides the stand-in driver";
-  FakeDriver& fake = *get();
-  fake.currentDevice = 0;
+  driver.currentDevice = 0;
   TuningTask task = softmax(64), other = softmax(32);
   fill("store", {task, other});
   std::uint64_t before = compilations();
   Tuner tuner = open("store", true);
   TuningTask tasks[] = {task, other};
   EXPECT_EQ(tuner.warmup(tasks), 2u);
-  EXPECT_EQ(progress, (std::vector<std::string>{"1/2", "2/2"}));
-  fake.calls.clear();
+  ASSERT_EQ(progress.size(), 2u);
+  EXPECT_EQ(progress[1].done, 2u);
+  EXPECT_EQ(progress[1].total, 2u);
+  driver.calls.clear();
   const Tuned* tuned = tuner.lookup(tuner.name(task));
   ASSERT_TRUE(tuned);
   Buffer x{reinterpret_cast<void*>(0x1000), {64, 128}, {}};
   Buffer y{reinterpret_cast<void*>(0x10000), {64, 128}, {}};
   tuned->executable().launch(std::span(&x, 1), std::span(&y, 1), nullptr, nullptr);
   EXPECT_EQ(compilations(), before);
-  EXPECT_EQ(std::ranges::count(fake.calls, "cuLaunchKernelEx"), 1);
-  EXPECT_EQ(std::ranges::count(fake.calls, "cuLibraryLoadData"), 0); // warmup did that
+  EXPECT_EQ(std::ranges::count(driver.calls, "cuLaunchKernelEx"), 1);
+  EXPECT_EQ(std::ranges::count(driver.calls, "cuLibraryLoadData"), 0); // warmup did that
   EXPECT_EQ(tuned->source(), "model");
   EXPECT_EQ(tuned->layer(), "user");
   EXPECT_FALSE(tuned->isVendor());
@@ -280,7 +236,7 @@ TEST_F(TunerTest, RecordedShapesAreAWorkload) {
 
 TEST_F(TunerTest, DamagedCubinsArePassedOverAndMended) {
   fill("store", {softmax(64)});
-  edit("store", "UPDATE artifact SET cubin = zeroblob(100)");
+  edit(path("store"), "UPDATE artifact SET cubin = zeroblob(100)");
   Tuner tuner = open("store");
   EXPECT_EQ(tuner.find(softmax(64)), nullptr);
   ASSERT_EQ(warnings.size(), 1u);
@@ -302,7 +258,7 @@ TEST_F(TunerTest, AShippedStoreNeedsNoCompiler) {
   ASSERT_TRUE(tuned);
   EXPECT_EQ(tuned->key(), cache::list(path("store")).at(0).key);
   // But one that says what is not so is not believed.
-  edit("store", "UPDATE toolchain SET nvrtc = '99.0'");
+  edit(path("store"), "UPDATE toolchain SET nvrtc = '99.0'");
   EXPECT_TRUE(std::ranges::any_of(cache::doctor(path("store")), [](const Finding& f) {
     return f.state == Finding::State::broken && contains(f.detail, "digest");
   }));
@@ -316,10 +272,11 @@ TEST_F(TunerTest, FixedSizesServeThoseOfTheMoment) {
   // one.
   const std::string chosen = cache::list(path("store")).at(0).schedule;
   cache::recordBaseline(path("store"), softmax(64), {chosen, std::vector<double>(8, 1.0)});
-  edit("store", "DELETE FROM baseline;"
-                "INSERT INTO verdict SELECT candidate.id, cubin, 1, 'fp64', 0, 1, 0, 1 FROM choice "
-                "  JOIN candidate ON candidate.schedule = choice.schedule;"
-                "UPDATE choice SET source = 'measured'");
+  edit(path("store"),
+       "DELETE FROM baseline;"
+       "INSERT INTO verdict SELECT candidate.id, cubin, 1, 'fp64', 0, 1, 0, 1 FROM choice "
+       "  JOIN candidate ON candidate.schedule = choice.schedule;"
+       "UPDATE choice SET source = 'measured'");
   TuneTask task;
   static_cast<TuningTask&>(task) = softmax(64);
   task.general = softmax(-1).module;
@@ -370,136 +327,6 @@ TEST_F(TunerTest, ExplainTells) {
   text = tuner.explain(softmax(32));
   EXPECT_HAS(text, "miss: function is '");
   EXPECT_HAS(text, "the cost model would take for ");
-}
-
-//===- Modes that make what is missing ------------------------------------------------------===//
-
-class TunerModes : public TunerTest {
- protected:
-  using Mode = TunerOptions::Mode;
-
-  Tuner openAs(Mode mode, double budget = 0) {
-    TunerOptions options;
-    options.mode = mode;
-    options.budget = budget;
-    options.layers = {};
-    options.layers.user = path("store");
-    options.onWarning = [this](const std::string& text) {
-      std::lock_guard held(mutex);
-      warnings.push_back(text);
-    };
-    options.onProgress = [this](const TunerProgress& p) {
-      std::lock_guard held(mutex);
-      progress.push_back(p.label);
-    };
-    return Tuner::open(options);
-  }
-  /// Waits for the thread of a tuner.
-  template <class Condition> static bool comesTrue(Condition condition) {
-    for (int tries = 0; tries < 1200; ++tries) {
-      if (condition())
-        return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    return false;
-  }
-  std::mutex mutex; // of what the callbacks write
-};
-
-TEST_F(TunerModes, BlockingMakesWhatIsMissingOnce) {
-  Tuner tuner = openAs(Mode::blocking);
-  const std::uint64_t before = compilations();
-  std::vector<const Tuned*> found(4);
-  {
-    std::vector<std::jthread> threads;
-    for (const Tuned*& one : found)
-      threads.emplace_back([&] { one = tuner.find(softmax(64)); });
-  }
-  ASSERT_TRUE(found[0]);
-  EXPECT_EQ(std::ranges::count(found, found[0]), 4);
-  EXPECT_EQ(found[0]->source(), "model");
-  EXPECT_EQ(tuner.lookup(tuner.name(softmax(64))), found[0]);
-  const std::uint64_t made = compilations() - before;
-  EXPECT_GE(made, 1u);
-  EXPECT_EQ(tuner.stats().made, 1u);
-  EXPECT_GT(tuner.stats().seconds, 0);
-  EXPECT_TRUE(open("store").find(softmax(64))); // it was kept
-  EXPECT_EQ(compilations() - before, made);
-  TuningTask tasks[] = {softmax(64), softmax(32)};
-  EXPECT_EQ(tuner.warmup(tasks), 2u);
-}
-
-TEST_F(TunerModes, BackgroundMissesAtOnceAndHitsLater) {
-  Tuner tuner = openAs(Mode::background);
-  const TaskName name = tuner.name(softmax(64));
-  EXPECT_EQ(tuner.find(softmax(64)), nullptr);
-  tuner.find(softmax(64)); // is not queued twice
-  tuner.find(softmax(32));
-  std::atomic<bool> stop = false;
-  std::jthread reader([&] {
-    while (!stop)
-      if (const Tuned* tuned = tuner.lookup(name)) {
-        EXPECT_EQ(tuned->source(), "model");
-      }
-  });
-  EXPECT_TRUE(comesTrue([&] { return tuner.stats().waiting == 0; }));
-  stop = true;
-  reader.join();
-  ASSERT_TRUE(tuner.lookup(name));
-  EXPECT_EQ(tuner.find(softmax(64)), tuner.lookup(name));
-  EXPECT_EQ(tuner.stats().made, 2u);
-  std::lock_guard held(mutex);
-  EXPECT_EQ(progress, (std::vector{softmax(64).label, softmax(32).label}));
-}
-
-TEST_F(TunerModes, TheEndStopsTheThread) {
-  const std::uint64_t before = compilations();
-  {
-    Tuner tuner = openAs(Mode::background);
-    for (std::int64_t rows = 1; rows <= 20; ++rows)
-      tuner.find(softmax(rows, 64 * rows));
-  }
-  const std::uint64_t after = compilations();
-  EXPECT_LT(after - before, 20u);
-}
-
-TEST_F(TunerModes, FrozenNothingIsMade) {
-  for (Mode mode : {Mode::blocking, Mode::background}) {
-    Tuner tuner = openAs(mode);
-    std::string digest = tuner.freeze();
-    const std::uint64_t before = compilations();
-    EXPECT_EQ(tuner.find(softmax(64)), nullptr);
-    EXPECT_EQ(tuner.stats().waiting, 0u);
-    EXPECT_EQ(compilations(), before);
-    EXPECT_EQ(tuner.freeze(), digest);
-  }
-}
-
-TEST_F(TunerModes, WhatIsNotMadeIsExplained) {
-  Tuner tuner = openAs(Mode::blocking, 1e-6);
-  EXPECT_TRUE(tuner.find(softmax(64))); // the budget is looked at before each
-  EXPECT_EQ(tuner.find(softmax(32)), nullptr);
-  EXPECT_EQ(tuner.stats().refused, 1u);
-  EXPECT_HAS(tuner.explain(softmax(32)), "not made: the budget of 1e-06 s is spent");
-  ASSERT_EQ(warnings.size(), 1u);
-  TuningTask broken = softmax(8);
-  broken.options.nvrtc = "/none/libnvrtc.so";
-  Tuner other = openAs(Mode::blocking);
-  EXPECT_EQ(other.find(broken), nullptr);
-  EXPECT_HAS(other.explain(broken), "/none/libnvrtc.so");
-  TunerOptions nowhere;
-  nowhere.mode = Mode::blocking;
-  nowhere.layers = {};
-  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Tuner::open(nowhere); }), "layer");
-}
-
-TEST_F(TunerModes, WhatTheModelChoseIsRecordedForTuning) {
-  Tuner tuner = openAs(Mode::blocking);
-  tuner.find(softmax(64));
-  tuner.recordShapes(path("shapes.txt"));
-  std::ifstream file(path("shapes.txt"));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(parseWorkload(text, path("shapes.txt").string()).entries.size(), 1u) << text;
 }
 
 } // namespace

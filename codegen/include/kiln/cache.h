@@ -57,7 +57,7 @@ struct Details {
   std::vector<std::pair<std::string, std::string>> fields;
   std::vector<Time> times, baselines;
   std::vector<std::string> verdicts, failures;
-  std::vector<std::pair<std::string, std::int64_t>> rejections; // by rule
+  std::vector<std::pair<std::string, std::int64_t>> rejections; // by rule, most frequent first
 };
 
 /// Why a key has the choice that it has, or why it has none.
@@ -81,7 +81,8 @@ struct Explanation {
   /// By kernel: the chosen schedule with the cost model's terms; of a miss what the model would
   /// take.
   std::vector<std::pair<std::string, Candidate>> model;
-  std::vector<Rejection> rejections; // by rule, and what became of candidates that fit
+  /// By rule, and what became of candidates that fit; most frequent first.
+  std::vector<Rejection> rejections;
   std::vector<std::string> failures;
 };
 
