@@ -287,7 +287,7 @@ ListsInfo readLists(const Json& json) {
 }
 
 void checkPlan(const LaunchPlan& plan) {
-  const auto tables = static_cast<std::size_t>(2 * plan.lists.parts());
+  const std::size_t tables = 2 * static_cast<std::size_t>(plan.lists.parts());
   if (plan.lists.chunk > 0 && plan.inputs.size() < tables)
     fail(ErrorKind::input,
          "launch plan: plan.inputs has {} tensors; the last {} of a program over lists are the "

@@ -148,9 +148,9 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   addTensors(plan.inputs, inputs, Role::input, regions);
   addTensors(plan.outputs, outputs, Role::output, regions);
   const int parts = plan.lists.parts();
-  for (int part = 0; part < parts; ++part)
-    addLists(plan, part, inputs[inputs.size() - static_cast<std::size_t>(2 * (parts - part) - 1)],
-             regions);
+  std::size_t table = inputs.size() - 2 * static_cast<std::size_t>(parts);
+  for (int part = 0; part < parts; ++part, table += 2)
+    addLists(plan, part, inputs[table + 1], regions);
   addWorkspaces(plan, resolved, inputs, regions);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (resolved.kernels[k].blocks > 0)

@@ -63,7 +63,7 @@ ir::Tensor64 draw(const LaunchPlan& plan, const TensorInfo& info,
 
 /// The last inputs of a plan over lists are the table, two for each part.
 std::size_t tensorsBefore(const LaunchPlan& plan) {
-  return plan.inputs.size() - static_cast<std::size_t>(2 * plan.lists.parts());
+  return plan.inputs.size() - 2 * static_cast<std::size_t>(plan.lists.parts());
 }
 
 TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,

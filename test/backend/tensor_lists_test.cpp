@@ -218,6 +218,23 @@ TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
   EXPECT_EQ(back.lists.inputs[1].name, "g");
   EXPECT_EQ(back.lists.inputs[1].dtype, DType::bf16);
   EXPECT_EQ(back.lists.outputs[0].name, "q");
+  LaunchPlan parts = rowPlan();
+  parts.lists = PartsCall().info;
+  for (const char* table : {"segments", "chunks"})
+    parts.inputs.push_back({table, DType::i64, {Extent{0, 2}}, {1}, 16});
+  back = parseLaunchPlan(toJson(parts));
+  EXPECT_EQ(back.lists.parts(), 2);
+  EXPECT_EQ(back.lists.inputs[1].part, 1);
+  EXPECT_EQ(back.lists.outputs[0].part, 0);
+  plan.lists = PartsCall().info;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "plan.inputs has 2 tensors; the last 4 of a program over lists are the table, two for "
+             "each part");
+  plan.lists = twoAndOne();
+  plan.lists.outputs[0].part = 32;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "plan.lists.outputs[0].part is 32; allowed are whole numbers from 0 to 31");
+  plan.lists = twoAndOne();
   plan.inputs.resize(1);
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
              "plan.inputs has 1 tensors; the last 2 of a program over lists are the table");

@@ -192,6 +192,16 @@ func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
   return %y : tensor<?xf32>
 }
 
+// -----
+func.func @parts(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xbf16> {kiln.list = 1}) -> (tensor<?xf32> {kiln.list}, tensor<?xbf16> {kiln.list = 1}) {
+  // expected-error @+1 {{schedule refused: 256 threads of 8 elements pass over a chunk of 1024}}
+  %z:2 = kiln.kernel "k"(%x, %y) schedule(#kiln.schedule<lanes = 256, vector = 4, rows = 1, threads = 256, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?xf32>, tensor<?xbf16>) -> (tensor<?xf32>, tensor<?xbf16>) {
+  ^bb0(%i: tensor<?xf32>, %j: tensor<?xbf16>):
+    kiln.yield %i, %j : tensor<?xf32>, tensor<?xbf16>
+  }
+  return %z#0, %z#1 : tensor<?xf32>, tensor<?xbf16>
+}
+
 //--- lower.mlir
 func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
   %y = kiln.kernel "k"(%x) : (tensor<?xf32>) -> tensor<?xf32> {
