@@ -155,7 +155,7 @@ TEST(Space, OfListsInParts) {
   EXPECT_EQ(chosen.threads, 128) << "a chunk of 1024 elements of two bytes";
   const Space space = enumerate(both, target, kTypicalElements);
   ASSERT_FALSE(space.feasible.empty());
-  for (const Candidate& candidate : space.feasible)
+  for (const autotune::Candidate& candidate : space.feasible)
     EXPECT_LE(candidate.schedule.threads * candidate.schedule.vector * 2, 1024);
 }
 
