@@ -290,8 +290,9 @@ Prediction predict(const rows::Schedule& s, const segments::Facts& facts, const 
   const double bandwidth = target.memoryGBs * 1e3 * kReachable;
   Prediction result;
   result.copyMicroseconds = kLaunch + bytes / bandwidth;
-  result.bytesInFlight = double(s.blocks * s.threads * s.vector * facts.bytesRead);
-  const double tiles = std::ceil(elements / double(segments::chunkElements * s.rows));
+  result.bytesInFlight =
+      double(s.blocks * s.threads * s.vector * facts.bytesRead) / facts.parts; // of a part's block
+  const double tiles = std::ceil(elements / double(segments::chunkElements * s.rows)) * facts.parts;
   result.waves = tiles / (double(s.blocks) * target.multiprocessors);
   const double loss = kUnderfilled * halvings(result.bytesInFlight, kWanted) +
                       kNarrow * halvings(double(s.vector * facts.widestBytes), 16.0) +

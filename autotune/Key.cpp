@@ -73,7 +73,8 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
     for (const TensorInfo& tensor : tensors)
       texts.push_back(textOf(tensor, sizes));
     for (const TensorInfo& list : lists)
-      texts.push_back(fmt::format("{}[list]", name(list.dtype)));
+      texts.push_back(list.part == 0 ? fmt::format("{}[list]", name(list.dtype))
+                                     : fmt::format("{}[list {}]", name(list.dtype), list.part));
     return fmt::format("{}", fmt::join(texts, " "));
   };
   return all(plan.inputs, plan.lists.inputs) + " -> " + all(plan.outputs, plan.lists.outputs);

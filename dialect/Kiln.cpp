@@ -72,11 +72,20 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   return success();
 }
 
+int listPart(Attribute list) {
+  auto part = dyn_cast<IntegerAttr>(list);
+  return part ? static_cast<int>(part.getInt()) : 0;
+}
+
 /// `what` and `index` name the argument or result, of type `type`, that is said to be a list.
 static LogicalResult verifyList(Operation* op, Attribute value, StringRef what, unsigned index,
                                 Type type) {
-  if (!isa<UnitAttr>(value))
-    return op->emitOpError("attribute '") << kListAttr << "' takes no value";
+  auto part = dyn_cast<IntegerAttr>(value);
+  if (!isa<UnitAttr>(value) &&
+      (!part || part.getValue().isNegative() || part.getValue().sge(kMaxListParts)))
+    return op->emitOpError("attribute '")
+           << kListAttr << "' of " << what << " " << index << " is " << value
+           << "; write it alone, or with the number of its part, 0 to " << kMaxListParts - 1;
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (tensor && tensor.getRank() == 1 && tensor.isDynamicDim(0))
     return success();

@@ -34,6 +34,10 @@ inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 /// began (a saved activation, say), so that the kernel may load it before that launch has ended.
 inline constexpr llvm::StringLiteral kOlderAttr = "kiln.older";
 inline constexpr llvm::StringLiteral kListAttr = "kiln.list";
+/// Parts that the lists of a function may be divided into.
+inline constexpr int kMaxListParts = 16;
+/// The part that a `kiln.list` names; 0 without a number.
+int listPart(mlir::Attribute list);
 /// On arith.mulf: the product is rounded by itself, never contracted with a sum.
 inline constexpr llvm::StringLiteral kRoundedAttr = "kiln.rounded";
 /// On operations: results are always stored; all of one name are one kernel. See kiln-fuse.

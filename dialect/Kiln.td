@@ -25,7 +25,10 @@ def Kiln_Dialect : Dialect {
     `kiln.list` on an argument or result of type `tensor<?xT>` makes it a list: as many tensors as
     are given at run time, each with a length of its own. All lists of a function have the same
     lengths, entry by entry; what is no list has no dimensions and is shared by all entries.
-    `kiln.reduce sum` of a list is the sum over all elements of all its tensors.
+    `kiln.reduce sum` of a list is the sum over all elements of all its tensors. With a number,
+    `kiln.list = 1`, the list belongs to that part of the function (`kiln.list` alone: to part 0).
+    Lists of different parts have lengths of their own and meet in no operation but through sums,
+    and one launch works on all parts.
 
     What becomes one kernel is chosen by the bytes and launches that it saves. Two attributes of an
     operation, named or of `arith` and `math`, overrule that choice. `kiln.cut`: its results are

@@ -34,6 +34,7 @@ struct KernelArgument {
   int dimension = 0;   // stride: dimension of that buffer
   SizeProduct product; // rows, size
   int kernel = 0;      // blocks: index of the kernel whose grid size is passed (as i64)
+  int parts = 0;       // blocks: only those of so many of its first parts; 0: all
 };
 
 struct KernelLaunch {
@@ -48,6 +49,8 @@ struct KernelLaunch {
   std::int64_t rowsPerBlock = 1; // oneShot, resident: of a block, or the cluster that shares them
   std::int64_t blocks = 0;       // resident: per SM; fixed: of the whole grid
   SizeProduct rows;              // oneShot, resident
+  /// oneShot: the rows of further parts, each of which begins with a block of its own.
+  std::vector<SizeProduct> further{};
   std::vector<KernelArgument> arguments; // pointers and i64 values
 };
 
@@ -55,7 +58,7 @@ struct LaunchPlan {
   std::string function;
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
-  /// Of a program over lists: the last two inputs are the parts of the table (TensorLists).
+  /// Of a program over lists: the last inputs are the table (TensorLists), two for each part.
   ListsInfo lists;
   std::vector<WorkspaceInfo> workspaces;
   std::vector<KernelLaunch> kernels; // launched in this order on one stream

@@ -127,16 +127,20 @@ Extent readExtent(const Json& json, const std::string& place) {
   return {0, symbol};
 }
 
-std::vector<Extent> readExtents(const Reader& reader, const char* key) {
+std::vector<Extent> readExtents(const Json& array, const std::string& place) {
+  if (!array.is_array())
+    fail(ErrorKind::input, "launch plan: {} is not an array", place);
   std::vector<Extent> extents;
-  const Json& array = reader.array(key);
   for (std::size_t i = 0; i < array.size(); ++i)
-    extents.push_back(readExtent(array[i], reader.element(key, i)));
+    extents.push_back(readExtent(array[i], fmt::format("{}[{}]", place, i)));
   return extents;
+}
+std::vector<Extent> readExtents(const Reader& reader, const char* key) {
+  return readExtents(reader.get(key), reader.at(key));
 }
 
 TensorInfo readTensor(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older"});
+  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older", "part"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));
@@ -153,6 +157,7 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
     fail(ErrorKind::input, "launch plan: {}.alignment is {}; allowed are powers of two", place,
          tensor.alignment);
   tensor.older = reader.flag("older", false);
+  tensor.part = static_cast<int>(reader.integer("part", 0, maxSymbols / 2 - 1, 0));
   return tensor;
 }
 
@@ -169,7 +174,7 @@ WorkspaceInfo readWorkspace(const Json& json, const std::string& place) {
 }
 
 KernelArgument readArgument(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"kind", "name", "dimension", "product", "kernel"});
+  Reader reader(json, place, {"kind", "name", "dimension", "product", "kernel", "parts"});
   KernelArgument argument;
   argument.kind = reader.choice("kind", kindNames);
   bool named = argument.kind == Kind::buffer || argument.kind == Kind::stride;
@@ -179,8 +184,10 @@ KernelArgument readArgument(const Json& json, const std::string& place) {
     argument.dimension = static_cast<int>(reader.integer("dimension", 0, maxInt32));
   if (argument.kind == Kind::rows || argument.kind == Kind::size)
     argument.product.factors = readExtents(reader, "product");
-  if (argument.kind == Kind::blocks)
+  if (argument.kind == Kind::blocks) {
     argument.kernel = static_cast<int>(reader.integer("kernel", 0, maxInt32));
+    argument.parts = static_cast<int>(reader.integer("parts", 0, maxInt32, 0));
+  }
   return argument;
 }
 
@@ -196,7 +203,7 @@ std::vector<T> readAll(const Reader& reader, const char* key, Read read) {
 KernelLaunch readKernel(const Json& json, const std::string& place) {
   Reader reader(json, place,
                 {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
-                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments"});
+                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further"});
   KernelLaunch kernel;
   kernel.name = reader.text("name");
   kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
@@ -218,6 +225,15 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
   if (reader.find("rows") || kernel.grid != Grid::fixed)
     kernel.rows.factors = readExtents(reader, "rows");
   kernel.arguments = readAll<KernelArgument>(reader, "arguments", readArgument);
+  if (reader.find("further"))
+    kernel.further = readAll<SizeProduct>(reader, "further", [](const Json& json, const auto& at) {
+      return SizeProduct{readExtents(json, at)};
+    });
+  if (!kernel.further.empty() && (kernel.grid != Grid::oneShot || kernel.cluster != 1))
+    fail(ErrorKind::input,
+         "launch plan: {} has {} further parts, a {} grid and clusters of {}; parts need a oneShot "
+         "grid and clusters of 1",
+         place, kernel.further.size(), nameIn(gridNames, kernel.grid), kernel.cluster);
   return kernel;
 }
 
@@ -240,6 +256,12 @@ void checkArgument(const LaunchPlan& plan, const KernelArgument& argument,
       static_cast<std::size_t>(argument.kernel) >= plan.kernels.size())
     fail(ErrorKind::input, "launch plan: {}.kernel is {}; the plan has {} kernels, from 0", place,
          argument.kernel, plan.kernels.size());
+  if (argument.kind == Kind::blocks) {
+    const std::size_t parts = 1 + plan.kernels[std::size_t(argument.kernel)].further.size();
+    if (static_cast<std::size_t>(argument.parts) > parts)
+      fail(ErrorKind::input, "launch plan: {}.parts is {}; kernel {} has {}", place, argument.parts,
+           argument.kernel, parts);
+  }
   if (argument.kind != Kind::buffer && argument.kind != Kind::stride)
     return;
   auto buffers = buffersOf(plan);
@@ -265,11 +287,12 @@ ListsInfo readLists(const Json& json) {
 }
 
 void checkPlan(const LaunchPlan& plan) {
-  if (plan.lists.chunk > 0 && plan.inputs.size() < 2)
+  const std::size_t tables = 2 * static_cast<std::size_t>(plan.lists.parts());
+  if (plan.lists.chunk > 0 && plan.inputs.size() < tables)
     fail(ErrorKind::input,
-         "launch plan: plan.inputs has {} tensors; the last two of a program over lists are the "
-         "parts of the table",
-         plan.inputs.size());
+         "launch plan: plan.inputs has {} tensors; the last {} of a program over lists are the "
+         "table, two for each part",
+         plan.inputs.size(), tables);
   auto buffers = buffersOf(plan);
   std::sort(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -217,26 +217,42 @@ std::int64_t Resolver::value(std::span<const Extent> factors, const Symbols& sym
   return result;
 }
 
+/// Blocks of the first `parts` parts of a grid, before clusters and what is resident shape it.
+std::int64_t Resolver::blocksOf(const KernelLaunch& kernel, std::size_t parts,
+                                const Symbols& symbols) const {
+  std::int64_t blocks = 0;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const SizeProduct& product = part == 0 ? kernel.rows : kernel.further[part - 1];
+    const std::int64_t rows = value(product.factors, symbols);
+    if (rows > maxRows)
+      fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
+           kernel.name, rows, maxRows);
+    blocks += divideUp(rows, kernel.rowsPerBlock);
+  }
+  return blocks;
+}
+
 std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols,
                               int multiprocessors) const {
   if (kernel.grid == KernelLaunch::Grid::fixed)
     return kernel.blocks; // also without rows: such a kernel may have to write zeros
-  std::int64_t rows = value(kernel.rows.factors, symbols);
-  if (rows > maxRows)
-    fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
-         kernel.name, rows, maxRows);
   // The blocks of a cluster share their rows.
   std::int64_t cluster = kernel.cluster;
-  std::int64_t blocks = multiply(divideUp(rows, kernel.rowsPerBlock), cluster, kernel.name);
+  const std::int64_t units = blocksOf(kernel, 1 + kernel.further.size(), symbols);
+  std::int64_t blocks = multiply(units, cluster, kernel.name);
   if (kernel.grid == KernelLaunch::Grid::resident) {
     std::int64_t resident = multiply(kernel.blocks, multiprocessors, kernel.name);
     blocks = std::min(blocks, std::max(resident / cluster, std::int64_t(1)) * cluster);
   }
-  if (blocks > maxGrid)
+  if (blocks > maxGrid) {
+    std::int64_t rows = value(kernel.rows.factors, symbols);
+    for (const SizeProduct& part : kernel.further)
+      rows += value(part.factors, symbols);
     fail(ErrorKind::input,
          "kernel '{}': {} rows at {} rows per block need {} blocks, a grid may have {}; take a "
          "schedule with more rows per block or split the batch",
          kernel.name, rows, kernel.rowsPerBlock, blocks, maxGrid);
+  }
   return blocks;
 }
 
@@ -336,7 +352,10 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
   };
   auto valueOf = [&](const KernelArgument& argument, const Source& source) -> std::uint64_t {
     if (argument.kind == Kind::blocks)
-      return static_cast<std::uint64_t>(result.kernels[argument.kernel].blocks);
+      return static_cast<std::uint64_t>(
+          argument.parts > 0 ? blocksOf(launchPlan.kernels[argument.kernel],
+                                        static_cast<std::size_t>(argument.parts), symbols)
+                             : result.kernels[argument.kernel].blocks);
     if (argument.kind == Kind::rows || argument.kind == Kind::size)
       return static_cast<std::uint64_t>(value(argument.product.factors, symbols));
     if (source.space == Source::Space::workspace)

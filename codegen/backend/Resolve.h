@@ -48,6 +48,8 @@ class Resolver {
   void bindAll(const std::vector<TensorInfo>& tensors, const char* role,
                std::span<const Buffer> buffers, Symbols& symbols) const;
   std::int64_t value(std::span<const Extent> factors, const Symbols& symbols) const;
+  std::int64_t blocksOf(const KernelLaunch& kernel, std::size_t parts,
+                        const Symbols& symbols) const;
   std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,
                       int multiprocessors) const;
   std::int64_t workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,

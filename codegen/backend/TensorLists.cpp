@@ -13,16 +13,21 @@ namespace {
 constexpr std::int64_t maxChunks = 2147483647; // blocks in x that the hardware takes
 constexpr std::uintptr_t vectorBytes = 16;
 
+/// All lists of a part have as many tensors.
 void checkCounts(const std::vector<TensorInfo>& infos, const char* role,
-                 std::span<const TensorList> lists, std::size_t entries) {
-  if (lists.size() != infos.size())
-    fail(ErrorKind::input, "{} {} lists given, the program has {}; pass them in its order",
-         lists.size(), role, infos.size());
+                 std::span<const TensorList> lists, int part, std::size_t entries) {
   for (std::size_t i = 0; i < lists.size(); ++i)
-    if (lists[i].size() != entries)
+    if (infos[i].part == part && lists[i].size() != entries)
       fail(ErrorKind::input,
-           "{} list '{}' has {} tensors, the first list has {}; all lists have as many", role,
-           infos[i].name, lists[i].size(), entries);
+           "{} list '{}' has {} tensors, the first list{} has {}; all lists of a part have as many",
+           role, infos[i].name, lists[i].size(), part > 0 ? fmt::format(" of part {}", part) : "",
+           entries);
+}
+
+void checkListCount(const std::vector<TensorInfo>& infos, const char* role, std::size_t lists) {
+  if (lists != infos.size())
+    fail(ErrorKind::input, "{} {} lists given, the program has {}; pass them in its order", lists,
+         role, infos.size());
 }
 
 /// Elements of a contiguous tensor.
@@ -63,27 +68,39 @@ std::uintptr_t addressOf(const TensorInfo& info, const Buffer& tensor, std::size
   return address;
 }
 
-} // namespace
-
-/// For each entry: 2 * length + whether all its pointers are aligned, then the pointers.
-std::vector<std::uint64_t> TensorLists::recordsOf(const ListsInfo& info,
-                                                  std::span<const TensorList> inputs,
-                                                  std::span<const TensorList> outputs) const {
+void checkForm(const ListsInfo& info, std::span<const TensorList> inputs,
+               std::span<const TensorList> outputs) {
   if (info.chunk <= 0)
     fail(ErrorKind::input, "the program is not over lists of tensors; launch it as it is");
-  const std::size_t entries = inputs.empty() ? 0 : inputs[0].size();
-  checkCounts(info.inputs, "input", inputs, entries);
-  checkCounts(info.outputs, "output", outputs, entries);
+  checkListCount(info.inputs, "input", inputs.size());
+  checkListCount(info.outputs, "output", outputs.size());
+}
+
+} // namespace
+
+/// For each entry of a part: 2 * length + whether all its pointers are aligned, then the pointers.
+std::vector<std::uint64_t> TensorLists::recordsOf(const ListsInfo& info, int number,
+                                                  std::span<const TensorList> inputs,
+                                                  std::span<const TensorList> outputs, Part& part) {
+  const std::size_t first = static_cast<std::size_t>(
+      std::ranges::find(info.inputs, number, &TensorInfo::part) - info.inputs.begin());
+  part.entries = inputs[first].size();
+  checkCounts(info.inputs, "input", inputs, number, part.entries);
+  checkCounts(info.outputs, "output", outputs, number, part.entries);
   std::vector<std::uint64_t> records;
-  for (std::size_t entry = 0; entry < entries; ++entry) {
+  for (std::size_t entry = 0; entry < part.entries; ++entry) {
     std::int64_t length =
-        lengthOf(inputs[0][entry], fmt::format("'{}[{}]'", info.inputs[0].name, entry));
+        lengthOf(inputs[first][entry], fmt::format("'{}[{}]'", info.inputs[first].name, entry));
     std::size_t header = records.size();
     records.push_back(0);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      records.push_back(addressOf(info.inputs[i], inputs[i][entry], entry, length));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      records.push_back(addressOf(info.outputs[i], outputs[i][entry], entry, length));
+    auto add = [&](const std::vector<TensorInfo>& infos, std::span<const TensorList> lists) {
+      for (std::size_t i = 0; i < lists.size(); ++i)
+        if (infos[i].part == number)
+          records.push_back(addressOf(infos[i], lists[i][entry], entry, length));
+    };
+    add(info.inputs, inputs);
+    add(info.outputs, outputs);
+    part.recordWords = records.size() - header;
     bool aligned = std::all_of(records.begin() + header + 1, records.end(),
                                [](std::uint64_t pointer) { return pointer % vectorBytes == 0; });
     records[header] = 2 * static_cast<std::uint64_t>(length) + aligned;
@@ -91,13 +108,16 @@ std::vector<std::uint64_t> TensorLists::recordsOf(const ListsInfo& info,
   return records;
 }
 
-TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
-                         std::span<const TensorList> outputs) {
-  const std::vector<std::uint64_t> records = recordsOf(info, inputs, outputs);
-  entryCount = inputs.empty() ? 0 : inputs[0].size();
-  const std::size_t recordWords = 1 + inputs.size() + outputs.size();
-  for (std::size_t entry = 0; entry < entryCount; ++entry) {
-    const auto length = static_cast<std::int64_t>(records[entry * recordWords] / 2);
+/// Every piece of the table begins at a multiple of 16 bytes.
+static void pad(std::vector<std::uint64_t>& words) {
+  words.resize((words.size() + 1) / 2 * 2);
+}
+
+void TensorLists::addChunks(const ListsInfo& info, std::span<const std::uint64_t> records,
+                            Part& part) {
+  part.chunksBegin = words.size();
+  for (std::size_t entry = 0; entry < part.entries; ++entry) {
+    const auto length = static_cast<std::int64_t>(records[entry * part.recordWords] / 2);
     std::int64_t count = length / info.chunk + (length % info.chunk != 0);
     if (count > maxChunks - chunkCount)
       fail(ErrorKind::input,
@@ -105,31 +125,57 @@ TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inpu
            elementCount + length, entry, maxChunks, info.chunk);
     for (std::int64_t chunk = 0; chunk < count; ++chunk)
       words.push_back(entry | static_cast<std::uint64_t>(chunk) << 32);
+    part.chunks += count;
     chunkCount += count;
     elementCount += length;
   }
-  words.resize((words.size() + 1) / 2 * 2);
-  segmentsBegin = words.size();
-  segmentWords = static_cast<std::int64_t>(records.size());
-  words.insert(words.end(), records.begin(), records.end());
+  pad(words);
+}
+
+TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
+                         std::span<const TensorList> outputs)
+    : parts(static_cast<std::size_t>(info.parts())) {
+  checkForm(info, inputs, outputs);
+  std::vector<std::vector<std::uint64_t>> records;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    records.push_back(recordsOf(info, static_cast<int>(i), inputs, outputs, parts[i]));
+    addChunks(info, records.back(), parts[i]);
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].segmentsBegin = words.size();
+    words.insert(words.end(), records[i].begin(), records[i].end());
+    if (i + 1 < parts.size())
+      pad(words);
+  }
 }
 
 std::span<const std::byte> TensorLists::relocate(const ListsInfo& info,
                                                  std::span<const TensorList> inputs,
                                                  std::span<const TensorList> outputs) {
-  const std::vector<std::uint64_t> records = recordsOf(info, inputs, outputs);
-  const std::span<std::uint64_t> known = std::span(words).subspan(segmentsBegin);
-  const std::size_t recordWords = 1 + inputs.size() + outputs.size();
-  if (records.size() != known.size())
-    fail(ErrorKind::input, "{} tensors a list given, the table was made for {}; make a new one",
-         inputs.empty() ? 0 : inputs[0].size(), entryCount);
-  for (std::size_t entry = 0; entry < entryCount; ++entry)
-    if (records[entry * recordWords] / 2 != known[entry * recordWords] / 2)
-      fail(ErrorKind::input,
-           "tensor {} of the lists has {} elements, the table was made for {}; make a new one",
-           entry, records[entry * recordWords] / 2, known[entry * recordWords] / 2);
-  std::ranges::copy(records, known.begin());
-  return std::as_bytes(known);
+  checkForm(info, inputs, outputs);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    Part given;
+    const auto records = recordsOf(info, static_cast<int>(i), inputs, outputs, given);
+    const std::span<std::uint64_t> known = std::span(words).subspan(part.segmentsBegin);
+    if (given.entries != part.entries)
+      fail(ErrorKind::input, "{} tensors a list given, the table was made for {}; make a new one",
+           given.entries, part.entries);
+    for (std::size_t at = 0; at < records.size(); at += part.recordWords)
+      if (records[at] / 2 != known[at] / 2)
+        fail(ErrorKind::input,
+             "tensor {} of the lists has {} elements, the table was made for {}; make a new one",
+             at / part.recordWords, records[at] / 2, known[at] / 2);
+    std::ranges::copy(records, known.begin());
+  }
+  return std::as_bytes(std::span(words).subspan(parts.front().segmentsBegin));
+}
+
+std::size_t TensorLists::entries() const {
+  std::size_t count = 0;
+  for (const Part& part : parts)
+    count += part.entries;
+  return count;
 }
 
 void TensorLists::upload(void* device, void* stream) const {
@@ -145,8 +191,12 @@ void TensorLists::upload(void* device, void* stream) const {
 std::vector<Buffer> TensorLists::inputs(const void* device, std::span<const Buffer> shared) const {
   std::vector<Buffer> all(shared.begin(), shared.end());
   auto* begin = static_cast<std::uint64_t*>(const_cast<void*>(device));
-  all.push_back({begin, {chunkCount}, {}});
-  all.push_back({begin + segmentsBegin, {segmentWords}, {}});
+  for (const Part& part : parts) {
+    all.push_back({begin + part.chunksBegin, {part.chunks}, {}});
+    all.push_back({begin + part.segmentsBegin,
+                   {static_cast<std::int64_t>(part.entries * part.recordWords)},
+                   {}});
+  }
   return all;
 }
 

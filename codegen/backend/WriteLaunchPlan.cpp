@@ -30,6 +30,8 @@ Json write(const TensorInfo& tensor) {
                {"alignment", tensor.alignment}};
   if (tensor.older)
     json["older"] = true;
+  if (tensor.part > 0)
+    json["part"] = tensor.part;
   return json;
 }
 
@@ -51,6 +53,8 @@ Json write(const KernelArgument& argument) {
     json["product"] = write(argument.product.factors);
   if (argument.kind == Kind::blocks)
     json["kernel"] = argument.kernel;
+  if (argument.parts > 0)
+    json["parts"] = argument.parts;
   return json;
 }
 
@@ -64,18 +68,21 @@ template <typename T> Json writeAll(const std::vector<T>& values) {
 }
 
 Json write(const KernelLaunch& kernel) {
-  return {{"name", kernel.name},
-          {"schedule", kernel.schedule},
-          {"threads", kernel.threads},
-          {"sharedBytes", kernel.sharedBytes},
-          {"promisedBlocks", kernel.promisedBlocks},
-          {"programmatic", kernel.programmatic},
-          {"cluster", kernel.cluster},
-          {"grid", nameIn(gridNames, kernel.grid)},
-          {"rowsPerBlock", kernel.rowsPerBlock},
-          {"blocks", kernel.blocks},
-          {"rows", write(kernel.rows.factors)},
-          {"arguments", writeAll(kernel.arguments)}};
+  Json json = {{"name", kernel.name},
+               {"schedule", kernel.schedule},
+               {"threads", kernel.threads},
+               {"sharedBytes", kernel.sharedBytes},
+               {"promisedBlocks", kernel.promisedBlocks},
+               {"programmatic", kernel.programmatic},
+               {"cluster", kernel.cluster},
+               {"grid", nameIn(gridNames, kernel.grid)},
+               {"rowsPerBlock", kernel.rowsPerBlock},
+               {"blocks", kernel.blocks},
+               {"rows", write(kernel.rows.factors)},
+               {"arguments", writeAll(kernel.arguments)}};
+  for (const SizeProduct& rows : kernel.further)
+    json["further"].push_back(write(rows.factors));
+  return json;
 }
 
 } // namespace

@@ -5,6 +5,12 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::cu;
 
+void PartOp::emit(Emitter& e) {
+  e.open("if (block_index() < " + e.name(getEnd()) + ")");
+  e.block(getBody().front());
+  e.line("return;");
+  e.close();
+}
 void ChunksOp::emit(Emitter& e) {
   Block& block = getBody().front();
   std::string segment = e.declare(block.getArgument(0), "at");
@@ -13,12 +19,15 @@ void ChunksOp::emit(Emitter& e) {
          std::to_string(getVector()) + " /*vector*/, " + std::to_string(getThreads()) +
          " /*threads*/, " + std::to_string(getPerBlock()) + " /*chunks*/, " +
          std::to_string(getLists()) + " /*lists*/>;");
+  const std::string number = getFirst() ? "block_index() - " + e.name(getFirst()) : "";
   if (getPerBlock() == 1) {
-    e.line("const Segment<Tile> " + segment + "(" + table + ", block_index());");
+    e.line("const Segment<Tile> " + segment + "(" + table + ", " +
+           (getFirst() ? number : "block_index()") + ");");
     e.block(block);
     return;
   }
-  e.open("for (i64 chunk = Tile::begin(); chunk < Tile::end(" + e.name(getCount()) + "); ++chunk)");
+  e.open("for (i64 chunk = Tile::begin(" + number + "); chunk < Tile::end(" + e.name(getCount()) +
+         (getFirst() ? ", " + number : "") + "); ++chunk)");
   e.line("const Segment<Tile> " + segment + "(" + table + ", chunk);");
   e.block(block);
   e.close();
@@ -72,8 +81,13 @@ void StoreSumOp::emit(Emitter& e) {
 void SumOfPartialsOp::emit(Emitter& e) {
   std::string lines = e.name(getLines());
   std::string skip = getIndex() ? " + " + std::to_string(getIndex()) + " * " + lines : "";
+  std::string count = getEnd() ? e.name(getEnd()) : lines;
+  if (getFirst()) {
+    skip += " + " + e.name(getFirst());
+    count += " - " + e.name(getFirst());
+  }
   e.line("const float " + e.declare(getTotal(), "total") + " = sum_of_partials<" +
-         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + skip + ", " + lines + ", " +
+         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + skip + ", " + count + ", " +
          sharedAt(getScratch()) + ");");
 }
 void StoreScalarOp::emit(Emitter& e) {

@@ -1,16 +1,23 @@
 // Lists of tensors: what codegen/device/segment.cuh offers. Part of Exit.td.
 
+def Cu_PartOp : Cu_RegionOp<"part"> {
+  let summary = "What the blocks below `end` do that no part before has taken; they are done then";
+  let arguments = (ins I64:$end);
+  let assemblyFormat = "$end attr-dict-with-keyword $body";
+}
 def Cu_ChunksOp : Cu_RegionOp<"chunks"> {
   let summary = "Works through the block's chunks of the tensors of a list, `per_block` of `count`";
   let description = [{
     `chunks` and `segments` are the two parts of the table of the list (device/segment.cuh);
     `lists` pointers are in the record of an entry. The block's argument is the current chunk.
+    `first` is the block that begins with the first chunk, if that is not block 0.
   }];
-  let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, I64Attr:$size,
-                       I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block, I64Attr:$lists);
+  let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, Optional<I64>:$first,
+                       I64Attr:$size, I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block,
+                       I64Attr:$lists);
   let assemblyFormat = [{
-    $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count attr-dict-with-keyword
-    $body
+    $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count (`from` $first^)?
+    attr-dict-with-keyword $body
   }];
 }
 def Cu_ListOp : Cu_Op<"list"> {
@@ -50,12 +57,16 @@ def Cu_StoreSumOp : Cu_Op<"store_sum"> {
                        DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
 }
-def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials"> {
-  let summary = "Adds the partial sums of all blocks in one block";
-  let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$index, I64Attr:$threads,
+def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [AttrSizedOperandSegments]> {
+  let summary = "Adds the partial sums of all blocks, or of those of one part, in one block";
+  let description = "Of `lines` blocks those from `first` on that are below `end`.";
+  let arguments = (ins Cu_Pointer:$partials, I64:$lines, Optional<I64>:$first, Optional<I64>:$end,
+                       I64Attr:$index, I64Attr:$threads,
                        DefaultValuedAttr<I64Attr, "0">:$scratch);
   let results = (outs F32:$total);
-  let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
+  let assemblyFormat = [{
+    $partials `,` $lines (`from` $first^)? (`to` $end^)? attr-dict `:` type($partials)
+  }];
 }
 def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
   let summary = "Stores a number, once in a block";

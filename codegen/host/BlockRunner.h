@@ -27,7 +27,7 @@ struct KernelCall {
 };
 
 /// Arguments that a kernel may have on the host.
-inline constexpr std::size_t maxKernelArguments = 32;
+inline constexpr std::size_t maxKernelArguments = 128; // sixteen parts of lists need 113
 
 class BlockRunner {
  public:

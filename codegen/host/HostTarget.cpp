@@ -49,13 +49,16 @@ void addTensors(const std::vector<TensorInfo>& tensors, std::span<const Buffer> 
 }
 
 /// The tensors of lists, found as a kernel finds them: through the table.
-void addLists(const LaunchPlan& plan, const Buffer& segments, std::vector<MemoryRegion>& regions) {
+void addLists(const LaunchPlan& plan, int part, const Buffer& segments,
+              std::vector<MemoryRegion>& regions) {
   const auto* word = static_cast<const std::uint64_t*>(segments.data);
   auto add = [&](const std::vector<TensorInfo>& lists, Role role, std::size_t entry,
                  std::size_t length) {
     for (const TensorInfo& list : lists)
-      regions.push_back({fmt::format("{}[{}]", list.name, entry), reinterpret_cast<void*>(*word++),
-                         length * sizeInBytes(list.dtype), role});
+      if (list.part == part)
+        regions.push_back({fmt::format("{}[{}]", list.name, entry),
+                           reinterpret_cast<void*>(*word++), length * sizeInBytes(list.dtype),
+                           role});
   };
   const std::uint64_t* end = word + segments.sizes[0];
   for (std::size_t entry = 0; word < end; ++entry) {
@@ -144,8 +147,10 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   std::vector<MemoryRegion> regions;
   addTensors(plan.inputs, inputs, Role::input, regions);
   addTensors(plan.outputs, outputs, Role::output, regions);
-  if (plan.lists.chunk > 0)
-    addLists(plan, inputs.back(), regions);
+  const int parts = plan.lists.parts();
+  std::size_t table = inputs.size() - 2 * static_cast<std::size_t>(parts);
+  for (int part = 0; part < parts; ++part, table += 2)
+    addLists(plan, part, inputs[table + 1], regions);
   addWorkspaces(plan, resolved, inputs, regions);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (resolved.kernels[k].blocks > 0)

@@ -22,14 +22,15 @@ class ListPlanner {
       auto kernel = dyn_cast<ir::KernelOp>(op);
       if (!kernel)
         return op.emitError("stands outside a kernel; run kiln-fuse first"), failure();
-      plan->kernels.push_back({kernel, elementaryCopy(kernel), {}, {}, {}});
+      plan->kernels.push_back({kernel, elementaryCopy(kernel), {}, {}, {}, {}});
       if (failed(checkBody(*plan->kernels.back().body)))
         return failure();
     }
     if (failed(addResults()))
       return failure();
     for (ListKernel& kernel : plan->kernels)
-      fill(kernel);
+      if (failed(fill(kernel)))
+        return failure();
     return std::move(plan);
   }
 
@@ -41,14 +42,18 @@ class ListPlanner {
     info.alignment = static_cast<int64_t>(sizeInBytes(info.dtype));
     return info;
   }
-  /// A list or a tensor without dimensions becomes known under its name.
-  TensorInfo place(Value value, StringRef name, std::vector<TensorInfo>& lists,
-                   std::vector<TensorInfo>& others) {
+  /// A list or a tensor without dimensions becomes known under its name; `list` says that and of
+  /// which part it is.
+  void place(Value value, StringRef name, Attribute list, std::vector<TensorInfo>& lists,
+             std::vector<TensorInfo>& others) {
     TensorInfo info = infoOf(value, name);
     segments::Place& where = places[value];
     where.name = info.name;
-    (segments::isList(value) ? lists : others).push_back(info);
-    return info;
+    if (list) {
+      info.part = where.part = ir::listPart(list);
+      where.list = plan->tables[where.part].lists++;
+    }
+    (list ? lists : others).push_back(info);
   }
 
   void addArguments() {
@@ -56,14 +61,20 @@ class ListPlanner {
     launch.lists.chunk = segments::chunkElements;
     for (BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
-      place(argument, nameAttr(function.getArgAttrDict(i), "in" + std::to_string(i)),
+      Attribute list = function.getArgAttr(i, ir::kListAttr);
+      if (list && ir::listPart(list) >= static_cast<int>(plan->tables.size()))
+        plan->tables.resize(ir::listPart(list) + 1);
+      place(argument, nameAttr(function.getArgAttrDict(i), "in" + std::to_string(i)), list,
             launch.lists.inputs, launch.inputs);
-      if (segments::isList(argument))
-        places[argument].list = static_cast<int>(launch.lists.inputs.size()) - 1;
     }
-    for (int symbol : {0, 1})
+    for (auto [part, table] : llvm::enumerate(plan->tables)) {
+      table.chunks = names.unique("chunks");
+      table.segments = names.unique("segments");
+      table.chunkCount = {0, static_cast<int>(2 * part)};
+      launch.inputs.push_back({table.chunks, DType::i64, {table.chunkCount}, {1}, 16});
       launch.inputs.push_back(
-          {names.unique(symbol ? "segments" : "chunks"), DType::i64, {Extent{0, symbol}}, {1}, 16});
+          {table.segments, DType::i64, {Extent{0, table.chunkCount.symbol + 1}}, {1}, 16});
+    }
   }
 
   /// Lists are stored by the kernel that returns them; numbers are results or handed on.
@@ -75,10 +86,7 @@ class ListPlanner {
         return function.emitError("result ")
                << i << " is an argument or returned twice; run kiln-fuse first";
       place(value, nameAttr(function.getResultAttrDict(i), "out" + std::to_string(i)),
-            launch.lists.outputs, launch.outputs);
-      if (segments::isList(value))
-        places[value].list =
-            static_cast<int>(launch.lists.inputs.size() + launch.lists.outputs.size()) - 1;
+            function.getResultAttr(i, ir::kListAttr), launch.lists.outputs, launch.outputs);
     }
     int between = 0;
     for (ListKernel& kernel : plan->kernels)
@@ -115,22 +123,52 @@ class ListPlanner {
     return success();
   }
 
-  void fill(ListKernel& kernel) {
-    int widest = 1;
-    auto add = [&](Value value, SmallVector<segments::Place>& list, int& count, int& moved) {
-      list.push_back(places.at(value));
+  LogicalResult fill(ListKernel& kernel) {
+    for (Value value : kernel.op.getInputs())
+      kernel.inputs.push_back(places.at(value));
+    for (Value value : kernel.op.getResults())
+      kernel.outputs.push_back(places.at(value));
+    measure(kernel);
+    return checkParts(kernel);
+  }
+
+  /// What is stored lies in the part that the value comes from.
+  static LogicalResult checkParts(ListKernel& kernel) {
+    Block& body = kernel.op.getBody().front();
+    auto parts = segments::partsOf(body, [&](unsigned i) { return kernel.inputs[i].part; });
+    if (failed(parts))
+      return failure();
+    for (auto [value, place] : llvm::zip_equal(body.getTerminator()->getOperands(), kernel.outputs))
+      if (segments::isList(value) && parts->lookup(value) != place.part)
+        return kernel.op.emitError("stores a list of part ")
+               << parts->lookup(value) << " as '" << place.name << "' of part " << place.part
+               << "; a result belongs to the part of what it is made of";
+    return success();
+  }
+
+  /// The lists of each part that a kernel moves; what all of them together ask of a schedule.
+  static void measure(ListKernel& kernel) {
+    std::map<int, segments::Facts> parts;
+    auto add = [&](Value value, const segments::Place& place, int segments::Facts::* count,
+                   int segments::Facts::* moved) {
       if (!segments::isList(value))
         return;
-      ++count;
-      int bytes = static_cast<int>(sizeInBytes(dtypeOf(ir::tensorType(value).getElementType())));
-      widest = std::max(widest, bytes);
-      moved += bytes;
+      segments::Facts& part =
+          parts.try_emplace(place.part, segments::Facts{.widestBytes = 1}).first->second;
+      const auto bytes =
+          static_cast<int>(sizeInBytes(dtypeOf(ir::tensorType(value).getElementType())));
+      ++(part.*count);
+      part.*moved += bytes;
+      part.widestBytes = std::max(part.widestBytes, bytes);
     };
-    for (Value value : kernel.op.getInputs())
-      add(value, kernel.inputs, kernel.facts.inputs, kernel.facts.bytesRead);
-    for (Value value : kernel.op.getResults())
-      add(value, kernel.outputs, kernel.facts.outputs, kernel.facts.bytesWritten);
-    kernel.facts.widestBytes = widest;
+    using Facts = segments::Facts;
+    for (auto [value, place] : llvm::zip_equal(kernel.op.getInputs(), kernel.inputs))
+      add(value, place, &Facts::inputs, &Facts::bytesRead);
+    for (auto [value, place] : llvm::zip_equal(kernel.op.getResults(), kernel.outputs))
+      add(value, place, &Facts::outputs, &Facts::bytesWritten);
+    kernel.facts = segments::together(parts);
+    for (const auto& [part, facts] : parts)
+      kernel.widestBytes[part] = facts.widestBytes;
   }
 
   func::FuncOp function;

@@ -6,6 +6,8 @@
 #include "codegen/segments/Schedule.h"
 #include "codegen/segments/Skeleton.h"
 
+#include <map>
+
 namespace kiln::passes {
 
 struct ListKernel {
@@ -13,13 +15,15 @@ struct ListKernel {
   mlir::OwningOpRef<ir::KernelOp> body; // a copy, in elementary operations
   llvm::SmallVector<segments::Place> inputs, outputs;
   segments::Facts facts;
+  std::map<int, int> widestBytes; // of an element, by the parts that it works on
 
   bool takesSchedule() const { return true; }
 };
 
 struct ListPlan {
   std::vector<ListKernel> kernels;
-  LaunchPlan launch; // all but the kernels and their partial sums
+  llvm::SmallVector<segments::Table> tables; // by part
+  LaunchPlan launch;                         // all but the kernels and their partial sums
 };
 
 /// Fails with an error at the offending operation.

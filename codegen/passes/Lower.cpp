@@ -91,20 +91,19 @@ struct Lower : impl::LowerBase<Lower> {
     if (failed(planned))
       return failure();
     LaunchPlan& launch = (*planned)->launch;
-    const TensorInfo& chunks = *(launch.inputs.end() - 2);
     for (ListKernel& kernel : (*planned)->kernels) {
       if (failed(hasSchedule(kernel.op)))
         return failure();
-      segments::KernelContext context{
-          entryName(kernel.op.getName()),
-          &kernel.body->getBody().front(),
-          *kernel.op.getSchedule(),
-          kernel.inputs,
-          kernel.outputs,
-          static_cast<int>(launch.lists.inputs.size() + launch.lists.outputs.size()),
-          chunks.name,
-          launch.inputs.back().name,
-          chunks.shape[0]};
+      segments::KernelContext context{entryName(kernel.op.getName()),
+                                      &kernel.body->getBody().front(),
+                                      *kernel.op.getSchedule(),
+                                      kernel.inputs,
+                                      kernel.outputs,
+                                      (*planned)->tables,
+                                      {}};
+      for (auto [part, bytes] : kernel.widestBytes)
+        context.vectors[part] =
+            segments::vectorOf(kernel.op.getSchedule()->getVector(), kernel.facts, bytes);
       segments::lowerKernel(context, getOperation(), launch);
     }
     return launch;

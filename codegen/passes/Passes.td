@@ -48,7 +48,7 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     own, with at most a widening before it and a rounding behind.
 
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
-    others of its operations depend on.
+    others of its operations depend on. Lists of all parts share these kernels.
   }];
 }
 def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {

@@ -7,11 +7,6 @@
 namespace kiln::program {
 namespace {
 
-/// The last inputs of a plan over lists are the two parts of the table.
-std::size_t tensorsBefore(const LaunchPlan& plan) {
-  return plan.inputs.size() - (isOverLists(plan) ? 2 : 0);
-}
-
 std::vector<TensorList> partsOf(const std::vector<TensorInfo>& lists,
                                 std::span<const std::int64_t> lengths,
                                 std::span<const Buffer> tensors) {
@@ -64,6 +59,11 @@ ir::Tensor64 draw(const LaunchPlan& plan, const TensorInfo& info,
     for (double& value : values.data)
       value = std::abs(value);
   return values;
+}
+
+/// The last inputs of a plan over lists are the table, two for each part.
+std::size_t tensorsBefore(const LaunchPlan& plan) {
+  return plan.inputs.size() - 2 * static_cast<std::size_t>(plan.lists.parts());
 }
 
 TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,

@@ -17,6 +17,9 @@ struct Operands {
   std::vector<TensorInfo> inputs, outputs;
 };
 
+/// Inputs of a plan that are not the table of its lists.
+std::size_t tensorsBefore(const LaunchPlan& plan);
+
 /// Parts of lists. To verify with: around vectors and chunks, and one that fills many blocks; they
 /// begin anywhere. To time with, 2^24 elements: a layer of a transformer, 1024 wide, and a piece of
 /// its embedding.

@@ -238,6 +238,9 @@ const std::vector<std::string>& Program::remarks() const {
 const std::vector<KernelInfo>& Program::kernels() const {
   return state_->kernels;
 }
+std::size_t Program::launches() const {
+  return state_->plan.kernels.size();
+}
 const std::vector<TensorInfo>& Program::inputs() const {
   return state_->plan.inputs;
 }

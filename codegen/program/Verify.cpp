@@ -111,8 +111,9 @@ void runOnHost(const LaunchPlan& plan, const HostProgram& host, Tensors& tensors
   if (!program::isOverLists(plan))
     return host.run(inputs, outputs);
   TensorLists lists = program::listsOf(plan, program::oddLengths(), inputs, outputs);
-  host.run(lists.inputs(lists.table().data(), std::span(inputs).first(plan.inputs.size() - 2)),
-           std::span(outputs).first(plan.outputs.size()));
+  host.run(
+      lists.inputs(lists.table().data(), std::span(inputs).first(program::tensorsBefore(plan))),
+      std::span(outputs).first(plan.outputs.size()));
 }
 
 void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {

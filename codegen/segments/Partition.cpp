@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace kiln::ir;
@@ -25,6 +26,24 @@ static bool hasForm(Type type) {
   return tensor && (tensor.getRank() == 0 || (tensor.getRank() == 1 && tensor.isDynamicDim(0)));
 }
 
+/// Parts are counted from 0, and each has an argument, which says how long its tensors are.
+static LogicalResult checkParts(func::FuncOp function) {
+  llvm::SmallBitVector read(kMaxListParts), all(kMaxListParts);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (Attribute list = function.getArgAttr(i, kListAttr))
+      read.set(listPart(list));
+  all = read;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (Attribute list = function.getResultAttr(i, kListAttr))
+      all.set(listPart(list));
+  for (int part = 0; part <= all.find_last(); ++part)
+    if (!read.test(part))
+      return function.emitError("no argument is a list of part ")
+             << part << ", and there is one of part " << all.find_last()
+             << "; parts are counted from 0 and each has an argument";
+  return success();
+}
+
 LogicalResult checkSignature(func::FuncOp function) {
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return function.emitError("a function to compile has a body of one block");
@@ -41,7 +60,32 @@ LogicalResult checkSignature(func::FuncOp function) {
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
     if (failed(check("result", i, type, function.getResultAttr(i, kListAttr) != nullptr)))
       return failure();
-  return success();
+  return checkParts(function);
+}
+
+FailureOr<llvm::DenseMap<Value, int>> partsOf(Block& block,
+                                              llvm::function_ref<int(unsigned)> ofArgument) {
+  llvm::DenseMap<Value, int> parts;
+  for (BlockArgument argument : block.getArguments())
+    if (isList(argument))
+      parts[argument] = ofArgument(argument.getArgNumber());
+  for (Operation& op : block.without_terminator()) {
+    std::optional<int> part;
+    for (Value operand : op.getOperands()) {
+      if (!isList(operand))
+        continue;
+      const int other = parts.lookup(operand);
+      if (part.value_or(other) != other)
+        return op.emitError("reads lists of part ")
+               << *part << " and of part " << other
+               << "; their tensors have lengths of their own, so they meet only through sums";
+      part = other;
+    }
+    for (Value result : op.getResults())
+      if (isList(result))
+        parts[result] = part.value_or(0);
+  }
+  return parts;
 }
 
 LogicalResult checkOperation(Operation& op) {
@@ -82,6 +126,10 @@ class Partition {
     int count = 1;
     for (Value value : end->getOperands())
       count = std::max(count, levelOf(value) + isList(value));
+    if (count > 1) // as if they depended on the first sum: what they read is not read later
+      for (Value value : end->getOperands())
+        if (Operation* op = value.getDefiningOp(); op && !isList(value))
+          levels[op] = std::max(levels[op], 1);
     wanted.resize(count);
     place = end;
     for (int k = count - 1; k >= 0; --k)

@@ -7,6 +7,23 @@
 
 namespace kiln::segments {
 
+Facts together(const std::map<int, Facts>& parts) {
+  Facts all{.widestBytes = 1, .narrowestBytes = 16};
+  for (const auto& [number, part] : parts) {
+    if (part.inputs + part.outputs > all.inputs + all.outputs) {
+      all.inputs = part.inputs;
+      all.outputs = part.outputs;
+    }
+    all.bytesRead += part.bytesRead;
+    all.bytesWritten += part.bytesWritten;
+    all.widestBytes = std::max(all.widestBytes, part.widestBytes);
+    all.narrowestBytes = std::min(all.narrowestBytes, part.widestBytes);
+  }
+  all.narrowestBytes = std::min(all.narrowestBytes, all.widestBytes);
+  all.parts = std::max<int>(static_cast<int>(parts.size()), 1);
+  return all;
+}
+
 std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target& target) {
   std::vector<Violation> broken;
   auto require = [&](bool holds, const char* rule, std::string message) {
@@ -18,8 +35,9 @@ std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target
       fmt::format("lanes = {} and threads = {}; all threads of a block share a chunk of a list, "
                   "so they are equal",
                   s.lanes, s.threads));
-  require(s.threads * s.vector <= chunkElements, "threads",
-          fmt::format("{} threads of {} elements pass over a chunk of {}", s.threads, s.vector,
+  const std::int64_t longest = vectorOf(s.vector, facts, facts.narrowestBytes);
+  require(s.threads * longest <= chunkElements, "threads",
+          fmt::format("{} threads of {} elements pass over a chunk of {}", s.threads, longest,
                       chunkElements));
   require(s.threads * s.blocks <= target.threadsPerSM && s.blocks <= target.blocksPerSM, "blocks",
           fmt::format("{} blocks of {} threads asked, {} allows {} blocks and {} threads a "
@@ -54,7 +72,9 @@ Schedule defaultSchedule(const Facts& facts, const Target& target) {
          facts.inputs + facts.outputs, target.arch, facts.spilledRegisters);
   Schedule s;
   s.vector = 16 / std::clamp(facts.widestBytes, 1, 16);
-  s.threads = std::min(facts.outputs > 0 ? 128 : 256, int(chunkElements / s.vector));
+  s.threads =
+      std::min<std::int64_t>(facts.outputs > 0 ? 128 : 256,
+                             chunkElements / vectorOf(s.vector, facts, facts.narrowestBytes));
   s.lanes = s.threads;
   s.rows = facts.outputs > 0 ? 1 : 8;
   // The assembler hands out registers in steps of 8.

@@ -26,20 +26,17 @@ class Lowering {
   }
 
   void run() {
-    for (auto reduce : body.getOps<ir::ReduceOp>())
-      sums.push_back(reduce);
-    for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
-      (isList(value) ? lists : numbers).push_back(i);
+    divide();
     const bool programmatic = schedule.getLaunch() == ir::LaunchMode::programmatic;
-    int main = -1;
-    if (!lists.empty() || !sums.empty()) {
-      emitMain(programmatic);
-      main = static_cast<int>(plan.kernels.size()) - 1;
-    }
-    if (!sums.empty())
-      plan.workspaces.push_back(
-          {partialsName(), DType::f32, static_cast<int64_t>(sums.size()), main, {}});
-    if (!numbers.empty())
+    const int main = static_cast<int>(plan.kernels.size());
+    if (!parts.empty())
+      emitMain(programmatic, main);
+    int64_t partials = 0; // of a block
+    for (const Part& part : parts)
+      partials = std::max<int64_t>(partials, part.sums.size());
+    if (partials > 0)
+      plan.workspaces.push_back({partialsName(), DType::f32, partials, main, {}});
+    if (!numbers.empty() && !numbersInMain())
       emitFinish(programmatic, main);
   }
 
@@ -51,9 +48,38 @@ class Lowering {
   }
   Type pointerType(Type element) { return cu::PointerType::get(builder.getContext(), element); }
 
+  /// What the kernel makes of the lists of one part.
+  struct Part {
+    int number = 0;
+    SmallVector<ir::ReduceOp> sums;
+    SmallVector<unsigned> lists; // results of the kernel
+  };
+
+  /// That no lists of two parts meet, the planning has checked.
+  void divide() {
+    const auto partOf = *partsOf(body, [&](unsigned i) { return context.inputs[i].part; });
+    std::map<int, Part> byNumber;
+    for (auto reduce : body.getOps<ir::ReduceOp>())
+      byNumber[partOf.lookup(reduce.getInput())].sums.push_back(reduce);
+    for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
+      if (isList(value))
+        byNumber[context.outputs[i].part].lists.push_back(i);
+      else
+        numbers.push_back(i);
+    for (auto& [number, part] : byNumber) {
+      part.number = number;
+      parts.push_back(part);
+    }
+  }
+  bool hasSums() const {
+    return llvm::any_of(parts, [](const Part& part) { return !part.sums.empty(); });
+  }
+  /// Numbers that no sum decides are stored by a block of their own beside those of the lists.
+  bool numbersInMain() const { return !parts.empty() && !numbers.empty() && !hasSums(); }
+
   // --- the kernel over the chunks -----------------------------------------------------------
 
-  void emitMain(bool programmatic) {
+  void emitMain(bool programmatic, int main) {
     std::string text;
     llvm::raw_string_ostream(text) << schedule;
     cu::Entry entry(builder, location, context.name, schedule.getThreads(), schedule.getBlocks(),
@@ -62,48 +88,83 @@ class Lowering {
     entry.launch.schedule = text;
     entry.launch.grid = KernelLaunch::Grid::oneShot;
     entry.launch.rowsPerBlock = schedule.getRows();
-    entry.launch.rows.factors = {context.chunkCount};
-    Value chunks = entry.pointer(context.chunks, builder.getI64Type());
-    Value segments = entry.pointer(context.segments, builder.getI64Type());
+    std::vector<SizeProduct> rows;
+    for (const Part& part : parts)
+      rows.push_back({{context.tables[part.number].chunkCount}});
+    if (numbersInMain())
+      rows.emplace_back();
+    entry.launch.rows = rows.front();
+    entry.launch.further.assign(rows.begin() + 1, rows.end());
+    entry.waitThenRelease(programmatic);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      OpBuilder::InsertionGuard guard(builder);
+      if (i + 1 < rows.size()) {
+        auto part = builder.create<cu::PartOp>(location, firstBlock(i + 1, main));
+        builder.setInsertionPointToEnd(&part.getBody().emplaceBlock());
+      }
+      if (i < parts.size())
+        emitPart(parts[i], i > 0 ? firstBlock(i, main) : Value());
+      else
+        storeNumbers();
+      for (auto* known : {&elements, &sharedNumbers, &numbersHere})
+        known->clear();
+    }
+    entry.finish(plan);
+  }
+
+  /// The first block of a part of the main kernel, which is not the first part.
+  Value firstBlock(size_t part, int main) {
+    KernelArgument what;
+    what.kind = KernelArgument::Kind::blocks;
+    what.kernel = main;
+    what.parts = static_cast<int>(part);
+    return entry->argument(what, builder.getI64Type(), numbered("first_block", part));
+  }
+  static std::string numbered(const char* name, size_t number) {
+    return number == 0 ? name : name + ("_" + std::to_string(number));
+  }
+
+  void emitPart(Part& part, Value first) {
+    const Table& table = context.tables[part.number];
+    Value chunks = entry->pointer(table.chunks, builder.getI64Type());
+    Value segments = entry->pointer(table.segments, builder.getI64Type());
     KernelArgument rows;
     rows.kind = KernelArgument::Kind::rows;
-    rows.product.factors = {context.chunkCount};
-    Value count = entry.argument(rows, builder.getI64Type(), "chunk_count");
-    entry.waitThenRelease(programmatic);
-    for (ir::ReduceOp sum : sums)
+    rows.product.factors = {table.chunkCount};
+    Value count = entry->argument(rows, builder.getI64Type(), numbered("chunk_count", part.number));
+    totals.clear();
+    for (ir::ReduceOp sum : part.sums)
       totals.push_back(builder.create<cu::TotalOp>(named(nameOf(sum.getOutput(), "sum")),
                                                    cu::TotalType::get(builder.getContext())));
-    auto loop = builder.create<cu::ChunksOp>(location, chunks, segments, count, chunkElements,
-                                             schedule.getVector(), schedule.getThreads(),
-                                             schedule.getRows(), context.lists);
+    auto loop = builder.create<cu::ChunksOp>(
+        location, chunks, segments, count, first, chunkElements, context.vectors.at(part.number),
+        schedule.getThreads(), schedule.getRows(), table.lists);
     shared = loop;
-    emitChunk(loop);
+    emitChunk(loop, part);
     builder.setInsertionPointAfter(loop);
     for (auto [i, total] : llvm::enumerate(totals))
       builder.create<cu::StoreSumOp>(location, total,
-                                     entry.pointer(partialsName(), builder.getF32Type()), i, 0);
-    entry.finish(plan);
-    numbersHere.clear();
+                                     entry->pointer(partialsName(), builder.getF32Type()), i, 0);
   }
 
-  void emitChunk(cu::ChunksOp loop) {
+  void emitChunk(cu::ChunksOp loop, Part& part) {
     Block& chunk = loop.getBody().emplaceBlock();
     segment = chunk.addArgument(cu::SegmentType::get(builder.getContext()), location);
     builder.setInsertionPointToEnd(&chunk);
     Operation* first = nullptr; // of what is computed, for the place in the source
-    for (unsigned i : lists)
+    for (unsigned i : part.lists)
       first = first ? first : result(i).getDefiningOp();
-    for (ir::ReduceOp sum : sums)
+    for (ir::ReduceOp sum : part.sums)
       first = first ? first : sum;
     each =
         builder.create<cu::EachPieceOp>(first ? first->getLoc() : location, segment, ValueRange());
     builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-    for (BlockArgument input : body.getArguments()) // in the order of the records
-      if (isList(input) && !input.use_empty())
+    for (auto [input, place] : llvm::zip(body.getArguments(), context.inputs)) // as in the records
+      if (place.list >= 0 && place.part == part.number && !input.use_empty())
         element(input);
-    for (auto [sum, total] : llvm::zip(sums, totals))
+    for (auto [sum, total] : llvm::zip(part.sums, totals))
       builder.create<cu::AccumulateOp>(sum.getLoc(), element(sum.getInput()), total);
-    for (unsigned i : lists) {
+    for (unsigned i : part.lists) {
       Value value = element(beforeRounding(result(i)));
       Type stored = ir::tensorType(result(i)).getElementType();
       const Place& to = context.outputs[i];
@@ -200,33 +261,43 @@ class Lowering {
   // --- sums and what depends on them --------------------------------------------------------
 
   void emitFinish(bool programmatic, int main) {
-    const int64_t threads = sums.empty() ? 32 : kFinishThreads;
+    const int64_t threads = hasSums() ? kFinishThreads : 32;
     cu::Entry entry(builder, location, context.name + "_finish", threads, 1, ir::ScheduleAttr(),
                     kHeader);
     this->entry = &entry;
     entry.launch.grid = KernelLaunch::Grid::fixed;
     entry.launch.blocks = 1;
-    if (!sums.empty()) {
-      KernelArgument lines;
-      lines.kind = KernelArgument::Kind::blocks;
-      lines.kernel = main;
-      Value partials = entry.pointer(partialsName(), builder.getF32Type());
-      Value count = entry.argument(lines, builder.getI64Type(), "lines");
-      entry.waitThenRelease(programmatic);
-      for (auto [i, sum] : llvm::enumerate(sums))
+    entry.waitThenRelease(programmatic);
+    if (hasSums())
+      addPartials(main);
+    storeNumbers();
+    entry.finish(plan);
+  }
+
+  /// The sums of each part, over the blocks that worked on it.
+  void addPartials(int main) {
+    KernelArgument blocks;
+    blocks.kind = KernelArgument::Kind::blocks;
+    blocks.kernel = main;
+    Value partials = entry->pointer(partialsName(), builder.getF32Type());
+    Value lines = entry->argument(blocks, builder.getI64Type(), "lines");
+    for (auto [p, part] : llvm::enumerate(parts)) {
+      Value first = p > 0 ? firstBlock(p, main) : Value();
+      Value end = p + 1 < parts.size() ? firstBlock(p + 1, main) : Value();
+      for (auto [i, sum] : llvm::enumerate(part.sums))
         numbersHere[sum.getOutput()] = builder.create<cu::SumOfPartialsOp>(
-            named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, count, i,
-            kFinishThreads, 0);
-    } else {
-      entry.waitThenRelease(programmatic);
+            named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, lines, first,
+            end, i, kFinishThreads, 0);
     }
+  }
+
+  void storeNumbers() {
     for (unsigned i : numbers) {
       Value value = number(beforeRounding(result(i)));
       Type stored = ir::tensorType(result(i)).getElementType();
       builder.create<cu::StoreScalarOp>(result(i).getLoc(), value,
-                                        entry.pointer(context.outputs[i].name, stored));
+                                        entry->pointer(context.outputs[i].name, stored));
     }
-    entry.finish(plan);
   }
 
   const KernelContext& context;
@@ -236,11 +307,11 @@ class Lowering {
   Location location;
   Block& body;
 
-  SmallVector<ir::ReduceOp> sums;
-  SmallVector<unsigned> lists, numbers; // results of the kernel
-  cu::Entry* entry = nullptr;           // under construction
-  SmallVector<Value> totals;            // running sums
-  Operation* shared = nullptr;          // before it stands what all elements share
+  SmallVector<Part> parts;
+  SmallVector<unsigned> numbers; // results of the kernel
+  cu::Entry* entry = nullptr;    // under construction
+  SmallVector<Value> totals;     // running sums
+  Operation* shared = nullptr;   // before it stands what all elements share
   Value segment;
   cu::EachPieceOp each;
   llvm::DenseMap<Value, Value> elements, sharedNumbers, numbersHere;

@@ -1,6 +1,7 @@
 // Lowers one kernel over lists of tensors to exit operations: what all elements share, then the
 // block's chunks element by element, then partial sums; and a kernel of one block that adds these
-// up and computes what depends on them.
+// up and computes what depends on them. Lists of several parts share the launch: the first blocks
+// work on the first part, and so on, so that each holds what its part needs and no more.
 #pragma once
 
 #include "codegen/backend/LaunchPlan.h"
@@ -8,12 +9,22 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
+
 namespace kiln::segments {
 
 /// Where a kernel finds an input or leaves a result.
 struct Place {
-  int list = -1;    // its pointer in the records of the table; -1: it has no dimensions
+  int list = -1;    // its pointer in the records of its part's table; -1: it has no dimensions
   std::string name; // of the list, or of the buffer in the launch plan
+  int part = 0;     // of a list
+};
+
+/// The table of one part of the function: its two buffers in the launch plan.
+struct Table {
+  std::string chunks, segments;
+  Extent chunkCount;
+  int lists = 0; // pointers in a record
 };
 
 struct KernelContext {
@@ -21,9 +32,8 @@ struct KernelContext {
   mlir::Block* body = nullptr; // elementary operations
   ir::ScheduleAttr schedule;
   llvm::SmallVector<Place> inputs, outputs;
-  int lists = 0;                // pointers in a record
-  std::string chunks, segments; // the parts of the table in the launch plan
-  Extent chunkCount;
+  llvm::ArrayRef<Table> tables;        // by part
+  std::map<int, std::int64_t> vectors; // elements that a thread moves, by the parts with lists here
 };
 
 /// Appends the kernel, and the one that finishes its sums if it has any or computes numbers, to

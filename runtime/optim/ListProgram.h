@@ -16,7 +16,7 @@ class ListProgram {
   ListProgram(const Program& program, runtime::Backend& backend);
 
   const ListsInfo& lists() const { return program.lists(); }
-  std::size_t kernels() const { return program.kernels().size(); }
+  std::size_t launches() const { return program.launches(); }
   std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
   void launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
               void* workspace) const;

@@ -16,11 +16,12 @@ namespace kiln::optim {
 
 namespace {
 
-/// Places of the numbers that launches share, in floats; rates of the groups come last.
-constexpr std::int64_t kMaxNorm = 0, kOne = 1, kNorm = 2, kFactor = 3, kSums = 4;
-constexpr std::int64_t kCounters = kSums + 3, kRates = kCounters + std::int64_t(kMaxKinds);
+/// Places of the numbers that launches share, in floats. Counters have two places each, of which a
+/// step without a clip reads one and writes the other. Rates of the groups come last.
+constexpr std::int64_t kMaxNorm = 0, kNorm = 1, kCounters = 2;
+constexpr std::int64_t kRates = kCounters + 2 * std::int64_t(kMaxKinds);
 
-/// What the programs are made for; learning rates are not among it.
+/// What the program is made for; learning rates are not among it.
 bool isLike(const Group& a, const Group& b) {
   return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.eps == b.eps && a.decay == b.decay;
 }
@@ -29,19 +30,6 @@ using Field = at::Tensor Entry::*;
 
 } // namespace
 
-/// One program and the tensors it is launched on.
-struct ListStep::Part {
-  std::shared_ptr<const ListProgram> program;
-  std::vector<std::size_t> entries;
-  std::vector<Field> inputs, outputs;     // its lists
-  std::vector<Buffer> numbers, results{}; // its numbers
-  // Filled and refilled by refresh().
-  std::vector<const void*> pointers{};
-  std::optional<TensorLists> lists{};
-  at::Tensor table{}; // undefined: on no device yet
-  std::vector<Buffer> arguments{};
-};
-
 struct ListStep::Plan {
   struct Identity {
     const void* param;
@@ -49,19 +37,39 @@ struct ListStep::Plan {
     Kind kind;
     bool operator==(const Identity&) const = default;
   };
+  struct List {
+    Field field;
+    std::size_t part;
+  };
   std::vector<Identity> identities;
   std::vector<Group> groups; // with the rates that the device has
   const void* unscale = nullptr;
   std::vector<std::int64_t> counts; // a counter each, as it was when the plan was made
   std::int64_t advanced = 0;        // since then
+  bool clips = false;
+
+  std::shared_ptr<const ListProgram> program;
+  std::vector<std::vector<std::size_t>> parts; // entries of each
+  std::vector<List> inputs, outputs;           // lists of the program
   at::Tensor numbers, workspace;
-  std::vector<Part> parts;
+  std::vector<Buffer> given, results; // numbers of the program; counters come last in both
+  // Filled and refilled by refresh().
+  std::vector<const void*> pointers;
+  std::optional<TensorLists> lists;
+  at::Tensor table; // undefined: on no device yet
+  std::vector<Buffer> arguments;
 
   Buffer number(std::int64_t place) const {
     return {static_cast<float*>(numbers.data_ptr()) + place, {}, {}};
   }
-  std::int64_t counterOf(const Kind& kind) const {
-    return std::ranges::find(counts, kind.steps) - counts.begin();
+  int counterOf(const Kind& kind) const {
+    return static_cast<int>(std::ranges::find(counts, kind.steps) - counts.begin());
+  }
+  /// Where in the numbers the counters lie that `buffers` end in.
+  at::Tensor countersIn(const std::vector<Buffer>& buffers) const {
+    const auto count = static_cast<std::int64_t>(counts.size());
+    const auto* first = static_cast<const float*>((buffers.end() - count)->data);
+    return numbers.narrow(0, first - numbers.const_data_ptr<float>(), count);
   }
 };
 
@@ -91,81 +99,63 @@ bool ListStep::fits(const StepOf& step) const {
   return true;
 }
 
-void ListStep::addNorms(Plan& plan, const StepOf& step) const {
-  std::map<DType, std::vector<std::size_t>> lists;
+/// The program: a part for each kind of parameter.
+void ListStep::addProgram(Plan& plan, const StepOf& step) const {
+  std::map<Kind, std::vector<std::size_t>> kinds;
   for (std::size_t i = 0; i < step.entries.size(); ++i)
-    lists[plan.identities[i].kind.grad].push_back(i);
-  std::int64_t sum = kSums;
-  for (auto& [dtype, entries] : lists) {
-    NormText text{.grad = dtype,
-                  .first = sum == kSums,
-                  .last = plan.parts.size() + 1 == lists.size(),
-                  .unscales = step.unscale.defined(),
-                  .counters = static_cast<int>(plan.counts.size())};
-    Part part{listProgram(text.text(), "norm", backend, device.index()),
-              std::move(entries),
-              {&Entry::grad},
-              {},
-              {}};
-    if (!text.first)
-      part.numbers.push_back(plan.number(sum - 1));
-    part.results.push_back(plan.number(sum++));
-    if (text.last) {
-      part.numbers.push_back(plan.number(kMaxNorm));
-      if (text.unscales)
-        part.numbers.push_back({step.unscale.data_ptr(), {}, {}});
-      part.results.push_back(plan.number(kNorm));
-      part.results.push_back(plan.number(kFactor));
-      for (int i = 0; i < text.counters; ++i) {
-        part.numbers.push_back(plan.number(kCounters + i));
-        part.results.push_back(plan.number(kCounters + i));
-      }
+    kinds[plan.identities[i].kind].push_back(i);
+  StepText text{.rates = static_cast<int>(step.groups.size()),
+                .counters = static_cast<int>(plan.counts.size()),
+                .clips = plan.clips,
+                .unscales = step.unscale.defined(),
+                .emaDecay = step.emaDecay};
+  for (auto& [kind, entries] : kinds) {
+    const Group& group = step.groups[kind.group];
+    text.parts.push_back({.grad = kind.grad,
+                          .copy = kind.copy,
+                          .beta1 = group.beta1,
+                          .beta2 = group.beta2,
+                          .eps = group.eps,
+                          .decay = group.decay,
+                          .rate = static_cast<int>(kind.group),
+                          .counter = plan.counterOf(kind)});
+    const std::size_t part = plan.parts.size();
+    for (Field field : {&Entry::param, &Entry::grad, &Entry::expAvg, &Entry::expAvgSq})
+      plan.inputs.push_back({field, part});
+    for (Field field : {&Entry::param, &Entry::expAvg, &Entry::expAvgSq})
+      plan.outputs.push_back({field, part});
+    if (kind.copy)
+      plan.outputs.push_back({&Entry::copy, part});
+    if (step.emaDecay > 0) {
+      plan.inputs.push_back({&Entry::ema, part});
+      plan.outputs.push_back({&Entry::ema, part});
     }
-    plan.parts.push_back(std::move(part));
+    plan.parts.push_back(std::move(entries));
   }
+  plan.program = listProgram(text.text(), "adamw", backend, device.index());
 }
 
-void ListStep::addUpdates(Plan& plan, const StepOf& step) const {
-  std::map<Kind, std::vector<std::size_t>> lists;
-  std::map<std::int64_t, Kind> last; // that reads a counter
-  for (std::size_t i = 0; i < step.entries.size(); ++i) {
-    const Kind& kind = plan.identities[i].kind;
-    lists[kind].push_back(i);
-    auto [found, isNew] = last.emplace(kind.steps, kind);
-    if (!isNew)
-      found->second = std::max(found->second, kind);
+/// What the program takes and returns beside lists.
+void ListStep::addNumbers(Plan& plan, const StepOf& step) {
+  std::vector<float> numbers(static_cast<std::size_t>(kRates) + step.groups.size(), 0.0F);
+  numbers[kMaxNorm] = static_cast<float>(step.maxNorm);
+  for (std::size_t i = 0; i < plan.counts.size(); ++i)
+    numbers[kCounters + i] = static_cast<float>(plan.counts[i]);
+  for (std::size_t i = 0; i < step.groups.size(); ++i)
+    numbers[kRates + i] = static_cast<float>(step.groups[i].lr);
+  plan.numbers = upload(std::as_bytes(std::span(numbers))).view(at::kFloat);
+  if (plan.clips) {
+    plan.given.push_back(plan.number(kMaxNorm));
+    plan.results.push_back(plan.number(kNorm));
   }
-  for (auto& [kind, entries] : lists) {
-    const Group& group = step.groups[kind.group];
-    const bool counted = step.maxNorm > 0; // by the norm
-    UpdateText text{.grad = kind.grad,
-                    .copy = kind.copy,
-                    .beta1 = group.beta1,
-                    .beta2 = group.beta2,
-                    .eps = group.eps,
-                    .decay = group.decay,
-                    .emaDecay = step.emaDecay,
-                    .counted = counted,
-                    .advances = !counted && last.at(kind.steps) == kind};
-    Part part{listProgram(text.text(), "adamw", backend, device.index()),
-              std::move(entries),
-              {&Entry::param, &Entry::grad, &Entry::expAvg, &Entry::expAvgSq},
-              {&Entry::param, &Entry::expAvg, &Entry::expAvgSq},
-              {}};
-    if (text.copy)
-      part.outputs.push_back(&Entry::copy);
-    if (text.emaDecay > 0) {
-      part.inputs.push_back(&Entry::ema);
-      part.outputs.push_back(&Entry::ema);
-    }
-    const Buffer count = plan.number(kCounters + plan.counterOf(kind));
-    const Buffer given =
-        step.unscale.defined() ? Buffer{step.unscale.data_ptr(), {}, {}} : plan.number(kOne);
-    part.numbers = {plan.number(kRates + kind.group), count,
-                    counted ? plan.number(kFactor) : given};
-    if (text.advances)
-      part.results.push_back(count);
-    plan.parts.push_back(std::move(part));
+  if (step.unscale.defined())
+    plan.given.push_back({step.unscale.data_ptr(), {}, {}});
+  for (std::size_t i = 0; i < step.groups.size(); ++i)
+    plan.given.push_back(plan.number(kRates + static_cast<std::int64_t>(i)));
+  const std::int64_t next = plan.clips ? kCounters : kCounters + std::int64_t(kMaxKinds);
+  for (std::size_t i = 0; i < plan.counts.size(); ++i) {
+    plan.given.push_back(plan.number(kCounters + static_cast<std::int64_t>(i)));
+    plan.results.push_back(plan.number(next + static_cast<std::int64_t>(i)));
   }
 }
 
@@ -188,45 +178,43 @@ at::Tensor ListStep::upload(std::span<const std::byte> bytes, at::Tensor there) 
   return there;
 }
 
-/// A graph gets tables of its own: those of later steps may say something else.
-void ListStep::refresh(Part& part, const StepOf& step) {
+/// A graph gets a table of its own: that of later steps may say something else.
+void ListStep::refresh(Plan& plan, const StepOf& step) {
   std::vector<const void*> pointers;
-  std::vector<TensorList> inputs, outputs;
-  auto visit = [&](const std::vector<Field>& fields, auto&& take) {
-    for (std::size_t f = 0; f < fields.size(); ++f)
-      for (std::size_t entry : part.entries)
-        take(f, step.entries[entry].*fields[f]);
+  auto visit = [&](const std::vector<Plan::List>& lists, auto&& take) {
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      for (std::size_t entry : plan.parts[lists[i].part])
+        take(i, step.entries[entry].*lists[i].field);
   };
   auto point = [&](std::size_t, const at::Tensor& tensor) {
     pointers.push_back(tensor.data_ptr());
   };
-  visit(part.inputs, point);
-  visit(part.outputs, point);
-  if (pointers == part.pointers && !isCapturing())
+  visit(plan.inputs, point);
+  visit(plan.outputs, point);
+  if (pointers == plan.pointers && !isCapturing())
     return;
   auto listed = [](std::vector<TensorList>& lists) {
-    return [&](std::size_t f, const at::Tensor& tensor) {
-      lists[f].push_back({tensor.data_ptr(), {tensor.numel()}, {}});
+    return [&](std::size_t i, const at::Tensor& tensor) {
+      lists[i].push_back({tensor.data_ptr(), {tensor.numel()}, {}});
     };
   };
-  inputs.resize(part.inputs.size());
-  outputs.resize(part.outputs.size());
-  visit(part.inputs, listed(inputs));
-  visit(part.outputs, listed(outputs));
-  part.pointers = std::move(pointers);
-  const ListsInfo& info = part.program->lists();
-  if (!part.lists) {
-    part.lists.emplace(info, inputs, outputs);
+  std::vector<TensorList> inputs(plan.inputs.size()), outputs(plan.outputs.size());
+  visit(plan.inputs, listed(inputs));
+  visit(plan.outputs, listed(outputs));
+  plan.pointers = std::move(pointers);
+  const ListsInfo& info = plan.program->lists();
+  if (!plan.lists) {
+    plan.lists.emplace(info, inputs, outputs);
   } else {
-    const auto moved = part.lists->relocate(info, inputs, outputs);
+    const auto moved = plan.lists->relocate(info, inputs, outputs);
     const auto bytes = static_cast<std::int64_t>(moved.size());
-    if (part.table.defined() && !isCapturing()) {
-      upload(moved, part.table.narrow(0, part.table.numel() - bytes, bytes));
+    if (plan.table.defined() && !isCapturing()) {
+      upload(moved, plan.table.narrow(0, plan.table.numel() - bytes, bytes));
       return;
     }
   }
-  part.table = upload(part.lists->table());
-  part.arguments = part.lists->inputs(part.table.data_ptr(), part.numbers);
+  plan.table = upload(plan.lists->table());
+  plan.arguments = plan.lists->inputs(plan.table.data_ptr(), plan.given);
 }
 
 void ListStep::prepare(const StepOf& step) {
@@ -246,23 +234,11 @@ void ListStep::prepare(const StepOf& step) {
   for (const Entry& entry : step.entries)
     next->identities.push_back(
         {entry.param.unsafeGetTensorImpl(), entry.param.numel(), kindOf(entry)});
-  std::vector<float> numbers(static_cast<std::size_t>(kRates) + step.groups.size(), 0.0F);
-  numbers[kMaxNorm] = static_cast<float>(step.maxNorm);
-  numbers[kOne] = 1.0F;
-  for (std::size_t i = 0; i < next->counts.size(); ++i)
-    numbers[kCounters + i] = static_cast<float>(next->counts[i]);
-  for (std::size_t i = 0; i < step.groups.size(); ++i)
-    numbers[kRates + i] = static_cast<float>(step.groups[i].lr);
-  next->numbers = upload(std::as_bytes(std::span(numbers))).view(at::kFloat);
-  if (step.maxNorm > 0)
-    addNorms(*next, step);
-  addUpdates(*next, step);
-  std::size_t bytes = 0;
-  for (Part& part : next->parts) {
-    refresh(part, step);
-    bytes = std::max(bytes, part.program->workspaceBytes(part.arguments));
-  }
-  if (bytes > 0)
+  next->clips = step.maxNorm > 0;
+  addProgram(*next, step);
+  addNumbers(*next, step);
+  refresh(*next, step);
+  if (const std::size_t bytes = next->program->workspaceBytes(next->arguments))
     next->workspace =
         at::Tensor(backend.empty({static_cast<std::int64_t>(bytes)}, at::kByte, device));
   plan = std::move(next);
@@ -292,28 +268,41 @@ void ListStep::setRates(const std::vector<Group>& groups) {
 void ListStep::run(const StepOf& step) {
   const c10::OptionalDeviceGuard guard(device);
   setRates(step.groups);
-  for (Part& part : plan->parts) {
-    refresh(part, step);
-    part.program->launch(part.arguments, part.results,
-                         plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
-    if (isCapturing()) {
-      kept.push_back(std::make_shared<at::Tensor>(std::move(part.table)));
-      part.table.reset();
-      part.pointers.clear();
-    }
-  }
-  if (isCapturing())
-    captured = true;
-  else
+  refresh(*plan, step);
+  plan->program->launch(plan->arguments, plan->results,
+                        plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
+  captured |= isCapturing();
+  advance(*plan);
+  if (isCapturing()) {
+    kept.push_back(std::make_shared<at::Tensor>(std::move(plan->table)));
+    plan->table.reset();
+    plan->pointers.clear();
+  } else {
     ++plan->advanced;
+  }
+}
+
+/// Where a clip does not advance the counters in their place, the next step reads them where this
+/// one wrote them. A graph cannot take turns: it copies them back, and so do all steps beside it.
+void ListStep::advance(Plan& plan) const {
+  if (plan.clips)
+    return;
+  if (captured) {
+    plan.countersIn(plan.given).copy_(plan.countersIn(plan.results), /*non_blocking=*/true);
+    return;
+  }
+  for (std::size_t i = plan.given.size() - plan.counts.size(), r = 0; i < plan.given.size(); ++i) {
+    std::swap(plan.given[i].data, plan.results[r++].data);
+    plan.arguments[i].data = plan.given[i].data;
+  }
 }
 
 std::vector<std::pair<const void*, std::int64_t>> ListStep::readSteps() {
   std::vector<std::pair<const void*, std::int64_t>> steps;
   if (!plan)
     return steps;
-  const at::Tensor numbers = plan->numbers.cpu();
-  const float* counts = numbers.const_data_ptr<float>() + kCounters;
+  const at::Tensor counters = plan->countersIn(plan->given).cpu();
+  const float* counts = counters.const_data_ptr<float>();
   // Replays advance all counters alike.
   plan->advanced = static_cast<std::int64_t>(counts[0]) - plan->counts[0];
   for (const Plan::Identity& identity : plan->identities)
@@ -327,10 +316,7 @@ at::Tensor ListStep::norm() const {
 }
 
 std::size_t ListStep::launches() const {
-  std::size_t kernels = 0;
-  for (const Part& part : plan->parts)
-    kernels += part.program->kernels();
-  return kernels;
+  return plan->program->launches();
 }
 
 } // namespace kiln::optim

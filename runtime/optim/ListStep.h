@@ -1,9 +1,9 @@
-// AdamW over all parameters of one device by kernels over lists: which programs a step launches,
-// the tables that say where the tensors lie, the numbers that launches share, in device memory.
+// AdamW over all parameters of one device by kernels over lists: the program of a step, the table
+// that says where the tensors lie, the numbers that launches share, in device memory.
 //
 // Made once for a set of parameters. A step in which tensors lie elsewhere (gradients are often
-// allocated anew) rewrites tables; a step of other parameters, of which other ones have a gradient,
-// say, makes everything anew. Nothing waits for the device.
+// allocated anew) rewrites the table; a step of other parameters, of which other ones have a
+// gradient, say, makes everything anew. Nothing waits for the device.
 #pragma once
 
 #include "kiln/lists.h"
@@ -36,12 +36,12 @@ class ListStep {
   std::size_t launches() const; // kernels of a step
 
  private:
-  struct Part;
   struct Plan;
 
-  void addNorms(Plan& plan, const StepOf& step) const;
-  void addUpdates(Plan& plan, const StepOf& step) const;
-  void refresh(Part& part, const StepOf& step);
+  void addProgram(Plan& plan, const StepOf& step) const;
+  void addNumbers(Plan& plan, const StepOf& step);
+  void refresh(Plan& plan, const StepOf& step);
+  void advance(Plan& plan) const;
   at::Tensor upload(std::span<const std::byte> bytes, at::Tensor there = {});
 
   runtime::Backend& backend;

@@ -30,7 +30,7 @@ struct StepOf {
   at::Tensor unscale{};             // may be undefined
 };
 
-/// Parameters of one kind are one list, and one launch.
+/// Parameters of one kind are a part of the program over lists, which may have so many.
 struct Kind {
   unsigned group;
   DType grad;

@@ -80,6 +80,34 @@ TEST(LaunchPlan, RefusesContradictions) {
   EXPECT_HAS(errorAfter("\"name\":\"gamma\"", "\"name\":\"\""), "a buffer has no name");
 }
 
+/// The first kernel of the plan with two more parts, of 100 rows and of one.
+LaunchPlan planOfParts() {
+  LaunchPlan plan = rowPlan();
+  plan.kernels[0].grid = KernelLaunch::Grid::oneShot;
+  plan.kernels[0].further = {{{{100, -1}}}, {}};
+  plan.kernels[1].arguments.push_back({KernelArgument::Kind::blocks, "", 0, {}, 0, 2});
+  return plan;
+}
+
+TEST(LaunchPlan, KeepsPartsThroughItsText) {
+  const std::string text = toJson(planOfParts());
+  const LaunchPlan plan = parseLaunchPlan(text);
+  EXPECT_EQ(toJson(plan), text);
+  ASSERT_EQ(plan.kernels[0].further.size(), 2u);
+  EXPECT_EQ(plan.kernels[0].further[0].factors[0].size, 100);
+  EXPECT_TRUE(plan.kernels[0].further[1].factors.empty());
+  EXPECT_EQ(plan.kernels[1].arguments.back().parts, 2);
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    return errorOf(ErrorKind::input, [&] { parseLaunchPlan(replaced(text, from, to)); });
+  };
+  EXPECT_HAS(refusal("\"parts\":2", "\"parts\":4"), "].parts is 4; kernel 0 has 3");
+  EXPECT_HAS(refusal("\"further\":[[100],[]]", "\"further\":[100,[]]"),
+             "plan.kernels[0].further[0] is not an array");
+  EXPECT_HAS(refusal("\"grid\":\"oneShot\"", "\"grid\":\"resident\""),
+             "plan.kernels[0] has 2 further parts, a resident grid and clusters of 1; parts need a "
+             "oneShot grid");
+}
+
 TEST(LaunchPlan, RefusesOtherText) {
   for (const char* text : {"", "{", "[]", "3", "{\"function\":3}", "{\"function\":\"f\"}", "null"})
     EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(text); }), "launch plan: ");

@@ -218,6 +218,23 @@ TEST(Resolve, TooLarge) {
   EXPECT_HAS(Call(100).error(plan), "does not fit in 64 bits");
 }
 
+/// Each part begins with a block of its own, and a part without rows has none.
+TEST(Resolve, BlocksOfParts) {
+  LaunchPlan plan = rowPlan();
+  plan.kernels[0].grid = KernelLaunch::Grid::oneShot;
+  plan.kernels[0].further = {{{{100, -1}}}, {{{0, -1}}}, {}}; // 100 rows, none, one
+  for (int parts : {0, 1, 2, 3, 4})
+    plan.kernels[1].arguments.push_back({KernelArgument::Kind::blocks, "", 0, {}, 0, parts});
+  const ResolvedLaunch launch = Call(9).resolve(plan); // 8 rows a block
+  EXPECT_EQ(launch.kernels[0].blocks, 2 + 13 + 0 + 1);
+  const auto& arguments = launch.kernels[1].arguments;
+  EXPECT_EQ(std::vector(arguments.end() - 5, arguments.end()),
+            (std::vector<std::uint64_t>{16, 2, 15, 15, 16}));
+  plan.kernels[0].rowsPerBlock = 1;
+  EXPECT_HAS(Call(2147483600).error(plan),
+             "kernel 'norm_main': 2147483701 rows at 1 rows per block need 2147483701 blocks");
+}
+
 TEST(Resolve, SymbolsThatOnlyOutputsHave) {
   LaunchPlan plan = rowPlan();
   plan.inputs[0].shape[0] = {4, -1};

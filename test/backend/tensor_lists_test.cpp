@@ -143,6 +143,71 @@ TEST(TensorLists, AsManyChunksAsAGridHasBlocks) {
   EXPECT_HAS(call.error(), "up to tensor 2 need more than 2147483647 chunks of 1024");
 }
 
+/// p and g of part 0, r of part 1, then the result of each.
+struct PartsCall {
+  ListsInfo info{1024,
+                 {{"p", DType::f32, {}, {}, 4, false, 0},
+                  {"r", DType::bf16, {}, {}, 2, false, 1},
+                  {"g", DType::f32, {}, {}, 4, false, 0}},
+                 {{"q", DType::f32, {}, {}, 4, false, 0}, {"s", DType::bf16, {}, {}, 2, false, 1}}};
+  std::vector<TensorList> inputs{{tensor(0x1000, {1025})},
+                                 {tensor(0x3002, {5}), tensor(0x4000, {3000})},
+                                 {tensor(0x2000, {1025})}};
+  std::vector<TensorList> outputs{{tensor(0x1000, {1025})},
+                                  {tensor(0x3002, {5}), tensor(0x4000, {3000})}};
+};
+
+TEST(TensorLists, PartsFollowEachOtherInTheTable) {
+  PartsCall call;
+  TensorLists lists(call.info, call.inputs, call.outputs);
+  EXPECT_EQ(call.info.parts(), 2);
+  EXPECT_EQ(lists.entries(), 3u);
+  EXPECT_EQ(lists.elements(), 1025 + 3005);
+  EXPECT_EQ(lists.chunks(), 2 + 4);
+  constexpr std::uint64_t one = std::uint64_t(1) << 32;
+  const std::vector<std::uint64_t> expected = {0,
+                                               one, // chunks of part 0
+                                               0,
+                                               1,
+                                               one + 1,
+                                               2 * one + 1, // and of part 1
+                                               2 * 1025 + 1,
+                                               0x1000,
+                                               0x2000,
+                                               0x1000, // a record of three pointers
+                                               2 * 5,
+                                               0x3002,
+                                               0x3002, // two of two
+                                               2 * 3000 + 1,
+                                               0x4000,
+                                               0x4000};
+  EXPECT_EQ(wordsOf(lists), expected);
+  Buffer lr = tensor(0x40, {});
+  const auto inputs = lists.inputs(reinterpret_cast<void*>(0x7000), {&lr, 1});
+  ASSERT_EQ(inputs.size(), 5u);
+  const std::pair<std::int64_t, std::int64_t> places[] = {{0, 2}, {6, 4}, {2, 4}, {10, 6}};
+  for (int i : {0, 1, 2, 3}) { // chunks and segments of part 0, then of part 1
+    EXPECT_EQ(inputs[1 + i].data, reinterpret_cast<void*>(0x7000 + 8 * places[i].first)) << i;
+    EXPECT_EQ(inputs[1 + i].sizes, std::vector<std::int64_t>{places[i].second}) << i;
+  }
+  call.inputs[1][1] = tensor(0x5000, {3000});
+  const auto changed = lists.relocate(call.info, call.inputs, call.outputs);
+  EXPECT_EQ(wordsOf(lists), wordsOf(TensorLists(call.info, call.inputs, call.outputs)));
+  EXPECT_EQ(changed.size(), 10u * 8);
+}
+
+TEST(TensorLists, EachPartHasLengthsOfItsOwn) {
+  PartsCall call;
+  const auto refusal = [&] {
+    return errorOf(ErrorKind::input, [&] { TensorLists(call.info, call.inputs, call.outputs); });
+  };
+  call.outputs[1].pop_back();
+  EXPECT_HAS(refusal(), "output list 's' has 1 tensors, the first list of part 1 has 2");
+  call = {};
+  call.outputs[1][0] = tensor(0x3002, {6});
+  EXPECT_HAS(refusal(), "'s[0]': 6 elements, the first list's tensor 0 has 5");
+}
+
 TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
   LaunchPlan plan = rowPlan();
   EXPECT_EQ(toJson(plan).find("lists"), std::string::npos);
@@ -153,9 +218,26 @@ TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
   EXPECT_EQ(back.lists.inputs[1].name, "g");
   EXPECT_EQ(back.lists.inputs[1].dtype, DType::bf16);
   EXPECT_EQ(back.lists.outputs[0].name, "q");
+  LaunchPlan parts = rowPlan();
+  parts.lists = PartsCall().info;
+  for (const char* table : {"segments", "chunks"})
+    parts.inputs.push_back({table, DType::i64, {Extent{0, 2}}, {1}, 16});
+  back = parseLaunchPlan(toJson(parts));
+  EXPECT_EQ(back.lists.parts(), 2);
+  EXPECT_EQ(back.lists.inputs[1].part, 1);
+  EXPECT_EQ(back.lists.outputs[0].part, 0);
+  plan.lists = PartsCall().info;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "plan.inputs has 2 tensors; the last 4 of a program over lists are the table, two for "
+             "each part");
+  plan.lists = twoAndOne();
+  plan.lists.outputs[0].part = 32;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "plan.lists.outputs[0].part is 32; allowed are whole numbers from 0 to 31");
+  plan.lists = twoAndOne();
   plan.inputs.resize(1);
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
-             "plan.inputs has 1 tensors; the last two of a program over lists");
+             "plan.inputs has 1 tensors; the last 2 of a program over lists are the table");
 }
 
 } // namespace

@@ -204,9 +204,9 @@ TEST(LaunchErrors, ImpossibleLaunchesAreRefused) {
   EXPECT_EQ(errorOf(ErrorKind::input, [] { run({"copi", 32, 1, 0, ""}); }),
             "the kernel text has no entry point 'copi'; check the launch plan");
   HostLaunch many = {.name = "copy", .blocks = 1, .threads = 32};
-  many.arguments.resize(33);
+  many.arguments.resize(129);
   EXPECT_EQ(errorOf(ErrorKind::input, [&] { runKernel(*HostLibrary::compile(copyText), many); }),
-            "copy: 33 arguments; the host target passes at most 32");
+            "copy: 129 arguments; the host target passes at most 128");
 }
 
 TEST(InPlace, AnOutputMayShareMemoryWithAnInput) {

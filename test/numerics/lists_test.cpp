@@ -1,17 +1,19 @@
 // Programs over lists of tensors on the host target: AdamW over several steps in place, with and
 // without clipping, against the formula in fp64; lengths, alignments and counts of every kind.
-#include "kiln/lists.h"
+#include "test/numerics/Lists.h"
 #include "test/numerics/Values.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 using namespace kiln;
 using kiln::test::fromBf16;
+using kiln::test::kOdd;
+using kiln::test::Lengths;
+using kiln::test::List;
 
 namespace {
 
@@ -61,49 +63,6 @@ Program compiled(const char* text) {
   options.until = Stage::cuda;
   return Program::compile(Module::parse(text), options);
 }
-
-using Lengths = std::vector<std::int64_t>;
-
-/// The tensors of one list in one piece of memory with untouched elements between them. Every
-/// third tensor begins one element behind a multiple of 16 bytes.
-template <class T> class List {
- public:
-  explicit List(const Lengths& lengths, T fill) : guard(fill) {
-    std::size_t end = 16;
-    for (std::int64_t length : lengths) {
-      begins.push_back(end + (begins.size() % 3 == 2));
-      sizes.push_back(length);
-      end = (begins.back() + length + 16 + 7) / 8 * 8;
-    }
-    memory.assign(end + 16, guard);
-    while (reinterpret_cast<std::uintptr_t>(memory.data() + start) % 16 != 0)
-      ++start;
-  }
-
-  std::span<T> operator[](std::size_t entry) {
-    return {memory.data() + start + begins[entry], static_cast<std::size_t>(sizes[entry])};
-  }
-  TensorList buffers() {
-    TensorList list;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-      list.push_back({sizes[i] ? (*this)[i].data() : nullptr, {sizes[i]}, {}});
-    return list;
-  }
-  bool guardsIntact() {
-    std::vector<T> now = memory;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-      std::fill_n(now.begin() + start + begins[i], sizes[i], guard);
-    return std::memcmp(now.data(), std::vector<T>(now.size(), guard).data(),
-                       now.size() * sizeof(T)) == 0;
-  }
-
- private:
-  T guard;
-  std::vector<T> memory;
-  std::vector<std::size_t> begins;
-  std::vector<std::int64_t> sizes;
-  std::size_t start = 0;
-};
 
 std::uint16_t toBf16(float value) { // towards zero
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
@@ -217,9 +176,6 @@ class Trial {
   Exact exact;
   std::optional<TensorLists> lists;
 };
-
-/// Lengths around vectors, chunks and blocks of several chunks.
-const Lengths kOdd = {0, 1, 2, 3, 4, 5, 7, 8, 1023, 1024, 1025, 0, 2047, 2048, 2050, 9001, 6, 0};
 
 TEST(Lists, AdamwOverSeveralSteps) {
   Trial trial(kOdd, false);

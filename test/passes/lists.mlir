@@ -3,6 +3,8 @@
 // RUN: kiln-opt %t/attribute.mlir -split-input-file -verify-diagnostics -o /dev/null
 // RUN: kiln-opt %t/fuse.mlir --kiln-canonicalize --kiln-fuse | FileCheck %t/fuse.mlir
 // RUN: kiln-opt %t/refused.mlir -split-input-file --kiln-fuse -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/parts.mlir -split-input-file --kiln-fuse --kiln-schedule -verify-diagnostics -o /dev/null
+// RUN: kiln-opt %t/number.mlir --kiln-emittable | FileCheck %t/number.mlir
 // RUN: kiln-opt %t/sum.mlir --kiln-fuse --kiln-schedule --kiln-verify-schedule | FileCheck %t/sum.mlir --check-prefix=SCHEDULE
 // RUN: kiln-opt %t/sum.mlir --kiln-fuse --kiln-schedule=arch=sm_80 --kiln-verify-schedule=arch=sm_80 | FileCheck %t/sum.mlir --check-prefix=AMPERE
 // RUN: kiln-opt %t/sum.mlir --kiln-emittable | FileCheck %t/sum.mlir
@@ -18,10 +20,13 @@ func.func @rank(%x: tensor<?x8xf32> {kiln.list}) {
 // expected-error @+1 {{result 0 is a list of tensors and has type 'tensor<4xf32>'}}
 func.func private @length() -> (tensor<4xf32> {kiln.list})
 // -----
-// expected-error @+1 {{attribute 'kiln.list' takes no value}}
-func.func @value(%x: tensor<?xf32> {kiln.list = 3}) {
+// expected-error @+1 {{attribute 'kiln.list' of argument 0 is 16 : i64; write it alone, or with the number of its part, 0 to 15}}
+func.func @tooMany(%x: tensor<?xf32> {kiln.list = 16}) {
   return
 }
+// -----
+// expected-error @+1 {{attribute 'kiln.list' of result 0 is "one"; write it alone}}
+func.func private @value() -> (tensor<?xf32> {kiln.list = "one"})
 
 //--- fuse.mlir
 // Two sums, one of which needs the other: three kernels. Each computes again what it needs of the
@@ -96,6 +101,49 @@ func.func @byHand(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) 
   return %y : tensor<?xf32>
 }
 
+// -----
+// expected-error @+1 {{no argument is a list of part 1, and there is one of part 2; parts are counted from 0 and each has an argument}}
+func.func @gap(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 2}) {
+  return
+}
+// -----
+// expected-error @+1 {{no argument is a list of part 1, and there is one of part 1}}
+func.func @noArgument(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list = 1}) {
+  %y = math.exp %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+
+//--- parts.mlir
+func.func @meet(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 1}) -> (tensor<?xf32> {kiln.list}) {
+  // expected-error @+1 {{reads lists of part 0 and of part 1; their tensors have lengths of their own, so they meet only through sums}}
+  %z = arith.addf %x, %y : tensor<?xf32>
+  return %z : tensor<?xf32>
+}
+// -----
+func.func @moved(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 1}) -> (tensor<?xf32> {kiln.list = 1, kiln.name = "z"}) {
+  // expected-error @+1 {{stores a list of part 0 as 'z' of part 1; a result belongs to the part of what it is made of}}
+  %z = math.exp %x : tensor<?xf32>
+  return %z : tensor<?xf32>
+}
+
+//--- number.mlir
+// A number that no sum decides is stored by a block of its own, behind those of the lists; the
+// others of its kernel go on with their part.
+// CHECK: \22grid\22:\22oneShot\22,\22rowsPerBlock\22:1,\22blocks\22:0,\22rows\22:[\22s0\22],
+// CHECK-SAME: \22further\22:{{\[\[\]\]}}
+// CHECK: cu.kernel "kiln_count" attributes {arguments = ["first_block_1", "chunks", "segments", "chunk_count", "n", "next"]
+// CHECK: cu.part %arg0 {
+// CHECK: cu.chunks %arg1 : <i64>, %arg2 : <i64>, %arg3 attributes
+// CHECK: cu.load_uniform
+// CHECK: cu.store_scalar
+// CHECK-NOT: cu.kernel
+func.func @count(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32> {kiln.name = "n"}) -> (tensor<?xf32> {kiln.list}, tensor<f32> {kiln.name = "next"}) {
+  %y = math.exp %x : tensor<?xf32>
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %next = arith.addf %n, %one : tensor<f32>
+  return %y, %next : tensor<?xf32>, tensor<f32>
+}
+
 //--- sum.mlir
 // A kernel that stores no list takes eight chunks a block, 16 bytes a thread and pass.
 // SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>)
@@ -142,6 +190,16 @@ func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
     kiln.yield %i : tensor<?xf32>
   }
   return %y : tensor<?xf32>
+}
+
+// -----
+func.func @parts(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xbf16> {kiln.list = 1}) -> (tensor<?xf32> {kiln.list}, tensor<?xbf16> {kiln.list = 1}) {
+  // expected-error @+1 {{schedule refused: 256 threads of 8 elements pass over a chunk of 1024}}
+  %z:2 = kiln.kernel "k"(%x, %y) schedule(#kiln.schedule<lanes = 256, vector = 4, rows = 1, threads = 256, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?xf32>, tensor<?xbf16>) -> (tensor<?xf32>, tensor<?xbf16>) {
+  ^bb0(%i: tensor<?xf32>, %j: tensor<?xbf16>):
+    kiln.yield %i, %j : tensor<?xf32>, tensor<?xbf16>
+  }
+  return %z#0, %z#1 : tensor<?xf32>, tensor<?xbf16>
 }
 
 //--- lower.mlir

@@ -74,12 +74,16 @@ TEST_F(OptimGpu, TwentyClippedStepsAreTorchsInFp64) {
   EXPECT_EQ(stateOf(mine, ours[4]).step(), 16);
 }
 
-TEST_F(OptimGpu, ThreeLaunchesNoWaitNoAllocation) {
+/// Two groups, and a parameter whose gradient is that of its copy: three kinds.
+void launchesWithoutWaitOrAllocation(double maxNorm, int launches) {
   Tensors ours = parameters();
-  optim::AdamW mine(ours, AdamWOptions(1e-3),
-                    {.maxGradNorm = 1, .copies = at::kBFloat16, .emaDecay = 0.99});
+  optim::AdamW mine(groupsOf(ours), {},
+                    {.maxGradNorm = maxNorm, .copies = at::kBFloat16, .emaDecay = 0.99});
   for (Tensor& one : ours)
     one.mutable_grad() = at::randn_like(one).detach();
+  Tensor copy = mine.copyOf(ours[5]);
+  copy.mutable_grad() = ours[5].grad().to(at::kBFloat16);
+  ours[5].mutable_grad().reset();
   mine.step();
   mine.step();
   const auto allocations = [] {
@@ -98,7 +102,7 @@ TEST_F(OptimGpu, ThreeLaunchesNoWaitNoAllocation) {
     launched += row.calls;
   std::ostringstream tables;
   profiler.printTopTables(tables);
-  EXPECT_EQ(launched, 4 * 3) << tables.str();
+  EXPECT_EQ(launched, 4 * launches) << tables.str();
   for (const profile::Row& row : profiler.ops()) {
     EXPECT_NE(row.name, "cudaStreamSynchronize");
     EXPECT_NE(row.name, "cudaEventSynchronize");
@@ -111,9 +115,16 @@ TEST_F(OptimGpu, ThreeLaunchesNoWaitNoAllocation) {
   EXPECT_NE(tables.str().find("kernels by their time"), std::string::npos) << tables.str();
 }
 
-TEST_F(OptimGpu, AStepIsCapturedAndReplayed) {
+TEST_F(OptimGpu, ThreeLaunchesWithAClipNoWaitNoAllocation) {
+  launchesWithoutWaitOrAllocation(1, 3);
+}
+TEST_F(OptimGpu, OneLaunchWithoutAClipNoWaitNoAllocation) {
+  launchesWithoutWaitOrAllocation(0, 1);
+}
+
+void isCapturedAndReplayed(double maxNorm) {
   Tensors ours = parameters(), theirs = clones(ours);
-  optim::AdamW mine(groupsOf(ours), {}, {.maxGradNorm = 30});
+  optim::AdamW mine(groupsOf(ours), {}, {.maxGradNorm = maxNorm});
   torch::optim::AdamW reference(groupsOf(theirs));
   Tensors grads;
   for (Tensor& one : ours)
@@ -121,7 +132,8 @@ TEST_F(OptimGpu, AStepIsCapturedAndReplayed) {
   const auto byTorch = [&] {
     for (std::size_t i = 0; i < theirs.size(); ++i)
       theirs[i].mutable_grad() = grads[i].clone();
-    torch::nn::utils::clip_grad_norm_(theirs, 30);
+    if (maxNorm > 0)
+      torch::nn::utils::clip_grad_norm_(theirs, maxNorm);
     reference.step();
   };
   const auto setRates = [&](double rate) {
@@ -159,6 +171,13 @@ TEST_F(OptimGpu, AStepIsCapturedAndReplayed) {
   graph.replay();
   byTorch();
   EXPECT_LE(worst(ours, theirs), kFp32);
+}
+
+TEST_F(OptimGpu, AClippedStepIsCapturedAndReplayed) {
+  isCapturedAndReplayed(30);
+}
+TEST_F(OptimGpu, AStepWithoutAClipIsCapturedAndReplayed) {
+  isCapturedAndReplayed(0);
 }
 
 TEST_F(OptimGpu, AFirstStepInsideACaptureIsRefused) {

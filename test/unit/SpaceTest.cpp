@@ -135,6 +135,30 @@ TEST(Cost, NeverFasterThanACopyOfTheBytes) {
   }
 }
 
+/// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
+TEST(Space, OfListsInParts) {
+  const segments::Facts wide{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
+  const segments::Facts narrow{
+      .inputs = 1, .outputs = 1, .widestBytes = 2, .bytesRead = 2, .bytesWritten = 2};
+  const segments::Facts both = segments::together({{0, wide}, {3, narrow}});
+  EXPECT_EQ(both.parts, 2);
+  EXPECT_EQ(both.inputs, 4);
+  EXPECT_EQ(both.outputs, 3);
+  EXPECT_EQ(both.bytesRead, 18);
+  EXPECT_EQ(both.bytesWritten, 14);
+  EXPECT_EQ(segments::vectorOf(4, both, 4), 4);
+  EXPECT_EQ(segments::vectorOf(4, both, 2), 8);
+  EXPECT_EQ(segments::estimatedRegisters(both), segments::estimatedRegisters(wide));
+  const Target& target = findTarget("sm_90a");
+  const rows::Schedule chosen = segments::defaultSchedule(both, target);
+  EXPECT_EQ(chosen.vector, 4);
+  EXPECT_EQ(chosen.threads, 128) << "a chunk of 1024 elements of two bytes";
+  const Space space = enumerate(both, target, kTypicalElements);
+  ASSERT_FALSE(space.feasible.empty());
+  for (const autotune::Candidate& candidate : space.feasible)
+    EXPECT_LE(candidate.schedule.threads * candidate.schedule.vector * 2, 1024);
+}
+
 /// Kernels over lists: the family's default first, then by cost, and all of them fit.
 TEST(Space, OfLists) {
   segments::Facts adamw{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};

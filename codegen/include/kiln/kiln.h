@@ -89,6 +89,7 @@ struct TensorInfo {
   /// kiln.older, in a program whose schedule makes use of it). Whoever launches promises that it
   /// was complete before that predecessor began, or launches without overlap (LaunchOptions).
   bool older = false;
+  int part = 0; // of a list: lists of one part have as many tensors, of the same lengths
 };
 
 /// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.
@@ -98,6 +99,13 @@ struct ListsInfo {
   std::int64_t chunk = 0; // elements of a tensor that a block works on; 0: a program without lists
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+
+  int parts() const { // counted from 0; each has an input
+    int count = 0;
+    for (const TensorInfo& list : inputs)
+      count = count > list.part ? count : list.part + 1;
+    return count;
+  }
 };
 
 /// What the compiled kernel uses, read from the cubin and the assembler's log.
@@ -155,7 +163,8 @@ class KILN_API Program {
   std::string usageJson() const;
   const std::string& arch() const;
   const std::vector<std::string>& remarks() const; // what was not fused, and why
-  const std::vector<KernelInfo>& kernels() const;
+  const std::vector<KernelInfo>& kernels() const;  // as assembled; none before Stage::cubin
+  std::size_t launches() const;                    // kernels of a launch of the program
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
   const ListsInfo& lists() const;

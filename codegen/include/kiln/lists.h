@@ -5,13 +5,19 @@
 // share:
 //   func.func @decay(%p: tensor<?xf32> {kiln.list}, %f: tensor<f32>)
 //       -> (tensor<?xf32> {kiln.list}) { ... }
+// Lists may belong to parts, `kiln.list = 1` to the second: lists of a part have as many tensors,
+// of the same lengths, and what differs from parameter to parameter (a dtype, a number of the text)
+// may differ from part to part, in the same launch.
+//
 // Where the tensors lie is written once into a table, which the kernels read. With p, m, v and g as
 // vectors of a kiln::Buffer each:
 //   kiln::TensorLists lists(program.lists(), {{p, g, m, v}}, {{p, m, v}});  // in place
 //   lists.upload(table, stream);                   // lists.tableBytes() of device memory
 //   auto inputs = lists.inputs(table, {{lr, step, scale}});
 //   executable.launch(inputs, {}, workspace, stream);               // again and again
-// A launch neither allocates nor waits, so it may be captured into a graph.
+// A launch neither allocates nor waits, so it may be captured into a graph. A result that is a
+// number may take the place of an argument if the program takes sums and reads the argument for
+// results that are numbers only.
 #pragma once
 
 #include "kiln/kiln.h"
@@ -25,10 +31,10 @@ using TensorList = std::vector<Buffer>;
 class KILN_API TensorLists {
  public:
   /// `inputs` and `outputs` are the lists that `info` names, in its order; pointers are those that
-  /// the kernels will use. The i-th tensors of all lists have one length in elements, which may be
-  /// 0 (then pointers may be null). A result may be the same memory as an argument of its entry
-  /// and element size; otherwise no two tensors overlap. Throws Error(input) for lists or tensors
-  /// that are missing, of different lengths, strided or null, and for 2^31 chunks or more.
+  /// the kernels will use. The i-th tensors of all lists of a part have one length in elements,
+  /// which may be 0 (then pointers may be null). A result may be the same memory as an argument of
+  /// its entry and element size; otherwise no two tensors overlap. Throws Error(input) for lists or
+  /// tensors that are missing, of different lengths, strided or null, and for 2^31 chunks or more.
   TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
               std::span<const TensorList> outputs);
 
@@ -37,8 +43,8 @@ class KILN_API TensorLists {
   std::span<const std::byte> relocate(const ListsInfo& info, std::span<const TensorList> inputs,
                                       std::span<const TensorList> outputs);
 
-  std::size_t entries() const { return entryCount; }
-  std::int64_t elements() const { return elementCount; } // of one list
+  std::size_t entries() const;                           // of all parts
+  std::int64_t elements() const { return elementCount; } // of a list of each part
   std::int64_t chunks() const { return chunkCount; } // elements of different entries never share
 
   /// The table as it shall lie in device memory, at an address that is a multiple of 16.
@@ -50,16 +56,24 @@ class KILN_API TensorLists {
   void upload(void* device, void* stream) const;
 
   /// What a launch takes as inputs: the arguments that are no lists, then the table, which lies at
-  /// `device`. On the host (Program::runOnHost) that is table().data().
+  /// `device`, as two buffers for each part. On the host (Program::runOnHost) that is
+  /// table().data().
   std::vector<Buffer> inputs(const void* device, std::span<const Buffer> shared) const;
 
  private:
-  std::vector<std::uint64_t> recordsOf(const ListsInfo& info, std::span<const TensorList> inputs,
-                                       std::span<const TensorList> outputs) const;
+  /// Where one part of the program finds its own in the table, in words.
+  struct Part {
+    std::size_t chunksBegin = 0, segmentsBegin = 0, recordWords = 1, entries = 0;
+    std::int64_t chunks = 0;
+  };
+  static std::vector<std::uint64_t> recordsOf(const ListsInfo& info, int number,
+                                              std::span<const TensorList> inputs,
+                                              std::span<const TensorList> outputs, Part& part);
+  void addChunks(const ListsInfo& info, std::span<const std::uint64_t> records, Part& part);
 
-  std::vector<std::uint64_t> words; // chunks, padded to 16 bytes; then segments
-  std::size_t entryCount = 0, segmentsBegin = 0;
-  std::int64_t elementCount = 0, chunkCount = 0, segmentWords = 0;
+  std::vector<std::uint64_t> words; // chunks of all parts, then their segments; each to 16 bytes
+  std::vector<Part> parts;
+  std::int64_t elementCount = 0, chunkCount = 0;
 };
 
 } // namespace kiln

@@ -1,6 +1,6 @@
-// kiln::optim::AdamW: torch::optim::AdamW, whose step is a few launches however many parameters
-// there are, with the clip to a global norm, low-precision copies and averages in the same
-// launches.
+// kiln::optim::AdamW: torch::optim::AdamW, whose step is at most three launches however many
+// parameters there are, with the clip to a global norm, low-precision copies and averages in the
+// same launches.
 //
 //   kiln::enable();
 //   kiln::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(3e-4),
@@ -10,9 +10,9 @@
 //   std::cout << optimizer.gradNorm();       // does
 //
 // Options, parameter groups and state are torch's own, and so are archives: torch::save and
-// torch::load move checkpoints between the two. A step launches a kernel for each group (and dtype
-// of gradients), one more without a clip and two with one: at most 3 for one group. The first step
-// with a set of parameters compiles what no store has and allocates; later ones do neither.
+// torch::load move checkpoints between the two. A step is one kernel, and two more before it with a
+// clip, whatever groups, dtypes of gradients and copies there are. The first step with a set of
+// parameters compiles what no store has and allocates; later ones do neither.
 //
 // Kiln's kernels take fp32 parameters with gradients of fp32, bf16 or fp16, wherever kiln::enable()
 // is on for their device. Everything else, amsgrad included, is computed by torch's formulas with
@@ -61,7 +61,8 @@ class KILN_API AdamW : public torch::optim::AdamW {
   /// device; rewritten by the next step. Undefined without maxGradNorm or a step.
   at::Tensor gradNorm() const;
 
-  /// Kernels that the last step launched; 0 if torch computed it.
+  /// Kernels that the last step launched; 0 if torch computed it. Without a clip, steps in a graph
+  /// and those after it also copy the counts of steps, 4 bytes for each.
   std::size_t launches() const;
 
   /// `copy` (of the parameter's sizes and strides, bf16 or fp16) is rewritten by each step. Where

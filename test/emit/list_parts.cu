@@ -1,0 +1,112 @@
+// printed by kiln-translate
+// kiln_step_0: #kiln.schedule<lanes = 128, vector = 4, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>
+// kiln_step_1: #kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>
+// kiln.launch {"function":"step","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"count","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16},{"name":"chunks_1","dtype":"i64","shape":["s2"],"strides":[1],"alignment":16},{"name":"segments_1","dtype":"i64","shape":["s3"],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"next","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_step_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_step_0","schedule":"#kiln.schedule<lanes = 128, vector = 4, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":128,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"further":[["s2"]]},{"name":"kiln_step_0_finish","schedule":"","threads":1024,"sharedBytes":128,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":1,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"blocks","kernel":0},{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"count"},{"kind":"buffer","name":"next"},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"between0"}]},{"name":"kiln_step_1","schedule":"#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":2,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"between0"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"further":[["s2"]]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1},{"name":"h","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}]}}
+#include "segment.cuh"
+using namespace kiln;
+
+KILN_KERNEL(128, 16)
+kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk_count,
+            float* kiln_step_0_partials, const i64* chunks_1, const i64* segments_1,
+            i64 chunk_count_1) {
+  wait_for_predecessor();
+  release_successor();
+  if (block_index() < first_block_1) {
+    float sum = 0.0f;
+    using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
+        3 /*lists*/>;
+    for (i64 chunk = Tile::begin(); chunk < Tile::end(chunk_count); ++chunk) {
+      const Segment<Tile> at(chunks, segments, chunk);
+      const bf16* g = at.list<const bf16>(1);
+      // list_parts.mlir:13
+      at.each([&](auto piece) {
+        const auto g_c = piece.load(g);
+#pragma unroll
+        for (int i = 0; i < piece.vector; ++i) {
+          const float t = float(g_c[i]);
+          sum += t * t;
+        }
+      });
+    }
+    store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum);
+    return;
+  }
+  float sum_1 = 0.0f;
+  using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
+      3 /*lists*/>;
+  for (i64 chunk = Tile::begin(block_index() - first_block_1); chunk < Tile::end(chunk_count_1,
+      block_index() - first_block_1); ++chunk) {
+    const Segment<Tile> at_1(chunks_1, segments_1, chunk);
+    const float* h = at_1.list<const float>(1);
+    // list_parts.mlir:15
+    at_1.each([&](auto piece) {
+      const auto h_c = piece.load(h);
+#pragma unroll
+      for (int i = 0; i < piece.vector; ++i) {
+        sum_1 += h_c[i] * h_c[i];
+      }
+    });
+  }
+  store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum_1);
+}
+
+KILN_KERNEL(1024, 1)
+kiln_step_0_finish(const float* kiln_step_0_partials, i64 lines, i64 first_block_1, float* norm,
+                   const float* count, float* next, const float* lr, float* between0) {
+  wait_for_predecessor();
+  release_successor();
+  const float sum = sum_of_partials<1024>(kiln_step_0_partials, first_block_1, shared_memory() + 0);
+  const float sum_1 = sum_of_partials<1024>(kiln_step_0_partials + first_block_1,
+      lines - first_block_1, shared_memory() + 0);
+  const float t = sqrtf(sum + sum_1);
+  store_scalar(norm, t);
+  const float count_0 = load_vector<1, 1>(count)[0];
+  const float t_1 = count_0 + 1.0f;
+  store_scalar(next, t_1);
+  const float lr_0 = load_vector<1, 1>(lr)[0];
+  store_scalar(between0, lr_0 / t / t_1);
+}
+
+KILN_KERNEL(128, 16)
+kiln_step_1(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk_count,
+            const float* between0, const i64* chunks_1, const i64* segments_1, i64 chunk_count_1) {
+  wait_for_predecessor();
+  release_successor();
+  if (block_index() < first_block_1) {
+    const float between0_0 = load_vector<1, 1>(between0)[0];
+    using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 1 /*chunks*/,
+        3 /*lists*/>;
+    const Segment<Tile> at(chunks, segments, block_index());
+    const float* p = at.list<const float>(0);
+    const bf16* g = at.list<const bf16>(1);
+    // list_parts.mlir:24
+    at.each([&](auto piece) {
+      const auto p_c = piece.load(p);
+      const auto g_c = piece.load(g);
+      Vec<float, piece.vector> new_p_c;
+#pragma unroll
+      for (int i = 0; i < piece.vector; ++i) {
+        new_p_c[i] = p_c[i] - float(g_c[i]) * between0_0;
+      }
+      piece.store(at.list<float>(2), new_p_c);
+    });
+    return;
+  }
+  const float between0_0_1 = load_vector<1, 1>(between0)[0];
+  using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 1 /*chunks*/,
+      3 /*lists*/>;
+  const Segment<Tile> at_1(chunks_1, segments_1, block_index() - first_block_1);
+  const float* q = at_1.list<const float>(0);
+  const float* h = at_1.list<const float>(1);
+  // list_parts.mlir:27
+  at_1.each([&](auto piece) {
+    const auto q_c = piece.load(q);
+    const auto h_c = piece.load(h);
+    Vec<float, piece.vector> new_q_c;
+#pragma unroll
+    for (int i = 0; i < piece.vector; ++i) {
+      new_q_c[i] = q_c[i] - h_c[i] * between0_0_1;
+    }
+    piece.store(at_1.list<float>(2), new_q_c);
+  });
+}
