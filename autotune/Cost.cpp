@@ -40,7 +40,7 @@ constexpr double kWideShared = 0.042; // the same where a row needs several warp
 constexpr double kWideHeld = 0.12; // of such rows, each doubling of 16 elements held for 3 passes
 constexpr double kLittleAtOnce = 0.15; // kept nowhere although read once: few loads at a time
 constexpr double kAtBarriers = 0.17;   // of such rows, where one block alone waits
-constexpr double kClustered = 0.02;    // where it waits for a block elsewhere
+constexpr double kClustered = 0.05;    // where it waits for a block elsewhere
 // Resident blocks, which loop: the loads of one tile suffice, columns stay in the cache.
 constexpr double kFewAccessesLooping = 0.065, kManyAccessesLooping = 0.03; // below 1, above 2
 constexpr double kSmallBlockLooping = 0.004, kLargeBlockLooping = 0.013;   // below 256, above 640

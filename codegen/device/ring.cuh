@@ -123,6 +123,7 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
 
   /// The warp has read the tile: its stage may be filled again.
   KILN_DEVICE void release() {
+    bulk_copy_fence();
     warp_barrier();
     if (thread_index() % 32 == 0)
       mbarrier_arrive(empty + slot);

@@ -267,6 +267,13 @@ KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
                : "memory");
 #endif
 }
+/// What this thread has read of shared memory comes before bulk copies that are started once it has
+/// arrived at a barrier: they write past the caches that reads wait in, and would overtake them.
+KILN_DEVICE void bulk_copy_fence() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
 KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "

@@ -234,6 +234,7 @@ KILN_DEVICE void mbarrier_arrive(u64* barrier) {
 KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
   host_runtime.memoryBarrier(host_runtime.context, barrier, waitForPhase, parity);
 }
+KILN_DEVICE void bulk_copy_fence() {}
 KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
   for (int at = 0; at < bytes; at += 16)
     copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);

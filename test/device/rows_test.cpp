@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <random>
 
 using namespace kiln;
 
@@ -50,6 +52,54 @@ TEST_F(RowsOnDevice, AsManyRowsAsAllowed) {
   for (std::uint16_t value : result)
     wrong += value != 0x3cbc;
   EXPECT_EQ(wrong, 0);
+}
+
+/// A ring whose stages are filled again and again, by many warps that read slowly: a copy that came
+/// before the last of them had read would be seen in the bits, now and then.
+TEST_F(RowsOnDevice, RingsAreNotFilledBeforeTheyAreRead) {
+  if (Driver::get().currentDevice().major < 9)
+    GTEST_SKIP() << "rings need sm_90 or newer";
+  constexpr std::int64_t rows = 8192, width = 2560;
+  CompileOptions options;
+  options.arch = deviceArch();
+  options.backward = true;
+  options.schedule = "#kiln.schedule<lanes = 320, vector = 8, rows = 2, threads = 640, blocks = 1, "
+                     "grid = resident, keep = ring, launch = older_first, columns = shared, "
+                     "stages = 4>";
+  const Program program =
+      Program::compile(Module::fromOp({"layer_norm", {rows, width}, DType::f16}), options);
+  std::mt19937 random(1);
+  std::deque<DeviceBuffer> memory;
+  auto place = [&](const TensorInfo& tensor) {
+    std::int64_t elements = 1;
+    std::vector<std::int64_t> sizes;
+    for (const Extent& extent : tensor.shape)
+      elements *= sizes.emplace_back(extent.size);
+    const std::size_t bytes = static_cast<std::size_t>(elements) * sizeInBytes(tensor.dtype);
+    std::vector<std::uint16_t> values(bytes / 2); // of f16: 0.5 to 2; of f32: near them
+    for (std::uint16_t& value : values)
+      value = static_cast<std::uint16_t>((random() & 0x7ff) | 0x3800);
+    memory.emplace_back(bytes).upload(std::as_bytes(std::span(values)));
+    return Buffer{memory.back().data(), sizes, {}};
+  };
+  std::vector<Buffer> inputs, outputs;
+  for (const TensorInfo& tensor : program.inputs())
+    inputs.push_back(place(tensor));
+  for (const TensorInfo& tensor : program.outputs())
+    outputs.push_back(place(tensor));
+  const DeviceBuffer& dx = memory[inputs.size()];
+  const Executable executable(program);
+  DeviceBuffer workspace(std::max<std::size_t>(executable.workspaceBytes(inputs), 1));
+  Stream stream;
+  std::vector<std::byte> first(rows * width * 2), now(first.size());
+  int different = 0;
+  for (int run = 0; run < 100; ++run) {
+    executable.launch(inputs, outputs, workspace.data(), stream.get());
+    stream.synchronize();
+    dx.download(std::span(run == 0 ? first : now));
+    different += run > 0 && now != first;
+  }
+  EXPECT_EQ(different, 0);
 }
 
 /// With a workspace and two kernels: the sums of columns.
