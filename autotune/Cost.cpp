@@ -54,12 +54,13 @@ constexpr double kRingSmallTile = 0.012;                 // each halving below 8
 constexpr double kRingBytes = 150e3;                     // in flight on a multiprocessor
 constexpr double kRingUnder = 0.025, kRingOver = 0.04;   // each halving, doubling of them
 constexpr double kRingBlocks = 0.012;                    // each halving, doubling of 2 blocks
-constexpr double kRingFewThreads = 0.02;                 // each halving below 1024
-constexpr double kRingColumns = 0.045;                   // columns read for every tile
-constexpr double kRingTail = 0.5;                        // of the share of a round without work
-constexpr double kRingAllAhead = 0.06;                   // more stages than tiles
-constexpr double kRingSingles = 0.2;                     // single elements: each of a byte moved
-constexpr double kRingIdle = 0.05;                       // of the share of lanes without a column
+constexpr double kRingFewThreads = 0.02;                 // each halving below 512
+constexpr double kRingManyWarps = 0.035; // each doubling of 512 threads: a fence a warp and tile
+constexpr double kRingColumns = 0.045;   // columns read for every tile
+constexpr double kRingTail = 0.5;        // of the share of a round without work
+constexpr double kRingAllAhead = 0.06;   // more stages than tiles
+constexpr double kRingSingles = 0.2;     // single elements: each of a byte moved
+constexpr double kRingIdle = 0.05;       // of the share of lanes without a column
 // Of these, where a row needs several warps.
 constexpr double kRingTeams = 0.02, kRingRows = 0.008; // any; each doubling of rows at a barrier
 constexpr double kRingHeld = 0.03;                     // each doubling of 16 elements a thread
@@ -204,7 +205,7 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
   const double threads = double(s.threads * s.blocks);
   const double slots = shape.chunks * double(s.lanes * s.vector);
   double sum = kRing + kRingBroad * halvings(16.0, access) + kPieces * std::log2(shape.chunks);
-  sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, 1024.0);
+  sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, 512.0);
   sum += kRingUnder * halvings(flight, kRingBytes) + kRingOver * halvings(kRingBytes * 1.1, flight);
   sum += kRingBlocks * std::abs(std::log2(double(s.blocks) / 2.0));
   const double streams = double(facts.inputs.size() + facts.outputs.size());
@@ -219,7 +220,7 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
     sum += double(s.stages) >= shape.waves ? kRingAllAhead : 0.0;
   }
   if (!shape.wide)
-    return sum + kRingNarrow * halvings(access, 16.0);
+    return sum + kRingNarrow * halvings(access, 16.0) + kRingManyWarps * halvings(512.0, threads);
   sum += kRingTeams + kRingRows * std::log2(double(s.threads) / double(s.lanes));
   sum += kRingHeld * halvings(16.0, shape.held) + kRingWideThreads * halvings(threads, 1280.0);
   const double heldOfRow = shape.chunks * double(s.vector);

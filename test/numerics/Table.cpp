@@ -235,7 +235,7 @@ struct Table : Builder {
       for (std::int64_t rows : {0, 1, 37}) {
         std::string suffix = fmt::format("_{}_rows{}", type, rows);
         add("Softmax", "cluster_softmax" + suffix, softmaxText(1000, type, false, false), {rows},
-            rows == 1)
+            rows == 37)
             .schedule = of(128, 4, 1, "shared");
         add("LayerNorm", "cluster_norm" + suffix, layerNormText(648, type), {rows}).schedule =
             of(64, 8, 2, "registers");
