@@ -54,8 +54,10 @@ constexpr double kRingSmallTile = 0.012;                 // each halving below 8
 constexpr double kRingBytes = 150e3;                     // in flight on a multiprocessor
 constexpr double kRingUnder = 0.025, kRingOver = 0.04;   // each halving, doubling of them
 constexpr double kRingBlocks = 0.012;                    // each halving, doubling of 2 blocks
-constexpr double kRingFewThreads = 0.02;                 // each halving below 512
-constexpr double kRingManyWarps = 0.035; // each doubling of 512 threads: a fence a warp and tile
+constexpr double kRingReducing = 512,
+                 kRingMapping = 1024;    // threads enough with, without reductions
+constexpr double kRingFewThreads = 0.02; // each halving below that
+constexpr double kRingManyWarps = 0.035; // each doubling above: a fence a warp and tile
 constexpr double kRingColumns = 0.045;   // columns read for every tile
 constexpr double kRingTail = 0.5;        // of the share of a round without work
 constexpr double kRingAllAhead = 0.06;   // more stages than tiles
@@ -203,9 +205,10 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
   }
   const double flight = double(s.stages * s.blocks * rows::stageBytes(s, facts));
   const double threads = double(s.threads * s.blocks);
+  const double enough = facts.passes > 1 ? kRingReducing : kRingMapping;
   const double slots = shape.chunks * double(s.lanes * s.vector);
   double sum = kRing + kRingBroad * halvings(16.0, access) + kPieces * std::log2(shape.chunks);
-  sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, 512.0);
+  sum += kRingSmallTile * halvings(tile, 8192.0) + kRingFewThreads * halvings(threads, enough);
   sum += kRingUnder * halvings(flight, kRingBytes) + kRingOver * halvings(kRingBytes * 1.1, flight);
   sum += kRingBlocks * std::abs(std::log2(double(s.blocks) / 2.0));
   const double streams = double(facts.inputs.size() + facts.outputs.size());
@@ -220,7 +223,7 @@ double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& 
     sum += double(s.stages) >= shape.waves ? kRingAllAhead : 0.0;
   }
   if (!shape.wide)
-    return sum + kRingNarrow * halvings(access, 16.0) + kRingManyWarps * halvings(512.0, threads);
+    return sum + kRingNarrow * halvings(access, 16.0) + kRingManyWarps * halvings(enough, threads);
   sum += kRingTeams + kRingRows * std::log2(double(s.threads) / double(s.lanes));
   sum += kRingHeld * halvings(16.0, shape.held) + kRingWideThreads * halvings(threads, 1280.0);
   const double heldOfRow = shape.chunks * double(s.vector);
