@@ -101,7 +101,7 @@ TEST_F(FakeGpu, LaunchHandsOverEverythingAndCallsNothingElse) {
   fake->valueCount = 2;
   one.launch(std::span(&x, 1), {}, nullptr, reinterpret_cast<void*>(0x77));
   EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernelEx"}));
-  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(fake->launch.gridX, 8u); // 4 clusters of 2
   EXPECT_EQ(fake->launch.gridY * fake->launch.gridZ * fake->launch.blockY * fake->launch.blockZ,
             1u);
   EXPECT_EQ(fake->launch.blockX, 256u);
@@ -121,7 +121,7 @@ TEST_F(FakeGpu, LaunchHandsOverEverythingAndCallsNothingElse) {
   void* const pointers[] = {x.data};
   one.launch(sizes, pointers, nullptr, reinterpret_cast<void*>(0x77));
   EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernelEx"}));
-  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(fake->launch.gridX, 8u);
   EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{0x4000, 1000}));
 }
 
@@ -182,7 +182,7 @@ TEST_F(FakeGpu, PartsOfAProgramAreLaunchedApart) {
   EXPECT_EQ(launches(plan, Part::all), 2);
   EXPECT_EQ(fake->launch.attributeCount, 1u); // programmatic
   EXPECT_EQ(launches(plan, Part::opening), 1);
-  EXPECT_EQ(fake->launch.gridX, 4u);
+  EXPECT_EQ(fake->launch.gridX, 8u);
   EXPECT_EQ(launches(plan, Part::closing), 1);
   EXPECT_EQ(fake->launch.gridX, 3u);
   EXPECT_EQ(fake->launch.attributeCount, 0u);
