@@ -4,12 +4,12 @@
 namespace kiln::autotune {
 
 std::optional<Artifact> verifiedArtifact(const Journal& journal, const Key& key,
-                                         const History& history, std::string_view schedule) {
-  for (bool passed : {true, false})
-    for (const Verdict& verdict : history.verdicts)
-      if (verdict.pass == passed && verdict.schedule == schedule)
-        if (auto artifact = journal.artifact(key, schedule, verdict.cubin))
-          return artifact;
+                                         const History& history, std::string_view schedule,
+                                         bool onlyPassed) {
+  for (const Verdict& verdict : history.verdicts)
+    if (verdict.schedule == schedule && (verdict.pass || !onlyPassed))
+      if (auto artifact = journal.artifact(key, schedule, verdict.cubin))
+        return artifact;
   return std::nullopt;
 }
 

@@ -53,9 +53,9 @@ class Journal {
   virtual void release(const Key& key, std::string_view owner) = 0;
 };
 
-/// The code that was verified with a schedule, what passed before what did not; none: it is not
-/// kept.
+/// The code that was verified with a schedule, perhaps only what passed; none: it is not kept.
 std::optional<Artifact> verifiedArtifact(const Journal& journal, const Key& key,
-                                         const History& history, std::string_view schedule);
+                                         const History& history, std::string_view schedule,
+                                         bool onlyPassed);
 
 } // namespace kiln::autotune

@@ -52,14 +52,14 @@ Subject subjectOf(const Store& store, const KnownKey& known) {
   return subject;
 }
 
-/// The stored cubin, one that was verified with this schedule, or a new one.
+/// The stored cubin, one that passed with this schedule, or a new one.
 Artifact Recheck::obtain(const Subject& subject, const std::string& schedule,
                          const std::string& cubin) {
   const Key& key = subject.known.key;
   if (!cubin.empty())
     if (auto artifact = store.artifact(key, schedule, cubin))
       return std::move(*artifact);
-  if (auto artifact = verifiedArtifact(store, key, subject.history, schedule))
+  if (auto artifact = verifiedArtifact(store, key, subject.history, schedule, /*onlyPassed=*/true))
     return std::move(*artifact);
   double expected = 0;
   for (const Measurement& measurement : subject.history.measurements)

@@ -171,5 +171,33 @@ TEST(Recheck, TroubleIsTold) {
     }
 }
 
+/// Searches look at the verdict of what they find; what is only timed again must have passed.
+TEST(Recheck, CodeThatDidNotPassIsNotTimed) {
+  MemoryJournal journal;
+  const Key key;
+  const auto found = [&](bool onlyPassed) {
+    const auto artifact =
+        verifiedArtifact(journal, key, journal.history(key), "schedule", onlyPassed);
+    return artifact ? artifact->sha256 : "none";
+  };
+  const auto judge = [&](const char* cubin, bool pass) {
+    Artifact artifact;
+    artifact.sha256 = cubin;
+    journal.keep(key, "schedule", artifact);
+    Verdict verdict;
+    verdict.schedule = "schedule";
+    verdict.cubin = cubin;
+    verdict.pass = pass;
+    journal.judge(key, verdict);
+  };
+  EXPECT_EQ(found(false), "none");
+  judge("wrong", false);
+  EXPECT_EQ(found(false), "wrong");
+  EXPECT_EQ(found(true), "none");
+  judge("right", true);
+  EXPECT_EQ(found(false), "wrong");
+  EXPECT_EQ(found(true), "right");
+}
+
 } // namespace
 } // namespace kiln::autotune::test
