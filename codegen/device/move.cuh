@@ -298,11 +298,13 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
 }
 
 /// Bytes of scratch that one staged value a row needs; 0 if few rows are stored directly.
-template <class Tile> constexpr int staged_row_bytes = Tile::rows_per_block < 8 ? 0 : 8;
+template <class Tile> KILN_DEVICE constexpr int staged_row_bytes() {
+  return Tile::rows_per_block < 8 ? 0 : 8;
+}
 
 /// Where the i-th value of a row of the block is staged.
 template <class Tile> KILN_DEVICE char* staged_row(char* scratch, int i, int row) {
-  return scratch + (i * Tile::rows_per_block + row) * staged_row_bytes<Tile>;
+  return scratch + (i * Tile::rows_per_block + row) * staged_row_bytes<Tile>();
 }
 
 /// Values of rows pass through shared memory, so that neighbouring threads write neighbouring
@@ -310,7 +312,7 @@ template <class Tile> KILN_DEVICE char* staged_row(char* scratch, int i, int row
 /// stage_rows and store_rows, and before `scratch` is used again, lies a barrier.
 template <class Tile, class... Values>
 KILN_DEVICE void stage_rows(const Tile& at, char* scratch, const Values&... values) {
-  if constexpr (staged_row_bytes<Tile> > 0) {
+  if constexpr (staged_row_bytes<Tile>() > 0) {
     int i = 0;
     auto stage = [&](const auto& value) {
 #pragma unroll
@@ -343,7 +345,7 @@ RowStore(T*, RowMap<rank>, const From (&)[rows]) -> RowStore<T, rank, From, rows
 /// by the first lane of its row.
 template <class Tile, class... Stores>
 KILN_DEVICE void store_rows(const Tile& at, char* scratch, const Stores&... stores) {
-  if constexpr (staged_row_bytes<Tile> == 0) {
+  if constexpr (staged_row_bytes<Tile>() == 0) {
     auto direct = [&](const auto& s) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r)

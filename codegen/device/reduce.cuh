@@ -15,11 +15,46 @@ struct Sum {
 struct Max {
   static KILN_DEVICE float identity() { return bits_to_float(0xff800000u); }
   static KILN_DEVICE float combine(float a, float b) { return maximum(a, b); }
+  static KILN_DEVICE u32 combine_pairs(bf16, u32 a, u32 b) { return maximum_bf16x2(a, b); }
+  static KILN_DEVICE u32 combine_pairs(f16, u32 a, u32 b) { return maximum_f16x2(a, b); }
 };
 struct Min {
   static KILN_DEVICE float identity() { return bits_to_float(0x7f800000u); }
   static KILN_DEVICE float combine(float a, float b) { return minimum(a, b); }
+  static KILN_DEVICE u32 combine_pairs(bf16, u32 a, u32 b) { return minimum_bf16x2(a, b); }
+  static KILN_DEVICE u32 combine_pairs(f16, u32 a, u32 b) { return minimum_f16x2(a, b); }
 };
+
+/// Combines the elements of a vector; for Max and Min, which round nothing.
+template <class Op, class T, int count>
+KILN_DEVICE float combine_vector(const Vec<T, count, false>& v) {
+  float result = float(v[0]);
+#pragma unroll
+  for (int i = 1; i < count; ++i)
+    result = Op::combine(result, float(v[i]));
+  return result;
+}
+template <class Op, class T, int count>
+KILN_DEVICE float combine_vector(const Vec<T, count, true>& v) {
+  Vec<T, 2> pair = {{v.words[0]}};
+#pragma unroll
+  for (int i = 1; i < count / 2; ++i)
+    pair.words[0] = Op::combine_pairs(T{}, pair.words[0], v.words[i]);
+  const Vec<T, 2>& both = pair;
+  return Op::combine(float(both[0]), float(both[1]));
+}
+
+/// Combines `value` with those elements of a chunk that lie in the row.
+template <class Op, class Tile, class V>
+KILN_DEVICE float combine_chunk(const Tile& at, int c, const V& v, float value) {
+  if (at.whole(c))
+    return Op::combine(value, combine_vector<Op>(v));
+#pragma unroll
+  for (int i = 0; i < Tile::vector; ++i)
+    if (at.holds(c, i))
+      value = Op::combine(value, float(v[i]));
+  return value;
+}
 
 /// Combines lanes `first`, 2 * `first`, ... up to `last` (exclusive) apart.
 template <class Op, int first, int last> KILN_DEVICE float combine_lanes(float value) {
@@ -29,19 +64,33 @@ template <class Op, int first, int last> KILN_DEVICE float combine_lanes(float v
   return value;
 }
 
-/// Combines what the warps of a group left in `slots`: a few one after another, many by shuffles.
-template <class Op, int warps> KILN_DEVICE float combine_warps(const float* slots) {
-  if constexpr (warps > 4) {
-    const int lane = thread_index() % 32;
-    const float mine = lane < warps ? load_shared<float>(slots + lane) : Op::identity();
-    return combine_lanes<Op, 1, 32>(mine);
+/// Combines each of `left` values over the lanes of the warp. Of two values a lane keeps one and
+/// hands its partner the other, so that several take hardly more shuffles than one. In the end each
+/// lane has the result of one value, in values[0]; returns which, or `left` and more for none.
+template <class Op, int left, int distance = 16, int size>
+KILN_DEVICE int fold_lanes(float (&values)[size]) {
+  if constexpr (left == 1) {
+    values[0] = combine_lanes<Op, 1, 2 * distance>(values[0]);
+    return 0;
   } else {
-    float total = load_shared<float>(slots);
+    static_assert(distance > 0, "a lane for each value");
+    constexpr int half = (left + 1) / 2;
+    const bool upper = (thread_index() & distance) != 0;
 #pragma unroll
-    for (int w = 1; w < warps; ++w)
-      total = Op::combine(total, load_shared<float>(slots + w));
-    return total;
+    for (int i = 0; i < half; ++i) {
+      const float low = values[i], high = i + half < left ? values[i + half] : Op::identity();
+      values[i] = Op::combine(upper ? high : low, shuffle_xor(upper ? low : high, distance));
+    }
+    return (upper ? half : 0) + fold_lanes<Op, half, distance / 2>(values);
   }
+}
+
+/// How many lanes have the same result then.
+KILN_DEVICE constexpr int lanes_with_one(int values) {
+  int lanes = 32;
+  for (; values > 1; values = (values + 1) / 2)
+    lanes /= 2;
+  return lanes;
 }
 
 /// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
@@ -50,41 +99,83 @@ template <class Tile> constexpr int row_reduce_bytes(int values) {
                                    : 0;
 }
 
+/// Writes a warp's results of values[first], values[first + 1], ... to their places in its `line`.
+template <class Op, class Tile, int first = 0, int count>
+KILN_DEVICE void store_line(float* line, const float (&values)[count]) {
+  constexpr int some = count - first < 32 ? count - first : 32;
+  float mine[some];
+#pragma unroll
+  for (int i = 0; i < some; ++i)
+    mine[i] = values[first + i];
+  const int held = fold_lanes<Op, some>(mine);
+  if (thread_index() % lanes_with_one(some) == 0 && held < some)
+    store_cluster<Tile::cluster>(line + first + held, mine[0]);
+  if constexpr (first + some < count)
+    store_line<Op, Tile, first + some>(line, values);
+}
+/// Reads a line. The first of a block lies at a multiple of 16 bytes.
+template <int count> KILN_DEVICE void load_line(const float* line, float (&values)[count]) {
+  constexpr int together = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
+#pragma unroll
+  for (int i = 0; i < count; i += together) {
+    const auto part = load_shared<Vec<float, together>>(line + i);
+#pragma unroll
+    for (int j = 0; j < together; ++j)
+      values[i + j] = part[j];
+  }
+}
+
+/// Combines the lines of `warps` warps: of some one after another, of many by shuffles.
+template <class Op, int warps, int count>
+KILN_DEVICE void combine_lines(const float* lines, float (&values)[count]) {
+  if constexpr (warps <= 8) {
+    load_line(lines, values);
+#pragma unroll
+    for (int warp = 1; warp < warps; ++warp) {
+      float other[count];
+      load_line(lines + warp * count, other);
+#pragma unroll
+      for (int i = 0; i < count; ++i)
+        values[i] = Op::combine(values[i], other[i]);
+    }
+  } else {
+    const int lane = thread_index() % 32;
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      values[i] = Op::identity();
+    if (lane < warps)
+      load_line(lines + lane * count, values);
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      values[i] = combine_lanes<Op, 1, 32>(values[i]);
+  }
+}
+
 /// Combines the lanes of each row; every lane gets the result. Several values share one barrier.
 /// The caller sees to it that nobody still reads `scratch` from an earlier use, and that all blocks
 /// of a cluster run: each hands what its warps have to the others, so that all read their own.
 template <class Op, class Tile, class... Values>
 KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
-  constexpr int width = Tile::lanes < 32 ? Tile::lanes : 32;
-  auto within_warp = [](float(&value)[Tile::rows]) {
-#pragma unroll
-    for (int r = 0; r < Tile::rows; ++r)
-      value[r] = combine_lanes<Op, 1, width>(value[r]);
-  };
-  (within_warp(values), ...);
-  if constexpr (Tile::warps_per_group > 1) {
-    constexpr int warps = Tile::cluster * Tile::threads / 32;
-    const int warp = Tile::member() / 32;
-    float* slots = reinterpret_cast<float*>(scratch); // (values, rows, warps)
+  auto for_all = [&](auto body) {
     int index = 0;
-    auto write = [&](float(&value)[Tile::rows]) {
+    auto each = [&](float(&value)[Tile::rows]) {
 #pragma unroll
       for (int r = 0; r < Tile::rows; ++r)
-        if (thread_index() % 32 == 0)
-          store_cluster<Tile::cluster>(slots + (index * Tile::rows + r) * warps + warp, value[r]);
-      ++index;
+        body(value[r], index++);
     };
-    (write(values), ...);
+    (each(values), ...);
+  };
+  if constexpr (Tile::warps_per_group == 1) {
+    for_all([](float& value, int) { value = combine_lanes<Op, 1, Tile::lanes>(value); });
+  } else {
+    constexpr int count = sizeof...(values) * Tile::rows;
+    float all[count];
+    float* lines = reinterpret_cast<float*>(scratch); // (warps, count)
+    for_all([&](float value, int i) { all[i] = value; });
+    store_line<Op, Tile>(lines + Tile::member() / 32 * count, all);
     Tile::barrier();
-    index = 0;
-    auto read = [&](float(&value)[Tile::rows]) {
-#pragma unroll
-      for (int r = 0; r < Tile::rows; ++r)
-        value[r] = combine_warps<Op, Tile::warps_per_group>(
-            slots + (index * Tile::rows + r) * warps + at.group * Tile::warps_per_group);
-      ++index;
-    };
-    (read(values), ...);
+    combine_lines<Op, Tile::warps_per_group>(lines + at.group * Tile::warps_per_group * count, all);
+    for_all([&](float& value, int i) { value = all[i]; });
   }
 }
 
@@ -125,13 +216,12 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
   }
   if constexpr (teams > 1) {
     Tile::barrier();
-#pragma unroll 1 // runs once or twice a block: unrolling costs compile time only
-    for (int column = thread_index(); column < Tile::columns; column += Tile::threads) {
+    each_share<Tile::columns, Tile::threads>(thread_index(), [&](int column) {
       float total = 0.0f;
       for (int t = 0; t < teams; ++t)
         total += load_shared<float>(slots + t * Tile::columns + column);
       store_global(partials + column, total);
-    }
+    });
   }
 }
 
@@ -176,7 +266,7 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
         total[i] += v[i];
     }
   } else {
-#pragma unroll 1
+#pragma unroll 4
     for (i64 line = thread_index() / 8; line < lines; line += slices)
 #pragma unroll
       for (int i = 0; i < 3; ++i)

@@ -16,6 +16,7 @@ struct RingStage {
   u64* full;
   i64 row;
   int rows;
+  bool values; // whether values of rows come through the ring
 
   /// Starts to copy `elements` elements a row to a place in the stage. Of single values a few may
   /// make no 16 bytes, or begin between their multiples: these the mover copies itself.
@@ -33,12 +34,20 @@ struct RingStage {
       for (int at = whole; at < bytes; at += sizeof(T))
         store_shared(memory + place + at, load_global<T>(source + at));
   }
+  /// The same of one value a row.
+  template <class T> KILN_DEVICE void copy_rows(const T* from, int place) const {
+    if (values)
+      copy<1>(from, place);
+  }
 };
 
 template <class Tile, int stages_, int stage_bytes_> struct Ring {
   static constexpr int stages = stages_;
   static constexpr int stage_bytes = stage_bytes_;
   static_assert(stage_bytes % 16 == 0, "bulk copies move multiples of 16 bytes");
+  /// Values of a whole tile's rows, 2 bytes each or more, are multiples of 16 bytes. Those of the
+  /// last tile, which may lack rows, are then not the mover's: each thread reads its own.
+  static constexpr bool even = Tile::rows_per_block % 8 == 0;
 
   char* memory; // (stages, stage_bytes)
   u64* full;    // (stages), completed by the mover and its copies
@@ -53,7 +62,7 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
 #pragma unroll 1
       for (int stage = 0; stage < stages; ++stage) {
         mbarrier_initialize(full + stage, 1);
-        mbarrier_initialize(empty + stage, Tile::threads / 32);
+        mbarrier_initialize(empty + stage, even ? Tile::threads / 32 : Tile::threads);
       }
       mbarrier_fence();
     }
@@ -65,7 +74,10 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   KILN_DEVICE RingStage stage(const Tile& at, int index) const {
     const u32 left = at.count - at.base;
     return {memory + index * stage_bytes, full + index, at.base,
-            left < u32(Tile::rows_per_block) ? int(left) : Tile::rows_per_block};
+            left < u32(Tile::rows_per_block) ? int(left) : Tile::rows_per_block, has_values(at)};
+  }
+  static KILN_DEVICE bool has_values(const Tile& at) {
+    return !even || at.count - at.base >= u32(Tile::rows_per_block);
   }
 
   /// What the mover does: `older` starts the copies that need not wait for the predecessor, `rest`
@@ -114,18 +126,23 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
       }
   }
   template <class T, class To>
-  KILN_DEVICE void read_rows(const Tile& at, To (&to)[Tile::rows], const T*, int place) const {
+  KILN_DEVICE void read_rows(const Tile& at, To (&to)[Tile::rows], const T* all, int place) const {
     const T* from = reinterpret_cast<const T*>(memory + slot * stage_bytes + place);
+    const bool here = has_values(at);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r)
-      to[r] = To(load_shared<T>(from + int(at.row_to_read(r) - at.base)));
+      to[r] = To(here ? load_shared<T>(from + int(at.row_to_read(r) - at.base))
+                      : load_global<T>(all + at.row_to_read(r)));
   }
 
-  /// The warp has read the tile: its stage may be filled again.
+  /// The warp has read the tile: its stage may be filled again. Where the mover itself stores to a
+  /// stage, each lane says so: checkers of races see no order by way of a lane that arrives for its
+  /// warp. It is slower, so whole tiles, of which bulk copies fill all, have one lane arrive.
   KILN_DEVICE void release() {
     bulk_copy_fence();
-    warp_barrier();
-    if (thread_index() % 32 == 0)
+    if constexpr (even)
+      warp_barrier();
+    if (!even || thread_index() % 32 == 0)
       mbarrier_arrive(empty + slot);
     next();
   }

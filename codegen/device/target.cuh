@@ -68,25 +68,22 @@ KILN_DEVICE void release_successor() {
 KILN_DEVICE float bits_to_float(u32 bits) {
   return __builtin_bit_cast(float, bits);
 }
-KILN_DEVICE u16 float_to_bf16(float value) {
-  u16 bits;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
-}
+// One value is rounded as a pair: a single conversion has a quarter of a pair's rate.
 KILN_DEVICE u32 float_to_bf16x2(float low, float high) {
   u32 bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   return bits;
 }
-KILN_DEVICE u16 float_to_f16(float value) {
-  u16 bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
+KILN_DEVICE u16 float_to_bf16(float value) {
+  return u16(float_to_bf16x2(value, 0.0f));
 }
 KILN_DEVICE u32 float_to_f16x2(float low, float high) {
   u32 bits;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   return bits;
+}
+KILN_DEVICE u16 float_to_f16(float value) {
+  return u16(float_to_f16x2(value, 0.0f));
 }
 KILN_DEVICE float f16_to_float(u16 bits) {
   float value;
@@ -128,6 +125,28 @@ KILN_DEVICE float maximum(float a, float b) {
 KILN_DEVICE float minimum(float a, float b) {
   float result;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+/// The same of two pairs of bf16 or f16.
+KILN_DEVICE u32 maximum_bf16x2(u32 a, u32 b) {
+  u32 result;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
+KILN_DEVICE u32 minimum_bf16x2(u32 a, u32 b) {
+  u32 result;
+  asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
+KILN_DEVICE u32 maximum_f16x2(u32 a, u32 b) {
+  u32 result;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
+KILN_DEVICE u32 minimum_f16x2(u32 a, u32 b) {
+  u32 result;
+  asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
   return result;
 }
 

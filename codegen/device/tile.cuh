@@ -9,8 +9,9 @@
 namespace kiln {
 
 /// Where the vector does not divide the row, vectors are those of memory: rows lie one after
-/// another from an aligned place on, so a row begins `shift` elements into a vector. Its first and
-/// last vectors are not whole; only one row a thread has one shift. `movers_`: warps of the block
+/// another from an aligned place on, so a row begins `shift` elements into a vector, or into the
+/// line of 8 vectors that the memory moves at once. Its first and last vectors are not whole; only
+/// one row a thread has one shift. `movers_`: warps of the block
 /// behind these threads, which only move data (ring.cuh). `cluster_`: blocks that share their rows,
 /// all lanes of which are one group.
 template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0,
@@ -26,6 +27,9 @@ struct RowTile {
   static constexpr bool overlaps = columns % vector != 0;
   static constexpr int span = columns + (overlaps ? vector - 1 : 0);
   static constexpr int chunks = (span + lanes * vector - 1) / (lanes * vector);
+  static constexpr bool by_lines =
+      lanes >= 8 && columns + 8 * vector - 1 <= chunks * lanes * vector;
+  static constexpr int before = by_lines ? 8 * vector : vector; // and less lie before a row
   static constexpr int groups = threads * cluster / lanes;
   static constexpr int rows_per_block = groups * rows; // or those of its cluster
   static constexpr int groups_per_warp = lanes < 32 ? 32 / lanes : 1;
@@ -42,7 +46,7 @@ struct RowTile {
   u32 base;  // first row of the block
   int lane;  // of this thread within its row
   int group; // of this thread within the block, or the cluster
-  int shift; // elements of the first vector that belong to the row before
+  int shift; // elements of the first vectors that belong to the row before
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
       : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(member() % lanes),
@@ -70,7 +74,7 @@ struct RowTile {
     shift = shift_of_row();
   }
   KILN_DEVICE int shift_of_row() const {
-    return overlaps ? int(row_to_read(0) * u32(columns) % u32(vector)) : 0;
+    return overlaps ? int(row_to_read(0) * u32(columns) % u32(before)) : 0;
   }
 
   /// The r-th row of this thread within the block, 0 <= r < rows.
@@ -108,7 +112,35 @@ struct RowTile {
   KILN_DEVICE bool holds(int c, int i) const {
     return inner(c) || u32(column(c) + i) < u32(columns);
   }
+  /// Calls `body` with each element of the chunk that lies in the row. Only the warps that have the
+  /// ends of a row ask for each.
+  template <class Body> KILN_DEVICE void each_in_row(int c, Body body) const {
+    if (whole(c)) {
+#pragma unroll
+      for (int i = 0; i < vector; ++i)
+        body(i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < vector; ++i)
+        if (holds(c, i))
+          body(i);
+    }
+  }
 };
+
+/// Calls `body` with each of `first`, `first` + `step`, ... below `end`, `first` < `step`: how
+/// `step` threads share the work. Where each has one place at most, no loop costs the compiler
+/// time.
+template <int end, int step, class Body> KILN_DEVICE void each_share(int first, Body body) {
+  if constexpr (end <= step) {
+    if (first < end)
+      body(first);
+  } else {
+#pragma unroll 1
+    for (int at = first; at < end; at += step)
+      body(at);
+  }
+}
 
 /// Where a row begins: the row index is split over `rank` leading dimensions, innermost last.
 template <int rank> struct RowMap {

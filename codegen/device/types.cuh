@@ -81,4 +81,14 @@ KILN_DEVICE Vec<T, count> convert(const Vec<From, count>& from) {
   return to;
 }
 
+/// value / divisor for a constant neither tiny nor huge: its reciprocal and one correction, which
+/// rounds correctly where the quotient is a normal number. (A division has a branch for the
+/// others.)
+KILN_DEVICE float divide_by(float value, float divisor) {
+  const float reciprocal = 1.0f / divisor;
+  const float quotient = value * reciprocal;
+  const float rest = fmaf(-quotient, divisor, value);
+  return rest == rest ? fmaf(rest, reciprocal, quotient) : quotient; // infinite: as it is
+}
+
 } // namespace kiln

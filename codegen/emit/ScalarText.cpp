@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cmath>
@@ -146,6 +147,16 @@ static bool isApproximate(Operation* op) {
          bitEnumContainsAll(math.getFastMathFlagsAttr().getValue(), arith::FastMathFlags::afn);
 }
 
+/// By a constant whose reciprocal is inexact, and normal with all that it is multiplied with.
+static bool isDivisionByConstant(Operation* op) {
+  APFloat divisor(0.0f);
+  if (!isa<arith::DivFOp>(op) || !matchPattern(op->getOperand(1), m_ConstantFloat(&divisor)))
+    return false;
+  int exponent = ilogb(divisor);
+  return op->getResult(0).getType().isF32() && std::abs(exponent) < 64 &&
+         !divisor.getExactInverse(nullptr);
+}
+
 ScalarText scalarText(Operation* op) {
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     return floatComparison(compare.getPredicate());
@@ -159,6 +170,8 @@ ScalarText scalarText(Operation* op) {
   if (op->hasAttr(ir::kNearAttr))
     return isa<math::SinOp>(op) ? ScalarText{"", "near_sine($0)", kPrimary}
                                 : ScalarText{"", "near_cosine($0)", kPrimary};
+  if (isDivisionByConstant(op))
+    return {"", "divide_by($0, $1)", kPrimary};
   if (op->hasAttr(ir::kRoundedAttr))
     return {"", "rounded_product($0, $1)", kPrimary};
   const ScalarText* found = findScalarText(op->getName().getStringRef());

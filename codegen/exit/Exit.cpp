@@ -216,22 +216,36 @@ void TotalOp::emit(Emitter& e) {
   e.line("float " + e.declare(getSum(), "total") + " = 0.0f;");
 }
 
+/// Opens the loop over the chunks of a row that a thread has. Registers are named by constants;
+/// what lies in memory is walked by a loop.
+static void openChunks(Emitter& e, Operation* op, const std::string& tile, bool inMemory) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  ir::ScheduleAttr schedule = *kernel.getSchedule();
+  int64_t columns = kernel.getColumns(), across = schedule.getLanes() * schedule.getVector();
+  inMemory &= schedule.getKeep() != ir::Keep::registers && schedule.getKeep() != ir::Keep::ring;
+  e.unrolled(kEachChunk, inMemory && columns > kUnrolled * across ? 4 : 0);
+  if (columns % across != 0)
+    e.line("if (!" + tile + ".has(c)) continue;");
+}
+
+void CombineTileOp::emit(Emitter& e) {
+  e.location(*this);
+  std::string tile = e.name(getTile()), values = e.name(getInto());
+  openChunks(e, *this, tile, true);
+  e.unrolled(kEachRow);
+  e.line(values + "[r] = combine_chunk<" + combiner(getKind()) + ">(" + tile + ", c, " +
+         e.name(getFragment()) + ".get(r, c), " + values + "[r]);");
+  e.close();
+  e.close();
+}
+
 void EachOp::emit(Emitter& e) {
   e.location(*this);
   Block& block = getBody().front();
   std::string tile = e.name(getTile());
-  auto parent = (*this)->getParentOfType<KernelOp>();
-  ir::ScheduleAttr schedule = *parent.getSchedule();
-  // Registers are named by constants; what lies in memory is walked by a loop.
-  int64_t columns = parent.getColumns();
-  bool inRegisters =
-      schedule.getKeep() == ir::Keep::registers || schedule.getKeep() == ir::Keep::ring;
-  bool many = !inRegisters && columns > kUnrolled * schedule.getLanes() * schedule.getVector();
-  for (auto sum : block.getOps<AccumulateOp>())
-    many &= !isa<SumsType>(sum.getInto().getType());
-  e.unrolled(kEachChunk, many ? 4 : 0);
-  if (columns % (schedule.getLanes() * schedule.getVector()) != 0)
-    e.line("if (!" + tile + ".has(c)) continue;");
+  openChunks(e, *this, tile, llvm::none_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) {
+               return isa<SumsType>(sum.getInto().getType());
+             }));
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     if (!isa<PointerType, ColumnsType>(input.getType()))
       continue;
@@ -275,11 +289,14 @@ void EachOp::emit(Emitter& e) {
     else
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
-  e.unrolled(kEachElement);
-  if (columns % schedule.getVector() != 0)
-    e.line("if (!" + tile + ".holds(c, i)) continue;");
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  bool overlaps = kernel.getColumns() % kernel.getSchedule()->getVector() != 0;
+  if (overlaps)
+    e.open(tile + ".each_in_row(c, [&](int i)");
+  else
+    e.unrolled(kEachElement);
   e.block(block);
-  e.close();
+  e.close(overlaps ? ");" : "");
   for (const std::string& line : after)
     e.line(line);
   e.close();

@@ -225,6 +225,18 @@ def Cu_EachOp : Cu_RegionOp<"each"> {
     $tile `,` `(` ($inputs^ `:` type($inputs))? `)` attr-dict-with-keyword $body
   }];
 }
+def Cu_CombineTileOp : Cu_Op<"combine_tile"> {
+  let summary = "The largest or smallest elements of a kept tile's rows";
+  let description = [{
+    Elements are compared as they lie in memory, those of 2 bytes in pairs. Sums are not for it: they
+    are taken in fp32.
+  }];
+  let arguments = (ins Kiln_ReduceKindAttr:$kind, Cu_Tile:$tile, Cu_Fragment:$fragment,
+                       Cu_Rows:$into);
+  let assemblyFormat = [{
+    $kind $tile `,` $fragment `into` $into attr-dict `:` type($fragment) `,` type($into)
+  }];
+}
 def Cu_EachRowOp : Cu_RegionOp<"each_row"> {
   let summary = "Computes on the values of each row";
   let arguments = (ins Variadic<AnyType>:$inputs);

@@ -15,9 +15,10 @@ void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
     for (auto [i, input] : llvm::enumerate(getInputs()))
-      if (getOlder()[i] == older)
-        e.line("stage.copy<" + std::to_string(getElements()[i]) + ">(" + e.name(input) + ", " +
-               std::to_string(getPlaces()[i]) + ");");
+      if (int64_t elements = getElements()[i]; getOlder()[i] == older)
+        e.line("stage." +
+               (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
+               e.name(input) + ", " + std::to_string(getPlaces()[i]) + ");");
     e.close(";");
   };
   e.open("if (" + e.name(getRing()) + ".moves())");

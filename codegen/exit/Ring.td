@@ -10,8 +10,8 @@ def Cu_RingOp : Cu_Op<"ring"> {
 def Cu_MoveOp : Cu_Op<"move"> {
   let summary = "What the warp that fills a ring does, and all it does";
   let description = [{
-    Of each input: the elements of a row, its place in a stage, and whether it is older than the
-    predecessor, so that its first tiles need not wait.
+    Of each input: the elements of a row (0: one value of each row), its place in a stage, and
+    whether it is older than the predecessor, so that its first tiles need not wait.
   }];
   let arguments = (ins Cu_Ring:$ring, I64:$rows, Variadic<Cu_Pointer>:$inputs,
                        DenseI64ArrayAttr:$elements, DenseI64ArrayAttr:$places,

@@ -176,6 +176,27 @@ KILN_DEVICE float minimum(float a, float b) {
   return a < b ? a : b;
 }
 
+template <class Combine> KILN_DEVICE u32 of_bf16_pairs(u32 a, u32 b, Combine combine) {
+  return float_to_bf16x2(combine(bits_to_float(a << 16), bits_to_float(b << 16)),
+                         combine(bits_to_float(a >> 16 << 16), bits_to_float(b >> 16 << 16)));
+}
+template <class Combine> KILN_DEVICE u32 of_f16_pairs(u32 a, u32 b, Combine combine) {
+  return float_to_f16x2(combine(f16_to_float(u16(a)), f16_to_float(u16(b))),
+                        combine(f16_to_float(u16(a >> 16)), f16_to_float(u16(b >> 16))));
+}
+KILN_DEVICE u32 maximum_bf16x2(u32 a, u32 b) {
+  return of_bf16_pairs(a, b, maximum);
+}
+KILN_DEVICE u32 minimum_bf16x2(u32 a, u32 b) {
+  return of_bf16_pairs(a, b, minimum);
+}
+KILN_DEVICE u32 maximum_f16x2(u32 a, u32 b) {
+  return of_f16_pairs(a, b, maximum);
+}
+KILN_DEVICE u32 minimum_f16x2(u32 a, u32 b) {
+  return of_f16_pairs(a, b, minimum);
+}
+
 /// One access of 1, 2, 4, 8 or 16 bytes, aligned to its size.
 template <class V, HostAccess kind> KILN_DEVICE V checked_load(const void* from) {
   static_assert(sizeof(V) <= 16 && (sizeof(V) & (sizeof(V) - 1)) == 0,

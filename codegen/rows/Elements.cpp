@@ -70,8 +70,32 @@ void Lowering::emitPass(int level) {
       auto type = cu::FragmentType::get(builder.getContext(), resultElement(*output));
       turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile, 0);
     }
-  emitEach(pass);
+  if (!emitExtremes(pass))
+    emitEach(pass);
   emitExchange(pass);
+}
+
+/// The kept tile that a reduction is the largest or smallest of, if it is.
+Value Lowering::extremeOf(Node* reduce) const {
+  auto kind = cast<ir::ReduceOp>(reduce->op()).getKind();
+  if (kind != ReduceKind::max && kind != ReduceKind::min)
+    return {};
+  Node* node = reduce->operands[0];
+  if (isa_and_nonnull<arith::ExtFOp>(node->op()))
+    node = node->operands[0];
+  return fragments.lookup(node);
+}
+
+/// Whether the pass only looks for the largest or smallest of tiles; emits it if so.
+bool Lowering::emitExtremes(Pass& pass) {
+  if (!pass.kept.empty() || !pass.outputs.empty() ||
+      !llvm::all_of(pass.reduces, [&](Node* reduce) { return bool(extremeOf(reduce)); }))
+    return false;
+  for (Node* reduce : pass.reduces)
+    builder.create<cu::CombineTileOp>(reduce->value.getLoc(),
+                                      cast<ir::ReduceOp>(reduce->op()).getKind(), tile,
+                                      extremeOf(reduce), rowValues[reduce]);
+  return true;
 }
 
 void Lowering::emitEach(Pass& pass) {

@@ -102,6 +102,8 @@ class Lowering {
 
   // Elements.cpp
   void emitPass(int level);
+  mlir::Value extremeOf(Node* reduce) const;
+  bool emitExtremes(Pass& pass);
   void emitEach(Pass& pass);
   void emitResult(const Output& output, ElementBody& body);
   void emitExchange(Pass& pass);

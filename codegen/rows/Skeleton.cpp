@@ -121,11 +121,11 @@ void Lowering::startRing() {
       continue;
     places[node] = bytes;
     inputs.push_back(pointer(*access.buffer, node->element()));
-    elements.push_back(isFull(node) ? program.width() : 1);
+    elements.push_back(isFull(node) ? program.width() : 0);
     at.push_back(bytes);
     older.push_back(isOlder(node));
     int size = isFull(node) ? sizeInBytes(access.buffer->tensor.dtype) : 8;
-    bytes += stagePart(tileRows, elements.back(), size);
+    bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size);
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
                                     schedule.getStages(), bytes, 0);
@@ -140,12 +140,14 @@ void Lowering::awaitPredecessor() {
     if (schedule.getGrid() == ir::Grid::one_shot || hasRing())
       builder.create<cu::ReleaseOp>(location);
   }
-  stageColumns();
+  if (schedule.getGrid() == ir::Grid::resident)
+    stageColumns();
   emitUniforms();
 }
 
 /// Starts to copy the values that all rows share, if the schedule wants them in shared memory.
-/// They are awaited before their first use, or before a loop over tiles.
+/// They are awaited before their first use, or before a loop over tiles. Where there is no loop the
+/// tile is read first: compilers may await copies early, but start no later loads before that.
 void Lowering::stageColumns() {
   if (schedule.getColumns() == ir::Columns::global)
     return;

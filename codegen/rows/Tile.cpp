@@ -82,6 +82,8 @@ void Lowering::emitPick(Node* node) {
 
 void Lowering::emitTile() {
   emitInputs();
+  if (schedule.getGrid() == ir::Grid::one_shot)
+    stageColumns();
   for (auto& [node, access] : randomAccess)
     emitRandom(node, access);
   if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())

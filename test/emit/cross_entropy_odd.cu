@@ -39,12 +39,7 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c = x_tile.get(r, c);
-#pragma unroll
-      for (int i = 0; i < Tile::vector; ++i) {
-        if (!at.holds(c, i)) continue;
-        largest_r[r] = Max::combine(largest_r[r], float(x_tile_c[i]));
-      }
+      largest_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), largest_r[r]);
     }
   }
   row_reduce<Max>(at, shared_memory() + 2048, largest_r);
@@ -59,12 +54,10 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c_1 = x_tile.get(r, c);
-#pragma unroll
-      for (int i = 0; i < Tile::vector; ++i) {
-        if (!at.holds(c, i)) continue;
-        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - largest_r[r]);
-      }
+      const auto x_tile_c = x_tile.get(r, c);
+      at.each_in_row(c, [&](int i) {
+        sum_r[r] += fast_exp(float(x_tile_c[i]) - largest_r[r]);
+      });
     }
   }
   row_reduce<Sum>(at, shared_memory() + 2064, sum_r);

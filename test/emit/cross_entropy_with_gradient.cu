@@ -44,11 +44,7 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c = x_tile.get(r, c);
-#pragma unroll
-      for (int i = 0; i < Tile::vector; ++i) {
-        largest_r[r] = Max::combine(largest_r[r], float(x_tile_c[i]));
-      }
+      largest_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), largest_r[r]);
     }
   }
   row_reduce<Max>(at, shared_memory() + 0, largest_r);
@@ -63,10 +59,10 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c_1 = x_tile.get(r, c);
+      const auto x_tile_c = x_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - largest_r[r]);
+        sum_r[r] += fast_exp(float(x_tile_c[i]) - largest_r[r]);
       }
     }
   }
@@ -90,12 +86,12 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c_2 = x_tile.get(r, c);
+      const auto x_tile_c_1 = x_tile.get(r, c);
       Vec<float, Tile::vector> dx_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
         const i64 column = at.column(c) + i;
-        dx_c[i] = row_r_2[r] ? 0.0f : fast_exp(float(x_tile_c_2[i]) - largest_r[r] - row_r_5[r]) *
+        dx_c[i] = row_r_2[r] ? 0.0f : fast_exp(float(x_tile_c_1[i]) - largest_r[r] - row_r_5[r]) *
             row_r_6[r] - (column == target_r[r] ? 1.0f : 0.0f) * row_r_3[r];
       }
       store<8>(at, r, c, dx, rows_1000, dx_c);

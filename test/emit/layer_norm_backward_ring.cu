@@ -19,8 +19,8 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
     };
     const auto rest = [&](const RingStage& stage) {
       stage.copy<128>(dy, 0);
-      stage.copy<1>(mean, 16384);
-      stage.copy<1>(rstd, 16640);
+      stage.copy_rows(mean, 16384);
+      stage.copy_rows(rstd, 16640);
     };
     return ring.move(row_count, older, rest);
   }

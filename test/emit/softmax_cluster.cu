@@ -27,11 +27,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c = x_tile.get(r, c);
-#pragma unroll
-      for (int i = 0; i < Tile::vector; ++i) {
-        max_r[r] = Max::combine(max_r[r], float(x_tile_c[i]));
-      }
+      max_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), max_r[r]);
     }
   }
   cluster_wait();
@@ -50,10 +46,10 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c_1 = x_tile.get(r, c);
+      const auto x_tile_c = x_tile.get(r, c);
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        sum_r[r] += fast_exp(float(x_tile_c_1[i]) - max_r[r]);
+        sum_r[r] += fast_exp(float(x_tile_c[i]) - max_r[r]);
       }
     }
   }
@@ -68,11 +64,11 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c_2 = x_tile.get(r, c);
+      const auto x_tile_c_1 = x_tile.get(r, c);
       Vec<float, Tile::vector> y_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_c[i] = fast_exp(float(x_tile_c_2[i]) - row_r[r]) * row_r_2[r];
+        y_c[i] = fast_exp(float(x_tile_c_1[i]) - row_r[r]) * row_r_2[r];
       }
       store<8>(at, r, c, y, rows_50304, y_c);
     }

@@ -69,7 +69,7 @@ func.func @f(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?x8xf32> {kiln.na
 // CHECK: row_reduce<Sum>
 // CHECK-NOT: expf(
 // CHECK: row_r[r] = logf(sum_r[r]);
-// CHECK: y_c[i] = float(x_tile_c_2[i]) - max_r[r] - row_r[r];
+// CHECK: y_c[i] = float(x_tile_c_1[i]) - max_r[r] - row_r[r];
 func.func @ls(%x: tensor<?x256xbf16> {kiln.name = "x"}) -> (tensor<?x256xf32> {kiln.name = "y"}) {
   %y = kiln.log_softmax %x : tensor<?x256xbf16> -> tensor<?x256xf32>
   return %y : tensor<?x256xf32>

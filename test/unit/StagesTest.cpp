@@ -102,7 +102,7 @@ TEST(Stages, AnEditedScheduleComesOut) {
 TEST(Stages, AnEditedKernelComesOut) {
   std::string edited = replaced(normal().text(Stage::emittable), "1.280000e+02", "1.270000e+02");
   Program program = Program::resume(Stage::emittable, edited, until(Stage::cuda));
-  EXPECT_HAS(program.text(Stage::cuda), "/ 127.0f");
+  EXPECT_HAS(program.text(Stage::cuda), ", 127.0f)");
   EXPECT_HAS(errorOf(ErrorKind::input,
                      [] { Program::resume(Stage::emittable, "module {}", until(Stage::cuda)); }),
              "no launch plan");
