@@ -116,22 +116,28 @@ TEST_F(TorchGpu, CrossEntropyIsAsCloseToFp64AsATens) {
       }
 }
 
-/// Beside ATen under autocast: the same types, and as close to fp64.
+/// Beside ATen under autocast: the same types, and as close to fp64; with weights of fp32 and of
+/// half precision.
 TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
-  const Tensor w = at::randn({1000}, onGpu()), t = at::arange(4096, onGpu(at::kLong)) % 1000;
+  const Tensor t = at::arange(4096, onGpu(at::kLong)) % 1000;
   const std::pair<const char*, Function> all[] = {
       {"layer_norm", [](const auto& in) { return at::layer_norm(in[0], {1000}, in[1], in[1]); }},
       {"softmax.int", [](const auto& in) { return at::softmax(in[0], -1) * in[1]; }},
       {"log_softmax.int", [](const auto& in) { return at::log_softmax(in[0], -1) * in[1]; }},
       {"cross_entropy_loss",
        [&](const auto& in) { return at::cross_entropy_loss(in[0], t) * in[1]; }}};
-  for (auto dtype : {at::kBFloat16, at::kHalf}) {
-    const Tensor x = at::randn({4096, 1000}, onGpu()).to(dtype);
+  for (auto [dtype, weights] : {std::pair(at::kBFloat16, at::kFloat),
+                                {at::kHalf, at::kFloat},
+                                {at::kBFloat16, at::kBFloat16},
+                                {at::kHalf, at::kHalf}}) {
+    const Tensor x = at::randn({4096, 1000}, onGpu()).to(dtype),
+                 w = at::randn({1000}, onGpu()).to(weights);
     for (const auto& [name, function] : all) {
-      const auto results = [&, &function = function](bool autocast) {
+      const auto results = [&, &function = function, dtype = dtype,
+                            weights = weights](bool autocast) {
         const auto type = [&](at::ScalarType narrow) { return autocast ? narrow : at::kDouble; };
         const std::vector<Tensor> in = {x.detach().to(type(dtype)).requires_grad_(),
-                                        w.detach().to(type(at::kFloat)).requires_grad_()};
+                                        w.detach().to(type(weights)).requires_grad_()};
         at::autocast::set_autocast_enabled(at::kCUDA, autocast);
         const Tensor y = function(in);
         at::autocast::set_autocast_enabled(at::kCUDA, false);
@@ -150,7 +156,7 @@ TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
         ASSERT_EQ(ours[i].scalar_type(), theirs[i].scalar_type()) << name;
         EXPECT_LE(errorOf(ours[i], exact[i]),
                   1.5 * errorOf(theirs[i], exact[i]) + roundingOf(exact[i], ours[i].scalar_type()))
-            << name << " " << c10::toString(dtype) << " tensor " << i;
+            << name << " " << dtype << ", weights " << weights << ", tensor " << i;
       }
     }
   }
