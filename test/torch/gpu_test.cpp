@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <kiln/baseline.h>
+#include <kiln/profile.h>
 
 #include <algorithm>
 #include <atomic>
@@ -114,6 +115,22 @@ TEST_F(TorchGpu, CrossEntropyIsAsCloseToFp64AsATens) {
                     1.5 * errorOf(theirs[i], exact[i]) + roundingOf(exact[i], dtype))
               << shape[0] << "x" << shape[1] << " " << dtype << " tensor " << i;
       }
+}
+
+/// The loss with its partial sums, their totals and the mean; and the gradient.
+TEST_F(TorchGpu, CrossEntropyAndItsGradientAreFourLaunches) {
+  const Tensor t = at::arange(4096, onGpu(at::kLong)) % 1000, one = at::ones({}, onGpu());
+  const Tensor x = at::randn({4096, 1000}, onGpu()).requires_grad_();
+  const auto step = [&] { torch::autograd::grad({at::cross_entropy_loss(x, t)}, {x}, {one}); };
+  step();
+  auto profiler = profile::makeProfiler();
+  profiler.start();
+  step();
+  profiler.stop();
+  std::int64_t launched = 0;
+  for (const profile::Row& row : profiler.kernels())
+    launched += row.calls;
+  EXPECT_EQ(launched, 4) << report();
 }
 
 /// Beside ATen under autocast: the same types, and as close to fp64; with weights of fp32 and of
