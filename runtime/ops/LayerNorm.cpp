@@ -85,6 +85,9 @@ Reason describeForward(Call& call, const Tensor& input, at::IntArrayRef shape, c
     return why;
   if (given(bias) && !given(weight))
     return "a bias without a weight";
+  for (const Tensor* row : {given(weight), given(bias)})
+    if (row && row->sizes() != shape)
+      return kShapes; // ATen says so
   call.key.number = eps;
   call.key.dtypes[ofY] = *dtypeOf(resultType(input, types));
   return addRows(call, given(weight), given(bias), input, types);

@@ -1,6 +1,7 @@
-// What autocast computes in fp32: read as it is by one kernel, and in the types that ATen gives. On
-// CPUs autocast leaves norms and softmaxes in the type of their input; here it is taught to do as
-// it does for CUDA, so that the same code runs.
+// What autocast computes in fp32: read as it is by one kernel, and in the types that ATen gives;
+// and RMSNorm, whose input and weight have different types under it. On CPUs autocast leaves norms
+// and softmaxes in the type of their input; here it is taught to do as it does for CUDA, so that
+// the same code runs.
 #include "test/torch/Helpers.h"
 
 #include <ATen/autocast_mode.h>
@@ -136,6 +137,35 @@ TEST(TorchAutocast, LayerNormsWantedGradientsAlone) {
   }
 }
 
+/// Autocast leaves it alone, and ATen has no kernel for an input and a weight of different types.
+TEST(TorchAutocast, RmsNormTakesWeightsOfAnotherType) {
+  for (auto [dtype, weights] : {std::pair(at::kBFloat16, at::kFloat),
+                                {at::kHalf, at::kFloat},
+                                {at::kFloat, at::kBFloat16},
+                                {at::kHalf, at::kBFloat16}})
+    for (const std::optional<double> eps : {std::optional(1e-3), std::optional<double>()}) {
+      torch::manual_seed(1);
+      const std::vector<Tensor> values = {at::randn({3, 5, 4, 10}).to(dtype),
+                                          at::randn({4, 10}).to(weights)};
+      const auto norm = [&](const std::vector<Tensor>& in) {
+        return at::rms_norm(in[0], {4, 10}, in[1], eps);
+      };
+      disable();
+      const auto theirs = run(norm, values);
+      enable(strictOnCpu());
+      const auto forwards = callsByKiln("rms_norm"), backwards = callsByKiln("rms_norm_backward");
+      const auto ours = run(norm, values);
+      EXPECT_EQ(callsByKiln("rms_norm"), forwards + 1) << report();
+      EXPECT_EQ(callsByKiln("rms_norm_backward"), backwards + 1) << report();
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        expectClose(ours[i], theirs[i], c10::str(dtype, ", weight ", weights, ", tensor ", i));
+      const Tensor x = values[0].detach().requires_grad_(); // and no gradient of the weight
+      const Tensor y = at::rms_norm(x, {4, 10}, values[1], eps);
+      y.backward(at::linspace(-1, 1.5, y.numel()).view(y.sizes()).to(dtype));
+      EXPECT_TRUE(at::equal(x.grad(), ours[0]));
+    }
+}
+
 TEST(TorchAutocast, SoftmaxesReadHalfPrecisionAndWriteFp32) {
   for (const auto dtype : {at::kBFloat16, at::kHalf})
     for (const bool isLog : {false, true}) {
@@ -174,8 +204,25 @@ TEST(TorchAutocast, WhatNeedsNoCastIsBelow) {
   EXPECT_EQ(callsByKiln("layer_norm"), before);
   EXPECT_EQ(callsByKiln("native_layer_norm"), below + 1);
   EXPECT_TRUE(reports("no cast to save")) << report();
+  const auto rms = callsByKiln("rms_norm"), fused = callsByKiln("_fused_rms_norm");
+  at::rms_norm(x, {40}, w);
+  at::rms_norm(x, {40});
+  EXPECT_EQ(callsByKiln("rms_norm"), rms);
+  EXPECT_EQ(callsByKiln("_fused_rms_norm"), fused + 2);
   const Guard off(Mode::off);
   expectClose(ours, norm(), "layer_norm");
+}
+
+TEST(TorchAutocast, WeightsThatDoNotFitAreErrorsOfATens) {
+  enable(onCpu());
+  const Tensor x = at::randn({6, 4, 10}).to(at::kHalf), flat = at::randn({40}).to(at::kHalf);
+  const Autocast on(at::kCPU);
+  at::layer_norm(x, {4, 10}, flat.view({4, 10}), flat.view({4, 10}));
+  at::rms_norm(x, {4, 10}, flat.to(at::kFloat).view({4, 10}));
+  wait(); // these could run
+  EXPECT_THROW(at::layer_norm(x, {4, 10}, flat), c10::Error);
+  EXPECT_THROW(at::layer_norm(x, {4, 10}, flat.view({4, 10}), flat), c10::Error);
+  EXPECT_THROW(at::rms_norm(x, {4, 10}, flat.to(at::kFloat)), c10::Error);
 }
 
 } // namespace
