@@ -36,7 +36,8 @@ constexpr int kDeviceSamples = 9, kHostSamples = 45; // others of the machine di
 
 /// One input of an op and all that a call of it needs.
 struct Operands {
-  Tensor x, leaf, dy, weight, y, logY, mean, rstd, rms, classes; // `leaf` is x with a gradient
+  // `leaf` is x with a gradient, `wide` the weight in fp32.
+  Tensor x, leaf, dy, weight, wide, y, logY, mean, rstd, rms, classes;
 };
 struct Op {
   const char* what;
@@ -44,7 +45,8 @@ struct Op {
   Results (*call)(const Operands&);
 };
 
-/// Autocast to bf16, where ATen computes norms and softmax of half precision in fp32.
+/// Autocast to bf16, where ATen computes norms and softmax of half precision in fp32: RMSNorm since
+/// weights are, by other ops.
 struct Autocast {
   Autocast() {
     at::autocast::set_autocast_dtype(at::kCUDA, at::kBFloat16);
@@ -105,6 +107,11 @@ const Op ops[] = {
        const Autocast on;
        return Results{at::layer_norm(o.x, {o.x.size(1)}, o.weight, o.weight)};
      }},
+    {"rms_norm_in_autocast", false,
+     [](const Operands& o) {
+       const Autocast on;
+       return Results{at::rms_norm(o.x, {o.x.size(1)}, o.wide, 1e-5)};
+     }},
     {"softmax_in_autocast", false,
      [](const Operands& o) {
        const Autocast on;
@@ -135,6 +142,7 @@ std::vector<Operands> operandsOf(const Entry& entry) {
     o.leaf = o.x.detach().requires_grad_();
     o.dy = at::randn_like(o.x);
     o.weight = at::randn({columns}, options);
+    o.wide = o.weight.to(at::kFloat);
     o.y = at::softmax(o.x, 1);
     o.logY = at::log_softmax(o.x, 1);
     o.classes = at::randint(columns, {rows}, options.dtype(at::kLong));
