@@ -200,7 +200,7 @@ def plain_cross_entropy_loss_with_gradient(x, target):
     return losses.mean().to(x.dtype), gradient
 
 
-# What autocast to bf16 computes in fp32.
+# What autocast to bf16 computes in fp32: RMSNorm since its weight is.
 
 def in_autocast(function):
     def inside(x, *more):
@@ -297,6 +297,9 @@ CASES = {
         compiled=plain_cross_entropy_loss_with_gradient),
     ("layer_norm_in_autocast", FORWARD): Case(make_layer_norm, in_autocast(plain_layer_norm), 1, 0, 8,
                                               wide=1),
+    ("rms_norm_in_autocast", FORWARD): Case(
+        lambda normal, rows, width, dtype: (normal(rows, width), normal(width).float()),
+        in_autocast(rms_norm), 2, 0, 4),
     ("softmax_in_autocast", FORWARD): Case(of_same_shape(1), in_autocast(softmax), 1, wide=1),
     ("gate", FORWARD): Case(make_gate, gate, 3, 0, 4),
     ("gate", BACKWARD): Case(make_gate_backward, gate_backward, 5, 0, 8),

@@ -19,6 +19,7 @@ class Kernel {
   virtual ~Kernel() = default;
   const std::string arguments; // "x, gamma -> y, mean, rstd"
   const std::vector<TensorInfo> inputs, outputs;
+  const std::size_t launches; // of a launch of the program
   /// `sizes`: the run-time sizes by symbol. `pointers`: of the inputs and then of the outputs.
   virtual void launch(std::span<const std::int64_t> sizes,
                       std::span<void* const> pointers) const = 0;

@@ -13,6 +13,7 @@ namespace kiln::runtime {
 using Reason = const char*;
 inline constexpr char kEmpty[] = "an empty tensor"; // nothing to do: no error in strict mode either
 inline constexpr char kSmall[] = "so few numbers that launches are most of the time"; // nor is this
+inline constexpr char kBelow[] = "what ATen makes of it may be taken";                // nor this
 inline constexpr char kUndefined[] = "an undefined tensor";
 inline constexpr char kDtype[] = "a dtype other than fp32, bf16 and fp16";
 inline constexpr char kDtypes[] = "operands of different dtypes";

@@ -26,12 +26,11 @@ class GpuKernel : public Kernel {
   }
 
   void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers) const override {
-    at::TensorBase workspace; // free for others as soon as the kernels behind it are enqueued
+    c10::DataPtr workspace; // free for others as soon as the kernels behind it are enqueued
     if (const std::size_t bytes = executable.workspaceBytes(sizes))
-      workspace = at::detail::empty_cuda({static_cast<std::int64_t>(bytes)}, at::kByte,
-                                         at::Device(at::kCUDA), std::nullopt); // the current one
-    executable.launch(sizes, pointers, workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
-                      c10::cuda::getCurrentCUDAStream().stream(), overlap);
+      workspace = at::cuda::getCUDADeviceAllocator()->allocate(bytes); // of the current device
+    executable.launch(sizes, pointers, workspace.get(), c10::cuda::getCurrentCUDAStream().stream(),
+                      overlap);
   }
 
  private:

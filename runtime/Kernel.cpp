@@ -16,6 +16,7 @@ static std::string argumentsOf(const Program& program) {
 }
 
 Kernel::Kernel(const Program& program)
-    : arguments(argumentsOf(program)), inputs(program.inputs()), outputs(program.outputs()) {}
+    : arguments(argumentsOf(program)), inputs(program.inputs()), outputs(program.outputs()),
+      launches(program.launches()) {}
 
 } // namespace kiln::runtime

@@ -14,9 +14,13 @@ Plan::Plan(Site& site, const Key& key, std::int64_t rows)
 
 OrderText Plan::text() const {
   const Route& route = site.route;
-  return {route.module(key), "",
-          route.backward,    fmt::format("{} {}", route.name, labelOf(key, firstRows)),
-          {firstRows},       route.onlyChosen};
+  RouteText text = route.text(key);
+  return {std::move(text.module),
+          std::move(text.function),
+          route.backward,
+          fmt::format("{} {}", route.name, labelOf(key, firstRows)),
+          {firstRows},
+          route.onlyChosen};
 }
 
 void Plan::accept(const Kernel& made) {

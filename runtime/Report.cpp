@@ -21,8 +21,11 @@ std::string stateOf(const Order& order) {
     return "waits to be compiled";
   case Order::State::compiling:
     return "is being compiled";
-  case Order::State::ready:
-    return fmt::format("{}; {}", order.detail, order.kernel.load()->arguments);
+  case Order::State::ready: {
+    const Kernel& kernel = *order.kernel.load();
+    return fmt::format("{}; {}", order.detail, kernel.arguments) +
+           (kernel.launches > 1 ? fmt::format("; {} launches", kernel.launches) : "");
+  }
   case Order::State::aten:
     return "left to ATen: " + order.detail;
   case Order::State::failed:

@@ -23,14 +23,21 @@ struct Trial;
 /// its operands; or by such a gradient alone.
 enum class Layer : std::uint8_t { kernel, autograd, autocast, gradient };
 
+/// MLIR text of functions whose only run-time size is the number of rows, and the one that a
+/// route's kernels come from; no name: the only one.
+struct RouteText {
+  RouteText(std::string module, std::string function = {})
+      : module(std::move(module)), function(std::move(function)) {}
+  std::string module, function;
+};
+
 struct Route {
   const char* name;                      // ATen's
   const char* family;                    // for people: "layer_norm" is forward and backward
   std::span<const char* const> operands; // arguments of the function, all that there may be
   std::span<const char* const> results;
   bool backward = false; // whether the function's derived backward is what is called
-  /// MLIR text of one function whose only run-time size is the number of rows.
-  std::string (*module)(const Key& key) = nullptr;
+  RouteText (*text)(const Key& key) = nullptr;
   void (*install)(torch::Library& library, Site& site) = nullptr;
   Layer layer = Layer::kernel;
   /// ATen's kernel for tensors of that place, with arguments made up: see baseline/Trial.h. Null:

@@ -5,7 +5,7 @@
 //   Signature                    ATen's
 //   natives                      ATen's own kernels, KILN_NATIVES(name)
 //   operands, results            names in the function that module() writes
-//   module(key)                  its MLIR text
+//   module(key)                  its MLIR text: a std::string, or a RouteText
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
 //   example(rows)                a tuple of arguments for a call with all operands and results
@@ -148,7 +148,9 @@ template <typename Op> auto callRouted(const at::Tensor& x, const auto&... args)
 template <typename Op>
 constexpr Route routeOf(const char* name, const char* family, bool backward) {
   static_assert(std::size(Op::operands) + std::size(Op::results) <= maxSlots);
-  Route route{name, family, Op::operands, Op::results, backward, &Op::module, &install<Op>};
+  Route route{name,        family,   Op::operands,
+              Op::results, backward, [](const Key& key) -> RouteText { return Op::module(key); },
+              &install<Op>};
   if constexpr (requires { Op::layer; })
     route.layer = Op::layer;
   else

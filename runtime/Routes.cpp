@@ -5,16 +5,17 @@ namespace kiln::runtime {
 
 extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
     logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
-    crossEntropyBackward, wideLayerNorm, wideLayerNormBackward, wideSoftmax, wideSoftmaxBackward,
-    wideLogSoftmax, wideLogSoftmaxBackward;
+    crossEntropyBackward, mixedRmsNorm, mixedRmsNormBackward, wideLayerNorm, wideLayerNormBackward,
+    wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward;
 
 std::span<Route* const> routes() {
   static Route* all[] = {
-      &layerNorm,    &layerNormBackward,    &rmsNorm,        &rmsNormBackward,
-      &softmax,      &softmaxBackward,      &logSoftmax,     &logSoftmaxBackward,
-      &gelu,         &geluBackward,         &silu,           &siluBackward,
-      &crossEntropy, &crossEntropyBackward, &wideLayerNorm,  &wideLayerNormBackward,
-      &wideSoftmax,  &wideSoftmaxBackward,  &wideLogSoftmax, &wideLogSoftmaxBackward};
+      &layerNorm,      &layerNormBackward,     &rmsNorm,      &rmsNormBackward,
+      &softmax,        &softmaxBackward,       &logSoftmax,   &logSoftmaxBackward,
+      &gelu,           &geluBackward,          &silu,         &siluBackward,
+      &crossEntropy,   &crossEntropyBackward,  &mixedRmsNorm, &mixedRmsNormBackward,
+      &wideLayerNorm,  &wideLayerNormBackward, &wideSoftmax,  &wideSoftmaxBackward,
+      &wideLogSoftmax, &wideLogSoftmaxBackward};
   static const bool numbered = [] {
     unsigned index = 0;
     for (Route* route : all)

@@ -74,7 +74,8 @@ void Site::refuse(const char* reason, const at::Tensor& example, const Policy& p
     }
   }
   // What is cast first may be taken then.
-  if (policy.strict && route.layer != Layer::autocast && reason != kEmpty && reason != kSmall)
+  if (policy.strict && route.layer != Layer::autocast && reason != kEmpty && reason != kSmall &&
+      reason != kBelow)
     throw Error(ErrorKind::input, fmt::format("{} of {} is not taken: {}; without KILN_STRICT ATen "
                                               "computes it",
                                               route.name, text(), reason));

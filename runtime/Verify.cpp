@@ -80,15 +80,16 @@ std::string Launch::reproduction() const {
                       fmt::format("kiln-{}-{}-{}", route.name, ::getpid(), counter.fetch_add(1));
   std::filesystem::create_directories(folder);
   const auto module = folder / "module.mlir";
-  const std::string text = route.module(plan.key);
-  writeFile(module, text);
+  const RouteText text = route.text(plan.key);
+  writeFile(module, text.module);
   CompileOptions options;
+  options.function = text.function;
   options.backward = route.backward;
   options.until = Stage::cuda;
-  std::string command =
-      fmt::format("kernel-compile run {} --target={}{}", module.string(),
-                  plan.site.backend.target(), route.backward ? " --backward" : "");
-  const Program program = Program::compile(Module::parse(text), options);
+  std::string command = fmt::format("kernel-compile run {} --target={}{}{}", module.string(),
+                                    plan.site.backend.target(), route.backward ? " --backward" : "",
+                                    text.function.empty() ? "" : " --function=" + text.function);
+  const Program program = Program::compile(Module::parse(text.module), options);
   const auto slots = slotsOf(program.inputs(), program.outputs(), route);
   for (std::size_t i = 0; i < program.inputs().size(); ++i) {
     const TensorInfo& input = program.inputs()[i];

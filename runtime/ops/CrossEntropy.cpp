@@ -1,8 +1,9 @@
 // aten::cross_entropy_loss with classes in the last dimension. ATen makes it of a log-softmax,
 // which writes as much as it reads and is kept for the backward, and of a lookup; here it is one
-// pass over the logits each way, which are all that is kept. It is taken above autograd: what has a
-// wrapper, a tangent or a mode around it goes on to ATen's composition, and so does the gradient of
-// a gradient, to a formula of ATen's operations.
+// pass over the logits each way, which are kept with two numbers a row. It is taken above autograd:
+// what has a wrapper, a tangent or a mode around it goes on to ATen's composition, and so does the
+// gradient of a gradient, to a formula of ATen's operations.
+#include "kiln/derivative.h"
 #include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
@@ -23,8 +24,12 @@ using at::Tensor;
 using Maybe = std::optional<Tensor>;
 using torch::autograd::variable_list;
 
-enum Bit : unsigned { x, target, count, dloss, ofEach, ofMean }; // the last two: its reduction
-enum Dtype : unsigned { ofX, ofLoss };                           // in a key
+// From `count` to `each`: what a forward gives to its backward, `each` being the losses that it
+// adds up. The last: whether it does, and how losses are reduced.
+enum Bit : unsigned { x, target, count, largest, sum, each, dloss, saves, ofEach, ofMean };
+constexpr unsigned savedCount = each - count + 1;
+using Saved = std::array<Tensor, savedCount>; // undefined: not there
+enum Dtype : unsigned { ofX, ofLoss };        // in a key
 
 /// What is compiled in: how losses are reduced, and what counts.
 struct Form {
@@ -46,30 +51,29 @@ struct Form {
   }
 };
 
-std::string scalarType(DType dtype) {
-  return fmt::format("tensor<{}>", name(dtype));
-}
 /// Of the loss: one number a row, or one for all.
 std::string lossType(const Key& key, DType dtype) {
-  return has(key, ofEach) ? fmt::format("tensor<?x{}>", name(dtype)) : scalarType(dtype);
+  return has(key, ofEach) ? fmt::format("tensor<?x{}>", name(dtype))
+                          : fmt::format("tensor<{}>", name(dtype));
 }
-std::string indexConstant(const char* result, std::int64_t value) {
-  return fmt::format("  %{0} = arith.constant dense<{1}> : tensor<i64>\n"
-                     "  %{0}s = kiln.broadcast %{0} dims [] like %target"
-                     " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n",
-                     result, value);
-}
-
 std::string forwardText(const Key& key) {
   const std::string rows = rowsType(key), wide = lossType(key, DType::f32),
                     narrow = lossType(key, key.dtypes[ofLoss]);
   const bool narrows = key.dtypes[ofLoss] != DType::f32;
+  std::string names = "%loss", types = narrow, results = narrow;
+  for (auto [bit, name, type] : {std::tuple(ofMean, ", %count", ", tensor<f32>"),
+                                 std::tuple(each, ", %each", ", tensor<?xf32>")})
+    if (has(key, bit)) {
+      names += name;
+      types += type;
+      results += fmt::format("{}{}", type, kNoGradient);
+    }
   std::string text =
-      fmt::format("func.func @cross_entropy(%x: {0}, %target: tensor<?xi64>) -> ({1}{2}) {{\n"
-                  "  %{3}, %lse = kiln.cross_entropy %x, %target\n"
-                  "      {{ignore_index = {4} : i64, label_smoothing = {5}}}\n"
+      fmt::format("func.func @cross_entropy(%x: {0}, %target: tensor<?xi64>) -> ({1}) {{\n"
+                  "  %{2}, %lse = kiln.cross_entropy %x, %target\n"
+                  "      {{ignore_index = {3} : i64, label_smoothing = {4}}}\n"
                   "      : ({0}, tensor<?xi64>) -> (tensor<?xf32>, tensor<?xf32>)\n",
-                  rows, narrow, has(key, ofMean) ? ", tensor<f32>" : "",
+                  rows, results,
                   !has(key, ofEach) ? "each"
                   : narrows         ? "wide"
                                     : "loss",
@@ -77,85 +81,19 @@ std::string forwardText(const Key& key) {
   const char* result = narrows ? "wide" : "loss";
   if (!has(key, ofEach))
     text += fmt::format("  %{} = kiln.reduce sum %each dims [0] : tensor<?xf32> -> tensor<f32>\n",
-                        has(key, ofMean) ? "sum" : result);
+                        has(key, ofMean) ? "total" : result);
   if (has(key, ofMean))
-    text += indexConstant("ignored", key.index) +
-            fmt::format("  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
+    text += fmt::format("  %ignored = arith.constant dense<{}> : tensor<i64>\n"
+                        "  %ignoreds = kiln.broadcast %ignored dims [] like %target"
+                        " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n"
+                        "  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
                         "  %ones = arith.uitofp %counts : tensor<?xi1> to tensor<?xf32>\n"
                         "  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>\n"
-                        "  %{} = arith.divf %sum, %count : tensor<f32>\n",
-                        result);
+                        "  %{} = arith.divf %total, %count : tensor<f32>\n",
+                        key.index, result);
   if (narrows)
     text += fmt::format("  %loss = arith.truncf %wide : {} to {}\n", wide, narrow);
-  return text + (has(key, ofMean)
-                     ? fmt::format("  return %loss, %count : {}, tensor<f32>\n}}\n", narrow)
-                     : fmt::format("  return %loss : {}\n}}\n", narrow));
-}
-
-/// %each: less what each row's loss counts in the result, fp32.
-std::string sharesText(const Key& key) {
-  const std::string wide = lossType(key, DType::f32), narrow = lossType(key, key.dtypes[ofLoss]);
-  const bool widens = key.dtypes[ofLoss] != DType::f32;
-  std::string text, given = "%dloss";
-  if (widens) {
-    text += fmt::format("  %wide = arith.extf %dloss : {} to {}\n", narrow, wide);
-    given = "%wide";
-  }
-  if (has(key, ofMean)) {
-    text += fmt::format("  %share = arith.divf {}, %count : tensor<f32>\n", given);
-    given = "%share";
-  }
-  if (has(key, ofEach))
-    return text + fmt::format("  %each = arith.negf {0} : {1}\n", given, wide);
-  return text + fmt::format("  %all = arith.negf {} : tensor<f32>\n"
-                            "  %each = kiln.broadcast %all dims [] like %target"
-                            " : tensor<f32>, tensor<?xi64> -> tensor<?xf32>\n",
-                            given);
-}
-
-/// dx = dloss (p - (1 - smoothing) onehot(target) - smoothing / classes), p = softmax(x): 0 in rows
-/// that are ignored, NaN in those whose target is no class.
-std::string backwardText(const Key& key) {
-  const std::string rows = rowsType(key), wide = rowsType(key, DType::f32),
-                    flags = fmt::format("tensor<?x{}xi1>", key.width),
-                    indices = fmt::format("tensor<?x{}xi64>", key.width);
-  const double other = key.number / static_cast<double>(key.width);
-  std::string text = fmt::format("func.func @cross_entropy_backward(%x: {0}, %target: "
-                                 "tensor<?xi64>, %dloss: {1}{2}) -> {0} {{\n",
-                                 rows, lossType(key, key.dtypes[ofLoss]),
-                                 has(key, ofMean) ? ", %count: tensor<f32>" : "");
-  text += sharesText(key) + indexConstant("ignored", key.index) + indexConstant("limit", key.width);
-  const auto number = [&](const char* result, const std::string& value, const char* like,
-                          const std::string& from, const std::string& to) {
-    text +=
-        fmt::format("  %{0} = arith.constant dense<{1}> : tensor<f32>\n"
-                    "  %{0}s = kiln.broadcast %{0} dims [] like {2} : tensor<f32>, {3} -> {4}\n",
-                    result, value, like, from, to);
-  };
-  number("nan", "0x7FC00000", "%target", "tensor<?xi64>", "tensor<?xf32>");
-  number("mine", fmt::format("{:.9e}", 1 - key.number + other), "%x", rows, wide);
-  number("other", fmt::format("{:.9e}", other), "%x", rows, wide);
-  number("zero", "0.0", "%x", rows, wide);
-  text +=
-      fmt::format("  %skip = arith.cmpi eq, %target, %ignoreds : tensor<?xi64>\n"
-                  "  %inside = arith.cmpi ult, %target, %limits : tensor<?xi64>\n"
-                  "  %known = arith.select %inside, %each, %nans : tensor<?xi1>, tensor<?xf32>\n"
-                  "  %p = kiln.softmax %x : {0} -> {1}\n"
-                  "  %column = kiln.index dim 1 like %x : {0} -> {3}\n"
-                  "  %class = kiln.broadcast %target dims [0] like %x : tensor<?xi64>, {0} -> {3}\n"
-                  "  %is = arith.cmpi eq, %column, %class : {3}\n"
-                  "  %goal = arith.select %is, %mines, %others : {2}, {1}\n"
-                  "  %rest = arith.subf %goal, %p : {1}\n"
-                  "  %scale = kiln.broadcast %known dims [0] like %x : tensor<?xf32>, {0} -> {1}\n"
-                  "  %product = arith.mulf %rest, %scale : {1}\n"
-                  "  %skips = kiln.broadcast %skip dims [0] like %x : tensor<?xi1>, {0} -> {2}\n",
-                  rows, wide, flags, indices);
-  const bool narrows = key.dtypes[ofX] != DType::f32;
-  text += fmt::format("  %{} = arith.select %skips, %zeros, %product : {}, {}\n",
-                      narrows ? "slope" : "dx", flags, wide);
-  if (narrows)
-    text += fmt::format("  %dx = arith.truncf %slope : {} to {}\n", wide, rows);
-  return text + fmt::format("  return %dx : {}\n}}\n", rows);
+  return text + fmt::format("  return {} : {}\n}}\n", names, types);
 }
 
 Reason describeLogits(Call& call, const Tensor& logits, const Tensor& classes, const Form& form) {
@@ -172,12 +110,12 @@ Reason describeLogits(Call& call, const Tensor& logits, const Tensor& classes, c
 
 /// The gradient by ATen's operations, with one of its own.
 Tensor slopeByFormula(const Tensor& grad, const Tensor& logits, const Tensor& classes,
-                      const Tensor& counted, std::int64_t reduction, std::int64_t ignored,
+                      at::TensorList saved, std::int64_t reduction, std::int64_t ignored,
                       double smoothing) {
   const Tensor p = at::softmax(logits, 1, at::kFloat), counts = classes.ne(ignored);
   Tensor each = grad.to(at::kFloat);
   if (reduction == at::Reduction::Mean)
-    each = each / counted;
+    each = each / saved[0];
   each = at::where(counts, each, at::zeros_like(each));
   const Tensor known = at::where(counts, classes, at::zeros_like(classes)).unsqueeze(1);
   const Tensor goal = at::scatter(at::zeros_like(p), 1, known, 1 - smoothing) +
@@ -186,17 +124,18 @@ Tensor slopeByFormula(const Tensor& grad, const Tensor& logits, const Tensor& cl
 }
 
 struct CrossEntropyBackward {
-  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t,
-                           std::int64_t, double);
+  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, at::TensorList,
+                           std::int64_t, std::int64_t, double);
   static constexpr Layer layer = Layer::gradient;
   static constexpr Natives<Signature> natives = {&slopeByFormula, &slopeByFormula};
-  static constexpr const char* operands[] = {"x", "target", "dloss", "count"};
+  static constexpr const char* operands[] = {"x",   "target", "count", "largest",
+                                             "sum", "each",   "dloss"};
   static constexpr const char* results[] = {"dx"};
 
-  static std::string module(const Key& key) { return backwardText(key); }
+  static std::string module(const Key& key) { return forwardText(key); }
 
   static Reason describe(Call& call, const Tensor& grad, const Tensor& logits,
-                         const Tensor& classes, const Tensor& counted, std::int64_t reduction,
+                         const Tensor& classes, at::TensorList saved, std::int64_t reduction,
                          std::int64_t ignored, double smoothing) {
     if (Reason why = describeLogits(call, logits, classes, {reduction, ignored, smoothing}))
       return why;
@@ -204,26 +143,27 @@ struct CrossEntropyBackward {
     if (!loss)
       return kDtype;
     call.key.dtypes[ofLoss] = *loss;
-    if (Reason why = call.add(count, reduction == at::Reduction::Mean ? &counted : nullptr, logits,
-                              1, at::kFloat))
-      return why;
+    for (unsigned i = 0; i < savedCount; ++i)
+      if (Reason why = call.add(count + i, saved[i].defined() ? &saved[i] : nullptr, logits,
+                                i == 0 ? 1 : call.rows, at::kFloat))
+        return why;
     return call.add(dloss, &grad, logits, reduction == at::Reduction::None ? call.rows : 1,
                     grad.scalar_type());
   }
   static Tensor run(const Launch& launch, const Tensor& grad, const Tensor& logits,
-                    const Tensor& classes, const Tensor& counted, auto&&...) {
+                    const Tensor& classes, at::TensorList saved, auto&&...) {
     const auto g = grad.expect_contiguous(), in = logits.expect_contiguous(),
                t = classes.expect_contiguous();
     Tensor dx = launch.empty(logits.sizes(), logits.scalar_type());
-    launch({&*in, &*t, &*g, &counted}, {&dx});
+    launch({&*in, &*t, &saved[0], &saved[1], &saved[2], &saved[3], &*g}, {&dx});
     return dx;
   }
 };
 
 /// What autograd runs: keeps the logits and their classes.
 struct CrossEntropyNode : torch::autograd::Node {
-  CrossEntropyNode(const Tensor& logits, const Tensor& classes, Tensor counted, const Form& form)
-      : Node(torch::autograd::collect_next_edges(logits)), form(form), counted(std::move(counted)),
+  CrossEntropyNode(const Tensor& logits, const Tensor& classes, Saved saved, const Form& form)
+      : Node(torch::autograd::collect_next_edges(logits)), form(form), saved(std::move(saved)),
         logits(logits, false), classes(classes, false) {}
 
   std::string name() const override { return "KilnCrossEntropyBackward"; }
@@ -237,12 +177,12 @@ struct CrossEntropyNode : torch::autograd::Node {
     if (!grads[0].defined())
       return {Tensor()};
     const Tensor in = logits.unpack(), t = classes.unpack();
-    return {gradientBy<CrossEntropyBackward>(grads[0], in, t, counted, form.reduction, form.ignored,
+    return {gradientBy<CrossEntropyBackward>(grads[0], in, t, saved, form.reduction, form.ignored,
                                              form.smoothing)};
   }
 
   const Form form;
-  const Tensor counted;
+  const Saved saved;
   torch::autograd::SavedVariable logits, classes;
 };
 
@@ -254,9 +194,14 @@ struct CrossEntropy {
       &at::compositeimplicitautograd::cross_entropy_loss_symint,
       &at::compositeimplicitautograd::cross_entropy_loss_symint};
   static constexpr const char* operands[] = {"x", "target"};
-  static constexpr const char* results[] = {"loss", "count"};
+  static constexpr const char* results[] = {"loss", "count", "largest", "sum", "each"};
 
-  static std::string module(const Key& key) { return forwardText(key); }
+  static RouteText module(const Key& key) {
+    if (!has(key, saves))
+      return forwardText(key);
+    const Derivative both = differentiate(Module::parse(forwardText(key)));
+    return {both.module.text(), both.forward};
+  }
 
   static Reason describe(Call& call, const Tensor& logits, const Tensor& classes,
                          const Maybe& weight, std::int64_t reduction, const c10::SymInt& ignored,
@@ -278,25 +223,35 @@ struct CrossEntropy {
     const auto device = logits.device().type();
     call.key.dtypes[ofLoss] =
         at::autocast::is_autocast_enabled(device) ? DType::f32 : call.key.dtypes[ofX];
+    const bool isKept = at::GradMode::is_enabled() && logits.requires_grad();
+    call.key.variant |= static_cast<unsigned>(isKept) << saves;
+    // The derivative of their sum refers to the losses of rows, which take another pass over the
+    // logits to compute again if there is smoothing: they are results then.
+    if (isKept && reduction != at::Reduction::None && smoothing > 0)
+      call.key.variant |= 1U << each;
     return nullptr;
   }
 
   static Tensor run(const Launch& launch, const Tensor& logits, const Tensor& classes, const Maybe&,
                     std::int64_t reduction, const c10::SymInt& ignored, double smoothing) {
-    Tensor loss, counted;
+    const Call& call = launch.call;
+    Tensor loss;
+    Saved saved;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
       const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
-      const auto type = scalarTypeOf(launch.call.key.dtypes[ofLoss]);
-      loss = reduction == at::Reduction::None ? launch.empty({launch.call.rows}, type)
-                                              : launch.empty({}, type);
-      if (reduction == at::Reduction::Mean)
-        counted = launch.empty({}, at::kFloat);
-      launch({&*in, &*t}, {&loss, &counted});
+      const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
+      loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
+      if (call.has(ofMean))
+        saved[0] = launch.empty({}, at::kFloat);
+      for (auto [bit, given] : {std::pair(largest, saves), {sum, saves}, {each, each}})
+        if (call.has(given))
+          saved[bit - count] = launch.empty({call.rows}, at::kFloat);
+      launch({&*in, &*t}, {&loss, &saved[0], &saved[1], &saved[2], &saved[3]});
     }
-    if (at::GradMode::is_enabled() && logits.requires_grad())
+    if (call.has(saves))
       torch::autograd::set_history(loss, std::make_shared<CrossEntropyNode>(
-                                             logits, classes, std::move(counted),
+                                             logits, classes, std::move(saved),
                                              Form{reduction, ignored.expect_int(), smoothing}));
     return loss;
   }
@@ -307,6 +262,6 @@ struct CrossEntropy {
 extern Route crossEntropy, crossEntropyBackward;
 constinit Route crossEntropy = routeOf<CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
 constinit Route crossEntropyBackward =
-    routeOf<CrossEntropyBackward>("cross_entropy_loss_backward", "cross_entropy", false);
+    routeOf<CrossEntropyBackward>("cross_entropy_loss_backward", "cross_entropy", true);
 
 } // namespace kiln::runtime

@@ -1,5 +1,6 @@
-// aten::native_layer_norm and its backward; and aten::layer_norm where autocast would make an fp32
-// copy of a half-precision input first, which here is read as it is, and kept for the backward so.
+// aten::native_layer_norm and its backward; and aten::layer_norm where autocast would make fp32
+// copies of half-precision input and weights first, which here are read as they are, and kept for
+// the backward so.
 #include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
@@ -20,17 +21,18 @@ namespace {
 using at::Tensor;
 using Maybe = std::optional<Tensor>;
 enum Bit : unsigned { x, gamma, beta, mean, rstd, dy, wantsInput, wantsGamma, wantsBeta };
-enum Dtype : unsigned { ofX, ofRow, ofY }; // in a key
+enum Dtype : unsigned { ofX, ofGamma, ofBeta, ofY }; // in a key
 
 /// The forward, with the operands that the key names; gradients of those that it wants.
 std::string textOf(const Key& key, bool backward) {
-  const std::string rows = rowsType(key), row = rowType(key, key.dtypes[ofRow]);
+  const std::string rows = rowsType(key);
   auto mark = [&](Bit wanted) { return backward && !has(key, wanted) ? kNoGradient : ""; };
   std::string arguments = fmt::format("%x: {}{}", rows, mark(wantsInput)), operands = "%x",
               types = rows;
-  for (auto [bit, wanted, argument] :
-       {std::tuple(gamma, wantsGamma, "%gamma"), std::tuple(beta, wantsBeta, "%beta")})
+  for (auto [bit, wanted, dtype, argument] : {std::tuple(gamma, wantsGamma, ofGamma, "%gamma"),
+                                              std::tuple(beta, wantsBeta, ofBeta, "%beta")})
     if (has(key, bit)) {
+      const std::string row = rowType(key, key.dtypes[dtype]);
       arguments += fmt::format(", {}: {}{}", argument, row, mark(wanted));
       operands += fmt::format(", {}", argument);
       types += ", " + row;
@@ -52,34 +54,57 @@ Tensor inType(Tensor statistic, at::ScalarType type) {
   return statistic.scalar_type() == type ? std::move(statistic) : statistic.to(type);
 }
 
+/// Whether weights have dtypes of their own, and the result is fp32; else all have the input's.
+enum class Types { same, wide };
+
+/// Weight and bias, null for what the kernel does not know.
+Reason addRows(Call& call, const Tensor* weight, const Tensor* bias, const Tensor& input,
+               Types types) {
+  for (auto [bit, dtype, tensor] :
+       {std::tuple(gamma, ofGamma, weight), std::tuple(beta, ofBeta, bias)}) {
+    if (!tensor)
+      continue;
+    const auto type = types == Types::same ? input.scalar_type() : tensor->scalar_type();
+    if (!dtypeOf(type))
+      return kDtype;
+    if (Reason why = call.add(bit, tensor, input, call.key.width, type))
+      return why;
+    call.key.dtypes[dtype] = *dtypeOf(type);
+  }
+  return nullptr;
+}
+
+/// Of the result and its gradient.
+at::ScalarType resultType(const Tensor& input, Types types) {
+  return types == Types::same ? input.scalar_type() : at::kFloat;
+}
+
 Reason describeForward(Call& call, const Tensor& input, at::IntArrayRef shape, const Maybe& weight,
-                       const Maybe& bias, double eps, at::ScalarType rowType) {
+                       const Maybe& bias, double eps, Types types) {
   if (Reason why = call.setRows(input, shape))
     return why;
   if (given(bias) && !given(weight))
     return "a bias without a weight";
+  for (const Tensor* row : {given(weight), given(bias)})
+    if (row && row->sizes() != shape)
+      return kShapes; // ATen says so
   call.key.number = eps;
-  call.key.dtypes[ofRow] = call.key.dtypes[ofY] = *dtypeOf(rowType);
-  for (auto [bit, tensor] : {std::pair(gamma, given(weight)), std::pair(beta, given(bias))})
-    if (Reason why = call.add(bit, tensor, input, call.key.width, rowType))
-      return why;
-  return nullptr;
+  call.key.dtypes[ofY] = *dtypeOf(resultType(input, types));
+  return addRows(call, given(weight), given(bias), input, types);
 }
 
-/// `type`: of weight, bias and the gradient of the result.
 Reason describeBackward(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
                         const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
-                        const Maybe& bias, std::array<bool, 3> mask, at::ScalarType type) {
+                        const Maybe& bias, std::array<bool, 3> mask, Types types) {
   if (Reason why = call.setRows(input, shape))
     return why;
   if (mask == std::array{false, false, false} || (!given(weight) && (mask[1] || mask[2])) ||
       (!given(bias) && mask[2]))
     return kMask;
-  const std::int64_t width = call.key.width;
-  const auto statistic = input.scalar_type() == type ? statisticType(input) : at::kFloat;
-  call.key.dtypes[ofRow] = call.key.dtypes[ofY] = *dtypeOf(type);
-  for (Reason why : {call.add(gamma, given(weight), input, width, type),
-                     call.add(beta, mask[2] ? given(bias) : nullptr, input, width, type),
+  const auto type = resultType(input, types);
+  const auto statistic = types == Types::same ? statisticType(input) : at::kFloat;
+  call.key.dtypes[ofY] = *dtypeOf(type);
+  for (Reason why : {addRows(call, given(weight), mask[2] ? given(bias) : nullptr, input, types),
                      call.add(mean, &savedMean, input, call.rows, statistic),
                      call.add(rstd, &savedRstd, input, call.rows, statistic),
                      call.add(dy, &grad, input, call.elements(), type)})
@@ -115,7 +140,7 @@ struct LayerNorm {
 
   static Reason describe(Call& call, const Tensor& input, at::IntArrayRef shape,
                          const Maybe& weight, const Maybe& bias, double eps) {
-    return describeForward(call, input, shape, weight, bias, eps, input.scalar_type());
+    return describeForward(call, input, shape, weight, bias, eps, Types::same);
   }
 
   static std::tuple<Tensor, Tensor, Tensor> run(const Launch& launch, const Tensor& input,
@@ -145,7 +170,7 @@ struct LayerNormBackward {
                          const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
                          const Maybe& bias, std::array<bool, 3> mask) {
     return describeBackward(call, grad, input, shape, savedMean, savedRstd, weight, bias, mask,
-                            input.scalar_type());
+                            Types::same);
   }
 
   static std::tuple<Tensor, Tensor, Tensor> run(const Launch& launch, const Tensor& grad,
@@ -174,12 +199,18 @@ std::tuple<Tensor, Tensor, Tensor> slopesInFp32(const Tensor& grad, const Tensor
                                                 at::IntArrayRef shape, const Tensor& savedMean,
                                                 const Tensor& savedRstd, const Maybe& weight,
                                                 const Maybe& bias, std::array<bool, 3> mask) {
+  const auto wide = [](const Maybe& row) {
+    return given(row) ? Maybe(row->to(at::kFloat)) : std::nullopt;
+  };
   auto [dx, dgamma, dbeta] = at::native_layer_norm_backward(
-      grad, input.to(at::kFloat), shape, savedMean, savedRstd, weight, bias, mask);
-  return {dx.defined() ? dx.to(input.scalar_type()) : dx, dgamma, dbeta};
+      grad, input.to(at::kFloat), shape, savedMean, savedRstd, wide(weight), wide(bias), mask);
+  const auto narrow = [](Tensor& slope, const Tensor* to) {
+    return slope.defined() ? slope.to(to->scalar_type()) : Tensor();
+  };
+  return {narrow(dx, &input), narrow(dgamma, given(weight)), narrow(dbeta, given(bias))};
 }
 
-/// Of a half-precision input with fp32 weights and an fp32 result.
+/// Of an fp32 result of half-precision input or weights.
 struct WideLayerNormBackward : LayerNormBackward {
   static constexpr Layer layer = Layer::gradient;
   static constexpr Natives<Signature> natives = {&slopesInFp32, &slopesInFp32};
@@ -188,7 +219,7 @@ struct WideLayerNormBackward : LayerNormBackward {
                          const Tensor& savedMean, const Tensor& savedRstd, const Maybe& weight,
                          const Maybe& bias, std::array<bool, 3> mask) {
     return describeBackward(call, grad, input, shape, savedMean, savedRstd, weight, bias, mask,
-                            at::kFloat);
+                            Types::wide);
   }
 };
 
@@ -241,9 +272,12 @@ struct WideLayerNorm {
         return why;
     if (!input.defined() || !shape)
       return kUndefined;
-    if (!at::isReducedFloatingType(input.scalar_type()))
+    const auto isNarrow = [](const Tensor* tensor) {
+      return tensor && at::isReducedFloatingType(tensor->scalar_type());
+    };
+    if (!isNarrow(&input) && !isNarrow(given(weight)) && !isNarrow(given(bias)))
       return "no cast to save";
-    return describeForward(call, input, *shape, weight, bias, eps, at::kFloat);
+    return describeForward(call, input, *shape, weight, bias, eps, Types::wide);
   }
 
   static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,

@@ -1,7 +1,9 @@
 // aten::_fused_rms_norm and its backward, which are what rms_norm comes to on a GPU. For the CPU
 // ATen has no kernel of either, only the forward's formula, which autograd follows until a kernel
 // is registered for it; from then on it asks for the backward, whose formula is therefore here.
-#include "runtime/Router.h"
+// And aten::rms_norm of an input and a weight of different types, as autocast makes them: for that
+// ATen has no kernel anywhere. It is taken above autograd.
+#include "runtime/Gradient.h"
 #include "runtime/Text.h"
 
 #if KILN_TORCH_CUDA
@@ -10,7 +12,9 @@
 #endif
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/DimVector.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/rms_norm_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/sum.h>
 #include <limits>
 #include <numeric>
@@ -22,9 +26,10 @@ namespace {
 using at::Tensor;
 using Maybe = std::optional<Tensor>;
 enum Bit : unsigned { x, gamma, rstd, dy, wantsInput, wantsGamma };
+enum Dtype : unsigned { ofX, ofGamma }; // in a key
 
 std::string textOf(const Key& key, bool backward) {
-  const std::string rows = rowsType(key), row = rowType(key);
+  const std::string rows = rowsType(key), row = rowType(key, key.dtypes[ofGamma]);
   auto mark = [&](Bit wanted) { return backward && !has(key, wanted) ? kNoGradient : ""; };
   std::string arguments = fmt::format("%x: {}{}", rows, mark(wantsInput)), operands = "%x",
               types = rows;
@@ -46,6 +51,32 @@ double epsilonOf(at::ScalarType type) {
                              : static_cast<double>(std::numeric_limits<at::BFloat16>::epsilon());
 }
 
+/// A weight of that type, if there is one.
+Reason addGamma(Call& call, const Tensor* weight, const Tensor& input, at::ScalarType type) {
+  const auto dtype = dtypeOf(type);
+  if (!dtype)
+    return kDtype;
+  call.key.dtypes[ofGamma] = *dtype;
+  return call.add(gamma, weight, input, call.key.width, type);
+}
+
+Reason describeBackward(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
+                        const Tensor& savedRstd, const Maybe& weight, std::array<bool, 2> mask,
+                        at::ScalarType weightType) {
+  if (Reason why = call.setRows(input, shape))
+    return why;
+  if (mask == std::array{false, false} || (mask[1] && !given(weight)))
+    return kMask;
+  for (Reason why : {addGamma(call, given(weight), input, weightType),
+                     call.add(rstd, &savedRstd, input, call.rows, at::kFloat),
+                     call.add(dy, &grad, input, call.elements(), input.scalar_type())})
+    if (why)
+      return why;
+  for (unsigned i = 0; i < 2; ++i)
+    call.key.variant |= static_cast<unsigned>(mask[i]) << (wantsInput + i);
+  return nullptr;
+}
+
 struct RmsNorm {
   using Signature = std::tuple<Tensor, Tensor>(const Tensor&, at::IntArrayRef, const Maybe&,
                                                std::optional<double>);
@@ -60,7 +91,7 @@ struct RmsNorm {
     if (Reason why = call.setRows(input, shape))
       return why;
     call.key.number = eps.value_or(epsilonOf(input.scalar_type()));
-    return call.add(gamma, given(weight), input, call.key.width, input.scalar_type());
+    return addGamma(call, given(weight), input, input.scalar_type());
   }
 
   static std::tuple<Tensor, Tensor> run(const Launch& launch, const Tensor& input,
@@ -78,12 +109,19 @@ struct RmsNorm {
   }
 };
 
+/// Dimensions of an input that are a row of that shape.
+at::DimVector dimensionsOfRow(const Tensor& input, at::IntArrayRef shape) {
+  at::DimVector row(shape.size());
+  std::iota(row.begin(), row.end(), input.dim() - static_cast<std::int64_t>(shape.size()));
+  return row;
+}
+
 /// With y = x rstd: dx = rstd (dy gamma - y mean(dy gamma y)), dgamma = sum(dy y) over the rows.
 std::tuple<Tensor, Tensor> backwardOnCpu(const Tensor& grad, const Tensor& input,
                                          at::IntArrayRef shape, const Tensor& rstd,
                                          const Maybe& weight, std::array<bool, 2> mask) {
-  std::vector<std::int64_t> row(shape.size()), rows(std::size_t(input.dim()) - shape.size());
-  std::iota(row.begin(), row.end(), std::int64_t(rows.size()));
+  const at::DimVector row = dimensionsOfRow(input, shape);
+  at::DimVector rows(std::size_t(input.dim()) - shape.size());
   std::iota(rows.begin(), rows.end(), 0);
   const auto type = rstd.scalar_type(); // of statistics: no less than fp32
   const Tensor dy = grad.to(type), y = input.to(type) * rstd;
@@ -112,25 +150,13 @@ struct RmsNormBackward {
 
   static Reason describe(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
                          const Tensor& savedRstd, const Maybe& weight, std::array<bool, 2> mask) {
-    if (Reason why = call.setRows(input, shape))
-      return why;
-    if (mask == std::array{false, false} || (mask[1] && !given(weight)))
-      return kMask;
-    const auto dtype = input.scalar_type();
-    for (Reason why : {call.add(gamma, given(weight), input, call.key.width, dtype),
-                       call.add(rstd, &savedRstd, input, call.rows, at::kFloat),
-                       call.add(dy, &grad, input, call.elements(), dtype)})
-      if (why)
-        return why;
-    for (unsigned i = 0; i < 2; ++i)
-      call.key.variant |= static_cast<unsigned>(mask[i]) << (wantsInput + i);
-    return nullptr;
+    return describeBackward(call, grad, input, shape, savedRstd, weight, mask, input.scalar_type());
   }
 
   static std::tuple<Tensor, Tensor> run(const Launch& launch, const Tensor& grad,
                                         const Tensor& input, at::IntArrayRef,
                                         const Tensor& savedRstd, const Maybe& weight,
-                                        std::array<bool, 2> mask) {
+                                        std::array<bool, 2> mask, auto&&...) {
     const auto g = grad.expect_contiguous(), in = input.expect_contiguous(),
                r = savedRstd.expect_contiguous();
     const auto scale = given(weight) ? weight->contiguous() : Tensor();
@@ -145,9 +171,115 @@ struct RmsNormBackward {
   }
 };
 
+/// The gradients by ATen's operations, with gradients of their own.
+std::tuple<Tensor, Tensor> slopesByFormula(const Tensor& grad, const Tensor& input,
+                                           at::IntArrayRef shape, const Tensor&,
+                                           const Maybe& weight, std::array<bool, 2> mask,
+                                           double eps) {
+  const Tensor square = input.to(at::kFloat).square();
+  const Tensor rstd = (square.mean(dimensionsOfRow(input, shape), /*keepdim=*/true) + eps).rsqrt();
+  return backwardOnCpu(grad, input, shape, rstd, weight, mask);
+}
+
+struct MixedRmsNormBackward : RmsNormBackward {
+  using Signature = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, at::IntArrayRef,
+                                               const Tensor&, const Maybe&, std::array<bool, 2>,
+                                               double);
+  static constexpr Layer layer = Layer::gradient;
+  static constexpr Natives<Signature> natives = {&slopesByFormula, &slopesByFormula};
+
+  static Reason describe(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
+                         const Tensor& savedRstd, const Maybe& weight, std::array<bool, 2> mask,
+                         double) {
+    return describeBackward(call, grad, input, shape, savedRstd, weight, mask,
+                            weight->scalar_type());
+  }
+};
+
+struct MixedNode : torch::autograd::Node {
+  MixedNode(const Tensor& input, at::IntArrayRef shape, const Tensor& weight, double eps,
+            Tensor rstd)
+      : Node(torch::autograd::collect_next_edges(input, weight)), shape(shape), eps(eps),
+        rstd(std::move(rstd)), input(input, false), weight(weight, false) {}
+
+  std::string name() const override { return "KilnRmsNormBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    input.reset_data();
+    weight.reset_data();
+  }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    if (!grads[0].defined())
+      return torch::autograd::variable_list(2);
+    const Tensor in = input.unpack();
+    const Maybe scale = weight.unpack();
+    const std::array<bool, 2> mask = {task_should_compute_output(0), task_should_compute_output(1)};
+    auto [dx, dgamma] =
+        gradientBy<MixedRmsNormBackward>(grads[0], in, shape, rstd, scale, mask, eps);
+    return {std::move(dx), std::move(dgamma)};
+  }
+
+  const at::DimVector shape;
+  const double eps;
+  const Tensor rstd;
+  torch::autograd::SavedVariable input, weight;
+};
+
+/// Of an input and a weight of different types; the result is of the input's.
+struct MixedRmsNorm {
+  using Signature = Tensor(const Tensor&, c10::SymIntArrayRef, const Maybe&, std::optional<double>);
+  static constexpr Layer layer = Layer::autograd;
+  static constexpr Natives<Signature> natives = {&at::compositeimplicitautograd::rms_norm_symint,
+                                                 &at::compositeimplicitautograd::rms_norm_symint};
+  static constexpr auto& operands = RmsNorm::operands;
+  static constexpr auto& results = RmsNorm::results;
+
+  static std::string module(const Key& key) { return textOf(key, false); }
+
+  /// ATen's formula takes the epsilon of fp32, in which it computes.
+  static double epsilonOf(std::optional<double> eps) {
+    return eps.value_or(std::numeric_limits<float>::epsilon());
+  }
+
+  static Reason describe(Call& call, const Tensor& input, c10::SymIntArrayRef symbols,
+                         const Maybe& weight, std::optional<double> eps) {
+    if (!input.defined() || !given(weight) || weight->scalar_type() == input.scalar_type())
+      return kBelow;
+    for (const Tensor* tensor : {&input, given(weight)})
+      if (Reason why = whyNotPlain(*tensor))
+        return why;
+    const auto shape = c10::asIntArrayRefSlowOpt(symbols);
+    if (!shape)
+      return kWrapped;
+    if (weight->sizes() != *shape)
+      return kShapes; // ATen says so
+    if (Reason why = call.setRows(input, *shape))
+      return why;
+    call.key.number = epsilonOf(eps);
+    return addGamma(call, given(weight), input, weight->scalar_type());
+  }
+
+  static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,
+                    const Maybe& weight, std::optional<double> eps) {
+    const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    auto [y, r] = [&] {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      return RmsNorm::run(launch, input, shape, weight, eps);
+    }();
+    if (at::GradMode::is_enabled() && (input.requires_grad() || weight->requires_grad()))
+      torch::autograd::set_history(
+          y, std::make_shared<MixedNode>(input, shape, *weight, epsilonOf(eps), std::move(r)));
+    return std::move(y);
+  }
+};
+
 } // namespace
 
-extern Route rmsNorm, rmsNormBackward;
+extern Route rmsNorm, rmsNormBackward, mixedRmsNorm, mixedRmsNormBackward;
+constinit Route mixedRmsNorm = routeOf<MixedRmsNorm>("rms_norm", "rms_norm", false);
+constinit Route mixedRmsNormBackward =
+    routeOf<MixedRmsNormBackward>("rms_norm_backward", "rms_norm", true);
 constinit Route rmsNorm = routeOf<RmsNorm>("_fused_rms_norm", "rms_norm", false);
 constinit Route rmsNormBackward =
     routeOf<RmsNormBackward>("_fused_rms_norm_backward", "rms_norm", true);

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <kiln/baseline.h>
+#include <kiln/profile.h>
 
 #include <algorithm>
 #include <atomic>
@@ -116,22 +117,47 @@ TEST_F(TorchGpu, CrossEntropyIsAsCloseToFp64AsATens) {
       }
 }
 
-/// Beside ATen under autocast: the same types, and as close to fp64.
-TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
-  const Tensor w = at::randn({1000}, onGpu()), t = at::arange(4096, onGpu(at::kLong)) % 1000;
+/// The loss with its partial sums, their totals and the mean; and the gradient.
+TEST_F(TorchGpu, CrossEntropyAndItsGradientAreFourLaunches) {
+  const Tensor t = at::arange(4096, onGpu(at::kLong)) % 1000, one = at::ones({}, onGpu());
+  const Tensor x = at::randn({4096, 1000}, onGpu()).requires_grad_();
+  const auto step = [&] { torch::autograd::grad({at::cross_entropy_loss(x, t)}, {x}, {one}); };
+  step();
+  auto profiler = profile::makeProfiler();
+  profiler.start();
+  step();
+  profiler.stop();
+  std::int64_t launched = 0;
+  for (const profile::Row& row : profiler.kernels())
+    launched += row.calls;
+  EXPECT_EQ(launched, 4) << report();
+}
+
+/// Beside ATen under autocast: the same types, and as close to fp64; with weights of fp32 and of
+/// half precision.
+TEST_F(TorchGpu, AutocastsHalfPrecisionIsReadAsItIs) {
+  const Tensor t = at::arange(4096, onGpu(at::kLong)) % 1000;
   const std::pair<const char*, Function> all[] = {
       {"layer_norm", [](const auto& in) { return at::layer_norm(in[0], {1000}, in[1], in[1]); }},
+      {"rms_norm", [](const auto& in) { return at::rms_norm(in[0], {1000}, in[1], 1e-6); }},
       {"softmax.int", [](const auto& in) { return at::softmax(in[0], -1) * in[1]; }},
       {"log_softmax.int", [](const auto& in) { return at::log_softmax(in[0], -1) * in[1]; }},
       {"cross_entropy_loss",
        [&](const auto& in) { return at::cross_entropy_loss(in[0], t) * in[1]; }}};
-  for (auto dtype : {at::kBFloat16, at::kHalf}) {
-    const Tensor x = at::randn({4096, 1000}, onGpu()).to(dtype);
+  for (auto [dtype, weights] : {std::pair(at::kBFloat16, at::kFloat),
+                                {at::kHalf, at::kFloat},
+                                {at::kBFloat16, at::kBFloat16},
+                                {at::kHalf, at::kHalf}}) {
+    const Tensor x = at::randn({4096, 1000}, onGpu()).to(dtype),
+                 w = at::randn({1000}, onGpu()).to(weights);
     for (const auto& [name, function] : all) {
-      const auto results = [&, &function = function](bool autocast) {
+      if (weights == dtype && std::string_view(name) == "rms_norm")
+        continue; // nothing of autocast's: _fused_rms_norm
+      const auto results = [&, &function = function, dtype = dtype,
+                            weights = weights](bool autocast) {
         const auto type = [&](at::ScalarType narrow) { return autocast ? narrow : at::kDouble; };
         const std::vector<Tensor> in = {x.detach().to(type(dtype)).requires_grad_(),
-                                        w.detach().to(type(at::kFloat)).requires_grad_()};
+                                        w.detach().to(type(weights)).requires_grad_()};
         at::autocast::set_autocast_enabled(at::kCUDA, autocast);
         const Tensor y = function(in);
         at::autocast::set_autocast_enabled(at::kCUDA, false);
@@ -150,7 +176,7 @@ TEST_F(TorchGpu, AutocastReadsHalfPrecisionAndWritesFp32) {
         ASSERT_EQ(ours[i].scalar_type(), theirs[i].scalar_type()) << name;
         EXPECT_LE(errorOf(ours[i], exact[i]),
                   1.5 * errorOf(theirs[i], exact[i]) + roundingOf(exact[i], ours[i].scalar_type()))
-            << name << " " << c10::toString(dtype) << " tensor " << i;
+            << name << " " << dtype << ", weights " << weights << ", tensor " << i;
       }
     }
   }

@@ -214,6 +214,25 @@ TEST(Torch, CrossEntropyIsOnePassEachWay) {
       }
 }
 
+/// What a forward has found out of each row saves the backward its passes over the row.
+TEST(Torch, CrossEntropysGradientIsOneLaunch) {
+  enable(strictOnCpu());
+  const Tensor x = at::randn({70, 1200}), t = at::randint(1200, {70});
+  for (auto reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum})
+    crossEntropyOf(x, t, reduction, 0.0);
+  std::istringstream lines(report());
+  int backwards = 0, means = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("70x1200") != std::string::npos) {
+      const bool isBackward = line.starts_with("cross_entropy_loss_backward");
+      backwards += isBackward && line.find("largest, sum") != std::string::npos &&
+                   line.find("launches") == std::string::npos;
+      means += line.find("-> loss, count, largest, sum; 3 launches") != std::string::npos;
+    }
+  EXPECT_EQ(backwards, 3) << report();
+  EXPECT_EQ(means, 1) << report();
+}
+
 TEST(Torch, CrossEntropyOfClassesThatAreNoneIsNaN) {
   enable(strictOnCpu());
   const Tensor x = at::randn({70, 1000}).requires_grad_(), t = at::randint(1000, {70});

@@ -70,12 +70,32 @@ class Transforms(unittest.TestCase):
         functional = torch.nn.functional
         x, w = self.x.bfloat16(), torch.rand(1000, device=DEVICE)
         for call in (lambda: functional.layer_norm(x, (1000,)),
+                     lambda: functional.layer_norm(x, (1000,), w.bfloat16(), w.bfloat16()),
+                     lambda: functional.rms_norm(x, (1000,), w),
                      lambda: functional.rms_norm(x, (1000,)),
                      lambda: functional.rms_norm(x, (1000,), w.bfloat16()),
                      lambda: functional.softmax(x, -1), lambda: functional.log_softmax(x, -1),
                      lambda: functional.softmax(x, -1, dtype=torch.bfloat16)):
             with torch.autocast(DEVICE, dtype=torch.bfloat16):
                 self.compare(call, taken=None, rtol=1.6e-2, atol=1e-4)  # dtypes too
+
+    def test_rms_norm_of_two_types(self):
+        x, w = self.x.bfloat16(), torch.rand(1000, device=DEVICE)
+
+        def norm(x):
+            return torch.nn.functional.rms_norm(x, (1000,), w, 1e-5)
+        for call in (lambda: torch.func.grad(lambda x: norm(x).float().square().sum())(x),
+                     lambda: torch.func.vmap(norm)(x.view(2, 40, 1000)),
+                     lambda: torch.func.jvp(norm, (x,), (x.cos(),))):
+            self.compare(call, taken=None, rtol=1.6e-2, atol=1e-2)
+
+        def traced():
+            return str(make_fx(norm)(x).graph)
+        torch.ops.kiln.disable()
+        theirs = traced()
+        torch.ops.kiln.enable("place=" + ("gpu" if DEVICE == "cuda" else "cpu"))
+        self.assertEqual(traced(), theirs)
+        torch.ops.kiln.disable()
 
     def test_gradient_of_a_gradient(self):
         def call():
