@@ -53,6 +53,17 @@ rows::Launch launchFor(const rows::Schedule& s, const rows::Facts& facts, const 
   return ahead && facts.hasOlder() ? rows::Launch::olderFirst : rows::Launch::programmatic;
 }
 
+/// Whether there is work for all resident blocks and all stages of their rings: where there is not,
+/// the same kernel would be in the space many times.
+bool isBusy(const rows::Schedule& s, const rows::Facts& facts, const Target& target) {
+  if (facts.rows < 0)
+    return true;
+  const std::int64_t tiles = (facts.rows + s.rowsPerBlock() - 1) / s.rowsPerBlock();
+  const std::int64_t slots = s.blocks * target.multiprocessors;
+  return (s.blocks == 1 || slots - target.multiprocessors < tiles * s.cluster) &&
+         (s.stages <= 2 || (s.stages - 1) * slots < tiles);
+}
+
 template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
   rows::Schedule s;
   const std::vector<Keeping> keepings = keepChoices(facts, target);
@@ -76,7 +87,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
             s.grid = facts.hasSums() || keep == rows::Keep::ring ? rows::Grid::resident
                                                                  : rows::Grid::oneShot;
             s.launch = launchFor(s, facts, target);
-            visit(s);
+            if (isBusy(s, facts, target))
+              visit(s);
           }
   };
   // Half a row is of use where whole ones fill shared memory.

@@ -16,8 +16,8 @@ constexpr std::size_t kFinalists = 8;
 constexpr double kTrusted = 16;          // measurements that tell how far off the model is
 constexpr double kLeastDeviation = 0.02; // of the model, as a share
 constexpr int kMoveRounds = 4;
-constexpr std::size_t kMoveFrom = 4, kMovesEach = 6;
-constexpr double kWorthwhile = 0.995; // of the best before: another round of moves
+constexpr std::size_t kMoveFrom = 4, kMovesEach = 30, kMoves = 24;
+constexpr double kWorthwhile = 0.998; // of the best before: another round of moves
 
 /// What runs: the code, and how it is launched whatever the schedule is called.
 std::string launchOf(const Artifact& artifact) {
@@ -238,7 +238,9 @@ std::vector<std::size_t> KeySearch::seeds() {
   return places;
 }
 
-/// Steps from the best, and of several kernels what two of the best have changed, together.
+/// Steps from the best, and of several kernels what two of the best have changed, together. Of the
+/// model only what it says of a step is used: where it was wrong about a schedule, it is likely to
+/// be as wrong about those near it.
 std::vector<std::size_t> KeySearch::moves() {
   std::vector<std::size_t> places;
   auto isWanted = [&](std::size_t place) {
@@ -252,9 +254,21 @@ std::vector<std::size_t> KeySearch::moves() {
   if (bench.options.effort == Effort::quick)
     return places;
   from.push_back(base);
+  std::map<std::size_t, double> expected; // ratios to the default, by place
   for (const Ready* one : from)
-    for (std::size_t place : points.neighbours(one->place, kMovesEach, isWanted))
-      places.push_back(place);
+    for (std::size_t place : points.neighbours(one->place, kMovesEach, isWanted)) {
+      const double step = points[place].microseconds / points[one->place].microseconds;
+      const double ratio = (one == base ? 1 : one->ratio) * step;
+      auto [known, isNew] = expected.emplace(place, ratio);
+      if (!isNew)
+        known->second = std::min(known->second, ratio);
+    }
+  std::vector<std::pair<double, std::size_t>> order;
+  for (auto [place, ratio] : expected)
+    order.emplace_back(ratio, place);
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < std::min(order.size(), kMoves); ++i)
+    places.push_back(order[i].second);
   return places;
 }
 

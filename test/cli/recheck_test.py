@@ -14,7 +14,7 @@ SIMULATED = "--device=simulated"
 class Recheck(CommandTest):
     def setUp(self):
         super().setUp()
-        self.write("w.txt", "layer_norm 64x128 bf16 50%\nsoftmax 64x256 f32 50%\n")
+        self.write("w.txt", "layer_norm 64x128 bf16 50%\nsoftmax 8192x256 f32 50%\n")
         # What the model ranks first is slow here, so that the choices are others.
         jobs = self.tune("--effort=none", "--store=first.db", SIMULATED)
         slow = {job["schedule"]: 1.5 for job in jobs}
@@ -71,7 +71,7 @@ class Recheck(CommandTest):
         choices = self.choices("verify", "--all", device=wrong, code=4)
         self.assertFalse(choices[self.norm["label"]]["passed"])
         self.assertIn("wrong result", choices[self.norm["label"]]["problem"])
-        self.assertTrue(choices["softmax 64x256 f32"]["passed"])
+        self.assertTrue(choices["softmax 8192x256 f32"]["passed"])
         self.refuses("verify", "tuned.db", self.norm["key"][:9], wrong, code=4,
                      says=["layer_norm", "wrong result"])
 
@@ -94,7 +94,7 @@ class Recheck(CommandTest):
         slow = self.changed(aged={self.norm["schedule"]: 1.2})
         choices = self.choices("regress", device=slow, code=6)
         self.assertIn("recorded are", choices[self.norm["label"]]["regression"])
-        self.assertEqual(choices["softmax 64x256 f32"]["regression"], "")
+        self.assertEqual(choices["softmax 8192x256 f32"]["regression"], "")
         self.refuses("regress", "tuned.db", slow, code=6, says=["layer_norm", "tune --again"])
         self.choices("regress", "--tolerance=0.5", device=slow)
         other = self.changed(aged={self.norm["schedule"]: 1.2}, driver="simulated 2")

@@ -41,7 +41,7 @@ class Explain(TunedStore):
         self.assertLess(by_key["runner_up"]["ratio_low"], by_key["runner_up"]["ratio_high"])
         model = by_key["model"][0]
         self.assertGreaterEqual(model["microseconds"], max(model["moving"], model["waiting"]))
-        self.assertIn("constraints: threads", [r["reason"] for r in by_key["rejections"]])
+        self.assertIn("constraints: registers", [r["reason"] for r in by_key["rejections"]])
 
     def test_text(self):
         out = self.run_command("explain", self.key[:10], "--store=tuned.db").out
