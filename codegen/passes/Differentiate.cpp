@@ -134,6 +134,45 @@ class Splitter {
       gradient.first = end.getOperand(results.size() + i);
   }
 
+  /// Whether the operand only lends its shape.
+  static bool isShape(OpOperand& use) {
+    return isa<ir::IndexOp>(use.getOwner()) ||
+           (isa<ir::BroadcastOp>(use.getOwner()) && use.getOperandNumber() == 1);
+  }
+
+  /// The argument that elementwise operations lead to from a value: it has its shape.
+  static Value argumentLike(Value value) {
+    SmallVector<Value> ahead = {value};
+    llvm::DenseSet<Value> seen;
+    while (!ahead.empty()) {
+      Value next = ahead.pop_back_val();
+      if (!next.getDefiningOp())
+        return next;
+      if (seen.insert(next).second && OpTrait::hasElementwiseMappableTraits(next.getDefiningOp()))
+        llvm::append_range(ahead, next.getDefiningOp()->getOperands());
+    }
+    return {};
+  }
+
+  /// The cut. A value that only lends the backward its shape is not needed where an argument of
+  /// that shape is there anyway, which then takes its place.
+  llvm::SetVector<Value> cutWithoutShapes(CutProblem& problem, ArrayRef<OpOperand*> shapes) {
+    llvm::SetVector<Value> cut = cheapestCut(problem);
+    auto isThere = [&](Value value) { return value && cut.contains(value); };
+    size_t before = problem.needed.size();
+    for (OpOperand* shape : shapes)
+      if (!isThere(shape->get()) && !isThere(argumentLike(shape->get())))
+        problem.needed.insert(shape->get());
+    if (problem.needed.size() > before)
+      cut = cheapestCut(problem);
+    for (OpOperand* shape : shapes) {
+      Value argument = argumentLike(shape->get());
+      if (isThere(argument) && !problem.needed.contains(shape->get()))
+        shape->set(argument);
+    }
+    return cut;
+  }
+
   /// An operation is the backward's if it depends on a cotangent.
   void chooseSaved() {
     llvm::DenseSet<Value> backward;
@@ -149,10 +188,15 @@ class Splitter {
       if (!backward.contains(value))
         problem.needed.insert(value);
     };
+    SmallVector<OpOperand*> shapes;
     for (Operation& op : block->without_terminator())
       if (op.getNumResults() && backward.contains(op.getResult(0)))
-        for (Value operand : op.getOperands())
-          need(operand);
+        for (OpOperand& operand : op.getOpOperands()) {
+          if (!isShape(operand))
+            need(operand.get());
+          else if (!backward.contains(operand.get()))
+            shapes.push_back(&operand);
+        }
     for (auto& [gradient, index] : gradients)
       need(gradient);
     auto isSource = [&](Value value) {
@@ -164,7 +208,7 @@ class Splitter {
     };
     problem.isSource = isSource;
     problem.cost = cost;
-    llvm::SetVector<Value> cut = cheapestCut(problem);
+    llvm::SetVector<Value> cut = cutWithoutShapes(problem, shapes);
     for (BlockArgument argument : block->getArguments())
       if (cut.contains(argument))
         saved.push_back(argument);

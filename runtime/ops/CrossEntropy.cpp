@@ -24,10 +24,10 @@ using at::Tensor;
 using Maybe = std::optional<Tensor>;
 using torch::autograd::variable_list;
 
-// From `count` to `each`: what a forward gives to its backward, `each` being the losses that it
-// adds up. The last: whether it does, and how losses are reduced.
-enum Bit : unsigned { x, target, count, largest, sum, each, dloss, saves, ofEach, ofMean };
-constexpr unsigned savedCount = each - count + 1;
+// From `count` to `sum`: what a forward gives to its backward. The last: whether it does, and how
+// losses are reduced.
+enum Bit : unsigned { x, target, count, largest, sum, dloss, saves, ofEach, ofMean };
+constexpr unsigned savedCount = sum - count + 1;
 using Saved = std::array<Tensor, savedCount>; // undefined: not there
 enum Dtype : unsigned { ofX, ofLoss };        // in a key
 
@@ -61,13 +61,11 @@ std::string forwardText(const Key& key) {
                     narrow = lossType(key, key.dtypes[ofLoss]);
   const bool narrows = key.dtypes[ofLoss] != DType::f32;
   std::string names = "%loss", types = narrow, results = narrow;
-  for (auto [bit, name, type] : {std::tuple(ofMean, ", %count", ", tensor<f32>"),
-                                 std::tuple(each, ", %each", ", tensor<?xf32>")})
-    if (has(key, bit)) {
-      names += name;
-      types += type;
-      results += fmt::format("{}{}", type, kNoGradient);
-    }
+  if (has(key, ofMean)) {
+    names += ", %count";
+    types += ", tensor<f32>";
+    results += fmt::format(", tensor<f32>{}", kNoGradient);
+  }
   std::string text =
       fmt::format("func.func @cross_entropy(%x: {0}, %target: tensor<?xi64>) -> ({1}) {{\n"
                   "  %{2}, %lse = kiln.cross_entropy %x, %target\n"
@@ -128,8 +126,7 @@ struct CrossEntropyBackward {
                            std::int64_t, std::int64_t, double);
   static constexpr Layer layer = Layer::gradient;
   static constexpr Natives<Signature> natives = {&slopeByFormula, &slopeByFormula};
-  static constexpr const char* operands[] = {"x",   "target", "count", "largest",
-                                             "sum", "each",   "dloss"};
+  static constexpr const char* operands[] = {"x", "target", "count", "largest", "sum", "dloss"};
   static constexpr const char* results[] = {"dx"};
 
   static std::string module(const Key& key) { return forwardText(key); }
@@ -155,7 +152,7 @@ struct CrossEntropyBackward {
     const auto g = grad.expect_contiguous(), in = logits.expect_contiguous(),
                t = classes.expect_contiguous();
     Tensor dx = launch.empty(logits.sizes(), logits.scalar_type());
-    launch({&*in, &*t, &saved[0], &saved[1], &saved[2], &saved[3], &*g}, {&dx});
+    launch({&*in, &*t, &saved[0], &saved[1], &saved[2], &*g}, {&dx});
     return dx;
   }
 };
@@ -194,7 +191,7 @@ struct CrossEntropy {
       &at::compositeimplicitautograd::cross_entropy_loss_symint,
       &at::compositeimplicitautograd::cross_entropy_loss_symint};
   static constexpr const char* operands[] = {"x", "target"};
-  static constexpr const char* results[] = {"loss", "count", "largest", "sum", "each"};
+  static constexpr const char* results[] = {"loss", "count", "largest", "sum"};
 
   static RouteText module(const Key& key) {
     if (!has(key, saves))
@@ -225,10 +222,6 @@ struct CrossEntropy {
         at::autocast::is_autocast_enabled(device) ? DType::f32 : call.key.dtypes[ofX];
     const bool isKept = at::GradMode::is_enabled() && logits.requires_grad();
     call.key.variant |= static_cast<unsigned>(isKept) << saves;
-    // The derivative of their sum refers to the losses of rows, which take another pass over the
-    // logits to compute again if there is smoothing: they are results then.
-    if (isKept && reduction != at::Reduction::None && smoothing > 0)
-      call.key.variant |= 1U << each;
     return nullptr;
   }
 
@@ -244,10 +237,10 @@ struct CrossEntropy {
       loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
       if (call.has(ofMean))
         saved[0] = launch.empty({}, at::kFloat);
-      for (auto [bit, given] : {std::pair(largest, saves), {sum, saves}, {each, each}})
-        if (call.has(given))
+      if (call.has(saves))
+        for (Bit bit : {largest, sum})
           saved[bit - count] = launch.empty({call.rows}, at::kFloat);
-      launch({&*in, &*t}, {&loss, &saved[0], &saved[1], &saved[2], &saved[3]});
+      launch({&*in, &*t}, {&loss, &saved[0], &saved[1], &saved[2]});
     }
     if (call.has(saves))
       torch::autograd::set_history(loss, std::make_shared<CrossEntropyNode>(
