@@ -56,8 +56,6 @@ TEST_F(RowsOnDevice, AsManyRowsAsAllowed) {
 
 /// A ring whose stages are filled again and again, by many warps that read slowly: a copy that came
 /// before the last of them had read would be seen in the bits, now and then.
-/// (compute-sanitizer's racecheck sees no order between bulk copies and reads that barriers in
-/// memory keep in a loop: it reports rings that fill a stage again, fenced or not.)
 TEST_F(RowsOnDevice, RingsAreNotFilledBeforeTheyAreRead) {
   if (Driver::get().currentDevice().major < 9)
     GTEST_SKIP() << "rings need sm_90 or newer";

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 namespace kiln::test {
 namespace {
@@ -39,6 +41,34 @@ KILN_KERNEL(64, 1) narrow(const float* x, float* high, float* low, i64 rows) {
 }
 KILN_KERNEL(192, 1) wide(const float* x, float* high, float* low, i64 rows) {
   extremes<RowTile<100, 96, 1, 2, 192>>(x, high, low, rows);
+}
+
+// Five values of each of seven rows, over as many warps a row: more values than a warp has lanes.
+template <class Tile> KILN_DEVICE void sums(const float* x, float* y, i64 rows) {
+  Tile at(rows, block_index());
+  Registers<Tile, float> x_tile;
+  load<1>(at, x_tile, x, RowMap<1>{{0}, {Tile::columns}});
+  float sum[5][Tile::rows] = {};
+  for (int r = 0; r < Tile::rows; ++r)
+    for (int c = 0; c < Tile::chunks; ++c)
+      for (int k = 0; k < 5; ++k)
+        sum[k][r] += float(k + 1) * x_tile.get(r, c)[0];
+  row_reduce<Sum>(at, shared_memory(), sum[0], sum[1], sum[2], sum[3], sum[4]);
+  for (int r = 0; r < Tile::rows; ++r)
+    for (int k = 0; k < 5; ++k)
+      if (at.valid(r) && at.lane == (r + 13 * k) % Tile::lanes) // whichever lane: all have it
+        store_global(y + at.row(r) * 5 + k, sum[k][r]);
+}
+KILN_KERNEL(128, 1) sums_of_two_warps(const float* x, float* y, i64 rows) {
+  sums<RowTile<100, 64, 1, 7, 128>>(x, y, rows);
+}
+KILN_KERNEL(320, 1) sums_of_ten_warps(const float* x, float* y, i64 rows) {
+  sums<RowTile<100, 320, 1, 7, 320>>(x, y, rows);
+}
+
+KILN_KERNEL(32, 1) quotients(const float* x, float* y) {
+  const i64 i = block_index() * 32 + thread_index();
+  store_global(y + i, divide_by(load_global<float>(x + i), 1280.0f));
 }
 
 KILN_KERNEL(128, 1) total(const float* x, float* partial, i64 count) {
@@ -99,8 +129,51 @@ class Reduction : public testing::Test {
     }
   }
 
+  void checkSums(const char* kernel, int threads, std::int64_t rowsPerBlock) {
+    constexpr std::int64_t rows = 53, columns = 100;
+    std::vector<float> x(rows * columns), y(rows * 5);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(i * 7919 % 1009); // their sums are exact
+    runKernel(*library, {.name = kernel,
+                         .blocks = (rows + rowsPerBlock - 1) / rowsPerBlock,
+                         .threads = threads,
+                         .sharedBytes = 2048,
+                         .arguments = {pointer(x), pointer(y), rows},
+                         .regions = {input("x", x), output("y", y)}});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float sum = std::accumulate(&x[r * columns], &x[r * columns] + columns, 0.0f);
+      for (int k = 0; k < 5; ++k)
+        EXPECT_EQ(y[r * 5 + k], static_cast<float>(k + 1) * sum) << r << ", " << k;
+    }
+  }
+
   std::shared_ptr<HostLibrary> library = HostLibrary::compile(reductionText);
 };
+
+TEST_F(Reduction, MoreValuesThanLanes) {
+  checkSums("sums_of_two_warps", 128, 14);
+  checkSums("sums_of_ten_warps", 320, 7);
+}
+
+TEST_F(Reduction, DivisionByAConstantRoundsLikeADivision) {
+  std::vector<float> x = waves(32 * 32), y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::ldexp(x[i], static_cast<int>(i % 200) - 100);
+  for (float special : {INFINITY, -INFINITY, 0.0f, -0.0f, std::numeric_limits<float>::max()})
+    x.push_back(special);
+  x.resize(33 * 32, NAN);
+  y.resize(x.size());
+  runKernel(*library, {.name = "quotients",
+                       .blocks = 33,
+                       .threads = 32,
+                       .arguments = {pointer(x), pointer(y)},
+                       .regions = {input("x", x), output("y", y)}});
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::isnan(x[i]))
+      EXPECT_TRUE(std::isnan(y[i])) << i;
+    else
+      EXPECT_EQ(y[i], x[i] / 1280.0f) << x[i];
+}
 
 TEST_F(Reduction, ExtremesOfNarrowRows) {
   checkExtremes("narrow", 64, 48);
