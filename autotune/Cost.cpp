@@ -170,18 +170,10 @@ double accessLoss(const rows::Schedule& s, const rows::Facts& facts) {
   return worst;
 }
 
-/// Bytes that a pass reads of a row.
-double rowBytes(const rows::Facts& facts) {
+/// Bytes that a pass reads of a row, or of the rows that are the same for all.
+double rowBytes(const std::vector<rows::Facts::Stream>& streams, const rows::Facts& facts) {
   double bytes = 0.0;
-  for (const auto& stream : facts.inputs)
-    bytes += double(stream.bytes * facts.width);
-  return bytes;
-}
-
-/// Of the rows that are the same for all rows.
-double columnBytes(const rows::Facts& facts) {
-  double bytes = 0.0;
-  for (const auto& stream : facts.columns)
+  for (const auto& stream : streams)
     bytes += double(stream.bytes * facts.width);
   return bytes;
 }
@@ -204,7 +196,7 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
       std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
   const double threads = double(s.threads * s.cluster); // that meet at a barrier
   const bool staged = s.columns == rows::Columns::shared;
-  const double bytesLoaded = rowBytes(facts);
+  const double bytesLoaded = rowBytes(facts.inputs, facts);
   if (s.keep == rows::Keep::shared)
     sum += shape.wide ? kWideShared : kTilesShared;
   if (exchangesWarps)
@@ -221,7 +213,7 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
     if (facts.rowOutputs > 0)
       sum += kFewRows * std::max(0.0, 1.0 - double(s.rowsPerBlock()) / 8.0);
     if (!staged && bytesLoaded > 0.0)
-      sum += kColumnsAgain * columnBytes(facts) / (bytesLoaded * double(s.rows));
+      sum += kColumnsAgain * rowBytes(facts.columns, facts) / (bytesLoaded * double(s.rows));
   } else {
     sum += kFewAccessesLooping * halvings(accesses, 1.0) +
            kManyAccessesLooping * halvings(2.0, accesses);
@@ -327,7 +319,7 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
 
   double bytes = facts.bytes(rows);
   if (s.keep == rows::Keep::global)
-    bytes += kAgain * rows * rowBytes(facts) * (facts.passes - 1);
+    bytes += kAgain * rows * rowBytes(facts.inputs, facts) * (facts.passes - 1);
   const bool ring = s.keep == rows::Keep::ring;
   double busy = bytes / bandwidth *
                 std::exp(ring ? ringLoss(shape, s, facts, target) : loss(shape, s, facts, target));

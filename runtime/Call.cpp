@@ -117,4 +117,15 @@ Reason Call::add(unsigned bit, const at::Tensor* tensor, const at::Tensor& x, st
   return nullptr;
 }
 
+Reason Call::addRow(unsigned bit, unsigned slot, const at::Tensor* tensor, const at::Tensor& x,
+                    at::ScalarType dtype) {
+  if (!tensor)
+    return nullptr;
+  const auto known = dtypeOf(dtype);
+  if (!known)
+    return kDtype;
+  key.dtypes[slot] = *known;
+  return add(bit, tensor, x, key.width, dtype);
+}
+
 } // namespace kiln::runtime

@@ -39,6 +39,9 @@ struct Call {
   /// A further operand, number `bit`, on the device of `x`. Null: it is not there.
   Reason add(unsigned bit, const at::Tensor* tensor, const at::Tensor& x, std::int64_t elements,
              at::ScalarType dtype);
+  /// The same of a row whose dtype the key has apart, as its dtype number `slot`.
+  Reason addRow(unsigned bit, unsigned slot, const at::Tensor* tensor, const at::Tensor& x,
+                at::ScalarType dtype);
 
   bool has(unsigned bit) const { return (key.variant >> bit & 1) != 0; }
   std::int64_t elements() const { return rows * key.width; }

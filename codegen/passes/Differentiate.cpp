@@ -157,14 +157,15 @@ class Splitter {
   /// The cut. A value that only lends the backward its shape is not needed where an argument of
   /// that shape is there anyway, which then takes its place.
   llvm::SetVector<Value> cutWithoutShapes(CutProblem& problem, ArrayRef<OpOperand*> shapes) {
-    llvm::SetVector<Value> cut = cheapestCut(problem);
+    llvm::SetVector<Value> cut;
     auto isThere = [&](Value value) { return value && cut.contains(value); };
-    size_t before = problem.needed.size();
-    for (OpOperand* shape : shapes)
-      if (!isThere(shape->get()) && !isThere(argumentLike(shape->get())))
-        problem.needed.insert(shape->get());
-    if (problem.needed.size() > before)
+    for (size_t before = ~size_t(0); problem.needed.size() != before;) {
+      before = problem.needed.size();
       cut = cheapestCut(problem);
+      for (OpOperand* shape : shapes) // another cut may have other arguments
+        if (!isThere(shape->get()) && !isThere(argumentLike(shape->get())))
+          problem.needed.insert(shape->get());
+    }
     for (OpOperand* shape : shapes) {
       Value argument = argumentLike(shape->get());
       if (isThere(argument) && !problem.needed.contains(shape->get()))

@@ -62,14 +62,9 @@ Reason addRows(Call& call, const Tensor* weight, const Tensor* bias, const Tenso
                Types types) {
   for (auto [bit, dtype, tensor] :
        {std::tuple(gamma, ofGamma, weight), std::tuple(beta, ofBeta, bias)}) {
-    if (!tensor)
-      continue;
-    const auto type = types == Types::same ? input.scalar_type() : tensor->scalar_type();
-    if (!dtypeOf(type))
-      return kDtype;
-    if (Reason why = call.add(bit, tensor, input, call.key.width, type))
+    const Tensor& typed = types == Types::wide && tensor ? *tensor : input;
+    if (Reason why = call.addRow(bit, dtype, tensor, input, typed.scalar_type()))
       return why;
-    call.key.dtypes[dtype] = *dtypeOf(type);
   }
   return nullptr;
 }

@@ -51,15 +51,6 @@ double epsilonOf(at::ScalarType type) {
                              : static_cast<double>(std::numeric_limits<at::BFloat16>::epsilon());
 }
 
-/// A weight of that type, if there is one.
-Reason addGamma(Call& call, const Tensor* weight, const Tensor& input, at::ScalarType type) {
-  const auto dtype = dtypeOf(type);
-  if (!dtype)
-    return kDtype;
-  call.key.dtypes[ofGamma] = *dtype;
-  return call.add(gamma, weight, input, call.key.width, type);
-}
-
 Reason describeBackward(Call& call, const Tensor& grad, const Tensor& input, at::IntArrayRef shape,
                         const Tensor& savedRstd, const Maybe& weight, std::array<bool, 2> mask,
                         at::ScalarType weightType) {
@@ -67,7 +58,7 @@ Reason describeBackward(Call& call, const Tensor& grad, const Tensor& input, at:
     return why;
   if (mask == std::array{false, false} || (mask[1] && !given(weight)))
     return kMask;
-  for (Reason why : {addGamma(call, given(weight), input, weightType),
+  for (Reason why : {call.addRow(gamma, ofGamma, given(weight), input, weightType),
                      call.add(rstd, &savedRstd, input, call.rows, at::kFloat),
                      call.add(dy, &grad, input, call.elements(), input.scalar_type())})
     if (why)
@@ -91,7 +82,7 @@ struct RmsNorm {
     if (Reason why = call.setRows(input, shape))
       return why;
     call.key.number = eps.value_or(epsilonOf(input.scalar_type()));
-    return addGamma(call, given(weight), input, input.scalar_type());
+    return call.addRow(gamma, ofGamma, given(weight), input, input.scalar_type());
   }
 
   static std::tuple<Tensor, Tensor> run(const Launch& launch, const Tensor& input,
@@ -257,7 +248,7 @@ struct MixedRmsNorm {
     if (Reason why = call.setRows(input, *shape))
       return why;
     call.key.number = epsilonOf(eps);
-    return addGamma(call, given(weight), input, weight->scalar_type());
+    return call.addRow(gamma, ofGamma, given(weight), input, weight->scalar_type());
   }
 
   static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,
