@@ -2,10 +2,12 @@
 """torch.compile on the cells of bench/routed: on the device timed as bench/routed times ATen and
 Kiln, beside a copy, and what a call costs the host.
 
-  python3 bench/peers_routed.py [--workload=FILE] [--json=FILE] [--seconds=400] [--tiny]
+  python3 bench/peers_routed.py [--workload=FILE] [--json=FILE] [--seconds=400] [--compilers=N]
+                                [--tiny]
 
-Needs torch only, and a GPU. Compiling takes most of the time: cells come in the file's order, the
-most important first, and those that do not fit into --seconds any more are left out, and named.
+Needs torch only, and a GPU. Compiling takes most of the time, less with --compilers=N processes
+side by side before the first cell: cells come in the file's order, the most important first, and
+those that do not fit into --seconds any more are left out, and named.
 --tiny takes 8 rows of at most 64 columns, on a CPU too, and compiles nothing: it shows that every
 cell has its function, and that it is ATen's; its times say nothing.
 """
@@ -17,9 +19,9 @@ import time
 import torch
 
 from peers_ops import bytes_moved, case_of
-from peers_rows import disagreement, made_smaller, make_sets, read_entries
-from peers_timing import (DEVICE, Work, copies, figures, header, host_time, in_turns, sets_for,
-                          shown, write)
+from peers_rows import compile_one, disagreement, made_smaller, make_sets, read_entries
+from peers_timing import (DEVICE, Work, add_compilers, compiled_first, copies, figures, header,
+                          host_time, in_turns, sets_for, shown, write)
 
 SOURCE = "torch.compile"
 HOST_ELEMENTS = 65536 * 128  # the host's cost does not depend on the size: measured at small ones
@@ -80,6 +82,7 @@ def parse():
     parser.add_argument("--json")
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--tiny", action="store_true")
+    add_compilers(parser)
     return parser.parse_args()
 
 
@@ -91,6 +94,9 @@ def main():
     entries = read_entries(given.workload)
     if given.tiny:
         entries = [made_smaller(entry) for entry in entries]
+    entries = compiled_first(entries, compile_one, given)
+    if given.part:
+        return
     report, budget, wrong = header(workload=given.workload, timings=[]), Budget(given.seconds), 0
     for entry in entries:
         if not budget.is_left():

@@ -3,10 +3,10 @@
 ATen's errors against fp64 on the inputs of bench/errors.
 
   python3 bench/peers_rows.py [--workload=FILE] [--json=FILE] [--no-compile] [--seconds=100]
-                              [--tiny]
+                              [--compilers=N] [--tiny]
 
 Needs torch only. Without a GPU it measures the errors and no times. torch.compile is left out for
-what remains once --seconds are over. It writes what its function returns: of LayerNorm's forward
+what remains once --seconds are over; --compilers=N processes compile side by side before that. It writes what its function returns: of LayerNorm's forward
 only y, where Kiln and ATen also write mean and rstd.
 --tiny takes 8 rows of at most 64 columns, on a CPU too, and checks that ATen and torch.compile get
 equal functions: it shows that everything works; its times say nothing.
@@ -23,7 +23,8 @@ import torch
 
 from peers_errors import errors_of
 from peers_ops import DTYPES, bytes_moved, case_of
-from peers_timing import DEVICE, Work, copies, figures, header, in_turns, sets_for, shown, write
+from peers_timing import (DEVICE, Work, add_compilers, compiled_first, copies, figures, header,
+                          in_turns, sets_for, shown, write)
 
 
 class Entry(NamedTuple):
@@ -107,6 +108,14 @@ def measure(entry, compiled):
     return lines
 
 
+def compile_one(entry):
+    """Compiles an entry's function and calls it once."""
+    if case := case_of(entry.what, entry.direction):
+        torch._dynamo.reset()
+        arguments = make_sets(case, entry, 1)[0]
+        torch.compile(case.compiled or case.aten, dynamic=False)(*arguments)
+
+
 def disagreement(entry):
     """Of ATen's function and the one that torch.compile gets; empty if there is none to speak of,
     or nothing to compare."""
@@ -153,15 +162,20 @@ def parse():
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--tiny", action="store_true")
+    add_compilers(parser)
     return parser.parse_args()
 
 
 def main():
-    started, given = time.monotonic(), parse()
+    given = parse()
     torch.manual_seed(0)
     entries = read_entries(given.workload)
     if given.tiny:
         entries = [made_smaller(entry) for entry in entries]
+    entries = compiled_first(entries, compile_one, given)
+    if given.part:
+        return
+    started = time.monotonic()
     report = header(workload=given.workload, timings=[], weighted=[], errors=[])
     for entry in entries:
         if entry.what == "layer_norm" and entry.dtype != "-":

@@ -2,10 +2,12 @@
 the L2, replayed in turns with a copy's, as bench/rows times Kiln. On a CPU, to show that a script
 works, each function is called a few times and timed as it stands.
 """
+import argparse
 import datetime
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 
@@ -120,6 +122,33 @@ def shown(line):
     name += "{microseconds:.2f} us".format(**line)
     return name if "copy_us" not in line else name + (
         ", copy {copy_us:.2f} us, {ratio_to_copy:.3f} of the copy".format(**line))
+
+
+def add_compilers(parser):
+    parser.add_argument("--compilers", type=int, default=0, metavar="N",
+                        help="so many processes fill torch.compile's cache before the first cell")
+    parser.add_argument("--part", help=argparse.SUPPRESS)  # I/N: compile every N-th from the I-th
+
+
+def compiled_first(entries, compile_one, given):
+    """What of `entries` this process measures. Compiling takes longer than measuring and has time
+    for one core only: with --compilers the script first runs so many times side by side, each with
+    a part of the entries, into torch's cache on disk."""
+    if given.part:
+        first, step = map(int, given.part.split("/"))
+        for entry in entries[first::step]:
+            try:
+                compile_one(entry)
+            except Exception as error:  # measuring meets it again, and reports it
+                print(f"{entry.what}: {str(error)[:300]}", file=sys.stderr)
+        return []
+    one_thread = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    running = [subprocess.Popen([sys.executable, *sys.argv, f"--part={i}/{given.compilers}"],
+                                env=one_thread, stdout=subprocess.DEVNULL)
+               for i in range(given.compilers)]
+    for process in running:
+        process.wait()
+    return entries
 
 
 def header(**more):
