@@ -87,16 +87,24 @@ std::vector<Entry> readEntries(const std::string& path) {
   return entries;
 }
 
+Module moduleOf(const Entry& entry) {
+  const WorkloadEntry& workload = entry.workload;
+  if (workload.isFile)
+    return Module::parse(readFile(workload.what), workload.what);
+  return Module::fromOp({workload.what, workload.shape, workload.dtype});
+}
+
 Program compileEntry(const Entry& entry, const CompileOptions& given) {
   const WorkloadEntry& workload = entry.workload;
   CompileOptions options = given;
   options.backward = workload.backward;
   options.function = workload.function;
   if (workload.isFile)
-    return Program::compile(Module::parse(readFile(workload.what), workload.what), options);
-  OpSpec spec{workload.what, workload.shape, workload.dtype};
+    return Program::compile(moduleOf(entry), options);
   // The schedule that these very sizes get; then a kernel for any number of rows.
-  options.schedule = Program::compile(Module::fromOp(spec), options).kernels()[0].schedule;
+  if (options.schedule.empty())
+    options.schedule = Program::compile(moduleOf(entry), options).kernels()[0].schedule;
+  OpSpec spec{workload.what, workload.shape, workload.dtype};
   std::fill(spec.shape.begin(), spec.shape.end() - 1, -1);
   return Program::compile(Module::fromOp(spec), options);
 }

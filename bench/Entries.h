@@ -42,8 +42,11 @@ struct Entry {
 /// Throws Error(input) if a line is bad.
 std::vector<Entry> readEntries(const std::string& path);
 
-/// With the default schedule for the entry's shape, but a row count known only at run time, so
-/// that the same code is verified on few rows and timed on many.
+/// The entry's function or op, with its very sizes.
+Module moduleOf(const Entry& entry);
+
+/// With the schedule of `options`, or else the default one for the entry's shape, but a row count
+/// known only at run time, so that the same code is verified on few rows and timed on many.
 Program compileEntry(const Entry& entry, const CompileOptions& options);
 
 /// Device, date, command and who reports; no device: "none".

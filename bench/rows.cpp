@@ -1,12 +1,15 @@
-// Kiln's default schedules on a workload file, each beside a plain copy of as many bytes: CUDA
-// graphs of launches that rotate through inputs and outputs larger than the L2 cache, replayed in
-// turns with the copy's. Nothing is timed that did not pass verification against fp64 first.
-//   rows [--workload=FILE] [--json=FILE] [--arch=sm_90a] [--nvrtc=FILE] [--benchmark_filter=...]
+// Kiln's default schedules, or those that a store has chosen, on a workload file, each beside a
+// plain copy of as many bytes: CUDA graphs of launches that rotate through inputs and outputs
+// larger than the L2 cache, replayed in turns with the copy's. Nothing is timed that did not pass
+// verification against fp64 first.
+//   rows [--workload=FILE] [--store=FILE] [--json=FILE] [--arch=sm_90a] [--nvrtc=FILE]
+//        [--benchmark_filter=...]
 // Run from the top of the repository, or name the workload. Lines that say the same are one
 // benchmark with the sum of their shares.
 #include "bench/Entries.h"
 #include "bench/Operands.h"
 #include "codegen/backend/Timer.h"
+#include "kiln/tuner.h"
 #include "kiln/verify.h"
 
 #include <benchmark/benchmark.h>
@@ -43,7 +46,22 @@ struct Row {
   double copyMicros() const { return std::min(copyKernel.medianMicros, copyNode.medianMicros); }
 };
 
-void compileAndVerify(Row& row, const CompileOptions& options) try {
+/// What a store has chosen for these very sizes on this GPU.
+std::string chosenSchedule(const Tuner& tuner, const Entry& entry, const CompileOptions& given) {
+  TuningTask task{moduleOf(entry), given, {}, entry.label()};
+  task.options.backward = entry.workload.backward;
+  task.options.function = entry.workload.function;
+  if (entry.workload.isFile)
+    task.sizes = entry.sizes();
+  const Tuned* tuned = tuner.find(task);
+  if (!tuned || tuned->isVendor())
+    throw Error(ErrorKind::missing, "the store has no choice:\n" + tuner.explain(task));
+  return tuned->schedule();
+}
+
+void compileAndVerify(Row& row, CompileOptions options, const Tuner* tuner) try {
+  if (tuner)
+    options.schedule = chosenSchedule(*tuner, row.entry, options);
   row.program = compileEntry(row.entry, options);
   RunOptions run;
   run.where = Where::gpu;
@@ -174,19 +192,37 @@ int report(const Arguments& arguments, const std::vector<Row>& rows) {
   return std::ranges::any_of(rows, [](const Row& row) { return !row.trouble.empty(); });
 }
 
+/// Takes `--store=FILE` out of the words.
+std::optional<Tuner> takeStore(std::vector<char*>& words) {
+  constexpr std::string_view option = "--store=";
+  std::optional<Tuner> tuner;
+  std::erase_if(words, [&](std::string_view word) {
+    if (!word.starts_with(option))
+      return false;
+    TunerOptions options;
+    options.layers = {
+        .pinned = {}, .project = word.substr(option.size()), .user = {}, .system = {}};
+    tuner = Tuner::open(options);
+    return true;
+  });
+  return tuner;
+}
+
 } // namespace
 
 int main(int count, char** given) try {
   std::string command = commandText({given, static_cast<std::size_t>(count)});
   benchmark::Initialize(&count, given);
-  Arguments arguments = parseArguments({given, static_cast<std::size_t>(count)}, command);
+  std::vector<char*> words(given, given + count);
+  std::optional<Tuner> tuner = takeStore(words);
+  Arguments arguments = parseArguments(words, command);
   std::vector<Row> rows;
   for (Entry& entry : readEntries(arguments.workload))
     rows.emplace_back().entry = std::move(entry);
   if (std::string why = whyNoGpu(); !why.empty())
     throw Error(ErrorKind::unavailable, why);
   for (Row& row : rows) {
-    compileAndVerify(row, arguments.compile);
+    compileAndVerify(row, arguments.compile, tuner ? &*tuner : nullptr);
     benchmark::RegisterBenchmark(
         row.entry.label().c_str(),
         [&](benchmark::State& state) { run(state, row, arguments.compile); })
