@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSmallSpace = 256; // searched whole
 constexpr std::size_t kTogether = 15;    // timed in one batch, beside the default
 constexpr std::size_t kFinalists = 8;
-constexpr double kTrusted = 16;          // measurements that tell how far off the model is
+constexpr double kTrusted = 32;          // measurements that tell how far off the model is
 constexpr double kLeastDeviation = 0.02; // of the model, as a share
 constexpr int kMoveRounds = 4;
 constexpr std::size_t kMoveFrom = 4, kMovesEach = 30, kMoves = 24;

@@ -43,8 +43,8 @@ struct SearchOptions {
   Effort effort = Effort::full;
   double secondsPerKey = 0;    // 0: 20 for quick, 180 for full, without limit for exhaustive
   double seconds = 0;          // for all; 0: without limit
-  double rooflineShare = 0.92; // reached: good enough
-  double modelDeviations = 3;  // what the model finds so much slower than the best is left alone
+  double rooflineShare = 0.95; // reached: good enough
+  double modelDeviations = 4;  // what the model finds so much slower than the best is left alone
   unsigned compilers = 0;      // threads; 0: one a core
   bool again = false;          // also keys that have a measured choice
   bool retryFailed = false;    // also what failed on this driver
