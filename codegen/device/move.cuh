@@ -214,15 +214,20 @@ KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* 
   return load_shared_vector<Tile::vector>(from + at.column(c));
 }
 
+/// The first chunk of a part of the rows, 0 <= part <= parts.
+template <class Tile> KILN_DEVICE constexpr int first_chunk(int part, int parts) {
+  return Tile::chunks * part / parts;
+}
+
 /// The same into shared memory, without passing through registers: complete after
-/// wait_for_copies().
-template <int access, class Tile, class T, int rank>
+/// wait_for_copies(). Each of `parts` is a group of copies, if there are several.
+template <int access, int parts = 1, int part = 0, class Tile, class T, int rank>
 KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const RowMap<rank>& map) {
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
     const T* row = from + map.offset(at.row_to_read(r));
 #pragma unroll
-    for (int c = 0; c < Tile::chunks; ++c)
+    for (int c = first_chunk<Tile>(part, parts); c < first_chunk<Tile>(part + 1, parts); ++c)
       if (at.readable(c))
         to.template fetch<access>(r, c, row + at.column(c) * map.column_stride, map.column_stride);
       else if constexpr (Tile::overlaps)
@@ -230,6 +235,10 @@ KILN_DEVICE void load(const Tile& at, Shared<Tile, T>& to, const T* from, const 
       else
         to.set(r, c, {});
   }
+  if constexpr (parts > 1)
+    end_copies();
+  if constexpr (part + 1 < parts)
+    load<access, parts, part + 1>(at, to, from, map);
 }
 
 /// A tile that is kept nowhere.

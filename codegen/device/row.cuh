@@ -4,6 +4,7 @@
 #include "angle.cuh"
 #include "gather.cuh"
 #include "move.cuh"
+#include "online.cuh"
 #include "random.cuh"
 #include "reduce.cuh"
 #include "tile.cuh"

@@ -302,6 +302,14 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
 #endif
 }
 
+/// Ends a group of the copies that this thread starts.
+KILN_DEVICE void end_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits until of the groups that this thread ended all but the last `groups` are done.
+template <int groups> KILN_DEVICE void wait_for_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}
 /// Waits until all copies that this thread started are done.
 KILN_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -105,8 +105,17 @@ struct RowTile {
   }
   /// Whether all of the chunk lies in the tensor: beside a row lies the row before or after.
   KILN_DEVICE bool readable(int c) const {
-    return inner(c) || (column(c) < columns &&
-                        (!overlaps || i64(count - row_to_read(0)) * columns >= column(c) + vector));
+    if (inner(c) || !overlaps)
+      return has(c);
+    const int behind = column(c) + vector - columns; // elements of the rows after this one
+    return behind < vector && (behind <= 0 || has_behind(behind));
+  }
+  KILN_DEVICE bool has_behind(int elements) const {
+    const u32 rows_behind = count - 1 - row_to_read(0);
+    if constexpr (columns >= vector)
+      return rows_behind > 0;
+    else
+      return i64(rows_behind) * columns >= elements;
   }
   /// Whether its i-th element lies in the row.
   KILN_DEVICE bool holds(int c, int i) const {

@@ -147,7 +147,8 @@ void LoadOp::emit(Emitter& e) {
     return e.line("const auto " + e.declare(getFragment(), "tile") + " = reread<" +
                   std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " + source);
   e.line(keeper(e, getFragment(), getKeep(), getScratch()));
-  e.line("load<" + std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " +
+  std::string parts = getParts() > 1 ? ", " + std::to_string(getParts()) : "";
+  e.line("load<" + std::to_string(getAccess()) + parts + ">(" + e.name(getTile()) + ", " +
          e.name(getFragment()) + ", " + source);
 }
 void GatherOp::emit(Emitter& e) {
@@ -237,6 +238,12 @@ void CombineTileOp::emit(Emitter& e) {
          e.name(getFragment()) + ".get(r, c), " + values + "[r]);");
   e.close();
   e.close();
+}
+
+void CombineExponentialsOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("combine_exponentials<" + std::to_string(getParts()) + ">(" + e.name(getTile()) + ", " +
+         e.name(getFragment()) + ", " + e.name(getLargest()) + ", " + e.name(getSum()) + ");");
 }
 
 void EachOp::emit(Emitter& e) {

@@ -136,7 +136,9 @@ def Cu_TilesOp : Cu_RegionOp<"tiles"> {
 def Cu_LoadOp : Cu_Op<"load"> {
   let summary = "Loads a tile into registers or, behind await_copies, shared memory; or only names it";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, I64Attr:$access,
-                       Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch,
+                       DefaultValuedAttr<I64Attr, "1">:$parts);
+  let description = "`parts`: groups of copies into shared memory, each awaited apart.";
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = [{
     $tile `,` $from `,` $map attr-dict `:` type($from) `->` type($fragment)
@@ -235,6 +237,18 @@ def Cu_CombineTileOp : Cu_Op<"combine_tile"> {
                        Cu_Rows:$into);
   let assemblyFormat = [{
     $kind $tile `,` $fragment `into` $into attr-dict `:` type($fragment) `,` type($into)
+  }];
+}
+def Cu_CombineExponentialsOp : Cu_Op<"combine_exponentials"> {
+  let summary = "A thread's largest element of each row, and its sum of exp(element - largest)";
+  let description = [{
+    In one pass, part by part as the tile arrives: it waits for the tile's copies.
+  }];
+  let arguments = (ins Cu_Tile:$tile, Cu_Fragment:$fragment, Cu_Rows:$largest, Cu_Rows:$sum,
+                       I64Attr:$parts);
+  let assemblyFormat = [{
+    $tile `,` $fragment `into` $largest `,` $sum attr-dict `:` type($fragment) `,` type($largest)
+    `,` type($sum)
   }];
 }
 def Cu_EachRowOp : Cu_RegionOp<"each_row"> {

@@ -239,6 +239,8 @@ template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from)
   };
   store_shared(to, load_global<Piece>(from));
 }
+KILN_DEVICE void end_copies() {}
+template <int groups> KILN_DEVICE void wait_for_copies_but() {}
 KILN_DEVICE void wait_for_copies() {}
 
 // Bulk copies are done at once; what may be read when is checked all the same.

@@ -53,12 +53,9 @@ void Lowering::emitPass(int level) {
   Pass& pass = passes[level];
   if (pass.reduces.empty() && pass.outputs.empty())
     return;
-  for (Node* reduce : pass.reduces) {
-    auto kind = cast<ir::ReduceOp>(reduce->op()).getKind();
-    rowValues[reduce] = builder.create<cu::RowAccumulatorOp>(
-        named(nameOf(reduce, ir::stringifyReduceKind(kind)) + "_r", reduce->value.getLoc()),
-        cu::RowsType::get(builder.getContext(), builder.getF32Type()), kind);
-  }
+  for (Node* reduce : pass.reduces)
+    if (reduce != onlineSum)
+      rowValues[reduce] = accumulator(reduce);
   for (Node* node : pass.kept)
     fragments[node] =
         builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
@@ -70,9 +67,30 @@ void Lowering::emitPass(int level) {
       auto type = cu::FragmentType::get(builder.getContext(), resultElement(*output));
       turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile, 0);
     }
-  if (!emitExtremes(pass))
+  if (llvm::is_contained(pass.reduces, onlineSum))
+    scaleOnline(passes.front().reduces.front());
+  if (!emitOnline(pass) && !emitExtremes(pass))
     emitEach(pass);
   emitExchange(pass);
+}
+
+Value Lowering::accumulator(Node* reduce) {
+  auto kind = cast<ir::ReduceOp>(reduce->op()).getKind();
+  return builder.create<cu::RowAccumulatorOp>(
+      named(nameOf(reduce, ir::stringifyReduceKind(kind)) + "_r", reduce->value.getLoc()),
+      cu::RowsType::get(builder.getContext(), builder.getF32Type()), kind);
+}
+
+/// Builds a cu.each_row whose `body` gets a scalar for each of the inputs, of fp32.
+void Lowering::computeRows(Location at, ArrayRef<Value> inputs,
+                           llvm::function_ref<void(ValueRange)> body) {
+  auto each = builder.create<cu::EachRowOp>(at, inputs);
+  OpBuilder::InsertionGuard guard(builder);
+  Block& block = each.getBody().emplaceBlock();
+  builder.setInsertionPointToEnd(&block);
+  for (Value input : inputs)
+    block.addArgument(builder.getF32Type(), input.getLoc());
+  body(block.getArguments());
 }
 
 /// The kept tile that a reduction is the largest or smallest of, if it is.
@@ -80,10 +98,7 @@ Value Lowering::extremeOf(Node* reduce) const {
   auto kind = cast<ir::ReduceOp>(reduce->op()).getKind();
   if (kind != ReduceKind::max && kind != ReduceKind::min)
     return {};
-  Node* node = reduce->operands[0];
-  if (isa_and_nonnull<arith::ExtFOp>(node->op()))
-    node = node->operands[0];
-  return fragments.lookup(node);
+  return fragments.lookup(beforeWidening(reduce->operands[0]));
 }
 
 /// Whether the pass only looks for the largest or smallest of tiles; emits it if so.
@@ -99,6 +114,9 @@ bool Lowering::emitExtremes(Pass& pass) {
 }
 
 void Lowering::emitEach(Pass& pass) {
+  auto isOnline = [&](Node* reduce) { return reduce == onlineSum; };
+  if (llvm::all_of(pass.reduces, isOnline) && pass.outputs.empty() && pass.kept.empty())
+    return;
   Operation* first =
       pass.reduces.empty() ? pass.outputs.front()->node->op() : pass.reduces.front()->op();
   const bool sums = llvm::any_of(
@@ -115,8 +133,9 @@ void Lowering::emitEach(Pass& pass) {
   for (Node* node : pass.kept)
     builder.create<cu::SetOp>(node->value.getLoc(), body.value(node), fragments[node]);
   for (Node* reduce : pass.reduces)
-    builder.create<cu::AccumulateOp>(reduce->value.getLoc(), body.value(reduce->operands[0]),
-                                     rowValues[reduce]);
+    if (!isOnline(reduce))
+      builder.create<cu::AccumulateOp>(reduce->value.getLoc(), body.value(reduce->operands[0]),
+                                       rowValues[reduce]);
   for (const Output* output : pass.outputs)
     emitResult(*output, body);
   each.setAccess(body.access);
@@ -159,16 +178,13 @@ void Lowering::emitExchange(Pass& pass) {
   SmallVector<Value> values;
   for (Node* mean : means)
     values.push_back(rowValues[mean]);
-  auto each = builder.create<cu::EachRowOp>(means.front()->op()->getLoc(), values);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-  Value width = builder.create<arith::ConstantOp>(
-      location, builder.getF32FloatAttr(static_cast<float>(program.width())));
-  for (Value value : values) {
-    Value sum = each.getBody().front().addArgument(builder.getF32Type(), value.getLoc());
-    Value mean = builder.create<arith::DivFOp>(location, sum, width);
-    builder.create<cu::SetRowOp>(location, mean, value);
-  }
+  computeRows(means.front()->op()->getLoc(), values, [&](ValueRange sums) {
+    Value width = builder.create<arith::ConstantOp>(
+        location, builder.getF32FloatAttr(static_cast<float>(program.width())));
+    for (auto [sum, place] : llvm::zip(sums, values))
+      builder.create<cu::SetRowOp>(location, builder.create<arith::DivFOp>(location, sum, width),
+                                   place);
+  });
 }
 
 } // namespace kiln::rows

@@ -33,6 +33,12 @@ inline Node* beforeRounding(Node* n) {
   return rounds ? n->operands[0] : n;
 }
 
+/// What is stored of a value that is computed with in fp32.
+inline Node* beforeWidening(Node* n) {
+  bool widens = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::ExtFOp>(n->op());
+  return widens ? n->operands[0] : n;
+}
+
 class Lowering {
  public:
   Lowering(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan)
@@ -102,11 +108,19 @@ class Lowering {
 
   // Elements.cpp
   void emitPass(int level);
+  mlir::Value accumulator(Node* reduce);
+  void computeRows(mlir::Location at, llvm::ArrayRef<mlir::Value> inputs,
+                   llvm::function_ref<void(mlir::ValueRange)> body);
   mlir::Value extremeOf(Node* reduce) const;
   bool emitExtremes(Pass& pass);
   void emitEach(Pass& pass);
   void emitResult(const Output& output, ElementBody& body);
   void emitExchange(Pass& pass);
+
+  // Online.cpp
+  bool sumsExponentials(Node* reduce, Node* largest) const;
+  bool emitOnline(Pass& pass);
+  void scaleOnline(Node* largest);
 
   bool isProgrammatic() const { return schedule.getLaunch() != ir::LaunchMode::plain; }
   bool hasRing() const { return schedule.getKeep() == ir::Keep::ring; }
@@ -139,6 +153,9 @@ class Lowering {
   std::vector<std::string> argumentNames;
   llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
   llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
+  cu::AwaitCopiesOp awaited; // of the tile
+  Node* onlineSum = nullptr; // taken in the first pass, beside the row's largest element
+  mlir::Value ownLargest;    // to which a thread's onlineSum refers
   int columnsLevel = -1;     // the pass before which a tile awaits the columns
   bool keepsGuarded = false; // values are kept of rows before the end only
   llvm::SmallVector<mlir::Value> rowOutputs;

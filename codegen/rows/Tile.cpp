@@ -87,7 +87,7 @@ void Lowering::emitTile() {
   for (auto& [node, access] : randomAccess)
     emitRandom(node, access);
   if (schedule.getKeep() == ir::Keep::shared && !fragments.empty())
-    builder.create<cu::AwaitCopiesOp>(location);
+    awaited = builder.create<cu::AwaitCopiesOp>(location);
   if (readsTurned())
     builder.create<cu::BarrierOp>(location);
   int staged = 0; // the level at which the last row output is complete

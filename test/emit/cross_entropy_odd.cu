@@ -13,12 +13,11 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
   release_successor();
   const Tile at(row_count, block_index());
   Shared<Tile, bf16> x_tile(shared_memory() + 0);
-  load<8>(at, x_tile, x, rows_1001);
+  load<8, 2>(at, x_tile, x, rows_1001);
   i64 target_r[Tile::rows];
   load_rows(at, target_r, target, rows_1);
   bf16 picked_r[Tile::rows];
   pick_rows(at, picked_r, x, rows_1001, target_r);
-  wait_for_copies();
   float row_r[Tile::rows];
   bool row_r_1[Tile::rows];
   bool row_r_2[Tile::rows];
@@ -34,13 +33,12 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
   for (int r = 0; r < Tile::rows; ++r) {
     largest_r[r] = Max::identity();
   }
+  float sum_r[Tile::rows] = {};
+  combine_exponentials<2>(at, x_tile, largest_r, sum_r);
+  float own_r[Tile::rows];
 #pragma unroll
-  for (int c = 0; c < Tile::chunks; ++c) {
-    if (!at.has(c)) continue;
-#pragma unroll
-    for (int r = 0; r < Tile::rows; ++r) {
-      largest_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), largest_r[r]);
-    }
+  for (int r = 0; r < Tile::rows; ++r) {
+    own_r[r] = largest_r[r];
   }
   row_reduce<Max>(at, shared_memory() + 2048, largest_r);
   float row_r_3[Tile::rows];
@@ -48,17 +46,9 @@ kiln_cross_entropy(const bf16* x, const i64* target, float* loss, float* lse, i6
   for (int r = 0; r < Tile::rows; ++r) {
     row_r_3[r] = row_r[r] - largest_r[r];
   }
-  float sum_r[Tile::rows] = {};
 #pragma unroll
-  for (int c = 0; c < Tile::chunks; ++c) {
-    if (!at.has(c)) continue;
-#pragma unroll
-    for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c = x_tile.get(r, c);
-      at.each_in_row(c, [&](int i) {
-        sum_r[r] += fast_exp(float(x_tile_c[i]) - largest_r[r]);
-      });
-    }
+  for (int r = 0; r < Tile::rows; ++r) {
+    sum_r[r] = sum_r[r] * fast_exp(own_r[r] - largest_r[r]);
   }
   row_reduce<Sum>(at, shared_memory() + 2064, sum_r);
   float loss_r[Tile::rows];

@@ -135,6 +135,20 @@ struct HardTable : Builder {
     }
   }
 
+  /// A loss whose sum of exponentials is taken while the row arrives: kept in shared memory,
+  /// several chunks a thread, and vectors that overlap the ends of rows.
+  void online() {
+    for (const char* type : kTypes)
+      for (Fill fill : {Fill::normal, Fill::offset, Fill::infinities, Fill::nans, Fill::minusInf})
+        for (int n : {520, 521}) {
+          Case& loss = hard("CrossEntropy", fmt::format("online_cross_entropy_{}_{}", n, type),
+                            crossEntropyText(n, type, "i64"), fill);
+          loss.classes = n;
+          loss.schedule = n == 520 ? schedule(32, 4, 2, 64, "resident", "shared")
+                                   : schedule(32, 4, 1, 64, "one_shot", "shared");
+        }
+  }
+
   /// A row without an open place gives zeros, and its gradient is zero.
   void closedRows() {
     for (const char* type : kTypes) {
@@ -156,6 +170,7 @@ void addHardRows(std::vector<Case>& cases) {
   table.denormals();
   table.overflow();
   table.infinitiesAndNaNs();
+  table.online();
   table.closedRows();
   std::ranges::move(table.cases, std::back_inserter(cases));
 }
