@@ -28,12 +28,19 @@ bool Lowering::sumsExponentials(Node* reduce, Node* largest) const {
          fragments.lookup(beforeWidening(difference->operands[0])) == extremeOf(largest);
 }
 
+/// Whether elements are results, or are reduced in a pass behind `last`.
+bool Lowering::needsElementsBehind(size_t last) const {
+  for (auto [level, pass] : llvm::enumerate(passes))
+    if (!pass.outputs.empty() || (level > last && !pass.reduces.empty()))
+      return true;
+  return passes.size() <= last;
+}
+
 /// Only a tile that is loaded alone may be awaited in parts, and only the first pass still waits.
 /// Where the elements are needed again for a result, that takes the time, and nothing is gained.
 bool Lowering::emitOnline(Pass& pass) {
-  if (&pass != &passes.front() || passes.size() != 2 || !passes.back().outputs.empty() ||
-      pass.reduces.size() != 1 || !pass.kept.empty() || !pass.outputs.empty() || !awaited ||
-      fragments.size() != 1 || !columns.empty())
+  if (&pass != &passes.front() || pass.reduces.size() != 1 || !pass.kept.empty() || !awaited ||
+      fragments.size() != 1 || !columns.empty() || needsElementsBehind(1))
     return false;
   Node* largest = pass.reduces.front();
   auto load = fragments.begin()->second.getDefiningOp<cu::LoadOp>();

@@ -14,19 +14,21 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
   release_successor();
   const Tile at(row_count, block_index() / Tile::cluster);
   Shared<Tile, bf16> x_tile(shared_memory() + 0);
-  load<8, 2>(at, x_tile, x, rows_50304);
+  load<8>(at, x_tile, x, rows_50304);
+  wait_for_copies();
   float max_r[Tile::rows];
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
     max_r[r] = Max::identity();
   }
-  float sum_r[Tile::rows] = {};
   // softmax_cluster.mlir:7
-  combine_exponentials<2>(at, x_tile, max_r, sum_r);
-  float own_r[Tile::rows];
 #pragma unroll
-  for (int r = 0; r < Tile::rows; ++r) {
-    own_r[r] = max_r[r];
+  for (int c = 0; c < Tile::chunks; ++c) {
+    if (!at.has(c)) continue;
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      max_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), max_r[r]);
+    }
   }
   cluster_wait();
   row_reduce<Max>(at, shared_memory() + 51200, max_r);
@@ -38,9 +40,18 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     row_r[r] = t;
     row_r_1[r] = expf(t - max_r[r]);
   }
+  float sum_r[Tile::rows] = {};
 #pragma unroll
-  for (int r = 0; r < Tile::rows; ++r) {
-    sum_r[r] = sum_r[r] * fast_exp(own_r[r] - max_r[r]);
+  for (int c = 0; c < Tile::chunks; ++c) {
+    if (!at.has(c)) continue;
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r) {
+      const auto x_tile_c = x_tile.get(r, c);
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        sum_r[r] += fast_exp(float(x_tile_c[i]) - max_r[r]);
+      }
+    }
   }
   row_reduce<Sum>(at, shared_memory() + 51280, sum_r);
   float row_r_2[Tile::rows];
@@ -53,11 +64,11 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     if (!at.has(c)) continue;
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
-      const auto x_tile_c = x_tile.get(r, c);
+      const auto x_tile_c_1 = x_tile.get(r, c);
       Vec<float, Tile::vector> y_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_c[i] = fast_exp(float(x_tile_c[i]) - row_r[r]) * row_r_2[r];
+        y_c[i] = fast_exp(float(x_tile_c_1[i]) - row_r[r]) * row_r_2[r];
       }
       store<8>(at, r, c, y, rows_50304, y_c);
     }
