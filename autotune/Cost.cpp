@@ -1,7 +1,7 @@
 // See Cost.h. The constants are a fit to 8,000 timed schedules of AlphaFold's LayerNorms and of the
 // language models' rows, forward and backward, on an H200 (bench/sweep.cpp makes the data), then to
 // the 4,200 that tuning these timed (bench/tune_store.sh), which lie nearer to the best. Other GPUs
-// scale with their bandwidth and their number of multiprocessors.
+// scale with their bandwidth, their number of multiprocessors and their L2 cache.
 //
 // A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
 // that a schedule does less well than a copy, or it waits, and then takes as long as the rounds of
@@ -24,21 +24,29 @@ constexpr double kUnderfilled = 0.097; // each halving of the bytes in flight be
 constexpr double kWanted = 49152;      // bytes in flight a multiprocessor
 constexpr double kArithmetic = 0.017;  // each scalar operation a byte
 constexpr double kTogether = 0.41;     // more, each doubling of 128 threads, which do not load then
-constexpr double kNarrow = 0.047;      // each halving of a 16-byte access
-constexpr double kOverlap = 0.25;      // of the share of vectors that may overlap an end of a row
-constexpr double kGaps = 0.097;        // each doubling of the gaps between lanes of one access
-constexpr double kPieces = 0.025;      // each doubling of the pieces that a thread has of a row
-constexpr double kAgain = 0.48;        // of the bytes that another pass reads from the L2 cache
-constexpr double kTail = 0.45;         // of the share of a round that idles at the end
-constexpr double kSteps = 0.0047;      // each step of an exchange
-constexpr double kTeams = 0.033;       // an exchange between warps
+// Each operation a byte above those that memory hides: where tiles pass through shared memory,
+// which takes instructions too; each doubling of pieces in registers, of which all but the first
+// are asked for behind the operations on the one before.
+constexpr double kHidden = 4.0, kHinderedShared = 0.07, kHinderedPieces = 0.04;
+constexpr double kNarrow = 0.047; // each halving of a 16-byte access
+constexpr double kOverlap = 0.25; // of the share of vectors that may overlap an end of a row
+constexpr double kGaps = 0.097;   // each doubling of the gaps between lanes of one access
+constexpr double kRun = 64, kShortRun = 0.15; // bytes that lanes read side by side: each halving
+constexpr double kPieces = 0.025;  // each doubling of the pieces that a thread has of a row
+constexpr double kAgain = 0.48;    // of the bytes that another pass reads from the L2 cache
+constexpr double kTail = 0.45;     // of the share of a round that idles at the end
+constexpr double kShuffles = 0.08; // each shuffle of a lane, a byte of its row
+constexpr double kTeams = 0.033;   // an exchange between warps
 // One block a tile: much in flight a thread, blocks of 128 to 256 threads, 8 rows to store at once.
 constexpr double kFewAccesses = 0.12, kManyAccesses = 0.028; // below 2, above 4 of 16 bytes
 constexpr double kSmallBlock = 0.024, kLargeBlock = 0.037;   // below 128, above 256 threads
 constexpr double kFewRows = 0.086;                           // no row but one a block
 constexpr double kColumnsAgain = 0.061; // read by every block: of their bytes over the rows'
-constexpr double kTilesShared = 0.066;  // rows kept in shared memory
-constexpr double kWideShared = 0.033;   // the same where a row needs several warps
+// Of a single row of columns the assembler starts the copies behind the first pass over a tile in
+// registers. Each halving of 4 times the bytes wanted, if that pass stores nothing meanwhile.
+constexpr double kStagedLate = 0.07;
+constexpr double kTilesShared = 0.066; // rows kept in shared memory
+constexpr double kWideShared = 0.033;  // the same where a row needs several warps
 constexpr double kWideHeld = 0.089; // of such rows, each doubling of 16 elements held for 3 passes
 constexpr double kLittleAtOnce = 0.17; // kept nowhere although read once: few loads at a time
 constexpr double kAtBarriers = 0.099;  // of such rows, where one block alone waits
@@ -70,7 +78,7 @@ constexpr double kRingColumns = 0.032;    // columns read for every tile: each d
 constexpr double kRingConflicts = 0.13;
 constexpr double kRingTail = 0.59;    // of the share of a round without work
 constexpr double kRingUneven = 0.094; // room for a block more than are promised
-constexpr int kUnforeseen = 8;        // registers that the assembler takes beside the estimated
+constexpr int kUnforeseen = 6;        // registers that the assembler takes beside the estimated
 constexpr double kRingDrain = 0.089;  // of the share of tiles during which nothing is left to load
 constexpr double kRingSingles = 0.2;  // single elements: each of a byte moved
 constexpr double kRingIdle = 0.05;    // of the share of lanes without a column
@@ -157,11 +165,14 @@ struct Shape {
 double accessLoss(const rows::Schedule& s, const rows::Facts& facts) {
   if (s.overlaps(facts.width))
     return kOverlap * std::min(1.0, 2.0 / double(s.chunks(facts.width)));
+  const bool pieces = s.chunks(facts.width) > 1; // else those of the next row read on
   double worst = 0.0;
   auto look = [&](const rows::Facts::Stream& stream) {
     double wanted = double(s.vector * stream.bytes);
     double moved = std::min(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
-    worst = std::max(worst, kNarrow * std::log2(16.0 / moved) + kGaps * halvings(moved, wanted));
+    const double run = pieces ? double(s.lanes) * wanted : kRun;
+    worst = std::max(worst, kNarrow * std::log2(16.0 / moved) + kGaps * halvings(moved, wanted) +
+                                kShortRun * halvings(run, kRun));
   };
   for (const auto& stream : facts.inputs)
     look(stream);
@@ -178,19 +189,26 @@ double rowBytes(const std::vector<rows::Facts::Stream>& streams, const rows::Fac
   return bytes;
 }
 
+/// The logarithm of what operations add that loads and stores do not hide.
+double arithmeticLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
+  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
+  const double ofByte = operations * double(facts.width) / std::max(1.0, facts.bytes(1.0));
+  double hindered = s.keep == rows::Keep::shared ? kHinderedShared : 0.0;
+  if (s.keep == rows::Keep::registers)
+    hindered = kHinderedPieces * std::log2(shape.chunks);
+  return kArithmetic * ofByte * (1.0 + kTogether * halvings(128.0, double(s.threads * s.cluster))) +
+         hindered * std::max(0.0, ofByte - kHidden);
+}
+
 /// The logarithm of all losses against a copy.
 double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
             const Target& target) {
   const double bytesOfRow = std::max(1.0, facts.bytes(1.0));
-  double sum = accessLoss(s, facts);
-  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
-  sum += kArithmetic * operations * double(facts.width) / bytesOfRow *
-         (1.0 + kTogether * halvings(128.0, double(s.threads * s.cluster)));
+  double sum = accessLoss(s, facts) + arithmeticLoss(shape, s, facts);
   sum += kUnderfilled * halvings(shape.inFlight, facts.inputs.empty() ? 0.0 : kWanted);
   const bool exchangesWarps = shape.wide && shape.exchanges > 0.0;
   sum += kPieces * std::log2(shape.chunks) + (exchangesWarps ? kTeams : 0.0);
-  if (shape.exchanges > 0.0)
-    sum += kSteps * shape.steps;
+  sum += kShuffles * shape.steps * double(facts.reductions * s.lanes) / bytesOfRow;
   sum += kTail * (std::ceil(shape.waves) / shape.waves - 1.0) / shape.waves;
   const double accesses =
       std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
@@ -212,6 +230,9 @@ double loss(const Shape& shape, const rows::Schedule& s, const rows::Facts& fact
     sum += kSmallBlock * halvings(threads, 128.0) + kLargeBlock * halvings(256.0, threads);
     if (facts.rowOutputs > 0)
       sum += kFewRows * std::max(0.0, 1.0 - double(s.rowsPerBlock()) / 8.0);
+    if (staged && s.keep == rows::Keep::registers && facts.columns.size() == 1 &&
+        facts.outputs.size() == 1)
+      sum += kStagedLate * halvings(shape.inFlight, 4.0 * kWanted);
     if (!staged && bytesLoaded > 0.0)
       sum += kColumnsAgain * rowBytes(facts.columns, facts) / (bytesLoaded * double(s.rows));
   } else {
@@ -304,6 +325,16 @@ double round(const Shape& shape, const rows::Schedule& s, const rows::Facts& fac
   return time;
 }
 
+/// Bytes of a row that later passes read again, as if from memory. The L2 cache has what fits there
+/// of the rows at work on all multiprocessors together.
+double bytesAgain(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
+                  const Target& target) {
+  const double row = rowBytes(facts.inputs, facts);
+  const double atWork = row * double(s.rowsPerBlock()) * shape.resident * target.multiprocessors;
+  const double cached = std::min(1.0, double(target.l2Bytes) / std::max(1.0, atWork));
+  return row * (facts.passes - 1) * (kAgain * cached + 1.0 - cached);
+}
+
 } // namespace
 
 Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
@@ -319,7 +350,7 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
 
   double bytes = facts.bytes(rows);
   if (s.keep == rows::Keep::global)
-    bytes += kAgain * rows * rowBytes(facts.inputs, facts) * (facts.passes - 1);
+    bytes += rows * bytesAgain(shape, s, facts, target);
   const bool ring = s.keep == rows::Keep::ring;
   double busy = bytes / bandwidth *
                 std::exp(ring ? ringLoss(shape, s, facts, target) : loss(shape, s, facts, target));

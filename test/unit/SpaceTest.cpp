@@ -135,6 +135,78 @@ TEST(Cost, NeverFasterThanACopyOfTheBytes) {
   }
 }
 
+/// The time of a schedule on the GPU that the model was fitted to.
+double timeOf(const rows::Schedule& schedule, const rows::Facts& f) {
+  return predict(schedule, f, findTarget("sm_90a"), 65536).microseconds;
+}
+
+/// Two rows of 200 KB fit in no block, but half of each does; what no block keeps is read again
+/// from memory, unless few rows are at work.
+TEST(Cost, RowsBeyondTheCacheAreReadFromMemoryAgain) {
+  rows::Facts f = facts(50304);
+  f.inputs = {{4, 16}, {4, 16}};
+  f.outputs = {{4, 16}};
+  f.passes = 2;
+  f.reductions = 1;
+  rows::Schedule few{.lanes = 768, .vector = 4, .threads = 768, .keep = rows::Keep::global};
+  rows::Schedule many = few;
+  many.lanes = many.threads = 384;
+  many.blocks = 4;
+  EXPECT_LT(timeOf(few, f), timeOf(many, f));
+  EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")).cluster, 2);
+  f.inputs.pop_back(); // fits, and then two blocks have nothing to give each other
+  EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")).cluster, 1);
+}
+
+/// Copies of a single row of columns start behind the first pass over registers, so that waiting
+/// for them must be hidden; with shared memory all copies start together.
+TEST(Cost, StagedColumnsComeLateForTilesInRegisters) {
+  rows::Facts f = facts(1024);
+  f.columns = {{4, 16}};
+  f.columnsPass = 1;
+  f.passes = 2;
+  f.reductions = 1;
+  auto gain = [&](rows::Keep keep, const rows::Facts& of) {
+    rows::Schedule s{.vector = 8, .threads = 256, .blocks = 4, .keep = keep};
+    rows::Schedule staged = s;
+    staged.columns = rows::Columns::shared;
+    return timeOf(s, of) / timeOf(staged, of);
+  };
+  const double late = gain(rows::Keep::registers, f);
+  EXPECT_LT(late, gain(rows::Keep::shared, f) - 0.02);
+  f.outputs.push_back({2, 16}); // stored meanwhile
+  EXPECT_GT(gain(rows::Keep::registers, f), late + 0.02);
+}
+
+/// The more is exchanged the better are few lanes, unless they read less than 64 bytes side by
+/// side.
+TEST(Cost, FewLanesExchangeLess) {
+  auto gain = [](std::int64_t lanes, int reductions) {
+    rows::Facts f = facts(64);
+    f.reductions = reductions;
+    rows::Schedule s{.lanes = lanes, .vector = 8, .rows = lanes / 2, .blocks = 8};
+    rows::Schedule half = s;
+    half.lanes = half.lanes / 2;
+    half.rows = half.rows / 2;
+    return timeOf(s, f) / timeOf(half, f);
+  };
+  EXPECT_LT(gain(8, 1), gain(8, 4) - 0.005);
+  EXPECT_LT(gain(4, 2), gain(8, 2) - 0.05);
+}
+
+/// Where memory does not hide the operations, shared memory adds to them.
+TEST(Cost, ManyOperationsKeepOutOfSharedMemory) {
+  rows::Facts f = facts(1280);
+  auto extra = [&](int operations) {
+    f.operations = operations;
+    rows::Schedule s{.lanes = 160, .vector = 8, .rows = 2, .threads = 160, .blocks = 4};
+    rows::Schedule shared = s;
+    shared.keep = rows::Keep::shared;
+    return timeOf(shared, f) / timeOf(s, f);
+  };
+  EXPECT_LT(extra(12), extra(28) - 0.05);
+}
+
 /// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
 TEST(Space, OfListsInParts) {
   const segments::Facts wide{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
