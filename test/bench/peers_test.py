@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from types import SimpleNamespace
 
 try:
     import torch
@@ -16,6 +17,7 @@ except ImportError:
 SOURCE = os.environ["KILN_SOURCE"]
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import peers_ops as ops  # noqa: E402
+import peers_timing  # noqa: E402
 
 
 def normal(*shape):
@@ -130,6 +132,26 @@ class Scripts(unittest.TestCase):
     def test_adamw(self):
         for line in self.report("peers_adamw.py")["timings"]:
             self.assertGreater(line.get("microseconds", 0), 0, line)
+
+
+class Compilers(unittest.TestCase):
+    entries = [SimpleNamespace(what=what) for what in "abcde"]
+
+    def test_a_process_compiles_its_part_and_measures_nothing(self):
+        compiled = []
+
+        def compile_one(entry):
+            compiled.append(entry.what)
+            if entry.what == "b":
+                raise RuntimeError("b cannot be compiled")  # the others are compiled nevertheless
+
+        given = SimpleNamespace(part="1/2", compilers=2)
+        self.assertEqual(peers_timing.compiled_first(self.entries, compile_one, given), [])
+        self.assertEqual(compiled, ["b", "d"])
+
+    def test_without_them_nothing_is_compiled_beforehand(self):
+        given = SimpleNamespace(part=None, compilers=0)
+        self.assertEqual(peers_timing.compiled_first(self.entries, self.fail, given), self.entries)
 
 
 if __name__ == "__main__":
