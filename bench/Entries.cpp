@@ -20,6 +20,17 @@ std::string commandText(std::span<char*> given) {
   return text;
 }
 
+std::optional<std::string> takeOption(std::vector<char*>& words, std::string_view option) {
+  std::optional<std::string> value;
+  std::erase_if(words, [&](std::string_view word) {
+    if (!word.starts_with(option))
+      return false;
+    value = word.substr(option.size());
+    return true;
+  });
+  return value;
+}
+
 Arguments parseArguments(std::span<char*> given, std::string command, std::string workload) {
   Arguments arguments;
   arguments.workload = std::move(workload);
@@ -94,11 +105,16 @@ Module moduleOf(const Entry& entry) {
   return Module::fromOp({workload.what, workload.shape, workload.dtype});
 }
 
+CompileOptions optionsOf(const Entry& entry, const CompileOptions& given) {
+  CompileOptions options = given;
+  options.backward = entry.workload.backward;
+  options.function = entry.workload.function;
+  return options;
+}
+
 Program compileEntry(const Entry& entry, const CompileOptions& given) {
   const WorkloadEntry& workload = entry.workload;
-  CompileOptions options = given;
-  options.backward = workload.backward;
-  options.function = workload.function;
+  CompileOptions options = optionsOf(entry, given);
   if (workload.isFile)
     return Program::compile(moduleOf(entry), options);
   // The schedule that these very sizes get; then a kernel for any number of rows.

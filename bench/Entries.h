@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
 namespace kiln::bench {
 
 using Json = nlohmann::ordered_json;
@@ -24,6 +26,8 @@ struct Arguments {
 Arguments parseArguments(std::span<char*> given, std::string command,
                          std::string workload = "bench/workloads/alphafold_layernorm.txt");
 std::string commandText(std::span<char*> given);
+/// Takes `option`, such as "--store=", out of the words; its value, if it is there.
+std::optional<std::string> takeOption(std::vector<char*>& words, std::string_view option);
 
 struct Entry {
   WorkloadEntry workload;
@@ -42,8 +46,9 @@ struct Entry {
 /// Throws Error(input) if a line is bad.
 std::vector<Entry> readEntries(const std::string& path);
 
-/// The entry's function or op, with its very sizes.
+/// The entry's function or op, with its very sizes; and `given` with what it says of that.
 Module moduleOf(const Entry& entry);
+CompileOptions optionsOf(const Entry& entry, const CompileOptions& given);
 
 /// With the schedule of `options`, or else the default one for the entry's shape, but a row count
 /// known only at run time, so that the same code is verified on few rows and timed on many.

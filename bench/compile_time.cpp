@@ -51,15 +51,8 @@ void runProcess(benchmark::State& state, std::vector<std::string> words) {
 }
 
 std::string takeCommand(std::vector<char*>& given) {
-  constexpr std::string_view option = "--kernel-compile=";
-  std::string command = std::filesystem::path(given[0]).parent_path() / "kernel-compile";
-  std::erase_if(given, [&](std::string_view word) {
-    if (!word.starts_with(option))
-      return false;
-    command = word.substr(option.size());
-    return true;
-  });
-  return command;
+  return takeOption(given, "--kernel-compile=")
+      .value_or(std::filesystem::path(given[0]).parent_path() / "kernel-compile");
 }
 
 void registerAll(const CompileOptions& given, const std::string& command) {

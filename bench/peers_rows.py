@@ -6,8 +6,9 @@ ATen's errors against fp64 on the inputs of bench/errors.
                               [--compilers=N] [--tiny]
 
 Needs torch only. Without a GPU it measures the errors and no times. torch.compile is left out for
-what remains once --seconds are over; --compilers=N processes compile side by side before that. It writes what its function returns: of LayerNorm's forward
-only y, where Kiln and ATen also write mean and rstd.
+what remains once --seconds are over; --compilers=N processes compile side by side before that. It
+writes what its function returns: of LayerNorm's forward only y, where Kiln and ATen also write mean
+and rstd.
 --tiny takes 8 rows of at most 64 columns, on a CPU too, and checks that ATen and torch.compile get
 equal functions: it shows that everything works; its times say nothing.
 """

@@ -48,9 +48,7 @@ struct Row {
 
 /// What a store has chosen for these very sizes on this GPU.
 std::string chosenSchedule(const Tuner& tuner, const Entry& entry, const CompileOptions& given) {
-  TuningTask task{moduleOf(entry), given, {}, entry.label()};
-  task.options.backward = entry.workload.backward;
-  task.options.function = entry.workload.function;
+  TuningTask task{moduleOf(entry), optionsOf(entry, given), {}, entry.label()};
   if (entry.workload.isFile)
     task.sizes = entry.sizes();
   const Tuned* tuned = tuner.find(task);
@@ -192,20 +190,11 @@ int report(const Arguments& arguments, const std::vector<Row>& rows) {
   return std::ranges::any_of(rows, [](const Row& row) { return !row.trouble.empty(); });
 }
 
-/// Takes `--store=FILE` out of the words.
-std::optional<Tuner> takeStore(std::vector<char*>& words) {
-  constexpr std::string_view option = "--store=";
-  std::optional<Tuner> tuner;
-  std::erase_if(words, [&](std::string_view word) {
-    if (!word.starts_with(option))
-      return false;
-    TunerOptions options;
-    options.layers = {
-        .pinned = {}, .project = word.substr(option.size()), .user = {}, .system = {}};
-    tuner = Tuner::open(options);
-    return true;
-  });
-  return tuner;
+/// Of a store alone.
+Tuner openStore(const std::string& file) {
+  TunerOptions options;
+  options.layers = {.pinned = {}, .project = file, .user = {}, .system = {}};
+  return Tuner::open(options);
 }
 
 } // namespace
@@ -214,7 +203,9 @@ int main(int count, char** given) try {
   std::string command = commandText({given, static_cast<std::size_t>(count)});
   benchmark::Initialize(&count, given);
   std::vector<char*> words(given, given + count);
-  std::optional<Tuner> tuner = takeStore(words);
+  std::optional<Tuner> tuner;
+  if (auto store = takeOption(words, "--store="))
+    tuner = openStore(*store);
   Arguments arguments = parseArguments(words, command);
   std::vector<Row> rows;
   for (Entry& entry : readEntries(arguments.workload))
