@@ -173,6 +173,10 @@ class Compiler {
   }
 
   Order::State make(Order& order, const OrderText& text, const Stores& from) {
+    if (order.partner && order.partner->state != Order::State::ready) {
+      order.detail = "its gradient has no kernel: " + order.partner->detail;
+      return Order::State::aten;
+    }
     const Backend& backend = order.backend;
     TuningTask task{Module::parse(text.module, text.label), {}, text.sizes, text.label};
     task.options.arch = backend.enter(order.device);

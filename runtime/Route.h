@@ -5,6 +5,7 @@
 #include "kiln/torch.h"
 #include "runtime/Key.h"
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -46,6 +47,11 @@ struct Route {
   /// ATen's kernel moves its bytes about as fast as memory does: only what a store has chosen takes
   /// its place, not what the cost model would choose.
   bool onlyChosen = false;
+  /// The gradient's route and its key, for results whose gradient is made here and by ATen's
+  /// operations would take longer than all that the forward saves: they are taken together or not
+  /// at all. Null, or no key: there is none.
+  const Route* gradient = nullptr;
+  std::optional<Key> (*gradientKey)(const Key& key) = nullptr;
   unsigned index = 0; // among all
 };
 

@@ -10,6 +10,7 @@
 //   run(launch, args...)         makes the results as ATen would and launches
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
+//   gradient, gradientKey(key)   where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
@@ -157,6 +158,10 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.trial = &trialOf<Op>;
   if constexpr (requires { Op::onlyChosen; })
     route.onlyChosen = Op::onlyChosen;
+  if constexpr (requires { Op::gradientKey; }) {
+    route.gradient = Op::gradient;
+    route.gradientKey = &Op::gradientKey;
+  }
   return route;
 }
 

@@ -18,6 +18,8 @@
 
 namespace kiln::runtime {
 
+extern Route crossEntropy, crossEntropyBackward;
+
 namespace {
 
 using at::Tensor;
@@ -193,6 +195,17 @@ struct CrossEntropy {
   static constexpr const char* operands[] = {"x", "target"};
   static constexpr const char* results[] = {"loss", "count", "largest", "sum"};
 
+  static constexpr const Route* gradient = &crossEntropyBackward;
+  static std::optional<Key> gradientKey(const Key& key) {
+    if (!has(key, saves))
+      return std::nullopt;
+    Key theirs = key;
+    theirs.variant &= ~(1U << saves);
+    theirs.variant |= 1U << largest | 1U << sum | 1U << dloss;
+    theirs.variant |= static_cast<unsigned>(has(key, ofMean)) << count;
+    return theirs;
+  }
+
   static RouteText module(const Key& key) {
     if (!has(key, saves))
       return forwardText(key);
@@ -252,7 +265,6 @@ struct CrossEntropy {
 
 } // namespace
 
-extern Route crossEntropy, crossEntropyBackward;
 constinit Route crossEntropy = routeOf<CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
 constinit Route crossEntropyBackward =
     routeOf<CrossEntropyBackward>("cross_entropy_loss_backward", "cross_entropy", true);

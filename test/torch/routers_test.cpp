@@ -214,6 +214,20 @@ TEST(Torch, CrossEntropyIsOnePassEachWay) {
       }
 }
 
+/// A gradient by ATen's operations would take longer than the forward saves.
+TEST(Torch, ALossIsTakenOnceItsGradientCanBe) {
+  enable(onCpu());
+  const Tensor x = at::randn({70, 1400}).requires_grad_(), t = at::randint(1400, {70});
+  const auto step = [&] {
+    torch::autograd::grad({at::cross_entropy_loss(x, t)}, {x});
+    return std::pair(callsByKiln("cross_entropy_loss"),
+                     callsByKiln("cross_entropy_loss_backward"));
+  };
+  const auto before = step(); // neither is there yet
+  wait();
+  EXPECT_EQ(step(), std::pair(before.first + 1, before.second + 1)) << report();
+}
+
 /// What a forward has found out of each row saves the backward its passes over the row.
 TEST(Torch, CrossEntropysGradientIsOneLaunch) {
   enable(strictOnCpu());
