@@ -260,6 +260,23 @@ def make_bias_residual(norms):
         *(normal(width) for _ in range(norms)))
 
 
+# Dropout, with the mask as bytes that autograd keeps.
+
+DROPPED = 0.1
+
+
+def dropout(x):
+    return aten.native_dropout(x, DROPPED, True)
+
+
+def dropout_backward(dy, kept):
+    return aten.native_dropout_backward(dy, kept, 1 / (1 - DROPPED))
+
+
+def make_dropout_backward(normal, rows, width, dtype):
+    return normal(rows, width), normal(rows, width) > -1
+
+
 FORWARD, BACKWARD = "forward", "backward"
 CASES = {
     ("layer_norm", FORWARD): Case(make_layer_norm, layer_norm, 2, 8, 8, plain_layer_norm),
@@ -280,6 +297,8 @@ CASES = {
     ("gelu", BACKWARD): Case(of_same_shape(2), aten.gelu_backward, 3),
     ("silu", FORWARD): Case(of_same_shape(1), functional.silu, 2),
     ("silu", BACKWARD): Case(of_same_shape(2), aten.silu_backward, 3),
+    ("dropout", FORWARD): Case(of_same_shape(1), dropout, 2.5, random=True),
+    ("dropout", BACKWARD): Case(make_dropout_backward, dropout_backward, 2.5),
     ("masked_softmax", FORWARD): Case(make_masked_softmax, masked_softmax, 2.5),
     ("masked_softmax", BACKWARD): Case(of_gradient_and_result(softmax), masked_softmax_backward,
                                        3),

@@ -32,12 +32,13 @@ using Clock = std::chrono::steady_clock;
 using Results =
     std::array<Tensor, 3>; // alive as long as a graph, so that no two calls share memory
 
+constexpr double kDropped = 0.1;
 constexpr int kDeviceSamples = 9, kHostSamples = 45; // others of the machine disturb its host more
 
 /// One input of an op and all that a call of it needs.
 struct Operands {
   // `leaf` is x with a gradient, `wide` the weight in fp32.
-  Tensor x, leaf, dy, weight, wide, y, logY, mean, rstd, rms, classes;
+  Tensor x, leaf, dy, weight, wide, y, logY, mean, rstd, rms, classes, kept;
 };
 struct Op {
   const char* what;
@@ -95,6 +96,12 @@ const Op ops[] = {
     {"gelu", true, [](const Operands& o) { return Results{at::gelu_backward(o.dy, o.x)}; }},
     {"silu", false, [](const Operands& o) { return Results{at::silu(o.x)}; }},
     {"silu", true, [](const Operands& o) { return Results{at::silu_backward(o.dy, o.x)}; }},
+    {"dropout", false,
+     [](const Operands& o) { return all(at::native_dropout(o.x, kDropped, true)); }},
+    {"dropout", true,
+     [](const Operands& o) {
+       return Results{at::native_dropout_backward(o.dy, o.kept, 1 / (1 - kDropped))};
+     }},
     {"cross_entropy_loss", false,
      [](const Operands& o) { return Results{at::cross_entropy_loss(o.x, o.classes)}; }},
     {"cross_entropy_loss_with_gradient", false,
@@ -145,6 +152,7 @@ std::vector<Operands> operandsOf(const Entry& entry) {
     o.wide = o.weight.to(at::kFloat);
     o.y = at::softmax(o.x, 1);
     o.logY = at::log_softmax(o.x, 1);
+    o.kept = at::rand_like(o.x) > kDropped;
     o.classes = at::randint(columns, {rows}, options.dtype(at::kLong));
     std::tie(std::ignore, o.mean, o.rstd) =
         at::native_layer_norm(o.x, {columns}, o.weight, o.weight, 1e-5);

@@ -25,6 +25,13 @@ class Kernel {
                       std::span<void* const> pointers) const = 0;
 };
 
+/// Where a kernel reads the seed and the offset of its random numbers, an i64 each, until what is
+/// enqueued next is.
+struct Draw {
+  const void *seed = nullptr, *offset = nullptr;
+  at::TensorBase keeps; // their memory
+};
+
 class Backend {
  public:
   explicit Backend(Place place) : place(place) {}
@@ -40,6 +47,8 @@ class Backend {
                                at::Device device) const = 0;
   /// Bytes of the host that copies to a device do not wait for; inside a capture too.
   virtual at::TensorBase pinned(std::int64_t bytes) const = 0;
+  /// Of the default generator of the current device, which it advances.
+  virtual Draw draw() const = 0;
   /// Makes `device` the current one of a thread that compiles, and names its architecture.
   virtual std::string enter(int device) const = 0;
   /// How far programs are compiled for it.

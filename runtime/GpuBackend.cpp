@@ -1,5 +1,6 @@
 // Tensors of GPUs: kernels are launched on the current stream, memory is the caching allocator's.
 #include "runtime/Backends.h"
+#include "runtime/GpuDraw.h"
 
 #include <algorithm>
 
@@ -58,6 +59,7 @@ class GpuBackend : public Backend {
     const c10::cuda::CUDAStreamCaptureModeGuard relaxed(cudaStreamCaptureModeRelaxed);
     return at::detail::empty_cpu({bytes}, at::kByte, /*pin_memory=*/true);
   }
+  Draw draw() const override { return drawOnGpu(); }
   std::string enter(int device) const override {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(device), /*force=*/true);
     // Loading code must not break the capture of a graph that some other thread is at.

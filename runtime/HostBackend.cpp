@@ -3,8 +3,10 @@
 
 #include "runtime/Backends.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace kiln::runtime {
@@ -49,6 +51,15 @@ class HostBackend : public Backend {
   }
   at::TensorBase pinned(std::int64_t bytes) const override {
     return at::detail::empty_cpu({bytes}, at::kByte);
+  }
+  Draw draw() const override {
+    thread_local std::array<std::int64_t, 2> numbers;
+    auto* generator =
+        at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+    const std::lock_guard held(generator->mutex_);
+    for (std::int64_t& number : numbers)
+      number = static_cast<std::int64_t>(generator->random64());
+    return {&numbers[0], &numbers[1], {}};
   }
   std::string enter(int) const override { return CompileOptions().arch; }
   Stage until() const override { return Stage::cuda; }

@@ -5,6 +5,7 @@
 
 #include <ATen/core/DimVector.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
 #include <algorithm>
 
 namespace kiln::runtime {
@@ -24,20 +25,37 @@ at::Tensor Launch::emptyStatistic(const at::Tensor& x, at::IntArrayRef rowShape)
 }
 
 at::Tensor Launch::emptyLike(const at::Tensor& dense) const {
-  if (dense.is_contiguous())
-    return empty(dense.sizes(), dense.scalar_type());
-  return at::empty_strided(dense.sizes(), dense.strides(), dense.options());
+  return emptyLike(dense, dense.scalar_type());
 }
 
-void Launch::operator()(const Tensors& operands, const Tensors& results) const {
+at::Tensor Launch::emptyLike(const at::Tensor& dense, at::ScalarType dtype) const {
+  if (dense.is_contiguous())
+    return empty(dense.sizes(), dtype);
+  return at::empty_strided(dense.sizes(), dense.strides(), dense.options().dtype(dtype));
+}
+
+void Launch::keep(const Tensors& operands, std::initializer_list<const void*> numbers) const {
+  for (const at::Tensor* tensor : operands)
+    kept.push_back(tensor ? *tensor : at::Tensor());
+  for (const void* number : numbers)
+    kept.push_back(
+        at::from_blob(const_cast<void*>(number), {}, kept[0].options().dtype(at::kLong)).clone());
+}
+
+void Launch::operator()(const Tensors& operands, const Tensors& results,
+                        std::initializer_list<const void*> numbers) const {
   std::array<void*, maxSlots> slots{};
   std::size_t next = 0;
-  for (const Tensors* list : {&operands, &results})
-    for (const at::Tensor* tensor : *list)
+  auto add = [&](const Tensors& list) {
+    for (const at::Tensor* tensor : list)
       slots[next++] = tensor && tensor->defined() ? tensor->data_ptr() : nullptr;
+  };
+  add(operands);
+  for (const void* number : numbers)
+    slots[next++] = const_cast<void*>(number); // read only
+  add(results);
   if (keeps)
-    for (const at::Tensor* tensor : operands)
-      kept.push_back(tensor ? *tensor : at::Tensor());
+    keep(operands, numbers);
   std::array<void*, maxSlots> ordered;
   for (std::size_t i = 0; i < plan.slots.size(); ++i)
     ordered[i] = slots[plan.slots[i]];

@@ -4,6 +4,7 @@
 
 #include "runtime/Call.h"
 #include "runtime/Plan.h"
+#include "runtime/Site.h"
 
 #include <ATen/core/Tensor.h>
 #include <initializer_list>
@@ -24,10 +25,15 @@ class Launch {
   at::Tensor emptyStatistic(const at::Tensor& x, at::IntArrayRef rowShape) const;
   /// With the sizes and strides of a dense tensor.
   at::Tensor emptyLike(const at::Tensor& dense) const;
+  at::Tensor emptyLike(const at::Tensor& dense, at::ScalarType dtype) const;
+  /// A seed and an offset for this launch.
+  Draw draw() const { return plan.site.backend.draw(); }
 
   using Tensors = std::initializer_list<const at::Tensor*>;
-  /// In the order of the route; null, or undefined, for what is not there.
-  void operator()(const Tensors& operands, const Tensors& results) const;
+  /// In the order of the route; null, or undefined, for what is not there. `numbers`: operands
+  /// behind the tensors, an i64 each on the device.
+  void operator()(const Tensors& operands, const Tensors& results,
+                  std::initializer_list<const void*> numbers = {}) const;
 
   /// Compares the results of Kiln and ATen, of this launch. A difference is written to the log and
   /// counted; in strict mode it is an error.
@@ -36,6 +42,7 @@ class Launch {
 
  private:
   std::string reproduction() const;
+  void keep(const Tensors& operands, std::initializer_list<const void*> numbers) const;
 
   Plan& plan;
   const Kernel& kernel;

@@ -14,6 +14,7 @@ class NoGpuBackend : public Backend {
   void* stream() const override { refuse(); }
   at::TensorBase empty(at::IntArrayRef, at::ScalarType, at::Device) const override { refuse(); }
   at::TensorBase pinned(std::int64_t) const override { refuse(); }
+  Draw draw() const override { refuse(); }
   std::string enter(int) const override { refuse(); }
   Stage until() const override { return Stage::cubin; }
   std::unique_ptr<Kernel> load(const Program&) const override { refuse(); }

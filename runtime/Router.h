@@ -8,6 +8,7 @@
 //   module(key)                  its MLIR text: a std::string, or a RouteText
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
+//   expected(ours, args...)      where ATen's results are others each time: what it makes of ours
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
 //   gradient, gradientKey(key)   where there is one: see Route
@@ -108,8 +109,13 @@ class Router<Op, place, Result(Args...)> {
   }
 
   static Result verified(const Launch& launch, const Policy& policy, Args... args) {
-    Result theirs = previous(args...);
     Result ours = Op::run(launch, args...);
+    Result theirs = [&] {
+      if constexpr (requires { Op::expected(ours, args...); })
+        return Op::expected(ours, args...);
+      else
+        return previous(args...);
+    }();
     return launch.agrees(tensorsOf(ours), tensorsOf(theirs), policy) ? ours : theirs;
   }
 };

@@ -6,16 +6,17 @@ namespace kiln::runtime {
 extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
     logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
     crossEntropyBackward, mixedRmsNorm, mixedRmsNormBackward, wideLayerNorm, wideLayerNormBackward,
-    wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward;
+    wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward, dropout,
+    dropoutBackward;
 
 std::span<Route* const> routes() {
   static Route* all[] = {
-      &layerNorm,      &layerNormBackward,     &rmsNorm,      &rmsNormBackward,
-      &softmax,        &softmaxBackward,       &logSoftmax,   &logSoftmaxBackward,
-      &gelu,           &geluBackward,          &silu,         &siluBackward,
-      &crossEntropy,   &crossEntropyBackward,  &mixedRmsNorm, &mixedRmsNormBackward,
-      &wideLayerNorm,  &wideLayerNormBackward, &wideSoftmax,  &wideSoftmaxBackward,
-      &wideLogSoftmax, &wideLogSoftmaxBackward};
+      &layerNorm,      &layerNormBackward,      &rmsNorm,      &rmsNormBackward,
+      &softmax,        &softmaxBackward,        &logSoftmax,   &logSoftmaxBackward,
+      &gelu,           &geluBackward,           &silu,         &siluBackward,
+      &crossEntropy,   &crossEntropyBackward,   &mixedRmsNorm, &mixedRmsNormBackward,
+      &wideLayerNorm,  &wideLayerNormBackward,  &wideSoftmax,  &wideSoftmaxBackward,
+      &wideLogSoftmax, &wideLogSoftmaxBackward, &dropout,      &dropoutBackward};
   static const bool numbered = [] {
     unsigned index = 0;
     for (Route* route : all)

@@ -4,6 +4,7 @@
 #include "test/torch/GpuHelpers.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -75,6 +76,32 @@ TEST_F(TorchGpu, ACaptureDoesNotWaitForACompiler) {
   EXPECT_TRUE(at::allclose(y, at::log_softmax(x, 1), 1e-5, 1e-5));
   EXPECT_TRUE(reports("1 captured into a graph before it was there")) << report();
   EXPECT_GE(callsByKiln("_log_softmax"), 1U);
+}
+
+/// Each replay draws other masks: those that eager steps draw from the same state of the generator.
+TEST_F(TorchGpu, AGraphDrawsAMaskAReplay) {
+  const Tensor x = at::randn({4096, 640}, onGpu());
+  at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
+  const auto step = [&] { return std::get<1>(at::native_dropout(x, 0.25, true)); };
+  c10::cuda::device_synchronize(); // operands were made on another stream
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  step();
+  const auto before = callsByKiln("native_dropout");
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const Tensor first = step(), second = step();
+  graph.capture_end();
+  EXPECT_EQ(callsByKiln("native_dropout"), before + 2) << report();
+  for (std::uint64_t seed : {1, 2}) {
+    generator.set_current_seed(seed);
+    graph.replay();
+    const Tensor kept[] = {first.clone(), second.clone()};
+    graph.replay();
+    EXPECT_FALSE(at::equal(first, kept[0]));
+    generator.set_current_seed(seed);
+    for (const Tensor& mask : {kept[0], kept[1], first, second})
+      EXPECT_TRUE(at::equal(mask, step()));
+  }
 }
 
 /// The loss and its gradient, each one routed kernel, of other logits and other classes.

@@ -6,6 +6,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <kiln/baseline.h>
 #include <kiln/profile.h>
@@ -55,6 +56,30 @@ TEST_F(TorchGpu, BaselinesAreSteadyTimesOfATen) {
   // with.
   EXPECT_FALSE(
       timeATen({Module::fromOp({"layer_norm", {-1, 128}, DType::bf16}), {}, {64}, "bf16"}));
+}
+
+/// What ATen makes of the same mask; as many elements are dropped as shall be, in whatever stream.
+TEST_F(TorchGpu, DropoutFollowsItsMask) {
+  enable(strict());
+  for (auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto& shape :
+         std::vector<std::vector<std::int64_t>>{{65536, 128}, {8192, 1280}, {37, 1001}}) {
+      const Tensor x = at::randn(shape, onGpu()).to(dtype);
+      for (const auto& stream :
+           {c10::cuda::getDefaultCUDAStream(), c10::cuda::getStreamFromPool()}) {
+        c10::cuda::device_synchronize();
+        const c10::cuda::CUDAStreamGuard side(stream);
+        const auto [y, kept] = at::native_dropout(x, 0.1, true);
+        const Tensor expected = x.to(at::kFloat) * kept * (1 / 0.9F);
+        EXPECT_TRUE(at::allclose(y.to(at::kFloat), expected, dtype == at::kFloat ? 1e-6 : 8e-3));
+        EXPECT_NEAR(kept.to(at::kDouble).mean().item<double>(), 0.9, 0.01);
+        const Tensor dx = at::native_dropout_backward(y, kept, 1 / 0.9);
+        disable();
+        EXPECT_TRUE(at::equal(dx, at::native_dropout_backward(y, kept, 1 / 0.9)));
+        enable(strict());
+      }
+    }
+  EXPECT_GE(callsByKiln("native_dropout"), 12U) << report();
 }
 
 TEST_F(TorchGpu, OpsAreAsCloseToFp64AsATens) {

@@ -220,8 +220,7 @@ TEST(Torch, ALossIsTakenOnceItsGradientCanBe) {
   const Tensor x = at::randn({70, 1400}).requires_grad_(), t = at::randint(1400, {70});
   const auto step = [&] {
     torch::autograd::grad({at::cross_entropy_loss(x, t)}, {x});
-    return std::pair(callsByKiln("cross_entropy_loss"),
-                     callsByKiln("cross_entropy_loss_backward"));
+    return std::pair(callsByKiln("cross_entropy_loss"), callsByKiln("cross_entropy_loss_backward"));
   };
   const auto before = step(); // neither is there yet
   wait();
