@@ -47,6 +47,9 @@ const std::string& Tuned::layer() const {
 const std::string& Tuned::key() const {
   return state_->key;
 }
+double Tuned::gain() const {
+  return state_->gain;
+}
 
 Tuner Tuner::open(const TunerOptions& options) {
   Tuner tuner;

@@ -86,6 +86,8 @@ std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source) con
     if (!artifact)
       return nullptr;
     state->program = Program::load(artifact->plan, artifact->cubin);
+    if (source != Source::transferred)
+      state->gain = found.store->gainOverVendor(found.key, found.choice.schedule);
     return std::make_unique<Tuned>(std::move(state));
   } catch (const Error& error) {
     warn(fmt::format("the {} layer's choice is passed over: {}", found.layer, error.what()));

@@ -16,6 +16,7 @@ namespace kiln {
 
 struct Tuned::State {
   std::string schedule, source, layer, key, cubin;
+  double gain = 0;
   std::optional<Program> program;
   mutable std::once_flag loaded;
   mutable std::optional<Executable> executable;

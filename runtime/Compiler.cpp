@@ -185,6 +185,8 @@ class Compiler {
     task.options.until = backend.until();
     if (const Tuned* tuned = findChosen(from, task, backend)) {
       order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
+      if (const double gain = tuned->gain(); gain > 0)
+        order.detail += fmt::format(": {:.2f} times as fast as ATen's kernel", gain);
       if (tuned->isVendor()) {
         order.detail = fmt::format("measured to be faster, {} store", tuned->layer());
         return Order::State::aten;

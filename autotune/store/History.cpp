@@ -160,6 +160,22 @@ History Store::history(const Key& key) const {
   return known;
 }
 
+double Store::gainOverVendor(const Key& key, std::string_view schedule) const {
+  auto held = lock();
+  const std::string name = digest(key);
+  auto lastOf = [&](std::string_view table, std::string_view where, std::string_view value) {
+    Statement row = connection->query(
+        fmt::format("SELECT median FROM {0} JOIN candidate ON id = {0}.candidate "
+                    "WHERE key = ? AND {1} ? AND throttled = 0 ORDER BY at DESC LIMIT 1",
+                    table, where),
+        {name, value});
+    return row.step() ? row.real(0) : 0;
+  };
+  const double ours = lastOf("measurement", "schedule =", schedule),
+               theirs = lastOf("baseline", "schedule <>", "");
+  return ours > 0 ? theirs / ours : 0;
+}
+
 std::optional<Artifact> Store::artifact(const Key& key, std::string_view schedule,
                                         std::string_view sha) const {
   Artifact found;

@@ -58,6 +58,9 @@ TEST_F(StoreTest, EverythingComesBack) {
   EXPECT_EQ(known.measurements[0].conditions.host, "here");
   ASSERT_EQ(known.baselines.size(), 1u);
   EXPECT_EQ(known.baselines[0].schedule, "aten 2.11.0");
+  EXPECT_DOUBLE_EQ(store->gainOverVendor(key, "good"), 1.2);
+  EXPECT_EQ(store->gainOverVendor(key, "wide"), 0); // never measured
+  EXPECT_EQ(store->gainOverVendor(keyNumber(2), "good"), 0);
   ASSERT_TRUE(known.choice);
   EXPECT_EQ(known.choice->schedule, "good");
   auto loaded = store->artifact(key, "good", artifact.sha256);

@@ -53,6 +53,9 @@ class KILN_API Tuned {
   const std::string& source() const;   // measured, transferred, model, pinned or vendor
   const std::string& layer() const;    // pinned, project, user or system
   const std::string& key() const;      // 64 digits
+  /// How many times as fast as the vendor's kernel it was measured to be; 0: not both were, or the
+  /// choice is one for other run-time sizes.
+  double gain() const;
 
   struct State; // opaque: the library's own
   explicit Tuned(std::unique_ptr<State> state);
