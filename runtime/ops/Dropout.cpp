@@ -90,6 +90,7 @@ struct Dropout {
 struct DropoutBackward {
   using Signature = Tensor(const Tensor&, const Tensor&, double);
   static constexpr Natives<Signature> natives = KILN_NATIVES(native_dropout_backward);
+  static constexpr bool onlyChosen = true;
   static constexpr const char* operands[] = {"dy", "mask"};
   static constexpr const char* results[] = {"dx"};
 
