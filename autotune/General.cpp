@@ -13,12 +13,14 @@
 namespace kiln::autotune {
 namespace {
 
-/// The code alone: what the lines of comment say (schedule, launch plan) is not compiled.
+/// The code alone: what the lines of comment say (schedule, launch plan, where in the text an
+/// operation stands) is not compiled.
 std::string withoutComments(std::string_view cuda) {
   std::string code;
   for (std::size_t at = 0; at < cuda.size();) {
-    std::size_t end = std::min(cuda.find('\n', at), cuda.size() - 1) + 1;
-    if (std::string_view line = cuda.substr(at, end - at); !line.starts_with("//"))
+    const std::size_t end = std::min(cuda.find('\n', at), cuda.size() - 1) + 1;
+    const std::string_view line = cuda.substr(at, end - at);
+    if (!line.substr(std::min(line.find_first_not_of(' '), line.size())).starts_with("//"))
       code += line;
     at = end;
   }

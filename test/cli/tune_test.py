@@ -50,6 +50,14 @@ class Tune(CommandTest):
             self.assertIn("tensors is", explained(rows, code=5)["miss"])
         self.assertEqual(len(self.run_json("report", "tuned.db")["lines"]), 1)  # one kernel
 
+    def test_every_named_op_serves_sizes_of_the_moment(self):
+        """The code is the same though its text may say other lines where the sizes are open."""
+        for op in ("layer_norm", "rms_norm", "softmax", "log_softmax", "gelu", "silu"):
+            for direction in ([], ["--backward"]):
+                job = self.run_json("tune", f"--op={op}", "--shape=4096x1024", *direction,
+                                    *SIMULATED, "--effort=quick")["jobs"][0]
+                self.assertTrue(job["general"], job["label"])
+
     def test_workload_and_table(self):
         self.write("gate.mlir", GATE)
         self.write("w.txt", "layer_norm 64x128 bf16,f32 0.5 forward,backward\n"
