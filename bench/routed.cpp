@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <tuple>
 
 using at::Tensor;
@@ -166,16 +167,18 @@ double microsecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-void route(bool byKiln) {
-  if (byKiln)
-    kiln::enable(kiln::Options::fromEnvironment());
-  else
-    kiln::disable();
+/// For a scope. Guards cost both sides the same and leave the host's caches alone; enable() would
+/// open the stores anew.
+kiln::Options routed(bool byKiln) {
+  kiln::Options options = kiln::Options::fromEnvironment();
+  if (!byKiln)
+    options.mode = kiln::Mode::off;
+  return options;
 }
 
 /// A call enqueued without waiting; few enough for the queue to take them all.
 double hostTime(const Op& op, const std::vector<Operands>& operands) {
-  constexpr int calls = 200, warmups = 20; // switching over has emptied the caches of the host
+  constexpr int calls = 200, warmups = 20;
   Clock::time_point begin;
   for (int i = -warmups; i < calls; ++i) {
     if (i == 0) {
@@ -235,20 +238,21 @@ Samples inTurns(int count, const std::function<double(bool byKiln)>& sample) {
 
 Samples measure(const Op& op, const std::vector<Operands>& operands, bool onDevice) {
   for (bool byKiln : {false, true}) {
-    route(byKiln);
+    const kiln::Guard guard(routed(byKiln));
     op.call(operands[0]);
     kiln::wait(); // until what it asked for is compiled
   }
   if (!onDevice)
     return inTurns(kHostSamples, [&](bool byKiln) {
-      route(byKiln);
+      const kiln::Guard guard(routed(byKiln));
       return hostTime(op, operands);
     });
-  route(false);
-  Captured theirs(op, operands);
-  route(true);
-  Captured ours(op, operands);
-  return inTurns(kDeviceSamples, [&](bool byKiln) { return (byKiln ? ours : theirs).time(); });
+  const auto captured = [&](bool byKiln) {
+    const kiln::Guard guard(routed(byKiln));
+    return std::make_unique<Captured>(op, operands);
+  };
+  const auto theirs = captured(false), ours = captured(true);
+  return inTurns(kDeviceSamples, [&](bool byKiln) { return (byKiln ? ours : theirs)->time(); });
 }
 
 void run(benchmark::State& state, const Entry& entry, bool onDevice, Json& timings) {
@@ -261,7 +265,6 @@ void run(benchmark::State& state, const Entry& entry, bool onDevice, Json& timin
     const std::vector<Operands> operands = operandsOf(entry);
     samples = measure(opOf(entry), operands, onDevice);
   }
-  kiln::disable();
   c10::cuda::CUDACachingAllocator::emptyCache(); // what graphs held is kept apart
   for (bool byKiln : {false, true}) {
     const std::vector<double>& sorted = samples[byKiln];
@@ -309,6 +312,7 @@ int main(int count, char** given) try {
   json["timings"] = Json::array();
   const std::vector<Entry> entries = readEntries(arguments.workload);
   registerAll(entries, json["timings"]);
+  kiln::enable();
   benchmark::RunSpecifiedBenchmarks();
   writeReport(arguments, json);
   std::printf("%s", kiln::report().c_str());

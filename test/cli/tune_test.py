@@ -66,6 +66,9 @@ class Tune(CommandTest):
         for text in ("layer_norm 64x128 bf16 backward", "gate 1000", "of default", "why"):
             self.assertIn(text, done.out)
         self.assertNotIn("\033", done.out + done.error)  # no terminal: no progress, no colour
+        again = self.run_command("tune", "--workload=w.txt", "-v", *SIMULATED, "--again")
+        for line in ("1/5 keys", "5/5 keys"):
+            self.assertIn(line, again.error)
         labels = [job["label"] for job in
                   self.run_json("tune", "--workload=w.txt", *SIMULATED)["jobs"]]
         self.assertEqual(len(labels), 5)
@@ -101,18 +104,21 @@ class Tune(CommandTest):
     def test_interrupted_and_resumed(self):
         arguments = ["tune", "--op=layer_norm", "--shape=4096x256", *SIMULATED,
                      "--effort=exhaustive"]
-        tuner = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE)
-        store = pathlib.Path(self.folder, "tuned.db")
-        while not store.exists() and tuner.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        tuner.send_signal(signal.SIGINT)
-        out, error = tuner.communicate(timeout=120)
-        if tuner.returncode == 0:  # else it came before the handler: nothing was lost either
-            self.assertIn(b"layer_norm", out, error)
-        job = self.run_json(*arguments[:-1], "--effort=quick")["jobs"][0]
-        self.assertEqual(job["source"], "measured")
+        for how in (signal.SIGINT, signal.SIGTERM):
+            store = pathlib.Path(self.folder, "tuned.db")
+            for old in store.parent.glob("tuned.db*"):
+                old.unlink()
+            tuner = subprocess.Popen([COMMAND, *arguments], cwd=self.folder,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not store.exists() and tuner.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            tuner.send_signal(how)
+            out, error = tuner.communicate(timeout=120)
+            if tuner.returncode == 0:  # else it came before the handler: nothing was lost either
+                self.assertIn(b"layer_norm", out, error)
+            job = self.run_json(*arguments[:-1], "--effort=quick")["jobs"][0]
+            self.assertEqual(job["source"], "measured")
 
     def test_refusals(self):
         self.write("gate.mlir", GATE)

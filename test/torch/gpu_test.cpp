@@ -82,6 +82,27 @@ TEST_F(TorchGpu, DropoutFollowsItsMask) {
   EXPECT_GE(callsByKiln("native_dropout"), 12U) << report();
 }
 
+/// More than 2^31 elements: the last rows lie where 32 bits do not reach.
+TEST_F(TorchGpu, HugeTensorsAreComputedToTheirEnd) {
+  const std::int64_t rows = (std::int64_t(1) << 21) + 3, width = 1024;
+  std::size_t free = 0, all = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &all));
+  if (free < static_cast<std::size_t>(4 * rows * width * 2))
+    GTEST_SKIP() << "four tensors of " << rows * width << " elements do not fit into this GPU";
+  enable(strict());
+  const Tensor x = at::empty({rows, width}, onGpu(at::kBFloat16)).normal_();
+  const Tensor w = at::randn({width}, onGpu(at::kBFloat16)), last = x.slice(0, rows - 5);
+  const auto expectEnd = [&](const Tensor& ours, const std::function<Tensor()>& theirs) {
+    const Guard off(Mode::off);
+    EXPECT_TRUE(at::allclose(ours.slice(0, rows - 5), theirs(), 1e-2, 1e-2));
+  };
+  expectEnd(at::softmax(x, 1), [&] { return at::softmax(last, 1); });
+  expectEnd(at::layer_norm(x, {width}, w, w), [&] { return at::layer_norm(last, {width}, w, w); });
+  expectEnd(at::gelu(x), [&] { return at::gelu(last); });
+  const auto [y, kept] = at::native_dropout(x, 0.5, true);
+  expectEnd(y, [&] { return last * kept.slice(0, rows - 5) * 2; });
+}
+
 TEST_F(TorchGpu, OpsAreAsCloseToFp64AsATens) {
   const std::vector<std::vector<std::int64_t>> shapes = {
       {65536, 128},    {17424, 64},  {132, 256}, {8192, 1280},

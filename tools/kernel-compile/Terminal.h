@@ -53,6 +53,7 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
   void show(std::string_view text);
+  bool isShown() const { return shown_; }
 
  private:
   bool shown_;

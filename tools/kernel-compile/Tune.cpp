@@ -27,9 +27,9 @@ struct TuneRequest : Request {
 
 std::atomic<bool> interrupted = false;
 
-void interrupt(int) {
+void interrupt(int signal) {
   interrupted = true;
-  std::signal(SIGINT, SIG_DFL); // a second one ends at once; the store stays whole
+  std::signal(signal, SIG_DFL); // a second one ends at once; the store stays whole
 }
 
 /// "90", "90s", "10m", "1.5h"; empty: 0.
@@ -174,13 +174,20 @@ int tuneJobs(TuneRequest& request) {
     tasks.push_back(taskOf(job));
   std::vector<std::string> warnings;
   std::vector<TuneResult> results;
-  std::signal(SIGINT, interrupt);
+  for (int signal : {SIGINT, SIGTERM})
+    std::signal(signal, interrupt);
   {
     StatusLine status(!request.json);
-    options.progress = [&](const TuneProgress& progress) { status.show(lineOf(progress)); };
+    options.progress = [&, done = std::size_t(0)](const TuneProgress& progress) mutable {
+      status.show(lineOf(progress));
+      if (request.verbose && !status.isShown() && progress.keysDone > done)
+        fmt::print(stderr, "{}\n", lineOf(progress)); // into a log: a line for each key
+      done = progress.keysDone;
+    };
     results = tune(tasks, store, options, &warnings);
   }
-  std::signal(SIGINT, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM})
+    std::signal(signal, SIG_DFL);
   for (const std::string& warning : warnings)
     warn(warning);
 
@@ -223,7 +230,8 @@ void addTune(CLI::App& app, Outcome& outcome) {
   addDevice(*verb, options.device);
   verb->add_flag("--again", options.again, "also what has a measured choice");
   verb->add_flag("--retry-failed", options.retryFailed, "also candidates that failed before");
-  verb->add_flag("-v,--verbose", request->verbose, "also where the time of each key went");
+  verb->add_flag("-v,--verbose", request->verbose,
+                 "also where the time of each key went; without a terminal a line as each ends");
   verb->footer("Example:\n"
                "  kernel-compile tune --workload=alphafold_layernorm.txt --store=tuned.db "
                "--budget=5m\n"

@@ -1,5 +1,5 @@
-// Kiln under a LibTorch program: one line, and its LayerNorms, RMSNorms, softmaxes, GELUs and SiLUs
-// run on tuned kernels, forward and backward.
+// Kiln under a LibTorch program: one line, and its norms, softmaxes, losses, dropouts and
+// activations run on tuned kernels, forward and backward.
 //
 //   #include <kiln/torch.h>
 //   kiln::enable();
@@ -29,7 +29,8 @@ enum class Place { gpu, cpu };
 struct Options {
   Mode mode = Mode::use;
   /// "layer_norm,softmax": only these. "-gelu": all but it. "-gelu,+gelu_backward" in this order.
-  /// Families (layer_norm, rms_norm, softmax, log_softmax, gelu, silu) or ATen's names; empty: all.
+  /// Families (layer_norm, rms_norm, softmax, log_softmax, cross_entropy, dropout, gelu, silu) or
+  /// ATen's names; empty: all.
   std::string ops;
   std::filesystem::path cache; // store to take kernels from and to keep them in; empty: standard
   std::string log;             // "stderr" or a file to append to; empty: nothing is written
