@@ -2,7 +2,7 @@
 // refused with the place in the document), because people edit the text.
 #include "codegen/backend/Fail.h"
 #include "codegen/backend/LaunchPlanNames.h"
-#include "codegen/backend/Resolve.h"
+#include "codegen/backend/Symbols.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -1,32 +1,11 @@
-// Checks of the buffers of a launch and the arithmetic of grids, workspaces and arguments.
-// Every refusal names the argument, the number given, the number allowed and a way out.
+// The arithmetic of grids, workspaces and arguments.
 #include "codegen/backend/Resolve.h"
 
 #include "codegen/backend/Fail.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 namespace kiln {
-
-/// Values of the run-time sizes, and which dimension set each, for the message of a conflict.
-struct Resolver::Symbols {
-  struct Origin {
-    const TensorInfo* tensor = nullptr;
-    const char* role = "";
-    std::size_t dimension = 0;
-  };
-  bool isKnown(int symbol) const { return (known >> symbol & 1) != 0; }
-  void set(int symbol, std::int64_t value) {
-    known |= std::uint64_t(1) << symbol;
-    values[static_cast<std::size_t>(symbol)] = value;
-  }
-
-  std::uint64_t known = 0; // a bit a symbol
-  std::array<std::int64_t, maxSymbols> values;
-  std::array<Origin, maxSymbols> origins; // of those that a buffer has set
-};
 
 namespace {
 
@@ -34,85 +13,9 @@ constexpr std::int64_t maxGrid = 2147483647;            // blocks in x that the 
 constexpr std::int64_t maxRows = std::int64_t(1) << 31; // device/tile.cuh counts in 32 bits
 constexpr std::size_t workspaceAlignment = 256;
 
-std::int64_t multiply(std::int64_t a, std::int64_t b, std::string_view what) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product))
-    fail(ErrorKind::input, "{}: {} * {} does not fit in 64 bits; use smaller sizes", what, a, b);
-  return product;
-}
-
 /// ceil(a / b) without overflow; a >= 0, b >= 1.
 std::int64_t divideUp(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0);
-}
-
-std::string shapeText(const TensorInfo& tensor) {
-  std::vector<std::string> sizes;
-  for (const Extent& extent : tensor.shape)
-    sizes.push_back(extent.isStatic() ? fmt::format("{}", extent.size)
-                                      : fmt::format("s{}", extent.symbol));
-  return fmt::format("[{}]", fmt::join(sizes, ", "));
-}
-
-bool isEmpty(const Buffer& buffer) {
-  return std::find(buffer.sizes.begin(), buffer.sizes.end(), 0) != buffer.sizes.end();
-}
-
-std::int64_t contiguousStride(const Buffer& buffer, std::size_t dimension) {
-  std::int64_t stride = 1;
-  for (std::size_t d = dimension + 1; d < buffer.sizes.size(); ++d)
-    stride *= buffer.sizes[d]; // cannot overflow: the element count was checked
-  return stride;
-}
-
-std::int64_t strideOf(const Buffer& buffer, std::size_t dimension) {
-  return buffer.strides.empty() ? contiguousStride(buffer, dimension) : buffer.strides[dimension];
-}
-
-void checkStrides(const TensorInfo& tensor, const char* role, const Buffer& buffer) {
-  if (!buffer.strides.empty() && buffer.strides.size() != buffer.sizes.size())
-    fail(ErrorKind::input, "{} '{}': {} strides given for {} dimensions; give one each or none",
-         role, tensor.name, buffer.strides.size(), buffer.sizes.size());
-  if (isEmpty(buffer))
-    return;
-  for (std::size_t d = 0; d < buffer.sizes.size(); ++d) {
-    if (buffer.sizes[d] == 1)
-      continue;
-    std::int64_t given = strideOf(buffer, d);
-    std::int64_t wanted = tensor.strides.empty() ? contiguousStride(buffer, d) : tensor.strides[d];
-    if (wanted >= 0 && given != wanted)
-      fail(ErrorKind::input,
-           "{} '{}': stride of dimension {} is {} elements, the kernel was compiled for {}; copy "
-           "the tensor or compile with that stride given at run time (-1)",
-           role, tensor.name, d, given, wanted);
-    if (given < 0)
-      fail(ErrorKind::input,
-           "{} '{}': stride of dimension {} is {} elements; allowed are 0 or more; copy the tensor",
-           role, tensor.name, d, given);
-    if (given == 0 && role[0] == 'o')
-      fail(ErrorKind::input,
-           "{} '{}': dimension {} has {} elements and stride 0, so results would overwrite each "
-           "other; pass a tensor with memory of its own",
-           role, tensor.name, d, buffer.sizes[d]);
-  }
-}
-
-void checkPointer(const TensorInfo& tensor, const char* role, const Buffer& buffer) {
-  auto address = reinterpret_cast<std::uintptr_t>(buffer.data);
-  if (isEmpty(buffer))
-    return;
-  if (address == 0)
-    fail(ErrorKind::input,
-         "{} '{}': the pointer is null and the tensor has {} elements; only an empty tensor may "
-         "have none",
-         role, tensor.name,
-         contiguousStride(buffer, 0) * (buffer.sizes.empty() ? 1 : buffer.sizes[0]));
-  auto alignment = static_cast<std::uintptr_t>(tensor.alignment);
-  if (address % alignment != 0)
-    fail(ErrorKind::input,
-         "{} '{}': pointer is aligned to {} bytes, the kernel was compiled for {}; copy the tensor "
-         "or compile with a smaller alignment",
-         role, tensor.name, address & -address, alignment);
 }
 
 } // namespace
@@ -151,79 +54,13 @@ Resolver::Source Resolver::sourceOf(const KernelArgument& argument) const {
   return source; // found: the plan was checked
 }
 
-void Resolver::bind(const TensorInfo& tensor, const char* role, const Buffer& buffer,
-                    Symbols& symbols) const {
-  if (buffer.sizes.size() != tensor.shape.size())
-    fail(ErrorKind::input,
-         "{} '{}': {} dimensions given, the kernel was compiled for {} {}; reshape the tensor or "
-         "compile for its shape",
-         role, tensor.name, buffer.sizes.size(), tensor.shape.size(), shapeText(tensor));
-  std::int64_t elements = 1;
-  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-    const Extent& extent = tensor.shape[d];
-    std::int64_t size = buffer.sizes[d];
-    if (size < 0)
-      fail(ErrorKind::input, "{} '{}': dimension {} is {}; allowed are 0 or more", role,
-           tensor.name, d, size);
-    elements = isEmpty(buffer) ? 0 : multiply(elements, size, tensor.name);
-    if (extent.isStatic()) {
-      if (size != extent.size)
-        fail(ErrorKind::input,
-             "{} '{}': dimension {} is {}, the kernel was compiled for {} {}; compile for this "
-             "size",
-             role, tensor.name, d, size, extent.size, shapeText(tensor));
-      continue;
-    }
-    if (!symbols.isKnown(extent.symbol)) {
-      symbols.origins[extent.symbol] = {&tensor, role, d};
-      symbols.set(extent.symbol, size);
-    } else if (symbols.values[extent.symbol] != size) {
-      const Symbols::Origin& origin = symbols.origins[extent.symbol];
-      fail(ErrorKind::input,
-           "{} '{}': dimension {} is {}, but dimension {} of {} '{}' is {}; both are s{} and must "
-           "be equal",
-           role, tensor.name, d, size, origin.dimension, origin.role, origin.tensor->name,
-           symbols.values[extent.symbol], extent.symbol);
-    }
-  }
-  multiply(elements, static_cast<std::int64_t>(sizeInBytes(tensor.dtype)), tensor.name);
-  checkStrides(tensor, role, buffer);
-}
-
-void Resolver::bindAll(const std::vector<TensorInfo>& tensors, const char* role,
-                       std::span<const Buffer> buffers, Symbols& symbols) const {
-  if (buffers.size() != tensors.size()) {
-    std::vector<std::string> names;
-    for (const TensorInfo& tensor : tensors)
-      names.push_back(tensor.name);
-    fail(ErrorKind::input, "{} {}s given, '{}' has {} ({}); pass them in this order",
-         buffers.size(), role, launchPlan.function, tensors.size(), fmt::join(names, ", "));
-  }
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    bind(tensors[i], role, buffers[i], symbols);
-}
-
-std::int64_t Resolver::value(std::span<const Extent> factors, const Symbols& symbols) const {
-  std::int64_t result = 1;
-  for (const Extent& extent : factors) {
-    if (!extent.isStatic() && !symbols.isKnown(extent.symbol))
-      fail(ErrorKind::input,
-           "'{}': the run-time size s{} is no dimension of any tensor given, so it is unknown; "
-           "give every run-time size to an input",
-           launchPlan.function, extent.symbol);
-    std::int64_t factor = extent.isStatic() ? extent.size : symbols.values[extent.symbol];
-    result = multiply(result, factor, launchPlan.function);
-  }
-  return result;
-}
-
 /// Blocks of the first `parts` parts of a grid, before clusters and what is resident shape it.
 std::int64_t Resolver::blocksOf(const KernelLaunch& kernel, std::size_t parts,
                                 const Symbols& symbols) const {
   std::int64_t blocks = 0;
   for (std::size_t part = 0; part < parts; ++part) {
     const SizeProduct& product = part == 0 ? kernel.rows : kernel.further[part - 1];
-    const std::int64_t rows = value(product.factors, symbols);
+    const std::int64_t rows = symbols.product(product.factors);
     if (rows > maxRows)
       fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
            kernel.name, rows, maxRows);
@@ -245,9 +82,9 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
     blocks = std::min(blocks, std::max(resident / cluster, std::int64_t(1)) * cluster);
   }
   if (blocks > maxGrid) {
-    std::int64_t rows = value(kernel.rows.factors, symbols);
+    std::int64_t rows = symbols.product(kernel.rows.factors);
     for (const SizeProduct& part : kernel.further)
-      rows += value(part.factors, symbols);
+      rows += symbols.product(part.factors);
     fail(ErrorKind::input,
          "kernel '{}': {} rows at {} rows per block need {} blocks, a grid may have {}; take a "
          "schedule with more rows per block or split the batch",
@@ -263,7 +100,7 @@ std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace, const Resol
       workspace.elements, static_cast<std::int64_t>(sizeInBytes(workspace.dtype)), workspace.name);
   if (workspace.blocksOf >= 0)
     size = multiply(size, result.kernels[workspace.blocksOf].blocks, workspace.name);
-  size = multiply(size, value(workspace.sizes.factors, symbols), workspace.name);
+  size = multiply(size, symbols.product(workspace.sizes.factors), workspace.name);
   return multiply(divideUp(size, workspaceAlignment), workspaceAlignment, workspace.name);
 }
 
@@ -289,26 +126,26 @@ void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunc
 std::size_t Resolver::workspaceBytes(std::span<const Buffer> inputs, int multiprocessors) const {
   if (launchPlan.workspaces.empty())
     return 0;
-  Symbols symbols;
+  Symbols symbols(launchPlan.function);
   ResolvedLaunch result;
-  bindAll(launchPlan.inputs, "input", inputs, symbols);
+  symbols.bind(launchPlan.inputs, "input", inputs);
   layOut(symbols, multiprocessors, result);
   return result.workspaceBytes;
 }
 
 void Resolver::resolveSizes(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                             int multiprocessors, ResolvedLaunch& result) const {
-  Symbols symbols;
-  bindAll(launchPlan.inputs, "input", inputs, symbols);
-  bindAll(launchPlan.outputs, "output", outputs, symbols);
+  Symbols symbols(launchPlan.function);
+  symbols.bind(launchPlan.inputs, "input", inputs);
+  symbols.bind(launchPlan.outputs, "output", outputs);
   layOut(symbols, multiprocessors, result);
 }
 
 void Resolver::resolve(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                        int multiprocessors, void* workspace, ResolvedLaunch& result) const {
-  Symbols symbols;
-  bindAll(launchPlan.inputs, "input", inputs, symbols);
-  bindAll(launchPlan.outputs, "output", outputs, symbols);
+  Symbols symbols(launchPlan.function);
+  symbols.bind(launchPlan.inputs, "input", inputs);
+  symbols.bind(launchPlan.outputs, "output", outputs);
   layOut(symbols, multiprocessors, result);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     checkPointer(launchPlan.inputs[i], "input", inputs[i]);
@@ -357,7 +194,7 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
                                         static_cast<std::size_t>(argument.parts), symbols)
                              : result.kernels[argument.kernel].blocks);
     if (argument.kind == Kind::rows || argument.kind == Kind::size)
-      return static_cast<std::uint64_t>(value(argument.product.factors, symbols));
+      return static_cast<std::uint64_t>(symbols.product(argument.product.factors));
     if (source.space == Source::Space::workspace)
       return workspacePointer(source.index);
     if (argument.kind == Kind::stride)
@@ -371,11 +208,11 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
   }
 }
 
-Resolver::Symbols Resolver::symbolsOf(std::span<const std::int64_t> sizes) const {
+Symbols Resolver::symbolsOf(std::span<const std::int64_t> sizes) const {
   if (sizes.size() != symbolCount)
     fail(ErrorKind::input, "'{}': {} run-time sizes given, it has {}; give one a symbol",
          launchPlan.function, sizes.size(), symbolCount);
-  Symbols symbols;
+  Symbols symbols(launchPlan.function);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0)
       fail(ErrorKind::input, "'{}': the run-time size s{} is {}; allowed are 0 or more",
@@ -411,7 +248,7 @@ void Resolver::resolve(std::span<const std::int64_t> sizes, std::span<void* cons
         const auto& tensors =
             source.space == Source::Space::input ? launchPlan.inputs : launchPlan.outputs;
         const std::span<const Extent> shape = tensors[source.index].shape;
-        return value(shape.subspan(static_cast<std::size_t>(dimension) + 1), symbols); // packed
+        return symbols.product(shape.subspan(static_cast<std::size_t>(dimension) + 1)); // packed
       });
 }
 

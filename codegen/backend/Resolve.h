@@ -2,14 +2,9 @@
 // filling in the run-time sizes of one launch touches no string. Immutable and thread-safe.
 #pragma once
 
-#include "codegen/backend/LaunchPlan.h"
-
-#include <array>
+#include "codegen/backend/Symbols.h"
 
 namespace kiln {
-
-/// Run-time sizes that a plan may have. Few enough to keep them on the stack.
-inline constexpr int maxSymbols = 64;
 
 class Resolver {
  public:
@@ -37,17 +32,11 @@ class Resolver {
                     int multiprocessors, ResolvedLaunch& result) const;
 
  private:
-  struct Symbols;
   struct Source { // where an argument's value comes from
     enum class Space { none, input, output, workspace } space = Space::none;
     std::size_t index = 0;
   };
 
-  void bind(const TensorInfo& tensor, const char* role, const Buffer& buffer,
-            Symbols& symbols) const;
-  void bindAll(const std::vector<TensorInfo>& tensors, const char* role,
-               std::span<const Buffer> buffers, Symbols& symbols) const;
-  std::int64_t value(std::span<const Extent> factors, const Symbols& symbols) const;
   std::int64_t blocksOf(const KernelLaunch& kernel, std::size_t parts,
                         const Symbols& symbols) const;
   std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,

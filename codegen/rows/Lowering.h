@@ -119,7 +119,7 @@ class Lowering {
 
   // Online.cpp
   bool sumsExponentials(Node* reduce, Node* largest) const;
-  bool needsElementsBehind(size_t last) const;
+  bool needsElementsAgain() const;
   bool emitOnline(Pass& pass);
   void scaleOnline(Node* largest);
 

@@ -28,19 +28,19 @@ bool Lowering::sumsExponentials(Node* reduce, Node* largest) const {
          fragments.lookup(beforeWidening(difference->operands[0])) == extremeOf(largest);
 }
 
-/// Whether elements are results, or are reduced in a pass behind `last`.
-bool Lowering::needsElementsBehind(size_t last) const {
+/// Whether elements are results, or are reduced in a third pass; or there is no second.
+bool Lowering::needsElementsAgain() const {
   for (auto [level, pass] : llvm::enumerate(passes))
-    if (!pass.outputs.empty() || (level > last && !pass.reduces.empty()))
+    if (!pass.outputs.empty() || (level > 1 && !pass.reduces.empty()))
       return true;
-  return passes.size() <= last;
+  return passes.size() < 2;
 }
 
 /// Only a tile that is loaded alone may be awaited in parts, and only the first pass still waits.
 /// Where the elements are needed again for a result, that takes the time, and nothing is gained.
 bool Lowering::emitOnline(Pass& pass) {
   if (&pass != &passes.front() || pass.reduces.size() != 1 || !pass.kept.empty() || !awaited ||
-      fragments.size() != 1 || !columns.empty() || needsElementsBehind(1))
+      fragments.size() != 1 || !columns.empty() || needsElementsAgain())
     return false;
   Node* largest = pass.reduces.front();
   auto load = fragments.begin()->second.getDefiningOp<cu::LoadOp>();
