@@ -299,6 +299,7 @@ CASES = {
     ("silu", BACKWARD): Case(of_same_shape(2), aten.silu_backward, 3),
     ("dropout", FORWARD): Case(of_same_shape(1), dropout, 2.5, random=True),
     ("dropout", BACKWARD): Case(make_dropout_backward, dropout_backward, 2.5),
+    ("dropout_backward", FORWARD): Case(make_dropout_backward, dropout_backward, 2.5),
     ("masked_softmax", FORWARD): Case(make_masked_softmax, masked_softmax, 2.5),
     ("masked_softmax", BACKWARD): Case(of_gradient_and_result(softmax), masked_softmax_backward,
                                        3),
@@ -334,7 +335,7 @@ CASES = {
 
 def case_of(what, direction):
     """None: no peer is known. A file's name may end with its dtype and its width."""
-    return CASES.get((re.sub(r"(_bf16)?_\d+$", "", what), direction))
+    return CASES.get((re.sub(r"(_bf16|_f32)?_\d+$", "", what), direction))
 
 
 def bytes_moved(case, rows, width, dtype):
