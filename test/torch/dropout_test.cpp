@@ -14,27 +14,26 @@ namespace {
 
 TEST(TorchDropout, WhatFollowsFromTheMaskIsATens) {
   enable(strictOnCpu());
-  for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
-    for (double p : {0.1, 0.5, 1e-3})
-      for (const Tensor& x :
-           {at::randn({20, 1024}),
-            at::randn({4, 33, 8, 31}).contiguous(at::MemoryFormat::ChannelsLast), at::randn({})}) {
-        const Tensor in = x.to(dtype).requires_grad_(), dy = at::randn_like(in);
-        const auto forwards = callsByKiln("native_dropout"),
-                   backwards = callsByKiln("native_dropout_backward");
-        const auto [y, kept] = at::native_dropout(in, p, true);
-        EXPECT_EQ(callsByKiln("native_dropout"), forwards + 1) << report();
-        expectClose(y.detach(), at::native_dropout_backward(in.detach(), kept, 1 / (1 - p)), "y");
-        EXPECT_EQ(kept.scalar_type(), at::kBool);
-        EXPECT_EQ(kept.strides(), in.strides());
-        const Tensor dx = torch::autograd::grad({y}, {in}, {dy})[0];
-        EXPECT_GT(callsByKiln("native_dropout_backward"), backwards);
-        const Tensor scaled = at::where(kept, dy.to(at::kFloat) / (1 - p), 0.0);
-        expectClose(dx, scaled.to(dtype), "dx");
-        const auto n = static_cast<double>(in.numel());
-        EXPECT_NEAR(kept.sum().item<double>() / n, 1 - p,
-                    5 * std::sqrt(p * (1 - p) / n) + (n == 1));
-      }
+  for (auto [dtype, p] :
+       {std::pair(at::kFloat, 0.1), {at::kFloat, 1e-3}, {at::kBFloat16, 0.5}, {at::kHalf, 0.25}})
+    for (const Tensor& x :
+         {at::randn({20, 1024}),
+          at::randn({4, 33, 8, 31}).contiguous(at::MemoryFormat::ChannelsLast), at::randn({})}) {
+      const Tensor in = x.to(dtype).requires_grad_(), dy = at::randn_like(in);
+      const auto forwards = callsByKiln("native_dropout"),
+                 backwards = callsByKiln("native_dropout_backward");
+      const auto [y, kept] = at::native_dropout(in, p, true);
+      EXPECT_EQ(callsByKiln("native_dropout"), forwards + 1) << report();
+      expectClose(y.detach(), at::native_dropout_backward(in.detach(), kept, 1 / (1 - p)), "y");
+      EXPECT_EQ(kept.scalar_type(), at::kBool);
+      EXPECT_EQ(kept.strides(), in.strides());
+      const Tensor dx = torch::autograd::grad({y}, {in}, {dy})[0];
+      EXPECT_GT(callsByKiln("native_dropout_backward"), backwards);
+      const Tensor scaled = at::where(kept, dy.to(at::kFloat) / (1 - p), 0.0);
+      expectClose(dx, scaled.to(dtype), "dx");
+      const auto n = static_cast<double>(in.numel());
+      EXPECT_NEAR(kept.sum().item<double>() / n, 1 - p, 5 * std::sqrt(p * (1 - p) / n) + (n == 1));
+    }
 }
 
 TEST(TorchDropout, MasksFollowTheGenerator) {
