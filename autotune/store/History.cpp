@@ -163,16 +163,17 @@ History Store::history(const Key& key) const {
 double Store::gainOverVendor(const Key& key, std::string_view schedule) const {
   auto held = lock();
   const std::string name = digest(key);
-  auto lastOf = [&](std::string_view table, std::string_view where, std::string_view value) {
+  auto firstOf = [&](std::string_view table, std::string_view order, std::string_view where,
+                     std::string_view value) {
     Statement row = connection->query(
         fmt::format("SELECT median FROM {0} JOIN candidate ON id = {0}.candidate "
-                    "WHERE key = ? AND {1} ? AND throttled = 0 ORDER BY at DESC LIMIT 1",
-                    table, where),
+                    "WHERE key = ? AND throttled = 0 AND {1} ? ORDER BY {2} LIMIT 1",
+                    table, where, order),
         {name, value});
     return row.step() ? row.real(0) : 0;
   };
-  const double ours = lastOf("measurement", "schedule =", schedule),
-               theirs = lastOf("baseline", "schedule <>", "");
+  const double ours = firstOf("measurement", "at DESC", "schedule =", schedule),
+               theirs = firstOf("baseline", "median", "schedule <>", "");
   return ours > 0 ? theirs / ours : 0;
 }
 

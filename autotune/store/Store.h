@@ -49,8 +49,8 @@ class Store final : public Journal {
   void copied(const Key& key, const Measurement& measurement);
 
   History history(const Key& key) const override;
-  /// How many times as fast as the vendor's kernel a schedule was when both were last measured; 0:
-  /// not both were.
+  /// How many times as fast as the vendor's best a schedule was when it was last measured, as in
+  /// reports; 0: not both were.
   double gainOverVendor(const Key& key, std::string_view schedule) const;
   std::optional<Artifact> artifact(const Key& key, std::string_view schedule,
                                    std::string_view sha256) const override;

@@ -43,6 +43,43 @@ std::string scaledText(const Key& key, const char* result, const char* from, dou
   return text;
 }
 
+struct DropoutBackward {
+  using Signature = Tensor(const Tensor&, const Tensor&, double);
+  static constexpr Natives<Signature> natives = KILN_NATIVES(native_dropout_backward);
+  static constexpr bool onlyChosen = true;
+  static constexpr const char* operands[] = {"dy", "mask"};
+  static constexpr const char* results[] = {"dx"};
+
+  static std::string module(const Key& key) {
+    const std::string rows = rowsType(key);
+    return fmt::format("func.func @dropout_backward(%dy: {0}, %mask: {1}) -> {0} {{\n", rows,
+                       rowsType(key, DType::i1)) +
+           scaledText(key, "%dx", "%dy", key.number) + fmt::format("  return %dx : {}\n}}\n", rows);
+  }
+
+  static Reason describe(Call& call, const Tensor& grad, const Tensor& kept, double scale) {
+    call.key.number = scale;
+    if (Reason why = call.setElements(grad))
+      return why;
+    if (Reason why = call.add(mask, &kept, grad, call.elements(), at::kBool))
+      return why;
+    if (grad.sizes() != kept.sizes())
+      return kShapes;
+    // ATen's result lies as the gradient does only if that is one of its memory formats.
+    return grad.strides() == kept.strides() && grad.is_contiguous(grad.suggest_memory_format())
+               ? nullptr
+               : kStrides;
+  }
+  static Tensor run(const Launch& launch, const Tensor& grad, const Tensor& kept, double) {
+    Tensor dx = launch.emptyLike(grad);
+    launch({&grad, &kept}, {&dx});
+    return dx;
+  }
+  static auto example(const Rows& rows) {
+    return std::tuple(rows.full(), at::gt(rows.full(), -1), 1 / 0.9);
+  }
+};
+
 struct Dropout {
   using Signature = std::tuple<Tensor, Tensor>(const Tensor&, double, std::optional<bool>);
   static constexpr Natives<Signature> natives = KILN_NATIVES(native_dropout);
@@ -81,55 +118,15 @@ struct Dropout {
   }
   /// ATen's mask is another one: of ours, what ATen makes of it.
   static std::tuple<Tensor, Tensor> expected(const std::tuple<Tensor, Tensor>& ours,
-                                             const Tensor& self, double p, auto&&...);
+                                             const Tensor& self, double p, auto&&...) {
+    const auto& [y, kept] = ours;
+    const auto native = self.is_cpu() ? DropoutBackward::natives.cpu : DropoutBackward::natives.gpu;
+    return {native(self, kept, 1 / (1 - p)), kept};
+  }
   static auto example(const Rows& rows) {
     return std::tuple(rows.full(), 0.1, std::optional<bool>(true));
   }
 };
-
-struct DropoutBackward {
-  using Signature = Tensor(const Tensor&, const Tensor&, double);
-  static constexpr Natives<Signature> natives = KILN_NATIVES(native_dropout_backward);
-  static constexpr bool onlyChosen = true;
-  static constexpr const char* operands[] = {"dy", "mask"};
-  static constexpr const char* results[] = {"dx"};
-
-  static std::string module(const Key& key) {
-    const std::string rows = rowsType(key);
-    return fmt::format("func.func @dropout_backward(%dy: {0}, %mask: {1}) -> {0} {{\n", rows,
-                       rowsType(key, DType::i1)) +
-           scaledText(key, "%dx", "%dy", key.number) + fmt::format("  return %dx : {}\n}}\n", rows);
-  }
-
-  static Reason describe(Call& call, const Tensor& grad, const Tensor& kept, double scale) {
-    call.key.number = scale;
-    if (Reason why = call.setElements(grad))
-      return why;
-    if (Reason why = call.add(mask, &kept, grad, call.elements(), at::kBool))
-      return why;
-    if (grad.sizes() != kept.sizes())
-      return kShapes;
-    // ATen's result lies as the gradient does only if that is one of its memory formats.
-    return grad.strides() == kept.strides() && grad.is_contiguous(grad.suggest_memory_format())
-               ? nullptr
-               : kStrides;
-  }
-  static Tensor run(const Launch& launch, const Tensor& grad, const Tensor& kept, double) {
-    Tensor dx = launch.emptyLike(grad);
-    launch({&grad, &kept}, {&dx});
-    return dx;
-  }
-  static auto example(const Rows& rows) {
-    return std::tuple(rows.full(), at::gt(rows.full(), -1), 1 / 0.9);
-  }
-};
-
-std::tuple<Tensor, Tensor> Dropout::expected(const std::tuple<Tensor, Tensor>& ours,
-                                             const Tensor& self, double p, auto&&...) {
-  const auto& [y, kept] = ours;
-  const auto native = self.is_cpu() ? DropoutBackward::natives.cpu : DropoutBackward::natives.gpu;
-  return {native(self, kept, 1 / (1 - p)), kept};
-}
 
 } // namespace
 
