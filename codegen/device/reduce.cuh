@@ -257,13 +257,23 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
   float* slots = reinterpret_cast<float*>(scratch); // (warps, 32)
   Vec<float, 4> total = {};
   if (width % 4 == 0 || left >= 4) {
-    const i64 end = left > 0 ? lines : 0;
-#pragma unroll 4 // loads that wait together
-    for (i64 line = thread_index() / 8; line < end; line += slices) {
-      const auto v = load_global<Vec<float, 4>>(partials + line * stride + column);
+    constexpr int together = 12; // loads: most threads have no more lines, and wait for memory once
+    const int end = left > 0 ? int(lines) : 0;
+#pragma unroll 1
+    for (int first = thread_index() / 8; first < end; first += together * slices) {
+      Vec<float, 4> v[together];
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        total[i] += v[i];
+      for (int t = 0; t < together; ++t) {
+        const int line = first + t * slices;
+        v[t] = {};
+        if (line < end)
+          v[t] = load_global<Vec<float, 4>>(partials + i64(line) * stride + column);
+      }
+#pragma unroll
+      for (int t = 0; t < together; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          total[i] += v[t][i];
     }
   } else {
 #pragma unroll 4
