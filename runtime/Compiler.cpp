@@ -6,6 +6,7 @@
 #include "runtime/Log.h"
 #include "runtime/Tune.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -183,19 +184,11 @@ class Compiler {
     task.options.function = text.function;
     task.options.backward = text.backward;
     task.options.until = backend.until();
-    if (const Tuned* tuned = findChosen(from, task, backend)) {
-      order.detail = fmt::format("{}, {} store", tuned->source(), tuned->layer());
-      if (const double gain = tuned->gain(); gain > 0)
-        order.detail += fmt::format(": {:.2f} times as fast as ATen's kernel", gain);
-      if (tuned->isVendor()) {
-        order.detail = fmt::format("measured to be faster, {} store", tuned->layer());
-        return Order::State::aten;
-      }
-      publish(order, backend.load(programOf(*tuned, task, backend)));
-      ++(backend.until() == Stage::cubin ? counts.stored : counts.compiled);
-      return Order::State::ready;
-    }
-    if (text.onlyChosen && from.options.mode == Mode::use && !from.options.strict) {
+    const bool onlyGains =
+        text.onlyChosen && from.options.mode == Mode::use && !from.options.strict;
+    if (const Tuned* tuned = findChosen(from, task, backend))
+      return take(order, *tuned, task, onlyGains);
+    if (onlyGains) {
       order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
       return Order::State::aten;
     }
@@ -209,6 +202,28 @@ class Compiler {
       kernel = backend.load(made.program);
     }
     publish(order, kernel);
+    return Order::State::ready;
+  }
+
+  /// What a store has chosen.
+  Order::State take(Order& order, const Tuned& tuned, const TuningTask& task, bool onlyGains) {
+    if (tuned.isVendor()) {
+      order.detail = fmt::format("measured to be faster, {} store", tuned.layer());
+      return Order::State::aten;
+    }
+    order.detail = fmt::format("{}, {} store", tuned.source(), tuned.layer());
+    if (const double gain = tuned.gain(); gain > 0)
+      order.detail += fmt::format(": {:.2f} times as fast as ATen's kernel", gain);
+    const Backend& backend = order.backend;
+    const Program program = programOf(tuned, task, backend);
+    if (onlyGains && std::ranges::any_of(program.inputs(), &TensorInfo::older)) {
+      order.detail =
+          "the choice was measured reading ahead of the kernel before it, which calls of "
+          "ATen's ops do not allow";
+      return Order::State::aten;
+    }
+    publish(order, backend.load(program));
+    ++(backend.until() == Stage::cubin ? counts.stored : counts.compiled);
     return Order::State::ready;
   }
 

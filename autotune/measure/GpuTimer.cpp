@@ -16,19 +16,6 @@ constexpr std::int64_t kFewestSets = 4, kMostSets = 64;
 constexpr double kBytesPerMicro = 5e6;   // of the fastest memory that there is
 constexpr std::int64_t kDrawn = 1 << 18; // numbers; larger tensors repeat them
 
-CuPointer address(void* pointer) {
-  return reinterpret_cast<CuPointer>(pointer);
-}
-
-/// Repeats the first `known` bytes of a buffer over all of it.
-void repeat(const DeviceBuffer& buffer, std::size_t known) {
-  const Driver& driver = Driver::get();
-  for (std::size_t at = known; at < buffer.size(); at *= 2)
-    driver.check(driver.cuMemcpyDtoDAsync(address(buffer.data()) + at, address(buffer.data()),
-                                          std::min(at, buffer.size() - at), nullptr),
-                 "cuMemcpyDtoDAsync");
-}
-
 } // namespace
 
 GpuTimer::GpuTimer(const Task& given, const LaunchPlan& plan) : task(given) {
@@ -67,18 +54,12 @@ void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& siz
     std::mt19937_64 random(1);
     some.write(program::draw(flat, some.sizes(), random));
   }
-  const Driver& driver = Driver::get();
   for (Set& set : sets) {
     DeviceBuffer& buffer = memory.emplace_back(std::max<std::size_t>(layout.bytes, 16));
-    if (isInput && layout.bytes > 0) {
-      driver.check(driver.cuMemcpyHtoDAsync(address(buffer.data()), some.data().data(),
-                                            some.data().size(), nullptr),
-                   "cuMemcpyHtoDAsync");
-      repeat(buffer, some.data().size());
-    }
+    if (isInput)
+      buffer.repeat(some.data());
     (isInput ? set.inputs : set.outputs).push_back({buffer.data(), sizes, layout.strides});
   }
-  driver.synchronize(); // `some` ends here
 }
 
 void GpuTimer::capture(GpuKernel& kernel) {

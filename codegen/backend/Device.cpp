@@ -90,6 +90,19 @@ void DeviceBuffer::fill(std::uint8_t value) {
   driver.synchronize();
 }
 
+void DeviceBuffer::repeat(std::span<const std::byte> pattern) {
+  const Driver& driver = Driver::get();
+  driver.synchronize();
+  const std::size_t known = std::min(pattern.size(), bytes);
+  if (known > 0)
+    driver.check(driver.cuMemcpyHtoDAsync(pointer, pattern.data(), known, nullptr),
+                 "cuMemcpyHtoDAsync");
+  for (std::size_t at = known; known > 0 && at < bytes; at *= 2)
+    driver.check(driver.cuMemcpyDtoDAsync(pointer + at, pointer, std::min(at, bytes - at), nullptr),
+                 "cuMemcpyDtoDAsync");
+  driver.synchronize();
+}
+
 //===- Streams and events -------------------------------------------------------------------===//
 
 Stream::Stream() {

@@ -147,6 +147,7 @@ class DeviceBuffer {
   void upload(std::span<const std::byte> from); // throws Error(input) if sizes differ
   void download(std::span<std::byte> to) const;
   void fill(std::uint8_t value);
+  void repeat(std::span<const std::byte> pattern); // one copy behind the other, the last cut off
 
  private:
   void checkSize(std::size_t given) const;

@@ -200,6 +200,8 @@ template <class Tile, int access, class T>
 KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_stride = 1) {
   constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
   T* to = reinterpret_cast<T*>(memory);
+// A loop even for one place a thread: conditional copies alone would be moved behind the
+// reductions.
 #pragma unroll 1
   for (int column = thread_index() * step; column < Tile::columns; column += Tile::threads * step)
     if constexpr (step * sizeof(T) >= 4)
@@ -368,9 +370,10 @@ KILN_DEVICE void store_rows(const Tile& at, char* scratch, const Stores&... stor
       const int first =
           (thread_index() + Tile::threads - i * Tile::rows_per_block % Tile::threads) %
           Tile::threads;
-      for (int row = first; row < Tile::rows_per_block; row += Tile::threads)
+      each_share<Tile::rows_per_block, Tile::threads>(first, [&](int row) {
         if (at.base + row < at.count)
           s.store_staged(at.base + row, staged_row<Tile>(scratch, i, row));
+      });
       ++i;
     };
     (staged(stores), ...);

@@ -49,8 +49,8 @@ struct RowTile {
   int shift; // elements of the first vectors that belong to the row before
 
   KILN_DEVICE RowTile(i64 row_count, i64 tile_index)
-      : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(member() % lanes),
-        group(member() / lanes), shift(shift_of_row()) {}
+      : count(u32(row_count)), base(u32(tile_index) * rows_per_block), lane(u32(member()) % lanes),
+        group(u32(member()) / lanes), shift(shift_of_row()) {}
 
   /// Of this thread among those that share the rows.
   static KILN_DEVICE int member() {

@@ -1,6 +1,6 @@
 // The exit dialect `cu`: one operation for each thing that codegen/device/*.cuh offers, so that
-// printing decides nothing. Each operation prints itself (Exit.cpp); the bodies of cu.each and
-// cu.each_row hold upstream's scalar arith and math.
+// printing decides nothing. Each operation prints itself (Exit.cpp and its neighbours); the bodies of
+// cu.each and cu.each_row hold upstream's scalar arith and math.
 #ifndef KILN_CODEGEN_EXIT_TD
 #define KILN_CODEGEN_EXIT_TD
 

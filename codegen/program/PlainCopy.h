@@ -30,11 +30,12 @@ class PlainCopy {
                       "  return %x : tensor<?x128xf32>\n}\n",
                       "copy"),
         own));
-    const DeviceBuffer noise = makeNoise(std::min(rows * rowBytes, std::int64_t(64) << 20));
+    // Drawing gigabytes on the host would take half a minute.
+    const std::vector<std::byte> noise = makeNoise(std::min(rows * rowBytes, kDrawn));
     for (std::int64_t i = 0; i < sets; ++i)
       for (std::vector<Buffer>* side : {&from, &to}) {
         DeviceBuffer& buffer = memory.emplace_back(rows * rowBytes);
-        repeat(noise, buffer);
+        buffer.repeat(noise);
         side->push_back({buffer.data(), {rows, 128}, {}});
       }
   }
@@ -55,35 +56,21 @@ class PlainCopy {
 
  private:
   static constexpr std::int64_t rowBytes = 512;
+  static constexpr std::int64_t kDrawn = std::int64_t(16) << 20; // bytes; the rest repeats them
 
   static CuPointer address(const Buffer& buffer) {
     return reinterpret_cast<CuPointer>(buffer.data);
   }
-  static CuPointer address(const DeviceBuffer& buffer) {
-    return reinterpret_cast<CuPointer>(buffer.data());
-  }
   /// Bits without a pattern: copying constants draws less power.
-  static DeviceBuffer makeNoise(std::int64_t bytes) {
+  static std::vector<std::byte> makeNoise(std::int64_t bytes) {
     std::vector<std::byte> data(bytes);
     std::mt19937 random(1);
     for (std::size_t i = 0; i + 4 <= data.size(); i += 4) {
       std::uint32_t word = static_cast<std::uint32_t>(random());
       std::memcpy(&data[i], &word, 4);
     }
-    DeviceBuffer noise(bytes);
-    noise.upload(data);
-    return noise;
+    return data;
   }
-  /// As often as it takes: drawing gigabytes on the host would take half a minute.
-  static void repeat(const DeviceBuffer& noise, const DeviceBuffer& buffer) {
-    const Driver& driver = Driver::get();
-    for (std::size_t at = 0; at < buffer.size(); at += noise.size())
-      driver.check(driver.cuMemcpyDtoDAsync(address(buffer) + at, address(noise),
-                                            std::min(noise.size(), buffer.size() - at), nullptr),
-                   "cuMemcpyDtoDAsync");
-    driver.synchronize();
-  }
-
   std::int64_t rows;
   std::optional<Executable> executable;
   std::vector<DeviceBuffer> memory;

@@ -58,6 +58,13 @@ struct RowProgram {
 struct Refusal {
   std::string reason;
   mlir::Operation* where = nullptr;
+
+  /// False, which is what an analysis that gives up returns.
+  bool because(mlir::Operation* at, std::string why) {
+    reason = std::move(why);
+    where = at;
+    return false;
+  }
 };
 std::unique_ptr<RowProgram> analyze(mlir::Block& block, Refusal& refusal);
 

@@ -2,6 +2,7 @@
 #include "test/backend/FakeDriver.h"
 
 #include <cstring>
+#include <mutex>
 #include <tuple>
 
 using namespace kiln;
@@ -10,6 +11,7 @@ using namespace kiln::test;
 namespace {
 
 FakeDriver fake;
+std::mutex mutex; // tuners ask from several threads
 
 enum Call {
 #define KILN_ID(name, version, parameters) name##Call,
@@ -48,6 +50,7 @@ void recordLaunch(const CuLaunchConfig* config, void** parameters) {
 
 template <Call call, typename... Args> CuStatus answer(Args... args) {
   [[maybe_unused]] auto all = std::make_tuple(args...);
+  std::lock_guard held(mutex);
   fake.calls.push_back(names[call]);
   if (fake.failing == names[call])
     return fake.failure;

@@ -111,6 +111,25 @@ TEST(TorchStores, WhatATenDoesAtTheSpeedOfMemoryIsLeftToIt) {
   disable();
 }
 
+TEST(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
+  if (!hasCompiler())
+    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
+  TemporaryFolder folder;
+  Options options = strictOnCpu();
+  options.cache = folder.path / "store.db";
+  for (const Stored* one : {&all[10], &all[11]}) // whose backward's x is known to be older
+    Cache::open(options.cache).compile(taskOf(*one, 7, 52, DType::f32));
+  options.strict = false;
+  enable(options);
+  for (const Stored* one : {&all[10], &all[11]}) {
+    one->call(at::randn({7, 52}));
+    wait();
+  }
+  EXPECT_HAS(lineOf("silu", "7x52 f32"), "model, project store");
+  EXPECT_HAS(lineOf("silu_backward", "7x52 f32"), "reading ahead");
+  disable();
+}
+
 TEST(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
   if (!hasCompiler())
     GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
