@@ -174,7 +174,9 @@ void Tuner::recordShapes(const std::filesystem::path& workload) const {
         "{}  {}  -  {:.6f}%  {}{}  # {}\n", file,
         one->task.sizes.empty() ? "-" : shapeText(one->task.sizes),
         100.0 * double(one->calls) / double(calls),
-        one->task.options.backward ? "backward" : "forward",
+        !one->task.options.backward   ? "forward"
+        : one->task.options.readAhead ? "backward"
+                                      : "backward,no_read_ahead",
         one->task.options.function.empty() ? "" : ",function=" + one->task.options.function,
         one->task.label);
   }

@@ -106,10 +106,7 @@ Module moduleOf(const Entry& entry) {
 }
 
 CompileOptions optionsOf(const Entry& entry, const CompileOptions& given) {
-  CompileOptions options = given;
-  options.backward = entry.workload.backward;
-  options.function = entry.workload.function;
-  return options;
+  return entry.workload.options(given);
 }
 
 Program compileEntry(const Entry& entry, const CompileOptions& given) {

@@ -67,8 +67,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wan
                                   name(entry.dtype), entry.backward ? "backward" : "forward");
   Module module = entry.isFile ? Module::parse(readFile(entry.what), entry.what)
                                : Module::fromOp({entry.what, entry.shape, entry.dtype});
-  CompileOptions options;
-  options.backward = entry.backward;
+  const CompileOptions options = entry.options();
   auto plans = plan(module, options, {.sizes = {}, .keep = 1 << 20});
   std::vector<Timed> list = pick(plans.at(0).best, count, wanted);
   compileAll(module, options, list);

@@ -46,13 +46,22 @@ Cache::Result compileInto(const Stores& stores, const TuningTask& task, const Ba
 }
 
 /// What a store has chosen, tuned before if the mode says so; null: nothing. The host takes what a
-/// store that is named has for the GPU: schedules, and where ATen is faster.
-const Tuned* findChosen(const Stores& stores, const TuningTask& task, const Backend& backend) {
-  if (backend.until() != Stage::cubin)
-    return stores.cache ? stores.tuner->find(task) : nullptr;
-  if (stores.options.mode == Mode::tune)
+/// store that is named has for the GPU: schedules, and where ATen is faster. `task` becomes what
+/// the choice was made for: a backward that reads ahead is better than what nobody has measured,
+/// though it waits when it is launched.
+const Tuned* findChosen(const Stores& stores, TuningTask& task, const Backend& backend) {
+  if (backend.until() != Stage::cubin && !stores.cache)
+    return nullptr;
+  if (backend.until() == Stage::cubin && stores.options.mode == Mode::tune)
     tuneInto(stores.options.cache, task);
-  return stores.tuner->find(task);
+  const Tuned* tuned = stores.tuner->find(task);
+  if (!task.options.backward || (tuned && tuned->source() != "model"))
+    return tuned;
+  task.options.readAhead = true;
+  if (const Tuned* ahead = stores.tuner->find(task))
+    return ahead;
+  task.options.readAhead = false;
+  return tuned;
 }
 
 /// The kernel of a choice that is Kiln's: as it is stored, or, where cubins do not run, compiled.
@@ -183,6 +192,7 @@ class Compiler {
     task.options.arch = backend.enter(order.device);
     task.options.function = text.function;
     task.options.backward = text.backward;
+    task.options.readAhead = false; // callers of ATen's ops promise nothing about what runs before
     task.options.until = backend.until();
     const bool onlyGains =
         text.onlyChosen && from.options.mode == Mode::use && !from.options.strict;

@@ -21,7 +21,7 @@ namespace {
 class GpuKernel : public Kernel {
  public:
   explicit GpuKernel(const Program& program) : Kernel(program), executable(program) {
-    // ATen's callers promise nothing about what runs just before: where a kernel would read ahead
+    // ATen's callers promise nothing about what runs just before: where a choice would read ahead
     // of its predecessor, it waits.
     overlap.overlap = std::ranges::none_of(program.inputs(), &TensorInfo::older);
   }

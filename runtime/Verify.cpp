@@ -85,10 +85,12 @@ std::string Launch::reproduction() const {
   CompileOptions options;
   options.function = text.function;
   options.backward = route.backward;
+  options.readAhead = false;
   options.until = Stage::cuda;
-  std::string command = fmt::format("kernel-compile run {} --target={}{}{}", module.string(),
-                                    plan.site.backend.target(), route.backward ? " --backward" : "",
-                                    text.function.empty() ? "" : " --function=" + text.function);
+  std::string command =
+      fmt::format("kernel-compile run {} --target={}{}{}", module.string(),
+                  plan.site.backend.target(), route.backward ? " --backward --no-read-ahead" : "",
+                  text.function.empty() ? "" : " --function=" + text.function);
   const Program program = Program::compile(Module::parse(text.module), options);
   const auto slots = slotsOf(program.inputs(), program.outputs(), route);
   for (std::size_t i = 0; i < program.inputs().size(); ++i) {

@@ -88,6 +88,7 @@ double parseShare(std::string_view text) {
 struct Options {
   bool forward = false;
   bool backward = false;
+  bool readAhead = true;
   std::string function;
 };
 
@@ -99,11 +100,16 @@ Options parseOptions(std::span<const std::string_view> fields) {
         options.forward = true;
       else if (word == "backward")
         options.backward = true;
+      else if (word == "no_read_ahead")
+        options.readAhead = false;
       else if (word.starts_with("function=") && word.size() > 9)
         options.function = word.substr(9);
       else
-        refuse(fmt::format("{} is no option: forward, backward or function=NAME", quoted(word)));
+        refuse(fmt::format("{} is no option: forward, backward, no_read_ahead or function=NAME",
+                           quoted(word)));
   options.forward |= !options.backward;
+  if (!options.readAhead && !options.backward)
+    refuse("no_read_ahead is about backwards, and there is none");
   return options;
 }
 
@@ -143,6 +149,7 @@ std::vector<WorkloadEntry> parseLine(std::span<const std::string_view> fields,
       if (backward ? options.backward : options.forward) {
         entry.dtype = dtype;
         entry.backward = backward;
+        entry.readAhead = options.readAhead || !backward;
         entries.push_back(entry);
       }
   return entries;

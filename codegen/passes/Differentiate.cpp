@@ -29,8 +29,8 @@ bool isFloat(Value value) {
 
 class Splitter {
  public:
-  Splitter(func::FuncOp function, bool together)
-      : function(function), together(together), builder(function.getContext()) {}
+  Splitter(func::FuncOp function, bool together, bool older)
+      : function(function), together(together), older(older), builder(function.getContext()) {}
 
   LogicalResult run() {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -286,7 +286,8 @@ class Splitter {
         if (auto layout = function.getArgAttr(argument.getArgNumber(), ir::kLayoutAttr))
           backward.setArgAttr(next, ir::kLayoutAttr, layout);
         // The forward read it, and ran before: whatever launch precedes the backward is younger.
-        backward.setArgAttr(next, ir::kOlderAttr, builder.getUnitAttr());
+        if (older)
+          backward.setArgAttr(next, ir::kOlderAttr, builder.getUnitAttr());
       }
       backward.setArgAttr(next, ir::kNameAttr, savedName(value));
       map.map(value, body->getArgument(next++));
@@ -354,7 +355,7 @@ class Splitter {
   }
 
   func::FuncOp function;
-  bool together;
+  bool together, older;
   OpBuilder builder;
   func::FuncOp joint;
   Block* block = nullptr;
@@ -368,7 +369,7 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
   using DifferentiateBase::DifferentiateBase;
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findFunction(getOperation(), function);
-    if (failed(found) || failed(Splitter(*found, together).run()))
+    if (failed(found) || failed(Splitter(*found, together, older).run()))
       signalPassFailure();
   }
 };

@@ -22,7 +22,8 @@ def Differentiate : Kiln_Pass<"kiln-differentiate", "::mlir::ModuleOp"> {
     floating-point arguments; and `@f_forward`, which returns the saved values after f's results
     (only if there are any). What is saved and what is computed again is the cheapest cut by
     bytes; row reductions are never computed again. Arguments and results marked
-    `kiln.gradient = false` have no gradient.
+    `kiln.gradient = false` have no gradient. Arguments of f that the backward reads are marked
+    `kiln.older`, unless `older = false`: what a launch promises that reads them ahead.
 
     With `together` it adds one function instead, `@f_with_gradient`: it takes f's arguments and
     the gradients of f's results, and returns f's results and the gradients of its arguments. A
@@ -31,7 +32,9 @@ def Differentiate : Kiln_Pass<"kiln-differentiate", "::mlir::ModuleOp"> {
   let options = [Option<"function", "function", "std::string", "",
                         "name of the function (default: the only one)">,
                  Option<"together", "together", "bool", "false",
-                        "one function with forward and backward">];
+                        "one function with forward and backward">,
+                 Option<"older", "older", "bool", "true",
+                        "what the forward reads is older than the launch before the backward">];
 }
 def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createFuse()";

@@ -62,7 +62,7 @@ std::vector<Derivative::Source> unite(func::FuncOp function, func::FuncOp backwa
 
 } // namespace
 
-Derivative differentiate(const Module& module, const std::string& name) {
+Derivative differentiate(const Module& module, const std::string& name, bool readAhead) {
   program::Session session;
   auto parsed = session.parse(module.text(), module.state().name);
   auto function = passes::findFunction(*parsed, name);
@@ -73,6 +73,7 @@ Derivative differentiate(const Module& module, const std::string& name) {
   result.backward = result.forward + "_backward";
   passes::DifferentiateOptions options;
   options.function = result.forward;
+  options.older = readAhead;
   std::vector<std::unique_ptr<Pass>> list;
   list.push_back(passes::createCanonicalize());
   list.push_back(passes::createDifferentiate(options));

@@ -73,6 +73,7 @@ void select(ModuleOp module, Session& session, Program::State& state) {
   if (state.options.backward) {
     passes::DifferentiateOptions options;
     options.function = name;
+    options.older = state.options.readAhead;
     std::vector<std::unique_ptr<Pass>> list;
     list.push_back(passes::createCanonicalize());
     list.push_back(passes::createDifferentiate(options));

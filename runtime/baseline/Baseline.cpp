@@ -32,11 +32,8 @@ at::Tensor Rows::each() const {
 namespace {
 
 /// As canonical text: how it was written does not matter, names of arguments and results do.
-std::string canonical(const Module& module, bool backward, const std::string& function = "") {
-  CompileOptions options;
+std::string canonical(const Module& module, CompileOptions options) {
   options.until = Stage::module;
-  options.backward = backward;
-  options.function = function;
   return Program::compile(module, options).text(Stage::module);
 }
 
@@ -56,13 +53,17 @@ std::optional<Rows> rowsOf(const TuningTask& task) {
 
 /// The op that a router would replace by this very function.
 const Route* routeOf(const TuningTask& task, const Rows& rows) {
-  const std::string wanted = canonical(task.module, task.options.backward, task.options.function);
+  const std::string wanted = canonical(task.module, task.options);
+  CompileOptions options;
+  options.readAhead = task.options.readAhead;
   const Rows one{1, rows.width, rows.options};
   for (const Route* route : routes())
     if (const Trial trial = route->trial ? route->trial(one, Place::cpu) : Trial();
-        !trial.module.empty())
-      if (canonical(Module::parse(trial.module, route->name), route->backward) == wanted)
+        !trial.module.empty()) {
+      options.backward = route->backward;
+      if (canonical(Module::parse(trial.module, route->name), options) == wanted)
         return route;
+    }
   return nullptr;
 }
 

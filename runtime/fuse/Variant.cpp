@@ -85,7 +85,8 @@ Variant::Variant(const Graph& graph, const Kind& kind, const std::string& name,
     any |= isDifferentiable.back();
   }
   if (any) {
-    const Derivative derivative = differentiate(Module::parse(module, name));
+    const Derivative derivative =
+        differentiate(Module::parse(module, name), {}, /*readAhead=*/false);
     module = derivative.module.text();
     forwardName = derivative.forward;
     backwardName = derivative.backward;

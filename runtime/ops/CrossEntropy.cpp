@@ -209,7 +209,7 @@ struct CrossEntropy {
   static RouteText module(const Key& key) {
     if (!has(key, saves))
       return forwardText(key);
-    const Derivative both = differentiate(Module::parse(forwardText(key)));
+    const Derivative both = differentiate(Module::parse(forwardText(key)), {}, /*readAhead=*/false);
     return {both.module.text(), both.forward};
   }
 

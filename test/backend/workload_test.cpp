@@ -37,6 +37,18 @@ TEST(Workload, DTypesAndDirectionsMultiply) {
   EXPECT_TRUE(workload.entries[2].backward);
 }
 
+TEST(Workload, BackwardsMayPromiseNothing) {
+  auto workload = parseWorkload("layer_norm 8x8 f32 1 forward,backward,no_read_ahead\n"
+                                "layer_norm 8x8 f32 1 backward");
+  ASSERT_EQ(workload.entries.size(), 3u);
+  EXPECT_EQ(workload.entries[0].direction(), "");
+  EXPECT_TRUE(workload.entries[0].options().readAhead);
+  EXPECT_EQ(workload.entries[1].direction(), " backward no_read_ahead");
+  EXPECT_FALSE(workload.entries[1].options().readAhead);
+  EXPECT_TRUE(workload.entries[1].options().backward);
+  EXPECT_EQ(workload.entries[2].direction(), " backward");
+}
+
 TEST(Workload, FilesLieBesideIt) {
   auto workload = parseWorkload("gate.mlir 64x2 - 10% function=gate\n"
                                 "/a/b.mlir - - 0",
@@ -61,6 +73,7 @@ TEST(Workload, BadLinesAreNumberedAndTheRestIsParsed) {
       {"layer_norm 8x8 bf16 nan", "'nan' is no share"},
       {"layer_norm 8x8 bf16 1 sideways", "'sideways' is no option"},
       {"layer_norm 8x8 bf16 1 function=f", "function=NAME is for files"},
+      {"layer_norm 8x8 bf16 1 no_read_ahead", "there is none"},
       {"a.mlir ? - 1", "must be numbers"},
       {"a.mlir 8 bf16 1", "must be '-'"}};
   std::string text;

@@ -11,7 +11,8 @@ from command import CommandTest
 
 BASELINE = os.environ["KILN_BASELINE"]
 SIMULATED = ["--device=simulated", "--jobs=1", "--effort=quick"]
-WORKLOAD = """softmax     64x128   f32    30%  forward,backward
+WORKLOAD = """softmax     64x128   f32    20%  forward,backward
+softmax     64x128   f32    10%  backward,no_read_ahead
 layer_norm  64x128   f32    10%  forward
 layer_norm  64x128   f32    10%  forward   # another place of the same
 layer_norm  64x128   bf16   10%  forward   # weights are fp32: not what ATen has
@@ -46,11 +47,13 @@ class Baseline(CommandTest):
 
     def test_times_what_routers_would_replace(self):
         lines = self.time_aten()
-        self.assertEqual(len(lines), 6)
+        self.assertEqual(len(lines), 7)
         ops = {label: line["provider"].split()[-1] for label, line in lines.items()
                if "provider" in line}
         self.assertEqual(ops, {"softmax 64x128 f32": "_softmax",
                                "softmax 64x128 f32 backward": "_softmax_backward_data",
+                               "softmax 64x128 f32 backward no_read_ahead":
+                                   "_softmax_backward_data",
                                "layer_norm 64x128 f32": "native_layer_norm",
                                "silu 64x1024 bf16": "silu"})
         for label in ops:

@@ -61,17 +61,24 @@ class Tune(CommandTest):
     def test_workload_and_table(self):
         self.write("gate.mlir", GATE)
         self.write("w.txt", "layer_norm 64x128 bf16,f32 0.5 forward,backward\n"
-                            "gate.mlir 1000 - 0.5\n")
+                            "layer_norm 64x128 bf16 0.1 backward,no_read_ahead\n"
+                            "gate.mlir 1000 - 0.4\n")
         done = self.run_command("tune", "--workload=w.txt", *SIMULATED, "--effort=quick")
-        for text in ("layer_norm 64x128 bf16 backward", "gate 1000", "of default", "why"):
+        for text in ("layer_norm 64x128 bf16 backward ", "bf16 backward no_read_ahead",
+                     "gate 1000", "of default", "why"):
             self.assertIn(text, done.out)
         self.assertNotIn("\033", done.out + done.error)  # no terminal: no progress, no colour
         again = self.run_command("tune", "--workload=w.txt", "-v", *SIMULATED, "--again")
-        for line in ("1/5 keys", "5/5 keys"):
+        for line in ("1/6 keys", "6/6 keys"):
             self.assertIn(line, again.error)
         labels = [job["label"] for job in
                   self.run_json("tune", "--workload=w.txt", *SIMULATED)["jobs"]]
-        self.assertEqual(len(labels), 5)
+        self.assertEqual(len(labels), 6)
+        explained = {promise: self.run_json(
+            "explain", "--op=layer_norm", "--shape=64x128", "--dtype=bf16", "--backward", *promise,
+            "--store=tuned.db", "--device=simulated")["keys"][0]["choice"]["schedule"]
+            for promise in ((), ("--no-read-ahead",))}
+        self.assertNotIn("older_first", explained["--no-read-ahead",])
 
     def test_several_kernels_and_lists(self):
         self.write("lists.mlir", LISTS)

@@ -3,6 +3,7 @@
 // RUN: kiln-opt %t/derived.mlir -split-input-file --kiln-canonicalize --kiln-differentiate | FileCheck %t/derived.mlir
 // RUN: kiln-opt %t/errors.mlir -split-input-file --kiln-differentiate -verify-diagnostics -o /dev/null
 // RUN: kiln-opt %t/two.mlir --kiln-differentiate=function=second | FileCheck %t/two.mlir
+// RUN: kiln-opt %t/two.mlir --kiln-differentiate="function=second older=false" | FileCheck %t/two.mlir --check-prefix=WAITS
 
 //--- derived.mlir
 // LayerNorm saves nothing of its own: x and gamma are arguments, mean and rstd results.
@@ -160,6 +161,9 @@ module {
 //--- two.mlir
 // CHECK-NOT: @first_backward
 // CHECK: func.func @second_backward
+// CHECK-SAME: kiln.older
+// WAITS: func.func @second_backward
+// WAITS-NOT: kiln.older
 func.func @first(%x: tensor<8xf32>) -> tensor<8xf32> {
   %y = math.exp %x : tensor<8xf32>
   return %y : tensor<8xf32>

@@ -128,6 +128,15 @@ TEST(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
   EXPECT_HAS(lineOf("silu", "7x52 f32"), "model, project store");
   EXPECT_HAS(lineOf("silu_backward", "7x52 f32"), "reading ahead");
   disable();
+
+  TuningTask waits = taskOf(all[11], 8, 60, DType::f32);
+  waits.options.readAhead = false;
+  Cache::open(options.cache).compile(waits);
+  enable(options);
+  all[11].call(at::randn({8, 60}));
+  wait();
+  EXPECT_HAS(lineOf("silu_backward", "8x60 f32"), "model, project store");
+  disable();
 }
 
 TEST(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {

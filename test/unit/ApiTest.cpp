@@ -48,6 +48,25 @@ TEST(Api, BackwardNamesItsGradients) {
   EXPECT_EQ(outputs, (std::vector<std::string>{"dx", "dgamma", "dbeta"}));
 }
 
+TEST(Api, ABackwardReadsAheadOnlyWhereThatIsPromised) {
+  const Module module = Module::fromOp({"layer_norm", {65536, 128}, DType::bf16});
+  CompileOptions options = untilCuda();
+  options.backward = true;
+  for (bool promised : {true, false}) {
+    options.readAhead = promised;
+    const Program program = Program::compile(module, options);
+    EXPECT_EQ(program.inputs()[0].older, promised);
+    EXPECT_EQ(program.kernels()[0].schedule.find("older_first") != std::string::npos, promised);
+    EXPECT_EQ(differentiate(module, "", promised).module.text().find("kiln.older") !=
+                  std::string::npos,
+              promised);
+  }
+  options.schedule = "#kiln.schedule<lanes = 16, vector = 8, rows = 1, threads = 128, blocks = 4, "
+                     "grid = one_shot, keep = registers, launch = older_first>";
+  EXPECT_HAS(errorOf(ErrorKind::infeasible, [&] { Program::compile(module, options); }),
+             "older_first needs an input that is known to be older");
+}
+
 TEST(Api, ADerivativeReturnsEachGradientOnce) {
   using From = Derivative::Source::From;
   const std::string type = "tensor<?x64xf32>";

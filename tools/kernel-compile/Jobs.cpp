@@ -18,6 +18,7 @@ CompileOptions Request::compileOptions() const {
   options.arch = arch;
   options.function = function;
   options.backward = backward;
+  options.readAhead = !noReadAhead;
   options.schedule = schedule;
   options.saveTemps = saveTemps;
   options.nvrtc = nvrtc;
@@ -39,6 +40,8 @@ void addSourceOptions(CLI::App& verb, Request& request, bool several) {
   }
   verb.add_option("--function", request.function, "which function of the file");
   verb.add_flag("--backward", request.backward, "its derived backward instead");
+  verb.add_flag("--no-read-ahead", request.noReadAhead,
+                "a backward that reads nothing ahead of the kernel launched before it");
   verb.add_option("--arch", request.arch, "GPU architecture")->capture_default_str();
   verb.add_option("--schedule", request.schedule, "text of a #kiln.schedule<...>");
   verb.add_option("--from", request.from,
@@ -76,7 +79,7 @@ void nameJob(Job& job, const std::string& what, const std::string& shape) {
   if (!job.options.function.empty() && job.options.function != what)
     job.label += " " + job.options.function;
   if (job.options.backward)
-    job.label += " backward";
+    job.label += job.options.readAhead ? " backward" : " backward no_read_ahead";
   job.stem = job.label;
   for (char& c : job.stem)
     if (c == ' ' || c == '?')
@@ -94,9 +97,7 @@ std::string stemOf(const std::string& path) {
 
 Job jobOf(const Request& request, const WorkloadEntry& entry) {
   Job job;
-  job.options = request.compileOptions();
-  job.options.backward = entry.backward;
-  job.options.function = entry.function;
+  job.options = entry.options(request.compileOptions());
   job.share = entry.share;
   if (entry.isFile) {
     setFile(job, entry.what);

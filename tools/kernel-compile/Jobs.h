@@ -27,6 +27,7 @@ struct Request {
   std::string saveTemps;
   std::string sizes;
   bool backward = false;
+  bool noReadAhead = false;
   bool json = false;
   unsigned jobs = 0; // 0: one a core
 

@@ -33,14 +33,12 @@ struct Job {
 Job jobOf(const WorkloadEntry& entry) {
   Job job;
   TuningTask& task = job.task;
-  task.options.backward = entry.backward;
-  task.options.function = entry.function;
+  task.options = entry.options();
   const std::string stem =
       entry.isFile ? std::filesystem::path(entry.what).stem().string() : entry.what;
   task.label = fmt::format("{} {}{}{}{}", stem, shapeText(entry.shape),
                            entry.isFile ? "" : fmt::format(" {}", name(entry.dtype)),
-                           entry.function.empty() ? "" : " " + entry.function,
-                           entry.backward ? " backward" : "");
+                           entry.function.empty() ? "" : " " + entry.function, entry.direction());
   if (entry.isFile) {
     task.module = Module::parse(readFile(entry.what), entry.what);
     task.sizes = entry.shape;

@@ -25,8 +25,9 @@ struct Derivative {
 };
 
 /// Arguments and results marked `kiln.gradient = false` have no gradient. `function` empty: the
-/// only one of the module. Throws Error(input): an operation has no gradient, or no result depends
-/// on an argument that has one.
-KILN_API Derivative differentiate(const Module& module, const std::string& function = {});
+/// only one of the module. `readAhead`: see CompileOptions. Throws Error(input): an operation has
+/// no gradient, or no result depends on an argument that has one.
+KILN_API Derivative differentiate(const Module& module, const std::string& function = {},
+                                  bool readAhead = true);
 
 } // namespace kiln

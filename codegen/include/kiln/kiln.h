@@ -133,6 +133,7 @@ struct CompileOptions {
   std::string arch = "sm_90a";
   std::string function;            // empty: the only function of the module
   bool backward = false;           // compile the derived backward of that function
+  bool readAhead = true;           // what that one's forward read is `older` (TensorInfo)
   std::string schedule;            // #kiln.schedule<...>, or {KERNEL = #kiln.schedule<...>, ...}
   std::filesystem::path saveTemps; // write every stage into this folder; empty: do not
   std::filesystem::path nvrtc;     // libnvrtc to use; empty: search

@@ -7,8 +7,9 @@
 // One line an entry, fields parted by blanks, `#` starts a comment. `what` is an op's name, or an
 // .mlir file beside the workload file. `shape` holds an op's sizes, leading ones first; for a file
 // the values of its run-time sizes, `-` if it has none. `dtype` is `-` for a file. `share` is the
-// part of all calls, a fraction or a percentage. Options are `forward` (the default), `backward`
-// and `function=NAME`. Several dtypes, or both directions, stand for one entry each.
+// part of all calls, a fraction or a percentage. Options are `forward` (the default), `backward`,
+// `no_read_ahead` (of the backward: CompileOptions::readAhead is false) and `function=NAME`.
+// Several dtypes, or both directions, stand for one entry each.
 #pragma once
 
 #include "kiln/kiln.h"
@@ -22,8 +23,21 @@ struct WorkloadEntry {
   DType dtype = DType::f32; // of an op
   double share = 0;         // 0..1
   bool backward = false;
+  bool readAhead = true;
   std::string function; // of a file; empty: its only one
   int line = 0;
+
+  /// `given` with what the entry says.
+  CompileOptions options(CompileOptions given = {}) const {
+    given.backward = backward;
+    given.readAhead = readAhead;
+    given.function = function;
+    return given;
+  }
+  /// For labels: "", " backward" or " backward no_read_ahead".
+  std::string direction() const {
+    return backward ? readAhead ? " backward" : " backward no_read_ahead" : "";
+  }
 };
 
 struct Workload {
