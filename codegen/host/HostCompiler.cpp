@@ -189,6 +189,8 @@ fs::path HostCompiler::build(std::string_view cudaText, const fs::path& folder) 
   writePlain(source, cudaText);
   std::vector<std::string> full = command;
   full.insert(full.end(), {"-I", folder.string(), source.string(), "-o", library.string()});
+  // Kernels need nothing of the C++ library, and linking with it takes a tenth of the time.
+  full.insert(full.end(), {"-nostdlib", "-lm", "-lc", "-lgcc"});
   Outcome outcome = runProgram(full, folder / "compile.log");
   if (outcome.startError == 0 && outcome.status == 0)
     return library;
