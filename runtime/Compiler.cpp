@@ -58,7 +58,8 @@ const Tuned* findChosen(const Stores& stores, TuningTask& task, const Backend& b
   if (!task.options.backward || (tuned && tuned->source() != "model"))
     return tuned;
   task.options.readAhead = true;
-  if (const Tuned* ahead = stores.tuner->find(task))
+  const Tuned* ahead = stores.tuner->find(task);
+  if (ahead && (!tuned || ahead->source() != "model"))
     return ahead;
   task.options.readAhead = false;
   return tuned;

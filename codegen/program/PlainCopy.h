@@ -71,6 +71,7 @@ class PlainCopy {
     }
     return data;
   }
+
   std::int64_t rows;
   std::optional<Executable> executable;
   std::vector<DeviceBuffer> memory;
