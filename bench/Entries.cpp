@@ -65,7 +65,8 @@ std::string Entry::what() const {
 }
 
 std::string Entry::label() const {
-  return fmt::format("{}/{}/{}/{}", what(), shape(), workload.isFile ? "-" : dtype(), direction());
+  return fmt::format("{}/{}/{}/{}{}", what(), shape(), workload.isFile ? "-" : dtype(), direction(),
+                     workload.readAhead ? "" : ",no_read_ahead");
 }
 
 std::vector<std::int64_t> Entry::sizes() const {
@@ -105,13 +106,9 @@ Module moduleOf(const Entry& entry) {
   return Module::fromOp({workload.what, workload.shape, workload.dtype});
 }
 
-CompileOptions optionsOf(const Entry& entry, const CompileOptions& given) {
-  return entry.workload.options(given);
-}
-
 Program compileEntry(const Entry& entry, const CompileOptions& given) {
   const WorkloadEntry& workload = entry.workload;
-  CompileOptions options = optionsOf(entry, given);
+  CompileOptions options = workload.options(given);
   if (workload.isFile)
     return Program::compile(moduleOf(entry), options);
   // The schedule that these very sizes get; then a kernel for any number of rows.

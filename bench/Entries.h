@@ -46,9 +46,8 @@ struct Entry {
 /// Throws Error(input) if a line is bad.
 std::vector<Entry> readEntries(const std::string& path);
 
-/// The entry's function or op, with its very sizes; and `given` with what it says of that.
+/// The entry's function or op, with its very sizes.
 Module moduleOf(const Entry& entry);
-CompileOptions optionsOf(const Entry& entry, const CompileOptions& given);
 
 /// With the schedule of `options`, or else the default one for the entry's shape, but a row count
 /// known only at run time, so that the same code is verified on few rows and timed on many.

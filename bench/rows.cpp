@@ -48,7 +48,7 @@ struct Row {
 
 /// What a store has chosen for these very sizes on this GPU.
 std::string chosenSchedule(const Tuner& tuner, const Entry& entry, const CompileOptions& given) {
-  TuningTask task{moduleOf(entry), optionsOf(entry, given), {}, entry.label()};
+  TuningTask task{moduleOf(entry), entry.workload.options(given), {}, entry.label()};
   if (entry.workload.isFile)
     task.sizes = entry.sizes();
   const Tuned* tuned = tuner.find(task);

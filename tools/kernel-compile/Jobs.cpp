@@ -78,8 +78,7 @@ void nameJob(Job& job, const std::string& what, const std::string& shape) {
                           isOp ? fmt::format(" {}", name(job.op.dtype)) : "");
   if (!job.options.function.empty() && job.options.function != what)
     job.label += " " + job.options.function;
-  if (job.options.backward)
-    job.label += job.options.readAhead ? " backward" : " backward no_read_ahead";
+  job.label += directionLabel(job.options);
   job.stem = job.label;
   for (char& c : job.stem)
     if (c == ' ' || c == '?')

@@ -16,6 +16,11 @@
 
 namespace kiln {
 
+/// For labels: "", " backward" or " backward no_read_ahead".
+inline std::string directionLabel(const CompileOptions& options) {
+  return !options.backward ? "" : options.readAhead ? " backward" : " backward no_read_ahead";
+}
+
 struct WorkloadEntry {
   std::string what;
   bool isFile = false; // `what` is a path, already joined with the folder
@@ -34,10 +39,7 @@ struct WorkloadEntry {
     given.function = function;
     return given;
   }
-  /// For labels: "", " backward" or " backward no_read_ahead".
-  std::string direction() const {
-    return backward ? readAhead ? " backward" : " backward no_read_ahead" : "";
-  }
+  std::string direction() const { return directionLabel(options()); }
 };
 
 struct Workload {
