@@ -1,8 +1,8 @@
 """Runs clang-tidy over every unit of ours in a build folder's compile commands, as many at once as
-there are cores, walking only declarations of ours (tidy_scope.cpp). What CMake compiles together is
-checked together, so that headers are read once; each file alone where that finds something. What
-passed is remembered by a hash of everything that it depends on, so that a second run checks changed
-files only.
+there are cores, walking only declarations of ours (tidy_scope.cpp). Headers are most of the time: what
+CMake compiles together is checked together, and the packages' headers are precompiled; each file
+is checked alone and without that where something was found. What passed is remembered by a hash of
+everything that it depends on, so that a second run checks changed files only.
 Usage: tidy.py BUILD_FOLDER"""
 
 import concurrent.futures
@@ -18,6 +18,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = ["clang-tidy-19", "--quiet", "--extra-arg=-w"]  # warnings are the compiler's business
 SCOPE = ROOT / "tools" / "tidy_scope.cpp"
+# As files of ours name them: our own headers stand in quotes, or in kiln/.
+PACKAGE_HEADER = re.compile(r'^#include (<(?!kiln/).*>|"(?:mlir|llvm)/.*")', re.MULTILINE)
+FEW_UNITS = 2  # so many are checked before headers are precompiled
 
 
 def built_scope(build):
@@ -50,6 +53,7 @@ def key(unit, file, depends):
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
     digest.update(SCOPE.read_bytes())
     digest.update(unit["command"].encode())
+    digest.update(str(file).encode())  # of those that are compiled together all depend on all
     for path in sorted({file, *depends}):
         digest.update(str(path).encode())
         digest.update(path.read_bytes() if path.exists() else b"")
@@ -57,7 +61,8 @@ def key(unit, file, depends):
 
 
 def flags(unit):
-    """What the compiler is told of headers and macros, for files that have no command of their own."""
+    """What the compiler is told of headers and macros, the same for files that have no command of
+    their own."""
     words = shlex.split(unit["command"])
     kept = [word for word in words if word.startswith(("-I", "-D", "-std="))]
     for word, value in zip(words, words[1:]):
@@ -66,22 +71,59 @@ def flags(unit):
     return kept
 
 
-def tidy(build, scope, path, how):
-    run = subprocess.run([*TIDY, f"--load={scope}", "-p", str(build), str(path), *how],
-                         capture_output=True, text=True)
+def packages(unit):
+    """The folders of the packages' headers that the unit sees."""
+    words = flags(unit)
+    return tuple(value for word, value in zip(words, words[1:]) if word == "-isystem")
+
+
+def usable(header, text, how):
+    """Whether it was made from this text with these options, and the packages are as they were."""
+    try_it = ["clang++-19", *how, "-include-pch", str(header.with_suffix(".pch")), "-fsyntax-only",
+              "-x", "c++", "/dev/null"]
+    return (header.exists() and header.read_text() == text
+            and subprocess.run(try_it, capture_output=True).returncode == 0)
+
+
+def precompiled(build, folders, files, few):
+    """All headers of these packages that these files include, as one for clang to load: a list of
+    options. Empty if it would have to be made for few units, which takes longer than it saves."""
+    names = {name for file in files
+             for name in PACKAGE_HEADER.findall(pathlib.Path(file["file"]).read_text())}
+    shared = set.intersection(*({word for word in flags(file["unit"]) if word[:2] in ("-D", "-s")}
+                                for file in files))
+    how = [*sorted(shared), *(word for folder in folders for word in ("-isystem", folder)), "-w"]
+    text = "".join([f"// {shlex.join(how)}\n#pragma GCC system_header\n",
+                    *(f"#include {name}\n" for name in sorted(names))])
+    header = build / f"tidy_{hashlib.sha256(repr(folders).encode()).hexdigest()[:8]}.h"
+    library = header.with_suffix(".pch")
+    options = ["-include-pch", str(library)]
+    if usable(header, text, how):
+        return options
+    if few:
+        return []
+    header.write_text(text)
+    made = subprocess.run(["clang++-19", *how, "-fpch-instantiate-templates", "-x", "c++-header",
+                           str(header), "-o", str(library)], capture_output=True, text=True)
+    if made.returncode != 0:
+        print(f"not precompiled: headers of {folders}:\n{made.stderr}", flush=True)
+    return options if made.returncode == 0 else []
+
+
+def tidy(scope, path, how):
+    run = subprocess.run([*TIDY, f"--load={scope}", str(path), "--", *how], capture_output=True,
+                         text=True)
     return run.returncode == 0, run.stdout + ("" if run.stdout else run.stderr)
 
 
-def check(build, scope, members):
+def check(scope, members, headers):
     """Whether each passed, and what was said of it. Members of one unit are checked as it is
-    compiled; each for itself where that finds something."""
+    compiled; each for itself, and with all headers read anew, where that finds something."""
     unit = members[0]["unit"]
-    alone = len(members) == 1 and members[0]["file"] == unit["file"]
-    passed, text = tidy(build, scope, unit["file"], [])
-    if passed or alone:
+    passed, text = tidy(scope, unit["file"], [*flags(unit), *headers])
+    if passed:
         return [(passed, text)] * len(members)
-    how = ["--", *flags(unit)]
-    return [tidy(build, scope, member["file"], how) for member in members]
+    return [tidy(scope, member["file"], flags(unit)) for member in members]
 
 
 def sources(unit, build):
@@ -103,15 +145,26 @@ def main(build):
                 output = re.search(r" -o (\S+)", unit["command"]).group(1)
                 files[path] = {"file": str(path), "unit": unit,
                                "key": key(unit, path, depends.get(output, []))}
-    work = {}
+    work, users = {}, {}  # by packages: units to be checked, all files
     for path in sorted(files):
-        if not (cache / files[path]["key"]).exists():
-            work.setdefault(files[path]["unit"]["file"], []).append(files[path])
-    work = sorted(work.values(), key=len, reverse=True)  # long ones first: no core waits at the end
+        file = files[path]
+        folders = packages(file["unit"])
+        users.setdefault(folders, []).append(file)
+        if not (cache / file["key"]).exists():
+            work.setdefault(folders, {}).setdefault(file["unit"]["file"], []).append(file)
+    # The largest packages' headers begin first and are used last, and long units come before short
+    # ones, so that no core waits.
     failed, scope = 0, built_scope(build)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for members, results in zip(work, pool.map(lambda some: check(build, scope, some), work)):
-            for member, (passed, text) in zip(members, results):
+        headers = {folders: pool.submit(precompiled, build, folders, users[folders],
+                                        len(work[folders]) <= FEW_UNITS)
+                   for folders in sorted(work, key=len, reverse=True)}
+        checks = [(members, pool.submit(lambda some, how: check(scope, some, how.result()), members,
+                                        headers[folders]))
+                  for folders in sorted(work, key=len)
+                  for members in sorted(work[folders].values(), key=len, reverse=True)]
+        for members, results in checks:
+            for member, (passed, text) in zip(members, results.result()):
                 if passed:
                     (cache / member["key"]).touch()
                 else:
@@ -119,7 +172,7 @@ def main(build):
                     print(f"{pathlib.Path(member['file']).relative_to(ROOT)}:\n{text}", flush=True)
     for stale in set(cache.iterdir()) - {cache / file["key"] for file in files.values()}:
         stale.unlink()
-    print(f"clang-tidy: {len(files)} files, {sum(map(len, work))} checked anew, {failed} with "
+    print(f"clang-tidy: {len(files)} files, {sum(len(members) for members, _ in checks)} checked anew, {failed} with "
           "findings")
     return failed > 0
 

@@ -10,7 +10,7 @@ namespace {
 struct NarrowScope : clang::ASTConsumer {
   void HandleTranslationUnit(clang::ASTContext& context) override {
     std::vector<clang::Decl*> own;
-    for (clang::Decl* declaration : context.getTranslationUnitDecl()->decls())
+    for (clang::Decl* declaration : context.getTranslationUnitDecl()->noload_decls())
       if (!context.getSourceManager().isInSystemHeader(declaration->getLocation()))
         own.push_back(declaration);
     context.setTraversalScope(own);
