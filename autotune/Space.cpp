@@ -170,6 +170,18 @@ Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   return sorter.take();
 }
 
+std::optional<Candidate> cheapest(const rows::Facts& facts, const Target& target) {
+  std::optional<Candidate> best;
+  eachTuple(facts, target, [&](const rows::Schedule& schedule) {
+    if (!fits(schedule, facts, target))
+      return;
+    const Prediction prediction = predict(schedule, facts, target, kTypicalRows);
+    if (!best || prediction.microseconds < best->prediction.microseconds)
+      best = {schedule, prediction};
+  });
+  return best;
+}
+
 Space enumerate(const segments::Facts& facts, const Target& target, double elements, bool explain) {
   Sorter sorter(explain);
   rows::Schedule s = segments::defaultSchedule(facts, target);
@@ -198,11 +210,11 @@ Space enumerate(const segments::Facts& facts, const Target& target, double eleme
 } // namespace kiln::autotune
 
 kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target) {
-  autotune::Space space = autotune::enumerate(facts, target, false);
-  if (!space.feasible.empty())
-    return space.feasible.front().schedule;
+  if (std::optional<autotune::Candidate> best = autotune::cheapest(facts, target))
+    return best->schedule;
+  const autotune::Space space = autotune::enumerate(facts, target);
   std::string reasons;
-  for (const auto& [rule, refused] : autotune::enumerate(facts, target).refused)
+  for (const auto& [rule, refused] : space.refused)
     reasons += fmt::format("\n  {} by {}: {}", refused.count, rule, refused.worst);
   throw Error(ErrorKind::infeasible,
               fmt::format("no schedule of {} fits {}:{}", space.tuples, target.arch, reasons));

@@ -6,6 +6,7 @@
 #include "autotune/Records.h"
 
 #include <map>
+#include <optional>
 
 namespace kiln::autotune {
 
@@ -34,6 +35,8 @@ struct Space {
 
 /// Without `explain`, `refused` stays empty, which is several times faster.
 Space enumerate(const rows::Facts& facts, const Target& target, bool explain = true);
+/// The first of the space, without the rest of it; none if nothing fits.
+std::optional<Candidate> cheapest(const rows::Facts& facts, const Target& target);
 /// Of a kernel over lists. The family's default comes first if it fits.
 Space enumerate(const segments::Facts& facts, const Target& target, double elements,
                 bool explain = true);

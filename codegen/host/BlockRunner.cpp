@@ -193,25 +193,20 @@ void BlockRunner::suspend(State state) {
 }
 
 void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
-  std::string wrong;
-  if (kind == readGlobal)
-    wrong = global.read(table.blockIndex, address, bytes);
-  else if (kind == writeGlobal)
-    wrong = global.write(table.blockIndex, address, bytes);
-  else if (kind == readShared)
-    wrong = shared.read(running, address, bytes);
-  else
-    wrong = shared.write(running, address, bytes);
-  if (!wrong.empty())
-    failHere(wrong);
+  const bool allowed = kind == readGlobal    ? global.read(table.blockIndex, address, bytes)
+                       : kind == writeGlobal ? global.write(table.blockIndex, address, bytes)
+                       : kind == readShared  ? shared.read(running, address, bytes)
+                                             : shared.write(running, address, bytes);
+  if (!allowed)
+    failHere(kind == readGlobal || kind == writeGlobal ? global.complaint() : shared.complaint());
 }
 
 void BlockRunner::storeCluster(float* to, float value) {
   const std::ptrdiff_t offset = reinterpret_cast<char*>(to) - table.sharedMemory;
   for (int block = 0; block < call.cluster; ++block) {
     char* there = shared.data(block) + offset;
-    if (std::string wrong = shared.write(running, block, there, sizeof value); !wrong.empty())
-      failHere(wrong);
+    if (!shared.write(running, block, there, sizeof value))
+      failHere(shared.complaint());
     std::memcpy(there, &value, sizeof value);
   }
 }

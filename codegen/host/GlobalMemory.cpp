@@ -83,42 +83,53 @@ std::string GlobalMemory::explain(std::uintptr_t address, int bytes, bool writin
   return fmt::format("{}, '{}' has {} bytes", what, nearest->name, nearest->bytes);
 }
 
-std::string GlobalMemory::otherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address,
-                                     int bytes, const char* verb, const char* relation) const {
+bool GlobalMemory::isMisaligned(const Entry& entry, std::uintptr_t address, int bytes,
+                                bool writing) {
+  if (address % bytes == 0)
+    return false;
+  wrong = fmt::format("{} {} bytes at {}, which is not aligned to {}", verbOf(writing), bytes,
+                      place(entry.region, address), bytes);
+  return true;
+}
+
+bool GlobalMemory::hasOtherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address,
+                                 int bytes, bool writing) {
   const std::uint32_t* owners = entry.owners.get() + (address - entry.begin);
   auto mine = static_cast<std::uint32_t>(block + 1);
   for (int i = 0; i < bytes; ++i)
-    if (owners[i] != 0 && owners[i] != mine)
-      return fmt::format("{} {} bytes at {}, {} block {} writes in the same kernel", verb, bytes,
-                         place(entry.region, address), relation, owners[i] - 1);
-  return {};
+    if (owners[i] != 0 && owners[i] != mine) {
+      wrong = fmt::format("{} {} bytes at {}, which {}block {} writes in the same kernel",
+                          verbOf(writing), bytes, place(entry.region, address),
+                          writing ? "also " : "", owners[i] - 1);
+      return true;
+    }
+  return false;
 }
 
-std::string GlobalMemory::read(std::int64_t block, const void* from, int bytes) {
+bool GlobalMemory::read(std::int64_t block, const void* from, int bytes) {
   auto address = reinterpret_cast<std::uintptr_t>(from);
   Entry* entry = find(address, bytes, false);
-  if (!entry)
-    return explain(address, bytes, false);
-  if (address % bytes != 0)
-    return fmt::format("reads {} bytes at {}, which is not aligned to {}", bytes,
-                       place(entry->region, address), bytes);
-  return entry->owners ? otherOwner(*entry, block, address, bytes, "reads", "which")
-                       : std::string();
+  if (!entry) {
+    wrong = explain(address, bytes, false);
+    return false;
+  }
+  return !isMisaligned(*entry, address, bytes, false) &&
+         !(entry->owners && hasOtherOwner(*entry, block, address, bytes, false));
 }
 
-std::string GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
+bool GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
   auto address = reinterpret_cast<std::uintptr_t>(to);
   Entry* entry = find(address, bytes, true);
-  if (!entry)
-    return explain(address, bytes, true);
-  if (address % bytes != 0)
-    return fmt::format("writes {} bytes at {}, which is not aligned to {}", bytes,
-                       place(entry->region, address), bytes);
-  std::string other = otherOwner(*entry, block, address, bytes, "writes", "which also");
-  if (other.empty())
-    std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
-                static_cast<std::uint32_t>(block + 1));
-  return other;
+  if (!entry) {
+    wrong = explain(address, bytes, true);
+    return false;
+  }
+  if (isMisaligned(*entry, address, bytes, true) ||
+      hasOtherOwner(*entry, block, address, bytes, true))
+    return false;
+  std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
+              static_cast<std::uint32_t>(block + 1));
+  return true;
 }
 
 } // namespace kiln

@@ -21,9 +21,11 @@ class GlobalMemory {
   /// One kernel's view: all blocks of one launch go through the same object.
   explicit GlobalMemory(std::span<const MemoryRegion> regions);
 
-  /// What is wrong with the access; empty if it is allowed.
-  std::string read(std::int64_t block, const void* address, int bytes);
-  std::string write(std::int64_t block, const void* address, int bytes);
+  /// Whether the access is allowed; if not, complaint() says why. Nearly all are, and pay for no
+  /// text.
+  bool read(std::int64_t block, const void* address, int bytes);
+  bool write(std::int64_t block, const void* address, int bytes);
+  const std::string& complaint() const { return wrong; }
 
  private:
   struct Free {
@@ -37,11 +39,13 @@ class GlobalMemory {
 
   Entry* find(std::uintptr_t address, int bytes, bool writing);
   std::string explain(std::uintptr_t address, int bytes, bool writing) const;
-  std::string otherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
-                         const char* verb, const char* relation) const;
+  bool isMisaligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing);
+  bool hasOtherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
+                     bool writing);
 
   std::vector<Entry> entries; // what may be written comes first
   std::size_t last = 0;       // the entry found last: accesses come in runs
+  std::string wrong;          // with the last access that was refused
 };
 
 } // namespace kiln

@@ -75,42 +75,47 @@ std::int64_t SharedMemory::within(std::size_t offset, int block) const {
   return static_cast<std::int64_t>(offset) - block * stride;
 }
 
-std::string SharedMemory::outside(const char* verb, std::int64_t where, int bytes) const {
-  if (where < 0 || where > size - bytes)
-    return fmt::format("{} {} bytes at shared memory {} {}, the block has {} bytes", verb, bytes,
-                       where < 0 ? "-" : "+", where < 0 ? -where : where, size);
-  if (where % bytes != 0)
-    return fmt::format("{} {} bytes at shared memory + {}, which is not aligned to {}", verb, bytes,
-                       where, bytes);
-  return {};
+bool SharedMemory::refuse(std::string why) {
+  wrong = std::move(why);
+  return false;
 }
 
-std::string SharedMemory::read(int thread, const void* address, int bytes) {
+bool SharedMemory::isInside(const char* verb, std::int64_t where, int bytes) {
+  if (where < 0 || where > size - bytes)
+    return refuse(fmt::format("{} {} bytes at shared memory {} {}, the block has {} bytes", verb,
+                              bytes, where < 0 ? "-" : "+", where < 0 ? -where : where, size));
+  if (where % bytes != 0)
+    return refuse(fmt::format("{} {} bytes at shared memory + {}, which is not aligned to {}", verb,
+                              bytes, where, bytes));
+  return true;
+}
+
+bool SharedMemory::read(int thread, const void* address, int bytes) {
   const std::size_t offset = offsetOf(address);
   const std::int64_t where = within(offset, thread / threadsOfBlock);
-  if (std::string wrong = outside("reads", where, bytes); !wrong.empty())
-    return wrong;
+  if (!isInside("reads", where, bytes))
+    return false;
   int warp = thread / laneCount;
   auto lane = static_cast<std::uint16_t>(thread % laneCount);
   Epoch now = clock(warp, warp);
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     const Write& write = writes[byte];
     if (write.epoch <= base)
-      return fmt::format("reads {} bytes at shared memory + {}; byte {} was never written by this "
-                         "block",
-                         bytes, where, where + static_cast<std::int64_t>(byte - offset));
+      return refuse(fmt::format("reads {} bytes at shared memory + {}; byte {} was never written "
+                                "by this block",
+                                bytes, where, where + static_cast<std::int64_t>(byte - offset)));
     auto writer = static_cast<int>(write.thread);
     if (writer != thread && !before(write.epoch, writer / laneCount, warp))
-      return fmt::format("reads {} bytes at shared memory + {} that thread {} writes; no barrier "
-                         "lies between",
-                         bytes, where, writer);
+      return refuse(fmt::format("reads {} bytes at shared memory + {} that thread {} writes; no "
+                                "barrier lies between",
+                                bytes, where, writer));
     Read& record = reads[byte * warps + warp];
     if (record.epoch != now)
       record = {now, lane, lane};
     else if (record.lane != lane)
       record = {now, lane, record.lane};
   }
-  return {};
+  return true;
 }
 
 /// A thread that read the byte without a barrier since, or -1.
@@ -127,30 +132,30 @@ int SharedMemory::conflictingReader(int thread, std::size_t byte) {
   return -1;
 }
 
-std::string SharedMemory::write(int thread, const void* address, int bytes) {
+bool SharedMemory::write(int thread, const void* address, int bytes) {
   return write(thread, thread / threadsOfBlock, address, bytes);
 }
 
-std::string SharedMemory::write(int thread, int block, const void* address, int bytes) {
+bool SharedMemory::write(int thread, int block, const void* address, int bytes) {
   const std::size_t offset = offsetOf(address);
   const std::int64_t where = within(offset, block);
-  if (std::string wrong = outside("writes", where, bytes); !wrong.empty())
-    return wrong;
+  if (!isInside("writes", where, bytes))
+    return false;
   int warp = thread / laneCount;
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     Write& record = writes[byte];
     auto writer = static_cast<int>(record.thread);
     if (record.epoch > base && writer != thread && !before(record.epoch, writer / laneCount, warp))
-      return fmt::format("writes {} bytes at shared memory + {} that thread {} also writes; no "
-                         "barrier lies between",
-                         bytes, where, writer);
+      return refuse(fmt::format("writes {} bytes at shared memory + {} that thread {} also writes; "
+                                "no barrier lies between",
+                                bytes, where, writer));
     if (int reader = conflictingReader(thread, byte); reader >= 0)
-      return fmt::format("writes {} bytes at shared memory + {} that thread {} reads; no barrier "
-                         "lies between",
-                         bytes, where, reader);
+      return refuse(fmt::format("writes {} bytes at shared memory + {} that thread {} reads; no "
+                                "barrier lies between",
+                                bytes, where, reader));
     record = {clock(warp, warp), static_cast<std::uint32_t>(thread)};
   }
-  return {};
+  return true;
 }
 
 } // namespace kiln

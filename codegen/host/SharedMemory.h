@@ -32,11 +32,12 @@ class SharedMemory {
   void release(int warp, Clock& what);
   void acquire(int warp, const Clock& what);
 
-  /// What is wrong with the access to the memory of the thread's own block, or of another that is
-  /// named; empty if it is allowed.
-  std::string read(int thread, const void* address, int bytes);
-  std::string write(int thread, const void* address, int bytes);
-  std::string write(int thread, int block, const void* address, int bytes);
+  /// Whether the access to the memory of the thread's own block, or of another that is named, is
+  /// allowed; if not, complaint() says why. Nearly all are, and pay for no text.
+  bool read(int thread, const void* address, int bytes);
+  bool write(int thread, const void* address, int bytes);
+  bool write(int thread, int block, const void* address, int bytes);
+  const std::string& complaint() const { return wrong; }
 
  private:
   struct Write {
@@ -59,7 +60,8 @@ class SharedMemory {
   /// From the start of all memory; of a block's, for messages.
   std::size_t offsetOf(const void* address) const;
   std::int64_t within(std::size_t offset, int block) const;
-  std::string outside(const char* verb, std::int64_t where, int bytes) const;
+  bool isInside(const char* verb, std::int64_t where, int bytes);
+  bool refuse(std::string why);
 
   std::int64_t size, stride; // of a block's memory; from one block's to the next
   int threadsOfBlock, warps;
@@ -68,6 +70,7 @@ class SharedMemory {
   std::vector<Read> reads;   // (bytes, warps)
   std::vector<Epoch> clocks; // (warps, warps): what a warp knows of the others
   Epoch base = 0;            // everything up to here belongs to earlier blocks
+  std::string wrong;         // with the last access that was refused
 };
 
 } // namespace kiln

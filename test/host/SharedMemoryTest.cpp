@@ -9,8 +9,8 @@ namespace {
 class Shared : public testing::Test {
  protected:
   Shared() { memory.begin(); }
-  bool read(int thread, int at = 0) { return memory.read(thread, memory.data() + at, 4).empty(); }
-  bool write(int thread, int at = 0) { return memory.write(thread, memory.data() + at, 4).empty(); }
+  bool read(int thread, int at = 0) { return memory.read(thread, memory.data() + at, 4); }
+  bool write(int thread, int at = 0) { return memory.write(thread, memory.data() + at, 4); }
 
   SharedMemory memory{64, 128};
 };
@@ -81,8 +81,8 @@ TEST_F(Shared, BlocksHaveNothingToDoWithEachOther) {
 TEST_F(Shared, NeighbouringBytesAreSeparate) {
   EXPECT_TRUE(write(0, 0));
   EXPECT_TRUE(write(32, 4));
-  EXPECT_TRUE(memory.write(64, memory.data() + 8, 1).empty());
-  EXPECT_TRUE(memory.write(65, memory.data() + 9, 1).empty());
+  EXPECT_TRUE(memory.write(64, memory.data() + 8, 1));
+  EXPECT_TRUE(memory.write(65, memory.data() + 9, 1));
 }
 
 } // namespace
