@@ -207,6 +207,71 @@ TEST(Cost, ManyOperationsKeepOutOfSharedMemory) {
   EXPECT_LT(extra(12), extra(28) - 0.05);
 }
 
+/// Threads that only map elements wait for no other: two accesses each suffice, and few of them in
+/// flight. Where rows are reduced four accesses are no worse.
+TEST(Cost, MappingTakesFewAccesses) {
+  auto more = [](int passes) {
+    rows::Facts f = facts(1024);
+    f.passes = passes;
+    f.reductions = passes - 1;
+    rows::Schedule two{.lanes = 128, .vector = 8, .rows = 2, .blocks = 8};
+    rows::Schedule four = two;
+    four.rows = 4;
+    return timeOf(four, f) / timeOf(two, f);
+  };
+  EXPECT_GT(more(1), 1.0);
+  EXPECT_LT(more(2), 1.0);
+}
+
+/// Each block copies the columns, which many rows use, or one.
+TEST(Cost, StagedColumnsAreForManyRows) {
+  auto gain = [](std::int64_t width, std::int64_t lanes) {
+    rows::Facts f = facts(width);
+    f.columns = {{2, 16}, {2, 16}};
+    f.columnsPass = 2;
+    rows::Schedule s{.lanes = lanes, .vector = 8, .threads = 256, .blocks = 4};
+    s.keep = rows::Keep::shared;
+    rows::Schedule staged = s;
+    staged.columns = rows::Columns::shared;
+    return timeOf(s, f) / timeOf(staged, f);
+  };
+  EXPECT_GT(gain(128, 16), 1.0);
+  EXPECT_LT(gain(8192, 256), gain(128, 16) - 0.02);
+}
+
+/// What a wide vector takes longer at shared memory only other rows at work hide.
+TEST(Cost, ASingleRowInARingTakesNarrowVectors) {
+  auto wide = [](std::int64_t threads) { // a row takes 512
+    rows::Facts f = facts(8192, true);
+    f.inputs = {{2, 16}, {2, 16}};
+    f.dense = true;
+    f.passes = 2;
+    rows::Schedule s{.lanes = 512, .vector = 2, .threads = threads, .grid = rows::Grid::resident};
+    s.keep = rows::Keep::ring;
+    s.stages = 2;
+    rows::Schedule eight = s;
+    eight.vector = 8;
+    return timeOf(eight, f) / timeOf(s, f);
+  };
+  EXPECT_GT(wide(512), 1.02);
+  EXPECT_LT(wide(1024), wide(512) - 0.02);
+}
+
+/// In a round that some blocks fill, those share the memory of all, but not their arithmetic.
+TEST(Cost, OperationsSufferFromAPartialRound) {
+  auto loss = [](int operations) {
+    rows::Facts f = facts(1024);
+    f.passes = 1;
+    f.reductions = 0;
+    f.operations = operations;
+    const rows::Schedule s{.lanes = 128, .vector = 8, .rows = 2, .blocks = 8};
+    const double round = 2.0 * 8 * findTarget("sm_90a").multiprocessors; // rows
+    const Target& target = findTarget("sm_90a");
+    return predict(s, f, target, 5.2 * round).moving / predict(s, f, target, 5 * round).moving;
+  };
+  EXPECT_GT(loss(30), loss(4) + 0.03);
+}
+
 /// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
 TEST(Space, OfListsInParts) {
   const segments::Facts wide{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};

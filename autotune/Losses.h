@@ -1,0 +1,63 @@
+// What keeps a kernel from the time of a copy of its bytes, as logarithms of losses that add up:
+// the part of the cost model that scales with the bytes moved. Cost.cpp has the times of waiting.
+// For Cost.cpp only.
+#pragma once
+
+#include "autotune/Cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::autotune {
+
+/// What one schedule does to one kernel, in the quantities that the constants speak of.
+struct Shape {
+  Shape(const rows::Schedule& s, const rows::Facts& facts, const Target& target, double rows)
+      : once(s.grid == rows::Grid::oneShot), wide(s.lanes > 32),
+        steps(std::log2(double(std::min<std::int64_t>(s.lanes, 32)))),
+        exchanges(std::max(0, facts.passes - 1)), chunks(double(s.chunks(facts.width))),
+        blocks(std::ceil(rows / double(s.rowsPerBlock())) * double(s.cluster)),
+        resident(std::clamp(std::ceil(blocks / target.multiprocessors), 1.0, double(s.blocks))) {
+    for (const auto& stream : facts.inputs) {
+      double vectorBytes = double(s.vector * stream.bytes);
+      accesses += double(s.rows) * chunks * vectorBytes / 16.0;
+      loads += double(s.rows) * chunks;
+      inFlight += resident * double(s.threads * s.rows) * chunks * vectorBytes;
+    }
+    held = double(s.rows) * chunks * double(s.vector);
+    slots = double(s.blocks) * target.multiprocessors;
+    waves = std::max(1.0, blocks / slots);
+    rounds = once ? waves : std::ceil(waves);
+  }
+  bool once, wide;
+  double steps, exchanges, chunks, blocks;
+  double resident; // blocks on a multiprocessor: no more than there are
+  double accesses = 0, loads = 0, inFlight = 0; // of 16 bytes a thread; vectors a thread; bytes
+  double held, slots, waves, rounds;
+};
+
+inline double halvings(double from, double to) {
+  return to > from ? std::log2(to / from) : 0.0; // asked for every schedule, and mostly of none
+}
+
+/// Bytes that a pass reads of a row, or of the rows that are the same for all.
+double rowBytes(const std::vector<rows::Facts::Stream>& streams, const rows::Facts& facts);
+
+/// Blocks that a multiprocessor has room for, whatever was promised.
+int roomFor(const rows::Schedule& s, const rows::Facts& facts, const Target& target);
+
+/// The logarithm of all losses of tiles that threads load themselves (Losses.cpp).
+double tileLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
+                const Target& target);
+
+/// The same where tiles come through a ring (RingLosses.cpp).
+double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
+                const Target& target);
+
+/// Of a kernel over lists with so many bytes in flight on a multiprocessor (Losses.cpp).
+double listLoss(const rows::Schedule& s, const segments::Facts& facts, double inFlight);
+
+/// Each doubling of the pieces that a thread has of a row.
+inline constexpr double kPieces = 0.031;
+
+} // namespace kiln::autotune
