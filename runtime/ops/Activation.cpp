@@ -16,6 +16,7 @@
 
 namespace kiln::runtime {
 
+namespace activation { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -103,11 +104,12 @@ struct SiluBackward : Backward {
 };
 
 } // namespace
+} // namespace activation
 
 extern Route gelu, geluBackward, silu, siluBackward;
-constinit Route gelu = routeOf<Gelu>("gelu", "gelu", false);
-constinit Route geluBackward = routeOf<GeluBackward>("gelu_backward", "gelu", true);
-constinit Route silu = routeOf<Silu>("silu", "silu", false);
-constinit Route siluBackward = routeOf<SiluBackward>("silu_backward", "silu", true);
+constinit Route gelu = routeOf<activation::Gelu>("gelu", "gelu", false);
+constinit Route geluBackward = routeOf<activation::GeluBackward>("gelu_backward", "gelu", true);
+constinit Route silu = routeOf<activation::Silu>("silu", "silu", false);
+constinit Route siluBackward = routeOf<activation::SiluBackward>("silu_backward", "silu", true);
 
 } // namespace kiln::runtime

@@ -20,6 +20,7 @@ namespace kiln::runtime {
 
 extern Route crossEntropy, crossEntropyBackward;
 
+namespace cross_entropy { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -264,9 +265,11 @@ struct CrossEntropy {
 };
 
 } // namespace
+} // namespace cross_entropy
 
-constinit Route crossEntropy = routeOf<CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
-constinit Route crossEntropyBackward =
-    routeOf<CrossEntropyBackward>("cross_entropy_loss_backward", "cross_entropy", true);
+constinit Route crossEntropy =
+    routeOf<cross_entropy::CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
+constinit Route crossEntropyBackward = routeOf<cross_entropy::CrossEntropyBackward>(
+    "cross_entropy_loss_backward", "cross_entropy", true);
 
 } // namespace kiln::runtime

@@ -17,6 +17,7 @@
 
 namespace kiln::runtime {
 
+namespace native_dropout { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -129,10 +130,11 @@ struct Dropout {
 };
 
 } // namespace
+} // namespace native_dropout
 
 extern Route dropout, dropoutBackward;
-constinit Route dropout = routeOf<Dropout>("native_dropout", "dropout", false);
+constinit Route dropout = routeOf<native_dropout::Dropout>("native_dropout", "dropout", false);
 constinit Route dropoutBackward =
-    routeOf<DropoutBackward>("native_dropout_backward", "dropout", false);
+    routeOf<native_dropout::DropoutBackward>("native_dropout_backward", "dropout", false);
 
 } // namespace kiln::runtime

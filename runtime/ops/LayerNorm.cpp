@@ -16,6 +16,7 @@
 
 namespace kiln::runtime {
 
+namespace layer_norm { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -291,13 +292,16 @@ struct WideLayerNorm {
 };
 
 } // namespace
+} // namespace layer_norm
 
 extern Route layerNorm, layerNormBackward, wideLayerNorm, wideLayerNormBackward;
-constinit Route wideLayerNorm = routeOf<WideLayerNorm>("layer_norm", "layer_norm", false);
+constinit Route wideLayerNorm =
+    routeOf<layer_norm::WideLayerNorm>("layer_norm", "layer_norm", false);
 constinit Route wideLayerNormBackward =
-    routeOf<WideLayerNormBackward>("layer_norm_backward", "layer_norm", true);
-constinit Route layerNorm = routeOf<LayerNorm>("native_layer_norm", "layer_norm", false);
+    routeOf<layer_norm::WideLayerNormBackward>("layer_norm_backward", "layer_norm", true);
+constinit Route layerNorm =
+    routeOf<layer_norm::LayerNorm>("native_layer_norm", "layer_norm", false);
 constinit Route layerNormBackward =
-    routeOf<LayerNormBackward>("native_layer_norm_backward", "layer_norm", true);
+    routeOf<layer_norm::LayerNormBackward>("native_layer_norm_backward", "layer_norm", true);
 
 } // namespace kiln::runtime

@@ -21,6 +21,7 @@
 
 namespace kiln::runtime {
 
+namespace rms_norm { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -266,13 +267,14 @@ struct MixedRmsNorm {
 };
 
 } // namespace
+} // namespace rms_norm
 
 extern Route rmsNorm, rmsNormBackward, mixedRmsNorm, mixedRmsNormBackward;
-constinit Route mixedRmsNorm = routeOf<MixedRmsNorm>("rms_norm", "rms_norm", false);
+constinit Route mixedRmsNorm = routeOf<rms_norm::MixedRmsNorm>("rms_norm", "rms_norm", false);
 constinit Route mixedRmsNormBackward =
-    routeOf<MixedRmsNormBackward>("rms_norm_backward", "rms_norm", true);
-constinit Route rmsNorm = routeOf<RmsNorm>("_fused_rms_norm", "rms_norm", false);
+    routeOf<rms_norm::MixedRmsNormBackward>("rms_norm_backward", "rms_norm", true);
+constinit Route rmsNorm = routeOf<rms_norm::RmsNorm>("_fused_rms_norm", "rms_norm", false);
 constinit Route rmsNormBackward =
-    routeOf<RmsNormBackward>("_fused_rms_norm_backward", "rms_norm", true);
+    routeOf<rms_norm::RmsNormBackward>("_fused_rms_norm_backward", "rms_norm", true);
 
 } // namespace kiln::runtime

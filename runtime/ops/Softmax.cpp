@@ -21,6 +21,7 @@
 
 namespace kiln::runtime {
 
+namespace softmaxes { // its names are its own: the files of ops are compiled together
 namespace {
 
 using at::Tensor;
@@ -231,21 +232,23 @@ using WideSoftmax = Wide<Softmax, WideSoftmaxBackward>;
 using WideLogSoftmax = Wide<LogSoftmax, WideLogSoftmaxBackward>;
 
 } // namespace
+} // namespace softmaxes
 
 extern Route wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward;
-constinit Route wideSoftmax = routeOf<WideSoftmax>("softmax.int", "softmax", false);
+constinit Route wideSoftmax = routeOf<softmaxes::WideSoftmax>("softmax.int", "softmax", false);
 constinit Route wideSoftmaxBackward =
-    routeOf<WideSoftmaxBackward>("softmax_backward", "softmax", false);
-constinit Route wideLogSoftmax = routeOf<WideLogSoftmax>("log_softmax.int", "log_softmax", false);
+    routeOf<softmaxes::WideSoftmaxBackward>("softmax_backward", "softmax", false);
+constinit Route wideLogSoftmax =
+    routeOf<softmaxes::WideLogSoftmax>("log_softmax.int", "log_softmax", false);
 constinit Route wideLogSoftmaxBackward =
-    routeOf<WideLogSoftmaxBackward>("log_softmax_backward", "log_softmax", false);
+    routeOf<softmaxes::WideLogSoftmaxBackward>("log_softmax_backward", "log_softmax", false);
 
 extern Route softmax, softmaxBackward, logSoftmax, logSoftmaxBackward;
-constinit Route softmax = routeOf<Softmax>("_softmax", "softmax", false);
+constinit Route softmax = routeOf<softmaxes::Softmax>("_softmax", "softmax", false);
 constinit Route softmaxBackward =
-    routeOf<SoftmaxBackward>("_softmax_backward_data", "softmax", false);
-constinit Route logSoftmax = routeOf<LogSoftmax>("_log_softmax", "log_softmax", false);
+    routeOf<softmaxes::SoftmaxBackward>("_softmax_backward_data", "softmax", false);
+constinit Route logSoftmax = routeOf<softmaxes::LogSoftmax>("_log_softmax", "log_softmax", false);
 constinit Route logSoftmaxBackward =
-    routeOf<LogSoftmaxBackward>("_log_softmax_backward_data", "log_softmax", false);
+    routeOf<softmaxes::LogSoftmaxBackward>("_log_softmax_backward_data", "log_softmax", false);
 
 } // namespace kiln::runtime
