@@ -68,15 +68,20 @@ std::string lineOf(const std::string& routed, const std::string& shape) {
   return "no line of " + routed + " " + shape + " in\n" + report();
 }
 
-TEST(TorchStores, RoutedOpsFindWhatWasStoredForOpsByName) {
-  if (!hasCompiler())
-    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
+class TorchStores : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!hasCompiler())
+      GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
+    options.cache = folder.path / "store.db";
+  }
+  void TearDown() override { disable(); }
+
   TemporaryFolder folder;
-  const Options options = [&] {
-    Options chosen = strictOnCpu();
-    chosen.cache = folder.path / "store.db";
-    return chosen;
-  }();
+  Options options = strictOnCpu(); // with a store of its own, empty yet
+};
+
+TEST_F(TorchStores, RoutedOpsFindWhatWasStoredForOpsByName) {
   const Cache cache = Cache::open(options.cache);
   for (const Stored& one : all)
     cache.compile(taskOf(one, 5, 56, DType::f32));
@@ -96,8 +101,7 @@ TEST(TorchStores, RoutedOpsFindWhatWasStoredForOpsByName) {
   EXPECT_HAS(lineOf("gelu", "3x40 f32"), "the cost model's choice");
 }
 
-TEST(TorchStores, WhatATenDoesAtTheSpeedOfMemoryIsLeftToIt) {
-  Options options = strictOnCpu();
+TEST_F(TorchStores, WhatATenDoesAtTheSpeedOfMemoryIsLeftToIt) {
   options.strict = false;
   enable(options);
   const Tensor x = at::randn({7, 44});
@@ -108,15 +112,9 @@ TEST(TorchStores, WhatATenDoesAtTheSpeedOfMemoryIsLeftToIt) {
   }
   EXPECT_EQ(callsByKiln("silu"), before);
   EXPECT_HAS(lineOf("silu", "7x44 f32"), "no store has a choice");
-  disable();
 }
 
-TEST(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
-  if (!hasCompiler())
-    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
-  TemporaryFolder folder;
-  Options options = strictOnCpu();
-  options.cache = folder.path / "store.db";
+TEST_F(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
   for (const Stored* one : {&all[10], &all[11]}) // whose backward's x is known to be older
     Cache::open(options.cache).compile(taskOf(*one, 7, 52, DType::f32));
   options.strict = false;
@@ -136,15 +134,9 @@ TEST(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
   all[11].call(at::randn({8, 60}));
   wait();
   EXPECT_HAS(lineOf("silu_backward", "8x60 f32"), "model, project store");
-  disable();
 }
 
-TEST(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
-  if (!hasCompiler())
-    GTEST_SKIP() << "no NVRTC, so that nothing can be stored";
-  TemporaryFolder folder;
-  Options options = strictOnCpu();
-  options.cache = folder.path / "store.db";
+TEST_F(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
   Cache::open(options.cache).compile(taskOf(all[10], 6, 58, DType::f32));
   sqlite3* store = nullptr;
   ASSERT_EQ(sqlite3_open(options.cache.c_str(), &store), SQLITE_OK);
