@@ -61,8 +61,7 @@ def key(unit, file, depends):
 
 
 def flags(unit):
-    """What the compiler is told of headers and macros, the same for files that have no command of
-    their own."""
+    """What the compiler is told of headers, macros and the language's version."""
     words = shlex.split(unit["command"])
     kept = [word for word in words if word.startswith(("-I", "-D", "-std="))]
     for word, value in zip(words, words[1:]):
@@ -90,8 +89,8 @@ def precompiled(build, folders, files, few):
     options. Empty if it would have to be made for few units, which takes longer than it saves."""
     names = {name for file in files
              for name in PACKAGE_HEADER.findall(pathlib.Path(file["file"]).read_text())}
-    shared = set.intersection(*({word for word in flags(file["unit"]) if word[:2] in ("-D", "-s")}
-                                for file in files))
+    shared = set.intersection(*({word for word in flags(file["unit"])
+                                 if word.startswith(("-D", "-std="))} for file in files))
     how = [*sorted(shared), *(word for folder in folders for word in ("-isystem", folder)), "-w"]
     text = "".join([f"// {shlex.join(how)}\n#pragma GCC system_header\n",
                     *(f"#include {name}\n" for name in sorted(names))])
@@ -172,8 +171,8 @@ def main(build):
                     print(f"{pathlib.Path(member['file']).relative_to(ROOT)}:\n{text}", flush=True)
     for stale in set(cache.iterdir()) - {cache / file["key"] for file in files.values()}:
         stale.unlink()
-    print(f"clang-tidy: {len(files)} files, {sum(len(members) for members, _ in checks)} checked anew, {failed} with "
-          "findings")
+    anew = sum(len(members) for members, _ in checks)
+    print(f"clang-tidy: {len(files)} files, {anew} checked anew, {failed} with findings")
     return failed > 0
 
 
