@@ -9,7 +9,7 @@ namespace {
 
 struct NarrowScope : clang::ASTConsumer {
   void HandleTranslationUnit(clang::ASTContext& context) override {
-    std::vector<clang::Decl*> own;
+    std::vector<clang::Decl*> own; // nothing of precompiled headers, which need not be loaded
     for (clang::Decl* declaration : context.getTranslationUnitDecl()->noload_decls())
       if (!context.getSourceManager().isInSystemHeader(declaration->getLocation()))
         own.push_back(declaration);
