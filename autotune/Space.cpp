@@ -157,15 +157,20 @@ class Sorter {
   Space space;
 };
 
+std::optional<Prediction> predictIfFits(const rows::Schedule& schedule, const rows::Facts& facts,
+                                        const Target& target) {
+  if (!fits(schedule, facts, target))
+    return std::nullopt;
+  return predict(schedule, facts, target, kTypicalRows);
+}
+
 } // namespace
 
 Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   Sorter sorter(explain);
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
-    std::optional<Prediction> prediction;
-    if (fits(schedule, facts, target))
-      prediction = predict(schedule, facts, target, kTypicalRows);
-    sorter.add(schedule, prediction, [&] { return check(schedule, facts, target); });
+    sorter.add(schedule, predictIfFits(schedule, facts, target),
+               [&] { return check(schedule, facts, target); });
   });
   return sorter.take();
 }
@@ -173,11 +178,9 @@ Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
 std::optional<Candidate> cheapest(const rows::Facts& facts, const Target& target) {
   std::optional<Candidate> best;
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
-    if (!fits(schedule, facts, target))
-      return;
-    const Prediction prediction = predict(schedule, facts, target, kTypicalRows);
-    if (!best || prediction.microseconds < best->prediction.microseconds)
-      best = {schedule, prediction};
+    const std::optional<Prediction> prediction = predictIfFits(schedule, facts, target);
+    if (prediction && (!best || prediction->microseconds < best->prediction.microseconds))
+      best = {schedule, *prediction};
   });
   return best;
 }

@@ -1,4 +1,5 @@
-// All routed ops. One more is a file in runtime/ops/ and its names here.
+// All routed ops. One more is a file in runtime/ops/, in a namespace of its own since these files
+// are compiled together, and its names here.
 #include "runtime/Route.h"
 
 namespace kiln::runtime {

@@ -83,49 +83,45 @@ std::string GlobalMemory::explain(std::uintptr_t address, int bytes, bool writin
   return fmt::format("{}, '{}' has {} bytes", what, nearest->name, nearest->bytes);
 }
 
-bool GlobalMemory::isMisaligned(const Entry& entry, std::uintptr_t address, int bytes,
-                                bool writing) {
-  if (address % bytes == 0)
-    return false;
-  wrong = fmt::format("{} {} bytes at {}, which is not aligned to {}", verbOf(writing), bytes,
-                      place(entry.region, address), bytes);
-  return true;
+bool GlobalMemory::refuse(std::string why) {
+  wrong = std::move(why);
+  return false;
 }
 
-bool GlobalMemory::hasOtherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address,
-                                 int bytes, bool writing) {
+bool GlobalMemory::isAligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing) {
+  return address % bytes == 0 ||
+         refuse(fmt::format("{} {} bytes at {}, which is not aligned to {}", verbOf(writing), bytes,
+                            place(entry.region, address), bytes));
+}
+
+/// No other block wrote it.
+bool GlobalMemory::isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
+                         bool writing) {
   const std::uint32_t* owners = entry.owners.get() + (address - entry.begin);
   auto mine = static_cast<std::uint32_t>(block + 1);
   for (int i = 0; i < bytes; ++i)
-    if (owners[i] != 0 && owners[i] != mine) {
-      wrong = fmt::format("{} {} bytes at {}, which {}block {} writes in the same kernel",
-                          verbOf(writing), bytes, place(entry.region, address),
-                          writing ? "also " : "", owners[i] - 1);
-      return true;
-    }
-  return false;
+    if (owners[i] != 0 && owners[i] != mine)
+      return refuse(fmt::format("{} {} bytes at {}, which {}block {} writes in the same kernel",
+                                verbOf(writing), bytes, place(entry.region, address),
+                                writing ? "also " : "", owners[i] - 1));
+  return true;
 }
 
 bool GlobalMemory::read(std::int64_t block, const void* from, int bytes) {
   auto address = reinterpret_cast<std::uintptr_t>(from);
   Entry* entry = find(address, bytes, false);
-  if (!entry) {
-    wrong = explain(address, bytes, false);
-    return false;
-  }
-  return !isMisaligned(*entry, address, bytes, false) &&
-         !(entry->owners && hasOtherOwner(*entry, block, address, bytes, false));
+  if (!entry)
+    return refuse(explain(address, bytes, false));
+  return isAligned(*entry, address, bytes, false) &&
+         (!entry->owners || isOwn(*entry, block, address, bytes, false));
 }
 
 bool GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
   auto address = reinterpret_cast<std::uintptr_t>(to);
   Entry* entry = find(address, bytes, true);
-  if (!entry) {
-    wrong = explain(address, bytes, true);
-    return false;
-  }
-  if (isMisaligned(*entry, address, bytes, true) ||
-      hasOtherOwner(*entry, block, address, bytes, true))
+  if (!entry)
+    return refuse(explain(address, bytes, true));
+  if (!isAligned(*entry, address, bytes, true) || !isOwn(*entry, block, address, bytes, true))
     return false;
   std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
               static_cast<std::uint32_t>(block + 1));

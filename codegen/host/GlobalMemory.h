@@ -39,9 +39,10 @@ class GlobalMemory {
 
   Entry* find(std::uintptr_t address, int bytes, bool writing);
   std::string explain(std::uintptr_t address, int bytes, bool writing) const;
-  bool isMisaligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing);
-  bool hasOtherOwner(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
-                     bool writing);
+  bool isAligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing);
+  bool isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
+             bool writing);
+  bool refuse(std::string why);
 
   std::vector<Entry> entries; // what may be written comes first
   std::size_t last = 0;       // the entry found last: accesses come in runs

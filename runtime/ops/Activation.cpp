@@ -16,7 +16,7 @@
 
 namespace kiln::runtime {
 
-namespace activation { // its names are its own: the files of ops are compiled together
+namespace activation {
 namespace {
 
 using at::Tensor;

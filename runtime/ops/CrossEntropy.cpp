@@ -20,7 +20,7 @@ namespace kiln::runtime {
 
 extern Route crossEntropy, crossEntropyBackward;
 
-namespace cross_entropy { // its names are its own: the files of ops are compiled together
+namespace cross_entropy {
 namespace {
 
 using at::Tensor;

@@ -17,7 +17,7 @@
 
 namespace kiln::runtime {
 
-namespace native_dropout { // its names are its own: the files of ops are compiled together
+namespace native_dropout {
 namespace {
 
 using at::Tensor;

@@ -16,7 +16,7 @@
 
 namespace kiln::runtime {
 
-namespace layer_norm { // its names are its own: the files of ops are compiled together
+namespace layer_norm {
 namespace {
 
 using at::Tensor;

@@ -21,7 +21,7 @@
 
 namespace kiln::runtime {
 
-namespace rms_norm { // its names are its own: the files of ops are compiled together
+namespace rms_norm {
 namespace {
 
 using at::Tensor;

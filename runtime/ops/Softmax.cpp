@@ -21,7 +21,7 @@
 
 namespace kiln::runtime {
 
-namespace softmaxes { // its names are its own: the files of ops are compiled together
+namespace softmaxes {
 namespace {
 
 using at::Tensor;
