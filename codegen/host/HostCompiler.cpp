@@ -152,12 +152,25 @@ void writePlain(const fs::path& path, std::string_view text) {
   writeFile(path, text);
 }
 
+/// Throws Error(input) with the command and its messages, if it does not end well.
+void runOnKernel(const std::vector<std::string>& tool, const fs::path& log) {
+  Outcome outcome = runProgram(tool, log);
+  if (outcome.startError == 0 && outcome.status == 0)
+    return;
+  std::string messages =
+      outcome.startError != 0 ? std::strerror(outcome.startError) : outcome.output;
+  if (messages.size() > maxLogBytes)
+    messages = messages.substr(0, maxLogBytes) + "...";
+  fail(ErrorKind::input, "the host compiler refused the kernel text\n  {}\n{}",
+       fmt::join(tool, " "), messages);
+}
+
 } // namespace
 
 HostCompiler::HostCompiler(const HostCompileOptions& options) : command(compilerCommand(options)) {
   version = versionOf(command);
   // No contraction to fused multiply-add: the same results on every machine.
-  for (const char* flag : {"-x", "c++", "-std=c++20", "-O1", "-fPIC", "-shared", "-w",
+  for (const char* flag : {"-x", "c++", "-std=c++20", "-O1", "-fPIC", "-c", "-w",
                            "-ffp-contract=off", "-fvisibility=hidden"})
     command.push_back(flag);
   if (options.sanitize) // run once: optimising takes longer than it saves. What is left out finds
@@ -185,22 +198,17 @@ std::string HostCompiler::key(std::string_view cudaText) const {
 fs::path HostCompiler::build(std::string_view cudaText, const fs::path& folder) const {
   for (const auto& [name, text] : headers())
     writePlain(folder / name, text);
-  fs::path source = folder / "kernel.cu", library = folder / "kernel.so";
+  const std::string source = folder / "kernel.cu", object = folder / "kernel.o",
+                    library = folder / "kernel.so";
   writePlain(source, cudaText);
-  std::vector<std::string> full = command;
-  full.insert(full.end(), {"-I", folder.string(), source.string(), "-o", library.string()});
-  // Kernels need nothing of the C++ library, and linking with it takes a tenth of the time.
-  full.insert(full.end(), {"-nostdlib", "-lm", "-lc", "-lgcc"});
-  Outcome outcome = runProgram(full, folder / "compile.log");
-  if (outcome.startError == 0 && outcome.status == 0)
-    return library;
-  std::string log = outcome.output;
-  if (log.size() > maxLogBytes)
-    log = log.substr(0, maxLogBytes) + "...";
-  if (outcome.startError != 0)
-    log = std::strerror(outcome.startError);
-  fail(ErrorKind::input, "the host compiler refused the kernel text\n  {}\n{}",
-       fmt::join(full, " "), log);
+  std::vector<std::string> compile = command;
+  compile.insert(compile.end(), {"-I", folder.string(), source, "-o", object});
+  runOnKernel(compile, folder / "compile.log");
+  // Called directly: a compiler takes longer to call the linker than it runs. Kernels need nothing
+  // of the C++ library but that exceptions of what they call may pass them.
+  runOnKernel({"ld", "-shared", "--eh-frame-hdr", object, "-o", library, "-lm"},
+              folder / "link.log");
+  return library;
 }
 
 } // namespace kiln
