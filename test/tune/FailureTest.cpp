@@ -206,7 +206,8 @@ TEST(Resume, KilledProcessesLoseNothingThatWasWritten) {
   std::mt19937 random(7);
   std::size_t verdicts = 0;
   bool finished = false;
-  for (int attempt = 0; attempt < 200 && !finished; ++attempt) {
+  double wait = 20'000; // microseconds
+  for (int attempt = 0; attempt < 60 && !finished; ++attempt, wait *= 1.2) {
     pid_t tuner = ::fork();
     ASSERT_GE(tuner, 0);
     if (tuner == 0) {
@@ -215,7 +216,7 @@ TEST(Resume, KilledProcessesLoseNothingThatWasWritten) {
       ::_exit(0);
     }
     // Later and later, so that it gets there on any machine; it waits for the dead one's lease.
-    ::usleep(random() % 60'000 + 20'000 * static_cast<unsigned>(attempt));
+    ::usleep(random() % 60'000 + static_cast<unsigned>(wait));
     ::kill(tuner, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(tuner, &status, 0), tuner);
