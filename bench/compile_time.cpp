@@ -52,7 +52,7 @@ void runProcess(benchmark::State& state, std::vector<std::string> words) {
 
 std::string takeCommand(std::vector<char*>& given) {
   return takeOption(given, "--kernel-compile=")
-      .value_or(std::filesystem::path(given[0]).parent_path() / "kernel-compile");
+      .value_or(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kernel-compile");
 }
 
 void registerAll(const CompileOptions& given, const std::string& command) {
