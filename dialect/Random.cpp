@@ -17,11 +17,14 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t low, uint64_t high) {
   return c;
 }
 
-RandomNumbers::RandomNumbers(const Tensor64& seed, const Tensor64& offset)
-    : seed_(static_cast<int64_t>(seed.data[0])), offset_(static_cast<int64_t>(offset.data[0])) {}
+RandomNumbers::RandomNumbers(const Tensor64& seed, const Tensor64& offset, int64_t bits)
+    : seed_(static_cast<int64_t>(seed.data[0])), offset_(static_cast<int64_t>(offset.data[0])),
+      bits_(bits) {}
 
 uint32_t RandomNumbers::word(int64_t index) const {
-  return philox(seed_, static_cast<uint64_t>(index) / 4, offset_)[index % 4];
+  const int64_t ofWord = 32 / bits_, ofCounter = 4 * ofWord;
+  const uint32_t word = philox(seed_, index / ofCounter, offset_)[index % ofCounter / ofWord];
+  return word >> index % ofWord * bits_ << (32 - bits_);
 }
 
 } // namespace kiln::ir

@@ -15,13 +15,15 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t low, uint64_t high);
 /// The numbers of one seed and offset (tensors without dimensions), by index of the element.
 class RandomNumbers {
  public:
-  RandomNumbers(const Tensor64& seed, const Tensor64& offset);
+  RandomNumbers(const Tensor64& seed, const Tensor64& offset, int64_t bits = 32);
+  /// A number of 16 or 32 bits in the upper bits of a word.
   uint32_t word(int64_t index) const;
   /// 24 bits of the word, in [0, 1).
   double uniform(int64_t index) const { return (word(index) >> 8) * 0x1p-24; }
 
  private:
   uint64_t seed_, offset_;
+  int64_t bits_;
 };
 
 } // namespace kiln::ir

@@ -1,7 +1,8 @@
 // Random numbers without a state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011) turns a key
-// and a counter into four words. The key is the seed; the counter holds the offset and a quarter of
-// the element's place in its tensor. So no schedule changes a number, and a backward that computes
-// it again gets the same. dialect/Random.cpp is the same for references.
+// and a counter into four words, four numbers of 32 bits or eight of 16. The key is the seed; the
+// counter holds the offset and the element's place in its tensor, divided by four or eight. So no
+// schedule changes a number, and a backward that computes it again gets the same.
+// dialect/Random.cpp is the same for references.
 #pragma once
 
 #include "tile.cuh"
@@ -33,57 +34,61 @@ template <class T> KILN_DEVICE T from_word(u32 word) {
     return T(word);
 }
 
-/// The numbers of `count` neighbours from `index`, a multiple of `count` or of 4. Four of them
-/// cost as much as one.
-template <class T, int count>
+/// Number `i` of `bits` bits among those of four words, in the upper bits of a word.
+template <int bits> KILN_DEVICE u32 number_of(const Vec<u32, 4>& words, int i) {
+  constexpr int of_word = 32 / bits;
+  return words[i / of_word] >> i % of_word * bits << (32 - bits);
+}
+
+/// The numbers of `count` neighbours from `index`, a multiple of `count` or of what a counter
+/// makes. All that a counter makes cost as much as one.
+template <class T, int bits, int count>
 KILN_DEVICE Vec<T, count> random_vector(u64 seed, u64 offset, i64 index) {
-  constexpr int quads = count < 4 ? 1 : count / 4;
-  Vec<u32, 4> words[quads];
+  constexpr int of_counter = 128 / bits, counters = count < of_counter ? 1 : count / of_counter;
+  Vec<u32, 4> words[counters];
 #pragma unroll
-  for (int q = 0; q < quads; ++q) {
-    const u64 quarter = u64(index) / 4 + q;
-    words[q] = {{u32(quarter), u32(quarter >> 32), u32(offset), u32(offset >> 32)}};
+  for (int q = 0; q < counters; ++q) {
+    const u64 place = u64(index) / of_counter + q;
+    words[q] = {{u32(place), u32(place >> 32), u32(offset), u32(offset >> 32)}};
   }
   philox(seed, words);
+  auto& w = words[0]; // of a part the words are selected, not indexed: they are registers
+  if (count * bits <= 64 && index * bits & 64)
+    w = {{w[2], w[3]}};
+  if (count * bits <= 32 && index * bits & 32)
+    w[0] = w[1];
+  if (count * bits <= 16 && index * bits & 16)
+    w[0] >>= 16;
   Vec<T, count> numbers;
-  if constexpr (count >= 4) {
 #pragma unroll
-    for (int i = 0; i < count; ++i)
-      numbers[i] = from_word<T>(words[i / 4][i % 4]);
-  } else { // the words are registers: they are selected, not indexed
-    const auto& w = words[0];
-    const u32 even = index & 2 ? w[2] : w[0], odd = index & 2 ? w[3] : w[1];
-    if constexpr (count == 2)
-      numbers = {{from_word<T>(even), from_word<T>(odd)}};
-    else
-      numbers[0] = from_word<T>(index & 1 ? odd : even);
-  }
+  for (int i = 0; i < count; ++i)
+    numbers[i] = from_word<T>(number_of<bits>(words[i / of_counter], i % of_counter));
   return numbers;
 }
 
 /// A tile of numbers that is computed where it is read, in place of Registers or Shared. Rows
 /// start at multiples of their width, vectors of a row at multiples of theirs.
-template <class Tile, class T, int rank> struct RandomTile {
+template <class Tile, class T, int bits, int rank> struct RandomTile {
   const Tile& at;
   RowMap<rank> map;
   u64 seed, offset;
   KILN_DEVICE Vec<T, Tile::vector> get(int r, int c) const {
-    return random_vector<T, Tile::vector>(seed, offset, map.offset(at.row(r)) + at.column(c));
+    return random_vector<T, bits, Tile::vector>(seed, offset, map.offset(at.row(r)) + at.column(c));
   }
 };
-template <class T, class Tile, int rank>
-KILN_DEVICE RandomTile<Tile, T, rank> random_tile(const Tile& at, const RowMap<rank>& map, u64 seed,
-                                                  u64 offset) {
+template <class T, int bits, class Tile, int rank>
+KILN_DEVICE RandomTile<Tile, T, bits, rank> random_tile(const Tile& at, const RowMap<rank>& map,
+                                                        u64 seed, u64 offset) {
   return {at, map, seed, offset};
 }
 
 /// One number a row, the same in all lanes of the row.
-template <class Tile, class T, int rank>
+template <int bits, class Tile, class T, int rank>
 KILN_DEVICE void random_rows(const Tile& at, T (&to)[Tile::rows], const RowMap<rank>& map, u64 seed,
                              u64 offset) {
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r)
-    to[r] = random_vector<T, 1>(seed, offset, map.offset(at.row(r)))[0];
+    to[r] = random_vector<T, bits, 1>(seed, offset, map.offset(at.row(r)))[0];
 }
 
 } // namespace kiln

@@ -169,15 +169,16 @@ void LoadUniformOp::emit(Emitter& e) {
 
 void RandomOp::emit(Emitter& e) {
   e.line("const auto " + e.declare(getFragment(), "u") + " = random_tile<" +
-         e.scalarType(getFragment().getType().getElement()) + ">(" + e.name(getTile()) + ", " +
-         e.name(getMap()) + ", " + e.expression(getSeed()) + ", " + e.expression(getOffset()) +
-         ");");
+         e.scalarType(getFragment().getType().getElement()) + ", " + std::to_string(getBits()) +
+         ">(" + e.name(getTile()) + ", " + e.name(getMap()) + ", " + e.expression(getSeed()) +
+         ", " + e.expression(getOffset()) + ");");
 }
 void RandomRowsOp::emit(Emitter& e) {
   std::string name = e.declare(getValues(), "u");
   e.line(e.scalarType(getValues().getType().getElement()) + " " + name + "[Tile::rows];");
-  e.line("random_rows(" + e.name(getTile()) + ", " + name + ", " + e.name(getMap()) + ", " +
-         e.expression(getSeed()) + ", " + e.expression(getOffset()) + ");");
+  e.line("random_rows<" + std::to_string(getBits()) + ">(" + e.name(getTile()) + ", " + name +
+         ", " + e.name(getMap()) + ", " + e.expression(getSeed()) + ", " +
+         e.expression(getOffset()) + ");");
 }
 
 void RowsOp::emit(Emitter& e) {

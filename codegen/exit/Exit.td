@@ -172,7 +172,7 @@ def Cu_GatherOp : Cu_Op<"gather"> {
 }
 def Cu_RandomOp : Cu_Op<"random"> {
   let summary = "A tile of random numbers, computed where it is read; the map tells their places";
-  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset, I64Attr:$bits);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = [{
     $tile `,` $map `,` $seed `,` $offset attr-dict `->` type($fragment)
@@ -180,7 +180,7 @@ def Cu_RandomOp : Cu_Op<"random"> {
 }
 def Cu_RandomRowsOp : Cu_Op<"random_rows"> {
   let summary = "One random number a row";
-  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset);
+  let arguments = (ins Cu_Tile:$tile, Cu_Map:$map, I64:$seed, I64:$offset, I64Attr:$bits);
   let results = (outs Cu_Rows:$values);
   let assemblyFormat = "$tile `,` $map `,` $seed `,` $offset attr-dict `->` type($values)";
 }

@@ -81,7 +81,7 @@ Node* Nodes::throughPartner(PartnerOp op, ArrayRef<int> map, PairsAttr pairs) {
 Value Nodes::firstLike(RandomOp op) {
   for (RandomOp other : block.getOps<RandomOp>())
     if (other.getSeed() == op.getSeed() && other.getOffset() == op.getOffset() &&
-        other.getType() == op.getType())
+        other.getBits() == op.getBits() && other.getType() == op.getType())
       return other;
   return op;
 }

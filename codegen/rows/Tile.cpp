@@ -131,15 +131,16 @@ void Lowering::storeTurned() {
 
 void Lowering::emitRandom(Node* node, const Access& access) {
   Value seed = uniforms[node->operands[0]], offset = uniforms[node->operands[1]];
+  const uint64_t bits = cast<ir::RandomOp>(node->op()).getBits();
   std::string name = nameOf(node, "u");
   if (isRowValue(node))
     rowValues[node] = builder.create<cu::RandomRowsOp>(
         named(name + "_r"), cu::RowsType::get(builder.getContext(), node->element()), tile,
-        rowMap(access, false), seed, offset);
+        rowMap(access, false), seed, offset, bits);
   else
     randoms[node] = builder.create<cu::RandomOp>(
         named(name + "_tile"), cu::FragmentType::get(builder.getContext(), node->element()), tile,
-        rowMap(access, true), seed, offset);
+        rowMap(access, true), seed, offset, bits);
 }
 
 /// Rows of tables, once it is known which.

@@ -33,14 +33,20 @@ LogicalResult DropoutOp::verify() {
 static double scaleOf(DropoutOp op) {
   return static_cast<float>(1.0 / (1.0 - op.getP().convertToFloat()));
 }
+/// The bits that decide about an element: 16 where they say the probability to a thousandth.
+static int64_t bitsOf(DropoutOp op) {
+  double p = op.getP().convertToFloat();
+  return std::min(p, 1.0 - p) * 128 >= 1 ? 16 : 32;
+}
 /// The least word, as a signed number, that keeps an element; 2^31 if none does.
 static double leastOf(DropoutOp op) {
-  return std::round(op.getP().convertToFloat() * 0x1p32) - 0x1p31;
+  double steps = std::exp2(bitsOf(op));
+  return std::round(op.getP().convertToFloat() * steps) / steps * 0x1p32 - 0x1p31;
 }
 
 void DropoutOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tensor64> results) {
   const Tensor64& x = *inputs[0];
-  RandomNumbers random(*inputs[1], *inputs[2]);
+  RandomNumbers random(*inputs[1], *inputs[2], bitsOf(*this));
   Tensor64& y = results[0] = makeTensor64(x.shape);
   for (int64_t i = 0; i < x.size(); ++i) {
     int64_t place = 0, stride = 1, rest = i; // in the numbers, of size 1 where they are shared
@@ -66,7 +72,7 @@ static Value drop(DropoutOp op, MathBuilder& math, Value value) {
     shape[d] = 1;
   Value u = math.builder.create<RandomOp>(
       math.location, RankedTensorType::get(shape, math.builder.getI32Type()), op.getSeed(),
-      op.getOffset(), isDynamic ? value : Value());
+      op.getOffset(), isDynamic ? value : Value(), bitsOf(op));
   if (!op.getShared().empty())
     u = math.broadcast(u, dimsFrom(0, shape.size()), value);
   Value least = math.integer(static_cast<int64_t>(leastOf(op)), u);

@@ -11,6 +11,8 @@ void RandomOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult RandomOp::verify() {
   auto type = tensorType(getOutput());
+  if (getBits() != 16 && getBits() != 32)
+    return emitOpError("a number has 16 or 32 bits, not ") << getBits();
   if (!getLike()) {
     if (!type.hasStaticShape())
       return emitOpError("the result has dynamic sizes; name a tensor of that shape with 'like'");
@@ -34,7 +36,7 @@ void RandomOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tenso
     if (ShapedType::isDynamic(size))
       size = inputs[2]->shape[d];
   Tensor64& out = results[0] = makeTensor64(shape);
-  RandomNumbers random(*inputs[0], *inputs[1]);
+  RandomNumbers random(*inputs[0], *inputs[1], getBits());
   for (int64_t i = 0; i < out.size(); ++i)
     out.data[i] =
         type.getElementType().isF32() ? random.uniform(i) : static_cast<int32_t>(random.word(i));

@@ -7,6 +7,9 @@ def Kiln_RandomOp : Kiln_FreeOp<"random", [
     `key = seed`, `counter = (i / 4, offset)`, both 64-bit, low word first;
     `word = philox(key, counter)[i % 4]`.
     An i32 result is the word, an fp32 result `(word >> 8) / 2^24`, uniform in [0, 1).
+    With `bits 16` a counter makes eight numbers, for half the work: `counter = (i / 8, offset)`, and
+    the upper half of `word` is the low half of `philox(key, counter)[i / 2 % 4]` for an even `i`, its
+    upper half for an odd one; the lower half is zero.
     No schedule changes a number, so nothing need be stored to have it again: pass another offset
     for other numbers. Where the result has dynamic sizes they are those of `like`, whose sizes
     agree with the result's, or the result's is 1. No gradient flows to seed and offset.
@@ -15,12 +18,13 @@ def Kiln_RandomOp : Kiln_FreeOp<"random", [
 
     ```mlir
     %u = kiln.random %seed, %offset like %x : tensor<?x128xbf16> -> tensor<?x128xf32>
-    %w = kiln.random %seed, %offset -> tensor<64x128xi32>
+    %w = kiln.random %seed, %offset bits 16 -> tensor<64x128xi32>
     ```
   }];
-  let arguments = (ins Kiln_SeedTensor:$seed, Kiln_SeedTensor:$offset, Optional<Kiln_Tensor>:$like);
+  let arguments = (ins Kiln_SeedTensor:$seed, Kiln_SeedTensor:$offset, Optional<Kiln_Tensor>:$like,
+                       DefaultValuedAttr<I64Attr, "32">:$bits);
   let results = (outs RankedTensorOf<[F32, I32]>:$output);
   let assemblyFormat = [{
-    $seed `,` $offset (`like` $like^ `:` type($like))? attr-dict `->` type($output)
+    $seed `,` $offset (`bits` $bits^)? (`like` $like^ `:` type($like))? attr-dict `->` type($output)
   }];
 }

@@ -212,7 +212,7 @@ std::string randomText(Width n, const std::string& type) {
                         name, shape, sum);
     sum = fmt::format("%s{}", name);
   }
-  return fill(text + "  %w = kiln.random %offset, %seed like %x : <X> -> <I>\n" +
+  return fill(text + "  %w = kiln.random %offset, %seed bits 16 like %x : <X> -> <I>\n" +
                   narrow(sum.substr(1), "y", type) + "  return %y, %w : <X>, <I>\n}\n",
               {{"X", tensor("?x3x", n, type)},
                {"F", tensor("?x3x", n, "f32")},

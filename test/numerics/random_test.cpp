@@ -76,8 +76,8 @@ TEST(Random, ReferenceGivesPublishedVectors) {
 }
 
 /// Words of elements, of columns, of rows and one for all, exclusive-ored: every way to hold them.
-/// The last are of lower rank and have seed and offset exchanged.
-std::string wordsText(std::int64_t n) {
+/// The last are of lower rank and have seed and offset exchanged, and 32 bits.
+std::string wordsText(std::int64_t n, int bits) {
   std::string shapes[] = {
       fmt::format("tensor<?x3x{}xi32>", n), fmt::format("tensor<1x3x{}xi32>", n),
       fmt::format("tensor<1x1x{}xi32>", n), "tensor<?x3x1xi32>", "tensor<1x1x1xi32>"};
@@ -85,10 +85,10 @@ std::string wordsText(std::int64_t n) {
                                  shapes[0], kSeeds, shapes[0]);
   std::string sum = "%x";
   for (std::size_t i = 0; i < std::size(shapes); ++i) {
-    text += fmt::format("  %u{0} = kiln.random %seed, %offset like %x : {1} -> {2}\n"
+    text += fmt::format("  %u{0} = kiln.random %seed, %offset bits {4} like %x : {1} -> {2}\n"
                         "  %b{0} = kiln.broadcast %u{0} dims [0, 1, 2] like %x : {2}, {1} -> {1}\n"
                         "  %s{0} = arith.xori {3}, %b{0} : {1}\n",
-                        i, shapes[0], shapes[i], sum);
+                        i, shapes[0], shapes[i], sum, bits);
     sum = fmt::format("%s{}", i);
   }
   return text + fmt::format(
@@ -118,21 +118,26 @@ std::vector<std::string> schedulesOf(std::int64_t n) {
 TEST(Random, NoScheduleChangesANumber) {
   constexpr std::int64_t rows = 7;
   constexpr std::uint64_t seed = 0x9e3779b97f4a7c15, offset = 0xfedcba9876543210;
-  auto word = [](std::int64_t i, bool exchanged = false) {
+  auto word = [](std::int64_t i, int bits, bool exchanged = false) -> std::int32_t {
+    if (bits == 16) { // the lower half first
+      std::uint32_t two = ir::philox(seed, i / 8, offset)[i / 2 % 4];
+      return static_cast<std::int32_t>(i % 2 == 1 ? two & 0xffff0000 : two << 16);
+    }
     auto words = exchanged ? ir::philox(offset, i / 4, seed) : ir::philox(seed, i / 4, offset);
     return static_cast<std::int32_t>(words[i % 4]);
   };
   skipIfUnavailable([&] {
-    for (std::int64_t n : {1, 3, 6, 35, 144}) {
+    using Sample = std::pair<std::int64_t, int>;
+    for (auto [n, bits] : {Sample{1, 16}, {3, 32}, {6, 16}, {35, 32}, {144, 16}, {144, 32}}) {
       std::vector<std::int32_t> expected(rows * 3 * n);
       for (std::int64_t i = 0; i < std::ssize(expected); ++i)
-        expected[i] = word(i) ^ word(i % (3 * n)) ^ word(i % n) ^ word(i / n) ^ word(0) ^
-                      word(i % (3 * n), true);
+        expected[i] = word(i, bits) ^ word(i % (3 * n), bits) ^ word(i % n, bits) ^
+                      word(i / n, bits) ^ word(0, bits) ^ word(i % (3 * n), 32, true);
       for (const std::string& schedule : schedulesOf(n)) {
-        Function words(wordsText(n), schedule);
+        Function words(wordsText(n, bits), schedule);
         std::vector<std::int32_t> x(expected.size());
         ASSERT_EQ(words.run<std::int32_t>(x, {rows, 3, n}, seed, offset), expected)
-            << n << " " << schedule;
+            << n << " " << bits << " " << schedule;
       }
     }
   });
@@ -140,36 +145,38 @@ TEST(Random, NoScheduleChangesANumber) {
 
 TEST(Random, NumbersAreUniform) {
   ir::Tensor64 seed = ir::makeTensor64({}, 3), offset = ir::makeTensor64({}, 5);
-  ir::RandomNumbers numbers(seed, offset);
-  constexpr std::int64_t count = 1 << 18;
-  std::vector<double> bins(64);
-  for (std::int64_t i = 0; i < count; ++i) {
-    double u = numbers.uniform(i);
-    ASSERT_TRUE(u >= 0 && u < 1) << u;
-    ++bins[static_cast<std::size_t>(u * 64)];
+  for (int bits : {16, 32}) {
+    ir::RandomNumbers numbers(seed, offset, bits);
+    constexpr std::int64_t count = 1 << 18;
+    std::vector<double> bins(64);
+    for (std::int64_t i = 0; i < count; ++i) {
+      double u = numbers.uniform(i);
+      ASSERT_TRUE(u >= 0 && u < 1) << u;
+      ++bins[static_cast<std::size_t>(u * 64)];
+    }
+    for (double hits : bins)
+      expectRate(hits, count, 1.0 / 64, "of a bin");
   }
-  for (double hits : bins)
-    expectRate(hits, count, 1.0 / 64, "of a bin");
 }
 
 TEST(Dropout, KeepsTheRightShareAndScalesIt) {
   skipIfUnavailable([] {
     constexpr std::int64_t rows = 512, count = rows * 8 * 24;
     std::vector<float> ones(count, 1.0f);
-    for (double p : {0.1, 0.5, 0.85}) {
+    for (double p : {0.005, 0.1, 0.5, 0.85}) { // the first with 32 bits
       Function dropout(dropoutText(p));
       auto y = dropout.run<float>(ones, {rows, 8, 24}, 1, 2);
       auto scale = static_cast<float>(1 / (1 - static_cast<double>(static_cast<float>(p))));
-      double kept = 0, ofLane[4] = {}, pairs = 0;
+      double kept = 0, ofLane[8] = {}, pairs = 0;
       for (std::int64_t i = 0; i < count; ++i) {
         ASSERT_TRUE(y[i] == 0 || y[i] == scale) << y[i];
         kept += y[i] != 0;
-        ofLane[i % 4] += y[i] != 0;
+        ofLane[i % 8] += y[i] != 0;
         pairs += i % 2 && y[i] != 0 && y[i - 1] != 0; // neighbours are independent
       }
       expectRate(kept, count, 1 - p, "kept");
       for (double hits : ofLane)
-        expectRate(hits, count / 4.0, 1 - p, "of one of four neighbours");
+        expectRate(hits, count / 8.0, 1 - p, "of one of eight neighbours");
       expectRate(pairs, count / 2.0, (1 - p) * (1 - p), "of neighbours");
       auto other = [&](std::int64_t seed, std::int64_t offset) {
         auto z = dropout.run<float>(ones, {rows, 8, 24}, seed, offset);

@@ -67,7 +67,7 @@ func.func @output(%x: tensor<4x8xf32>, %s: tensor<i64>) {
 // CHECK-NOT: @f_forward
 // CHECK: func.func @f_backward(%[[S:.*]]: tensor<i64> {kiln.name = "seed", kiln.older}, %[[O:.*]]: tensor<i64> {kiln.name = "offset", kiln.older}, %[[DY:.*]]: tensor<?x4x8xbf16> {kiln.name = "dy"}) -> (tensor<?x4x8xbf16> {kiln.name = "dx"})
 // CHECK: %[[D:.*]] = arith.extf %[[DY]]
-// CHECK: %[[U:.*]] = kiln.random %[[S]], %[[O]] like %[[D]] : tensor<?x4x8xf32> -> tensor<1x4x8xi32>
+// CHECK: %[[U:.*]] = kiln.random %[[S]], %[[O]] bits 16 like %[[D]] : tensor<?x4x8xf32> -> tensor<1x4x8xi32>
 // CHECK: %[[B:.*]] = kiln.broadcast %[[U]] dims [0, 1, 2]
 // CHECK: %[[K:.*]] = arith.cmpi sge, %[[B]]
 // CHECK: %[[M:.*]] = arith.mulf %[[D]]
@@ -79,9 +79,9 @@ func.func @f(%x: tensor<?x4x8xbf16> {kiln.name = "x"}, %seed: tensor<i64> {kiln.
 
 //--- kernel.mlir
 // CHECK-LABEL: d(const bf16* x, const i64* seed, const i64* offset, bf16* y, i64
-// CHECK: const auto u_tile = random_tile<i32>(at, rows_128, seed_0, offset_0);
+// CHECK: const auto u_tile = random_tile<i32, 16>(at, rows_128, seed_0, offset_0);
 // CHECK: const auto u_tile_c = u_tile.get(r, c);
-// CHECK: y_c[i] = u_tile_c[i] >= -1717986912 ? float(x_tile_c[i]) * 1.11111116f : 0.0f;
+// CHECK: y_c[i] = u_tile_c[i] >= -1717960704 ? float(x_tile_c[i]) * 1.11111116f : 0.0f;
 func.func @d(%x: tensor<?x128xbf16> {kiln.name = "x"}, %seed: tensor<i64> {kiln.name = "seed"}, %offset: tensor<i64> {kiln.name = "offset"}) -> (tensor<?x128xbf16> {kiln.name = "y"}) {
   %y = kiln.dropout %x, %seed, %offset p 0.1 : tensor<?x128xbf16> -> tensor<?x128xbf16>
   return %y : tensor<?x128xbf16>

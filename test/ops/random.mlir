@@ -15,7 +15,9 @@ func.func @f(%seed: tensor<i64>, %offset: tensor<i64>, %x: tensor<?x?x128xbf16>)
   // CHECK: kiln.random %{{.*}}, %{{.*}} like %{{.*}} : tensor<?x?x128xbf16> -> tensor<1x?x1xf32>
   %1 = kiln.random %seed, %offset like %x : tensor<?x?x128xbf16> -> tensor<1x?x1xf32>
   // CHECK: kiln.random %{{.*}}, %{{.*}} -> tensor<4x8xi32>
-  %2 = kiln.random %seed, %offset -> tensor<4x8xi32>
+  %2 = kiln.random %seed, %offset bits 32 -> tensor<4x8xi32>
+  // CHECK: kiln.random %{{.*}}, %{{.*}} bits 16 -> tensor<4x8xi32>
+  %3 = kiln.random %seed, %offset bits 16 -> tensor<4x8xi32>
   return
 }
 
@@ -35,6 +37,12 @@ func.func @offset(%seed: tensor<i64>, %offset: tensor<i32>) {
 func.func @element(%seed: tensor<i64>, %offset: tensor<i64>) {
   // expected-error @+1 {{result #0 must be ranked tensor of 32-bit float or 32-bit signless integer values, but got 'tensor<8xbf16>'}}
   %0 = kiln.random %seed, %offset -> tensor<8xbf16>
+  return
+}
+// -----
+func.func @bits(%seed: tensor<i64>, %offset: tensor<i64>) {
+  // expected-error @+1 {{a number has 16 or 32 bits, not 24}}
+  %0 = kiln.random %seed, %offset bits 24 -> tensor<8xf32>
   return
 }
 // -----
@@ -97,7 +105,7 @@ func.func @sum(%x: tensor<?x8xf32>, %seed: tensor<i64>, %offset: tensor<i64>) ->
 // CHECK-LABEL: all_copy0(const i64* seed, const i64* offset, float* u, i64 row_count)
 // CHECK: const i64 seed_0 = load_vector<1, 1>(seed)[0];
 // CHECK: const i64 offset_0 = load_vector<1, 1>(offset)[0];
-// CHECK: const auto u_tile = random_tile<float>(at, rows_128, seed_0, offset_0);
+// CHECK: const auto u_tile = random_tile<float, 32>(at, rows_128, seed_0, offset_0);
 // CHECK: const auto u_tile_c = u_tile.get(r, c);
 // CHECK: u_c[i] = u_tile_c[i];
 func.func @all(%seed: tensor<i64> {kiln.name = "seed"}, %offset: tensor<i64> {kiln.name = "offset"}, %x: tensor<?x128xf32>) -> (tensor<?x128xf32> {kiln.name = "u"}) {
@@ -109,10 +117,10 @@ func.func @all(%seed: tensor<i64> {kiln.name = "seed"}, %offset: tensor<i64> {ki
 // SHARED-LABEL: shared(const float* x, const i64* seed, const i64* offset, float* y, i64 row_count)
 // SHARED: const RowMap<2> rows_0_128{
 // SHARED: const RowMap<2> rows_5_1{
-// SHARED: random_tile<float>(at, rows_0_128, seed_0, offset_0);
-// SHARED: random_rows(at, {{.*}}, rows_5_1, seed_0, offset_0);
+// SHARED: random_tile<float, 16>(at, rows_0_128, seed_0, offset_0);
+// SHARED: random_rows<32>(at, {{.*}}, rows_5_1, seed_0, offset_0);
 func.func @shared(%seed: tensor<i64> {kiln.name = "seed"}, %offset: tensor<i64> {kiln.name = "offset"}, %x: tensor<?x5x128xf32> {kiln.name = "x"}) -> (tensor<?x5x128xf32> {kiln.name = "y"}) {
-  %u = kiln.random %seed, %offset like %x : tensor<?x5x128xf32> -> tensor<1x5x128xf32>
+  %u = kiln.random %seed, %offset bits 16 like %x : tensor<?x5x128xf32> -> tensor<1x5x128xf32>
   %v = kiln.random %seed, %offset like %x : tensor<?x5x128xf32> -> tensor<?x5x1xf32>
   %a = kiln.broadcast %u dims [0, 1, 2] like %x : tensor<1x5x128xf32>, tensor<?x5x128xf32> -> tensor<?x5x128xf32>
   %b = kiln.broadcast %v dims [0, 1, 2] like %x : tensor<?x5x1xf32>, tensor<?x5x128xf32> -> tensor<?x5x128xf32>

@@ -45,7 +45,7 @@ func.func @output(%x: tensor<4x8xf32>, %s: tensor<i64>) {
 // BACKWARD-NEXT: %[[DX:.*]] = arith.extf %[[DY]]
 // BACKWARD-NEXT: return %[[DX]]
 // CHECK-LABEL: kiln_r(const float* x, const i64* seed, const i64* offset, bf16* y, i64
-// CHECK: const auto u_tile = random_tile<i32>(at, rows_128, seed_0, offset_0);
+// CHECK: const auto u_tile = random_tile<i32, 32>(at, rows_128, seed_0, offset_0);
 // CHECK: bits_to_float(0x7f800000u) > fabsf(x_tile_c[i])
 // CHECK: (u_tile_c[i] & 65535) & -65536) : x_tile_c[i];
 func.func @r(%x: tensor<?x128xf32> {kiln.name = "x"}, %seed: tensor<i64> {kiln.name = "seed"}, %offset: tensor<i64> {kiln.name = "offset"}) -> (tensor<?x128xbf16> {kiln.name = "y"}) {
