@@ -116,9 +116,10 @@ enum class Pairs { interleaved, halves };
 KILN_API Expr rope(const Expr& x, const Expr& positions, Pairs pairs = Pairs::interleaved,
                    double base = 10000);
 
-/// Elements are zero with probability p, the others are scaled by 1 / (1 - p). Which, depends on a
-/// seed drawn at each call from the device's generator (torch::manual_seed); the backward draws the
-/// same numbers again, nothing is stored. Always on: leave it out of what is used to evaluate.
+/// Elements are zero with probability p (from 1/128 to 127/128 as a multiple of 2^-16, which is
+/// off by less than a thousandth), the others are scaled by 1 / (1 - p). Which, depends on a seed
+/// drawn at each call from the device's generator (torch::manual_seed); the backward draws the same
+/// numbers again, nothing is stored. Always on: leave it out of what is used to evaluate.
 KILN_API Expr dropout(const Expr& x, double p);
 
 struct CrossEntropyForm {
