@@ -52,12 +52,13 @@ KILN_DEVICE Vec<T, count> random_vector(u64 seed, u64 offset, i64 index) {
     words[q] = {{u32(place), u32(place >> 32), u32(offset), u32(offset >> 32)}};
   }
   philox(seed, words);
+  const u32 begin = u32(index) % of_counter * bits; // the bit of the counter's where they begin
   auto& w = words[0]; // of a part the words are selected, not indexed: they are registers
-  if (count * bits <= 64 && index * bits & 64)
+  if (count * bits <= 64 && begin & 64)
     w = {{w[2], w[3]}};
-  if (count * bits <= 32 && index * bits & 32)
+  if (count * bits <= 32 && begin & 32)
     w[0] = w[1];
-  if (count * bits <= 16 && index * bits & 16)
+  if (count * bits <= 16 && begin & 16)
     w[0] >>= 16;
   Vec<T, count> numbers;
 #pragma unroll
