@@ -3,6 +3,7 @@
 #include "dialect/Scalar.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 #include <limits>
 
@@ -67,6 +68,32 @@ static void compareColumns(PickOp pick) {
   pick.erase();
 }
 
+static bool isZero(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getInput();
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+/// `c ? a * b : 0`, plus r: `c ? fma(a, b, r) : r`, where the assembler, which may join no product
+/// and sum across a choice, takes an instruction more and computes both sides under predicates.
+static void addBeforeChoice(arith::AddFOp sum) {
+  for (unsigned side : {0, 1}) {
+    auto choice = sum->getOperand(side).getDefiningOp<arith::SelectOp>();
+    auto product = choice ? choice.getTrueValue().getDefiningOp<arith::MulFOp>() : nullptr;
+    if (!product || !choice->hasOneUse() || !product->hasOneUse() ||
+        product->hasAttr(kRoundedAttr) || !isZero(choice.getFalseValue()))
+      continue;
+    OpBuilder builder(sum);
+    MathBuilder math(builder, sum.getLoc());
+    Value rest = sum->getOperand(1 - side);
+    Value joined = math.fma(product.getLhs(), product.getRhs(), rest);
+    sum.replaceAllUsesWith(math.select(choice.getCondition(), joined, rest));
+    for (Operation* replaced : {sum.getOperation(), choice.getOperation(), product.getOperation()})
+      replaced->erase();
+    return;
+  }
+}
+
 void decomposeNamedOps(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(block)) {
     auto named = dyn_cast<KilnOpInterface>(op);
@@ -85,6 +112,8 @@ void decomposeNamedOps(Block& block) {
     compareColumns(pick);
   for (Operation& op : llvm::make_early_inc_range(block))
     widen(op);
+  for (arith::AddFOp sum : llvm::make_early_inc_range(block.getOps<arith::AddFOp>()))
+    addBeforeChoice(sum);
 }
 
 } // namespace kiln::rows

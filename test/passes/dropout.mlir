@@ -3,6 +3,7 @@
 // RUN: kiln-opt %t/forward.mlir -split-input-file --kiln-fuse | FileCheck %t/forward.mlir
 // RUN: kiln-opt %t/backward.mlir -split-input-file --kiln-differentiate --kiln-fuse | FileCheck %t/backward.mlir
 // RUN: kiln-opt %t/launches.mlir --kiln-differentiate --kiln-emittable=function=all_backward -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/launches.mlir
+// RUN: kiln-opt %t/sums.mlir --kiln-emittable -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %t/sums.mlir
 
 //--- forward.mlir
 // Bias, dropout and residual are one kernel.
@@ -133,4 +134,20 @@ func.func @all(%x: tensor<?x128xbf16>, %b: tensor<128xf32>, %g: tensor<128xf32>,
   %z = kiln.dropout %t, %seed, %offset p 0.1 : tensor<?x128xf32> -> tensor<?x128xf32>
   %y, %m, %s = kiln.layer_norm %z, %g, %h : (tensor<?x128xf32>, tensor<128xf32>, tensor<128xf32>) -> (tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>)
   return %z, %y, %m, %s : tensor<?x128xf32>, tensor<?x128xbf16>, tensor<?xf32>, tensor<?xf32>
+}
+
+//--- sums.mlir
+// What is added to a dropout is added where it scales, without a rounding between; a dropout that
+// something else reads too is computed for itself.
+// CHECK: out0_c[i] = {{.*}} ? fmaf(in0_tile_c[i], 1.11111116f, in1_tile_c[i]) :
+// CHECK-NEXT: in1_tile_c[i];
+// CHECK: const float y = {{.*}} ? in0_tile_c[i] * 2.0f : 0.0f;
+// CHECK: out2_c[i] = y + in1_tile_c[i];
+func.func @sums(%x: tensor<?x128xf32>, %r: tensor<?x128xf32>, %seed: tensor<i64>, %offset: tensor<i64>)
+    -> (tensor<?x128xf32>, tensor<?x128xf32>, tensor<?x128xf32>) {
+  %a = kiln.dropout %x, %seed, %offset p 0.1 : tensor<?x128xf32> -> tensor<?x128xf32>
+  %z = arith.addf %r, %a : tensor<?x128xf32>
+  %b = kiln.dropout %x, %seed, %offset p 0.5 : tensor<?x128xf32> -> tensor<?x128xf32>
+  %w = arith.addf %b, %r : tensor<?x128xf32>
+  return %z, %b, %w : tensor<?x128xf32>, tensor<?x128xf32>, tensor<?x128xf32>
 }
