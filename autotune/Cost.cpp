@@ -1,12 +1,13 @@
 // See Cost.h. The constants, here and of the losses, are a fit to 8,000 timed schedules of
 // AlphaFold's LayerNorms and of the language models' rows, forward and backward, on an H200
-// (bench/sweep.cpp makes the data), then to the 7,500 of 123 keys that tuning these timed
+// (bench/sweep.cpp makes the data), then to the 15,700 of 140 keys that tuning these timed
 // (bench/tune_store.sh), which lie nearer to the best. Other GPUs scale with their bandwidth, their
 // number of multiprocessors and their L2 cache.
 //
 // A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
-// that a schedule does less well than a copy (Losses.h), or it waits, and then takes as long as the
-// rounds of blocks that a multiprocessor works through. The two are joined smoothly.
+// that a schedule does less well than a copy (Losses.h), or it issues instructions as fast as a
+// multiprocessor can, or it waits, and then takes as long as the rounds of blocks that a
+// multiprocessor works through. The three are joined smoothly.
 #include "autotune/Cost.h"
 
 #include "autotune/Losses.h"
@@ -20,20 +21,26 @@ constexpr double kPlainLaunch = 0.5; // us more without programmatic launch
 constexpr double kShareOfOne = 2.5;  // fair shares of bandwidth that one multiprocessor can take
 constexpr double kAgain = 0.48;      // of the bytes that another pass reads from the L2 cache
 
+// Instructions that a multiprocessor issues in a us, of single threads, and what takes them: a
+// thread that starts and finds its elements, an operation, two of which often are one instruction,
+// and what an error function has beyond the operations counted for it.
+constexpr double kIssued = 128 * 1750;
+constexpr double kThreadIssues = 200, kOperationIssues = 0.5, kErfIssues = 20;
+
 // us of a round.
 constexpr double kElement = 0.027;     // an element that a thread holds
-constexpr double kRingElement = 0.025; // the same of a ring's tile
+constexpr double kRingElement = 0.02;  // the same of a ring's tile
 constexpr double kSharedAccess = 0.01; // an access to shared memory
-constexpr double kAccess = 0.027;      // an access of a thread
+constexpr double kAccess = 0.022;      // an access of a thread
 constexpr double kStep = 0.0042;       // a step of an exchange between lanes
 constexpr double kBarrier = 0.14;      // an exchange between warps
-constexpr double kGather = 0.019;      // a value that it gathers
+constexpr double kGather = 0.007;      // a value that it gathers
 constexpr double kColumnsHeld = 8;     // elements of them that a thread can ask for with its rows'
 constexpr double kColumnsLate = 0.39;  // more are asked for only after the exchanges
 constexpr double kColumnStaged = 0.0075; // an element of them that a thread puts into shared memory
 constexpr double kColumnsStage = 0.06;   // the barrier behind that
 constexpr double kRowsStaged = 0.17;     // the barrier before values of rows are stored together
-constexpr double kThreads = 0.18, kRingThreads = 0.89; // 1024 threads in a block
+constexpr double kThreads = 0.18, kRingThreads = 0.79; // 1024 threads in a block
 constexpr double kSingle = 0.15; // a value that a ring's mover copies by itself
 // us of sums down the columns.
 constexpr double kFinish = 1.3;      // the kernel that adds up partial sums
@@ -97,6 +104,16 @@ double bytesAgain(const Shape& shape, const rows::Schedule& s, const rows::Facts
   return row * (facts.passes - 1) * (kAgain * cached + 1.0 - cached);
 }
 
+/// us that it takes to issue all instructions. Threads that hold few elements have more of them.
+double issuing(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
+               const Target& target, double rows) {
+  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
+  const double ofElement = kOperationIssues * operations + kErfIssues * facts.erfs;
+  const double issues =
+      shape.blocks * double(s.threads) * kThreadIssues + rows * double(facts.width) * ofElement;
+  return issues / (kIssued * target.multiprocessors);
+}
+
 } // namespace
 
 Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
@@ -118,6 +135,7 @@ Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Targ
       bytes / bandwidth *
       std::exp(ring ? ringLoss(shape, s, facts, target) : tileLoss(shape, s, facts, target));
   busy *= std::max(1.0, target.multiprocessors / (kShareOfOne * shape.blocks));
+  busy = joined(busy, issuing(shape, s, facts, target, rows), /*hardlyWaits=*/true);
   double waiting = shape.rounds * round(shape, s, facts);
   if (shape.once && s.columns == rows::Columns::shared) // later rounds hide it
     waiting += kColumnsStage + kColumnStaged * double(facts.columns.size()) * double(facts.width) /

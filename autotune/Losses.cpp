@@ -26,7 +26,7 @@ constexpr double kShuffles = 0.13; // each shuffle of a lane, a byte of its row
 constexpr double kTeams = 0.069;   // an exchange between warps
 // One block a tile: much in flight a thread, blocks of 128 to 256 threads, 8 rows to store at once.
 constexpr double kFewAccesses = 0.12, kManyAccesses = 0.072; // below 2, above 4 of 16 bytes
-constexpr double kFewMapped = 0.049, kManyMapped = 0.021;    // of one pass: below, above 2
+constexpr double kFewMapped = 0.01, kManyMapped = 0.021;     // of one pass: below, above 2
 constexpr double kSmallBlock = 0.054, kLargeBlock = 0.047;   // below 128, above 256 threads
 constexpr double kFewRows = 0.12;                            // no row but one a block
 // Columns that every block reads: of their bytes over the rows'. Through shared memory each block

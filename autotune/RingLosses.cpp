@@ -5,28 +5,28 @@
 namespace kiln::autotune {
 namespace {
 
-constexpr double kRing = 0.029;                           // any ring
-constexpr double kRingNarrow = 0.025, kRingBroad = 0.068; // each halving, doubling of 16 bytes
-constexpr double kRingSmallTile = 0.01;                   // each halving below 8 KB
-constexpr double kRingBytes = 150e3;                      // in flight on a multiprocessor
+constexpr double kRing = 0.029;                            // any ring
+constexpr double kRingNarrow = 0.0073, kRingBroad = 0.068; // each halving, doubling of 16 bytes
+constexpr double kRingSmallTile = 0.01;                    // each halving below 8 KB
+constexpr double kRingBytes = 168e3;                       // in flight on a multiprocessor
 constexpr double kRingWideBytes = 64e3; // enough of them where a row needs several warps
 constexpr double kRingUnder = 0.079, kRingOver = 0.041; // each halving, doubling of them
-constexpr double kRingBlocks = 0.025;                   // each halving, doubling of 2 blocks
+constexpr double kRingBlocks = 0.017;                   // each halving, doubling of 2 blocks
 constexpr double kRingReducing = 448,
                  kRingMapping = 1024;     // threads enough with, without reductions
 constexpr double kRingFewThreads = 0.062; // each halving below that
 constexpr double kRingManyWarps = 0.03;   // each doubling above: a fence a warp and tile
-constexpr double kRingColumns = 0.032;    // columns read for every tile: each doubling of 128 bytes
+constexpr double kRingColumns = 0.013;    // columns read for every tile: each doubling of 128 bytes
 // Staged columns in vectors of more than 16 bytes, which meet at banks: each doubling of them, over
 // the rows at work, which hide it.
-constexpr double kRingConflicts = 0.14;
-constexpr double kRingTail = 0.54;    // of the share of a round without work
+constexpr double kRingConflicts = 0.38;
+constexpr double kRingTail = 0.39;    // of the share of a round without work
 constexpr double kRingUneven = 0.084; // room for a block more than are promised
-constexpr double kRingDrain = 0.19;   // of the share of tiles during which nothing is left to load
+constexpr double kRingDrain = 0.25;   // of the share of tiles during which nothing is left to load
 constexpr double kRingSingles = 0.2;  // single elements: each of a byte moved
 constexpr double kRingIdle = 0.05;    // of the share of lanes without a column
 // Of these, where a row needs several warps.
-constexpr double kRingTeams = 0.021, kRingRows = 0.0055; // any; each doubling of rows at a barrier
+constexpr double kRingTeams = 0.021, kRingRows = 0.0028; // any; each doubling of rows at a barrier
 constexpr double kRingHeld = 0.044;                      // each doubling of 16 elements a thread
 constexpr double kRingFewHeld = 0.22;                    // each halving of 4 elements of a row
 constexpr double kRingLittleHeld = 0.073;                // each halving of 8

@@ -14,12 +14,19 @@ plain_copy AS (
   SELECT candidate.key, copy.*, row_number() OVER (
       PARTITION BY candidate.key ORDER BY copy.at DESC) AS place
     FROM copy JOIN candidate ON candidate.id = copy.candidate WHERE throttled = 0),
--- How near the model's cheapest come to the best, as ratios to the default's time. It is known where
--- all that a search has timed is still there: not in a store that was exported.
+searched AS (
+  SELECT candidate.key, candidate.id, measurement.ratio, row_number() OVER (
+      PARTITION BY candidate.id ORDER BY measurement.at DESC) AS place
+    FROM measurement JOIN candidate ON candidate.id = measurement.candidate
+    JOIN last_search ON last_search.key = candidate.key AND last_search.place = 1
+    WHERE throttled = 0 AND measurement.at <= last_search.at),
+-- How near the model's cheapest come to the best, as ratios to the default's time, all by the search
+-- that compared them: the choice alone is timed again later. It is known where all that a search has
+-- timed is still there: not in a store that was exported.
 judged AS (
-  SELECT timed.key, count(*) AS known, min(ratio) AS best, min(CASE WHEN prediction.place < 8 THEN ratio END) AS eight
-    FROM timed JOIN prediction ON prediction.candidate = timed.candidate
-    WHERE timed.place = 1 GROUP BY timed.key)
+  SELECT searched.key, count(*) AS known, min(ratio) AS best, min(CASE WHEN prediction.place < 8 THEN ratio END) AS eight
+    FROM searched JOIN prediction ON prediction.candidate = searched.id
+    WHERE searched.place = 1 GROUP BY searched.key)
 SELECT key.id, workload.label, device.arch, device.name, choice.source, choice.schedule,
   choice.reason,
   chosen.median, chosen.low, chosen.high, chosen.ratio, chosen.ratio_low, chosen.ratio_high,

@@ -109,6 +109,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     facts.kept += pass.kept.size();
     facts.operations += pass.operations;
     facts.columnOperations += pass.columnOperations;
+    facts.erfs += pass.erfs;
   }
   for (const rows::Output& output : program.outputs) {
     if (output.kind == rows::Output::Kind::full)

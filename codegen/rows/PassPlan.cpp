@@ -45,6 +45,7 @@ class Planner {
       }
       (node->perRow ? passes[level].operations : passes[level].columnOperations) +=
           operationsOf(node);
+      passes[level].erfs += node->kind == Node::Kind::scalar && isa<math::ErfOp>(node->op());
       llvm::append_range(targets, node->operands);
     }
   }

@@ -15,6 +15,7 @@ struct Pass {
   llvm::SetVector<Node*> columns;           // inputs read that are the same for all rows
   int operations = 0;                       // scalar instructions an element, roughly
   int columnOperations = 0;                 // those that are the same for all rows of a thread
+  int erfs = 0;                             // error functions an element, among the operations
 };
 
 /// `keeps`: whether values can be kept at all.

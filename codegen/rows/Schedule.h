@@ -71,6 +71,7 @@ struct Facts {
   int passes = 1;
   int operations = 0;       // scalar instructions an element, all passes, roughly
   int columnOperations = 0; // those that are the same for all rows of a thread
+  int erfs = 0; // error functions an element: long polynomials, counted as operations too
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
 

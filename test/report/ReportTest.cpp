@@ -136,6 +136,15 @@ TEST(Report, TheLastTimeCounts) {
   EXPECT_DOUBLE_EQ(lineOf(reportOf(*store, {}), 1).chosen.middle, 12);
 }
 
+TEST(Report, TheModelIsJudgedByTheSearchAlone) {
+  auto store = filled();
+  Measurement later = measurementOf("schedule 9", "", 12);
+  later.ratio = 0.6;
+  store->measure(keyNumber(2), later);
+  EXPECT_DOUBLE_EQ(lineOf(reportOf(*store, {}), 2).chosen.middle, 12);
+  EXPECT_DOUBLE_EQ(lineOf(reportOf(*store, {}), 2).eight, 1 / 0.95);
+}
+
 TEST(Report, WhatIsNotWholeDoesNotJudgeTheModel) {
   auto store = filled();
   store->database().script("DELETE FROM measurement WHERE candidate IN (SELECT candidate FROM "

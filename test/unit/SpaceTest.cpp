@@ -272,6 +272,21 @@ TEST(Cost, OperationsSufferFromAPartialRound) {
   EXPECT_GT(loss(30), loss(4) + 0.03);
 }
 
+/// What a thread starts with is shared by its elements, which counts where instructions do.
+TEST(Cost, LongFunctionsTakeMoreElementsAThread) {
+  auto more = [](int erfs) {
+    rows::Facts f = facts(1024);
+    f.passes = 1;
+    f.reductions = 0;
+    f.erfs = erfs;
+    rows::Schedule few{.lanes = 128, .vector = 8, .blocks = 8};
+    rows::Schedule many = few;
+    many.lanes = 16;
+    return timeOf(many, f) / timeOf(few, f);
+  };
+  EXPECT_LT(more(1), more(0) - 0.05);
+}
+
 /// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
 TEST(Space, OfListsInParts) {
   const segments::Facts wide{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
