@@ -66,7 +66,8 @@ template <class Op, int first, int last> KILN_DEVICE float combine_lanes(float v
 
 /// Combines each of `left` values over the lanes of the warp. Of two values a lane keeps one and
 /// hands its partner the other, so that several take hardly more shuffles than one. In the end each
-/// lane has the result of one value, in values[0]; returns which, or `left` and more for none.
+/// lane has the result of one value, in values[0]; returns which, or `left` for none: where a step
+/// halves an odd count, the lanes that would hold the value after the last one hold padding.
 template <class Op, int left, int distance = 16, int size>
 KILN_DEVICE int fold_lanes(float (&values)[size]) {
   if constexpr (left == 1) {
@@ -81,7 +82,10 @@ KILN_DEVICE int fold_lanes(float (&values)[size]) {
       const float low = values[i], high = i + half < left ? values[i + half] : Op::identity();
       values[i] = Op::combine(upper ? high : low, shuffle_xor(upper ? low : high, distance));
     }
-    return (upper ? half : 0) + fold_lanes<Op, half, distance / 2>(values);
+    const int held = fold_lanes<Op, half, distance / 2>(values);
+    if (held >= half)
+      return left; // padding of the half
+    return (upper ? half : 0) + held;
   }
 }
 
