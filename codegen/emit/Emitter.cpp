@@ -125,7 +125,9 @@ std::string Emitter::text(Operation* op, int precedence) {
     } else {
       int operand = what - '0';
       int bound = call && scalar.precedence == kPrimary ? 0 : scalar.precedence + (operand > 0);
-      result += expression(op->getOperand(operand), scalar.precedence == 15 ? 15 : bound);
+      std::string inner = expression(op->getOperand(operand), scalar.precedence == 15 ? 15 : bound);
+      const bool decrements = StringRef(result).ends_with("-") && inner.front() == '-';
+      result += decrements ? "(" + inner + ")" : inner;
     }
   }
   return scalar.precedence < precedence ? "(" + result + ")" : result;

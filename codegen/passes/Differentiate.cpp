@@ -236,9 +236,24 @@ class Splitter {
       return argumentName(argument.getArgNumber());
     if (auto* found = llvm::find(results, value); found != results.end())
       return resultName(found - results.begin());
-    if (auto named = dyn_cast<NameLoc>(value.getLoc()))
-      return named.getName();
-    return builder.getStringAttr("saved");
+    StringAttr& name = savedNames[value];
+    if (!name)
+      name = unusedName(isa<NameLoc>(value.getLoc()) ? cast<NameLoc>(value.getLoc()).getName()
+                                                     : builder.getStringAttr("saved"));
+    return name;
+  }
+  /// Two norms save two `rstd`: tensors are given and found by name, so the second is `rstd_1`.
+  StringAttr unusedName(StringAttr wanted) {
+    if (takenNames.empty()) {
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        takenNames.insert(argumentName(i));
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        takenNames.insert(resultName(i));
+    }
+    StringAttr name = wanted;
+    for (int i = 1; !takenNames.insert(name).second; ++i)
+      name = builder.getStringAttr(wanted.getValue() + "_" + Twine(i));
+    return name;
   }
 
   void buildForward() {
@@ -361,6 +376,8 @@ class Splitter {
   Block* block = nullptr;
   IRMapping mapping;
   SmallVector<Value> results, saved;
+  llvm::DenseMap<Value, StringAttr> savedNames;
+  llvm::DenseSet<StringAttr> takenNames;
   llvm::DenseSet<Value> wanted;
   SmallVector<std::pair<Value, unsigned>> cotangents, gradients; // and argument or result index
 };

@@ -180,11 +180,10 @@ void Lowering::emitRowValues(int level) {
     for (Node* operand : node->operands)
       if (node->perColumn || node->level > operand->level)
         wanted(operand);
-  for (const Output& output : program.outputs)
-    if (output.kind == Output::Kind::row)
-      wanted(beforeRounding(output.node));
-    else
-      wanted(output.node);
+  for (const Output& output : program.outputs) {
+    const bool isStored = output.kind == Output::Kind::row || output.kind == Output::Kind::full;
+    wanted(isStored ? beforeRounding(output.node) : output.node); // what is added up is rounded
+  }
   if (!targets.empty())
     emitEachRow(targets);
 }

@@ -44,6 +44,8 @@ struct Case {
   bool chained = false;
   Strict strict = Strict::no;
   std::string schedule = {}; // empty: the default choice
+  /// Of a chained case: the second program's; empty: `schedule` is for both.
+  std::string scheduleOfBackward = {};
   Fill fill = Fill::normal;
   /// > 0: integers are indices of so many classes, but some -100 and some out of range.
   std::int64_t classes = 0;

@@ -114,6 +114,18 @@ func.func @narrow(%x: tensor<?x8xf32> {kiln.name = "x"}) -> (tensor<?x8xf32> {ki
   return %y : tensor<?x8xf32>
 }
 // -----
+// Each value that is saved has a name of its own: two maxima, and how many elements share each.
+// CHECK-LABEL: func.func @two_maxima_forward
+// CHECK-SAME: kiln.name = "saved"}, {{.*}}kiln.name = "saved_1"}, {{.*}}kiln.name = "saved_2"}, {{.*}}kiln.name = "saved_3"})
+// CHECK-LABEL: func.func @two_maxima_backward
+// CHECK-SAME: kiln.name = "saved"}{{.*}}kiln.name = "saved_1"}{{.*}}kiln.name = "saved_2"}{{.*}}kiln.name = "saved_3"}
+func.func @two_maxima(%x: tensor<?x8xf32> {kiln.name = "x"}, %z: tensor<?x8xf32> {kiln.name = "z"}) -> (tensor<?xf32> {kiln.name = "y"}) {
+  %a = kiln.reduce max %x dims [1] : tensor<?x8xf32> -> tensor<?xf32>
+  %b = kiln.reduce max %z dims [1] : tensor<?x8xf32> -> tensor<?xf32>
+  %y = arith.mulf %a, %b : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+// -----
 // Arguments and results that say so have no gradient; an argument that no result depends on gets
 // zeros.
 // CHECK-LABEL: func.func @some_backward(

@@ -1,0 +1,156 @@
+// See Check.h.
+#include "test/random/Check.h"
+
+#include "codegen/program/Compare.h"
+#include "kiln/plan.h"
+#include "test/numerics/Chain.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace kiln::test {
+namespace {
+
+using ir::Tensor64;
+
+/// A schedule for each kernel of the function, any that fits.
+std::string drawSchedules(const Module& module, const CompileOptions& options,
+                          const std::vector<std::int64_t>& sizes, std::mt19937_64& random) {
+  std::string text;
+  for (const KernelPlan& kernel : plan(module, options, {.sizes = sizes, .keep = 1 << 20}))
+    if (!kernel.best.empty())
+      text += fmt::format("{}kiln_{} = {}", text.empty() ? "{" : ", ", kernel.name,
+                          kernel.best[random() % kernel.best.size()].schedule);
+  return text.empty() ? text : text + "}";
+}
+
+/// Numbers of the inputs, in their tensors too.
+std::vector<Tensor64> write(std::vector<Storage>& inputs, const std::vector<TensorInfo>& infos,
+                            const Case& numericCase, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Tensor64> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].write(randomValues(infos[i], inputs[i].sizes(), numericCase, false, random));
+    values.push_back(inputs[i].read());
+  }
+  return values;
+}
+
+std::string compare(const Chain& chain, std::vector<Storage>& first, std::vector<Storage>& second,
+                    const program::Expected& expected) {
+  std::string problems;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const TensorInfo& info = chain.results[i];
+    const OutputCheck check =
+        program::compare(info, first[i].read(), expected.exact[i], expected.allowed[i]);
+    if (!check.passed)
+      problems += fmt::format("{}: {:.9g} instead of {:.9g}, {:.3g} allowed\n", info.name,
+                              check.result, check.reference, check.allowed);
+    if (!first[i].hasBitsOf(second[i]))
+      problems += info.name + ": a second run gave other bits\n";
+    if (!first[i].isPoisonAround())
+      problems += info.name + ": written outside\n";
+  }
+  return problems;
+}
+
+std::string tryCase(const Function& function, const Case& numericCase, Where where) {
+  const Chain chain(numericCase, where);
+  std::vector<Storage> inputs = chain.storages(chain.inputs);
+  const std::vector<Tensor64> values = write(inputs, chain.inputs, numericCase, function.seed);
+  std::vector<Storage> first = chain.run(inputs), second = chain.run(inputs);
+  Parsed parsed(numericCase.text);
+  mlir::func::FuncOp computed = parsed.whatIsComputed(numericCase);
+  const std::string name = computed.getName().str();
+  const program::Expected expected =
+      program::expect(Module::parse(parsed.text()), name, values, chain.results);
+  return compare(chain, first, second, expected);
+}
+
+std::string problemsHere(const Function& function, Where where) {
+  try {
+    return tryCase(function, caseOf(function), where);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::unavailable)
+      throw;
+    // An assembler may need more than a schedule promised, which is said, and no default's fault.
+    if (error.kind() == ErrorKind::infeasible && function.schedules != 0 && where == Where::gpu) {
+      Function simpler = function;
+      simpler.schedules = 0;
+      return problemsHere(simpler, where);
+    }
+    return error.what();
+  }
+}
+
+/// What the child says, and how it ended if that was too early: a crash, or a minute without end.
+std::string inAProcess(const std::function<std::string()>& body) {
+  int ends[2];
+  if (::pipe(ends) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::string said;
+    try {
+      said = "." + body();
+    } catch (const Error& error) {
+      said = std::string("!") + error.what();
+    }
+    const bool isWritten = ::write(ends[1], said.data(), said.size()) == ssize_t(said.size());
+    ::_exit(isWritten ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<std::size_t>(count));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status))
+    return fmt::format("ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (said.empty() || WEXITSTATUS(status) != 0)
+    return fmt::format("ended with status {}", WEXITSTATUS(status));
+  if (said[0] == '!')
+    throw Error(ErrorKind::unavailable, said.substr(1));
+  return said.substr(1);
+}
+
+} // namespace
+
+Case caseOf(const Function& function) {
+  Case made;
+  made.name = fmt::format("random_{}", function.seed);
+  made.text = textOf(function);
+  made.sizes = {function.rows};
+  made.backward = made.chained = function.backward;
+  if (function.schedules == 0)
+    return made;
+  std::mt19937_64 random(function.schedules);
+  CompileOptions options = optionsOf(made, Stage::fused);
+  options.backward = false;
+  if (!function.backward) {
+    made.schedule = drawSchedules(Module::parse(made.text), options, made.sizes, random);
+    return made;
+  }
+  const Functions functions = functionsOf(made);
+  options.function = functions.names[0];
+  made.schedule = drawSchedules(functions.module, options, made.sizes, random);
+  options.function = functions.names[1];
+  made.scheduleOfBackward = drawSchedules(functions.module, options, made.sizes, random);
+  return made;
+}
+
+std::string problemsOf(const Function& function, Where where) {
+  return where == Where::gpu ? problemsHere(function, where)
+                             : inAProcess([&] { return problemsHere(function, where); });
+}
+
+} // namespace kiln::test

@@ -1,0 +1,18 @@
+// Runs a drawn function: races, accesses outside, bits that differ between two runs, and what
+// disagrees with fp64 beyond what rounding explains, all count.
+#pragma once
+
+#include "kiln/verify.h"
+#include "test/random/Function.h"
+
+namespace kiln::test {
+
+/// The case that is run: its text, its schedules drawn from all that fit.
+Case caseOf(const Function& function);
+/// Empty if everything agrees, else what does not. On the host target in a process of its own, so
+/// that a crash is a problem like others. Throws Error(unavailable) only.
+std::string problemsOf(const Function& function, Where where);
+/// A smaller function that still has problems, found within so many attempts.
+Function shrink(const Function& function, Where where, int attempts = 150);
+
+} // namespace kiln::test

@@ -1,0 +1,103 @@
+// New functions at every run, each forward or in both directions, by default or drawn schedules: on
+// the host target, whose clocks see races, and on a GPU if there is one. KILN_RANDOM_SEED and
+// KILN_RANDOM_COUNT name others; a test is named after its function's seed.
+#include "codegen/backend/Driver.h"
+#include "test/numerics/Skip.h"
+#include "test/random/Check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+std::uint64_t numberOf(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// Another one each second.
+std::uint64_t firstSeed() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  static const std::uint64_t seed = numberOf(
+      "KILN_RANDOM_SEED",
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
+          1000);
+  return seed;
+}
+
+void check(std::uint64_t seed, Where where) {
+  const Function function = draw(seed);
+  const std::string problems = problemsOf(function, where);
+  if (problems.empty())
+    return;
+  const Function small = shrink(function, where);
+  Case smallCase;
+  smallCase.text = textOf(small);
+  if (small.schedules != 0)
+    smallCase = caseOf(small); // a default's crash may lie in what this does
+  ADD_FAILURE() << "of the function drawn from seed " << seed << ":\n"
+                << problems << "\nsmaller, " << small.rows
+                << (small.groups ? " groups of " : " rows")
+                << (small.groups ? fmt::format("{} rows", small.groups) : "")
+                << (small.backward ? ", forward and backward" : ", forward") << ", schedules '"
+                << smallCase.schedule << "' and '" << smallCase.scheduleOfBackward << "':\n"
+                << smallCase.text << problemsOf(small, where);
+}
+
+class RandomFunctions : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RandomFunctions, AgreeOnTheHost) {
+  skipIfUnavailable([] { check(firstSeed() + GetParam(), Where::host); });
+}
+
+TEST_P(RandomFunctions, AgreeOnTheGpu) {
+  if (std::string why = whyNoGpu(); !why.empty())
+    GTEST_SKIP() << why;
+  skipIfUnavailable([] { check(firstSeed() + GetParam(), Where::gpu); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Drawn, RandomFunctions,
+                         testing::Range(std::uint64_t{0}, numberOf("KILN_RANDOM_COUNT", 100)),
+                         [](const auto& info) {
+                           return fmt::format("seed_{}", firstSeed() + info.param);
+                         });
+
+/// Sums of one row that are ready at once share an exchange between its warps.
+Function sumsOfARow(std::size_t count) {
+  const auto form = [](std::string_view name) {
+    return &*std::ranges::find(forms(), name, &Form::name);
+  };
+  Function function;
+  function.width = 1024;
+  function.rows = 7;
+  function.steps.resize(2);
+  for (std::size_t last = 1; function.results.size() < count; last = function.steps.size() - 2) {
+    const std::size_t product = function.steps.size();
+    function.steps.push_back({form("mul"), Kind::rows, {0, last}});
+    function.steps.push_back({form("sum"), Kind::statistic, {product}});
+    function.results.push_back({product + 1, "f32"});
+  }
+  return function;
+}
+
+/// Where counts of values are odd at some step of the exchange, two lanes had written one place.
+TEST(RandomFunctions, ManySumsOfWideRowsDoNotRace) {
+  skipIfUnavailable([] {
+    for (std::size_t count : {2, 3, 5, 6, 7, 9, 11, 17})
+      EXPECT_EQ(problemsOf(sumsOfARow(count), Where::host), "") << textOf(sumsOfARow(count));
+  });
+}
+
+TEST(RandomFunctions, SeedsAreReproducible) {
+  EXPECT_EQ(textOf(draw(12345)), textOf(draw(12345)));
+  EXPECT_NE(textOf(draw(12345)), textOf(draw(12346)));
+}
+
+} // namespace
