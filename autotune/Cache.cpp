@@ -278,6 +278,7 @@ Program autotune::compileInto(Store& store, const TuningTask& task, const Descri
                                "fastest by the cost model of those that the assembler accepts", 0});
   store.describe(described.key, task.label, described.text);
   store.keepTask(described.key, {described.text, described.key.arch, "", task.sizes, "", {}});
+  prove({described.key, schedules, artifact.sha256, program, described.text}, store, &store);
   return program;
 }
 
@@ -286,9 +287,17 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   const Key& key = described.key;
   for (const Found& found : state_->layers->find(key)) {
     try {
-      if (auto artifact = found.store->artifact(key, found.choice.schedule, found.choice.cubin))
-        return {Program::load(artifact->plan, artifact->cubin), false};
+      const auto artifact = found.store->artifact(key, found.choice.schedule, found.choice.cubin);
+      if (!artifact)
+        continue;
+      Program program = Program::load(artifact->plan, artifact->cubin);
+      if (found.choice.source == Source::model)
+        prove({key, found.choice.schedule, found.choice.cubin, program, described.text},
+              *found.store, state_->layers->writer());
+      return {std::move(program), false};
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::verification)
+        throw;
       std::lock_guard held(state_->mutex);
       state_->warnings.push_back(fmt::format("{}; it is not used", error.what()));
     }

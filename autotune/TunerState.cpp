@@ -72,7 +72,8 @@ void Tuner::State::publish() {
 
 /// Null: what is damaged is said and passed over, and so is a schedule that nobody has compiled
 /// yet.
-std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source) const {
+std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source,
+                                          const std::string& text) const {
   auto state = std::make_unique<Tuned::State>();
   state->schedule = found.choice.schedule;
   state->source = nameIn(sourceNames, source);
@@ -86,6 +87,9 @@ std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source) con
     if (!artifact)
       return nullptr;
     state->program = Program::load(artifact->plan, artifact->cubin);
+    if (source == Source::model)
+      prove({found.key, found.choice.schedule, found.choice.cubin, *state->program, text},
+            *found.store, layers->writer());
     if (source != Source::transferred)
       state->gain = found.store->gainOverVendor(found.key, found.choice.schedule);
     return std::make_unique<Tuned>(std::move(state));
@@ -96,9 +100,9 @@ std::unique_ptr<Tuned> Tuner::State::load(const Found& found, Source source) con
 }
 
 /// The first layer's choice that can be used.
-std::unique_ptr<Tuned> Tuner::State::load(const Key& key) const {
-  for (const Found& found : layers->find(key, /*anyCompiler=*/true))
-    if (auto tuned = load(found, found.choice.source))
+std::unique_ptr<Tuned> Tuner::State::load(const Described& described) const {
+  for (const Found& found : layers->find(described.key, /*anyCompiler=*/true))
+    if (auto tuned = load(found, found.choice.source, described.text))
       return tuned;
   return nullptr;
 }
@@ -107,7 +111,7 @@ std::unique_ptr<Tuned> Tuner::State::load(const Key& key) const {
 std::unique_ptr<Tuned> Tuner::State::transfer(const Described& described) const {
   if (options.mode == Mode::offline)
     for (const Found& found : transferable(*layers, described))
-      if (auto tuned = load(found, Source::transferred))
+      if (auto tuned = load(found, Source::transferred, described.text))
         return tuned;
   return nullptr;
 }
@@ -120,7 +124,7 @@ Known& Tuner::State::learn(const TaskName& name, const TuningTask& task,
   Known& one = known.emplace_back();
   one.name = name;
   one.task = task;
-  std::unique_ptr<Tuned> tuned = frozen ? nullptr : load(described.key);
+  std::unique_ptr<Tuned> tuned = frozen ? nullptr : load(described);
   if (!tuned && !frozen)
     tuned = transfer(described);
   if (tuned) {
@@ -237,10 +241,10 @@ std::string Tuner::State::tryToMake(const TuningTask& task, std::unique_ptr<Tune
       tuneInto(store, {&wanted, 1}, tuning);
     }
     const Described described = describe(task.module, task.options, task.sizes);
-    tuned = load(described.key);
+    tuned = load(described);
     if (!tuned && !isOver()) {
       compileInto(store, task, described);
-      tuned = load(described.key);
+      tuned = load(described);
     }
     return tuned ? "" : isOver() ? "stopped" : "what was compiled cannot be loaded";
   } catch (const Error& error) {

@@ -73,9 +73,10 @@ struct Tuner::State {
   TunerStats made; // of what was made
 
  private:
-  std::unique_ptr<Tuned> load(const autotune::Key& key) const;
+  std::unique_ptr<Tuned> load(const autotune::Described& described) const;
   std::unique_ptr<Tuned> transfer(const autotune::Described& described) const;
-  std::unique_ptr<Tuned> load(const autotune::Found& found, autotune::Source source) const;
+  std::unique_ptr<Tuned> load(const autotune::Found& found, autotune::Source source,
+                              const std::string& text) const;
   void make(Known& known);
   std::string tryToMake(const TuningTask& task, std::unique_ptr<Tuned>& tuned);
   bool mayMeasure() const;

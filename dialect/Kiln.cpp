@@ -194,4 +194,14 @@ LogicalResult verifyStatistic(Operation* op, StringRef what, Value value, Value 
   return verifyShape(op, what, value, tensorType(input).getShape().drop_back(), "the input");
 }
 
+bool isReadAsNonNegative(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand& use) {
+    const unsigned operand = use.getOperandNumber();
+    if (auto kernel = dyn_cast<KernelOp>(use.getOwner()))
+      return isReadAsNonNegative(kernel.getBody().getArgument(operand));
+    auto op = dyn_cast<KilnOpInterface>(use.getOwner());
+    return op && op.takesNonNegative(operand);
+  });
+}
+
 } // namespace kiln::ir

@@ -69,6 +69,10 @@ mlir::LogicalResult verifyTable(mlir::Operation* op, llvm::StringRef what, mlir:
 mlir::LogicalResult verifyPadding(mlir::Operation* op, mlir::Value index,
                                   std::optional<int64_t> padding);
 
+/// Whether an operation that reads the value, in a kernel or outside, takes it for a number that is
+/// not below zero.
+bool isReadAsNonNegative(mlir::Value value);
+
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }

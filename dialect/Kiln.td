@@ -66,6 +66,9 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
       "", "return {};">,
     InterfaceMethod<"Is it cheaper to make than to load? Each kernel that uses it then makes its own.",
       "bool", "isFree", (ins), "", "return false;">,
+    InterfaceMethod<"Does it take the operand for a number that is not below zero: a mean of "
+                    "squares, a count?",
+      "bool", "takesNonNegative", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
                     "nothing else that has them.",
       "::mlir::Value", "shapeSource", (ins), "", "return {};">,

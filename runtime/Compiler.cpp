@@ -2,6 +2,7 @@
 #include "runtime/Compiler.h"
 
 #include "kiln/tuner.h"
+#include "kiln/verify.h"
 #include "runtime/Backend.h"
 #include "runtime/Log.h"
 #include "runtime/Tune.h"
@@ -38,11 +39,24 @@ struct Stores {
   std::optional<Tuner> tuner;
 };
 
-/// The cost model's choice, kept in the cache if there is one.
+/// Nobody has compared the cost model's choice with fp64 yet: here, before it is launched for
+/// anybody. Throws Error(verification).
+void check(const Program& program, const Backend& backend) {
+  const Where where = backend.until() == Stage::cubin ? Where::gpu : Where::host;
+  if (const std::string wrong = firstCheck(program, where); !wrong.empty())
+    throw Error(
+        ErrorKind::verification,
+        fmt::format("the kernel that the cost model chose is wrong and is not used: {}", wrong));
+}
+
+/// The cost model's choice, compared with fp64 once; kept in the cache, with the verdict, if there
+/// is one.
 Cache::Result compileInto(const Stores& stores, const TuningTask& task, const Backend& backend) {
   if (stores.cache && backend.until() == Stage::cubin)
     return stores.cache->compile(task);
-  return {Program::compile(task.module, task.options), true};
+  Cache::Result made{Program::compile(task.module, task.options), true};
+  check(made.program, backend);
+  return made;
 }
 
 /// What a store has chosen, tuned before if the mode says so; null: nothing. The host takes what a
@@ -65,12 +79,15 @@ const Tuned* findChosen(const Stores& stores, TuningTask& task, const Backend& b
   return tuned;
 }
 
-/// The kernel of a choice that is Kiln's: as it is stored, or, where cubins do not run, compiled.
+/// The kernel of a choice that is Kiln's: as it is stored, and was compared with fp64 before it was
+/// chosen, or, where cubins do not run, compiled.
 Program programOf(const Tuned& tuned, TuningTask task, const Backend& backend) {
   if (backend.until() == Stage::cubin)
     return tuned.program();
   task.options.schedule = tuned.schedule();
-  return Program::compile(task.module, task.options);
+  Program program = Program::compile(task.module, task.options);
+  check(program, backend); // the store's verdict is on a cubin
+  return program;
 }
 
 /// NVRTC registers what it does when the process ends while it compiles for the first time. What

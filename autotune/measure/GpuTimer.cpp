@@ -47,6 +47,7 @@ void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& siz
   const program::Layout layout = program::layoutOf(info, sizes);
   TensorInfo flat;
   flat.dtype = info.dtype;
+  flat.nonNegative = info.nonNegative;
   const auto elements = static_cast<std::int64_t>(layout.bytes / sizeInBytes(info.dtype));
   flat.shape = {{std::min(elements, kDrawn), -1}};
   program::HostTensor some(flat, {flat.shape[0].size});

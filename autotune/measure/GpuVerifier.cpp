@@ -102,7 +102,7 @@ GpuVerifier::SharedReference& GpuVerifier::reference(const LaunchPlan& plan, con
     std::vector<ir::Tensor64> values;
     for (const TensorInfo& info : operands.inputs) {
       auto& tensor = made->inputs.emplace_back(info, program::sizesOf(info, shape.sizes));
-      tensor.write(program::draw(plan, info, tensor.sizes(), random));
+      tensor.write(program::draw(info, tensor.sizes(), random));
       values.push_back(tensor.read());
     }
     for (const TensorInfo& info : operands.outputs)

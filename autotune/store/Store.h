@@ -65,6 +65,8 @@ class Store final : public Journal {
   /// How its function is run; `module` and `arch` are told by the key.
   void keepTask(const Key& key, const Task& task);
   std::optional<Choice> choice(const Key& key) const;
+  /// Whether a cubin of a key passed every comparison with fp64; nothing if there was none.
+  std::optional<bool> verdictOf(const Key& key, std::string_view cubin) const;
   /// All keys with a choice; `all`: also those without.
   std::vector<KnownKey> keys(bool all = false) const;
   /// The only key whose name begins so. Throws Error(missing).

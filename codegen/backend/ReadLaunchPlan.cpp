@@ -140,7 +140,8 @@ std::vector<Extent> readExtents(const Reader& reader, const char* key) {
 }
 
 TensorInfo readTensor(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older", "part"});
+  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older",
+                             "nonNegative", "part"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));
@@ -157,6 +158,7 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
     fail(ErrorKind::input, "launch plan: {}.alignment is {}; allowed are powers of two", place,
          tensor.alignment);
   tensor.older = reader.flag("older", false);
+  tensor.nonNegative = reader.flag("nonNegative", false);
   tensor.part = static_cast<int>(reader.integer("part", 0, maxSymbols / 2 - 1, 0));
   return tensor;
 }

@@ -30,6 +30,8 @@ Json write(const TensorInfo& tensor) {
                {"alignment", tensor.alignment}};
   if (tensor.older)
     json["older"] = true;
+  if (tensor.nonNegative)
+    json["nonNegative"] = true;
   if (tensor.part > 0)
     json["part"] = tensor.part;
   return json;

@@ -244,8 +244,9 @@ class Planner {
       unsigned i = argument.getArgNumber();
       auto layout = function.getArgAttrOfType<ir::LayoutAttr>(i, ir::kLayoutAttr);
       std::string fallback = "in" + std::to_string(i);
-      plan->launch.inputs.push_back(
+      TensorInfo& input = plan->launch.inputs.emplace_back(
           addBuffer(argument, nameAttr(function.getArgAttrDict(i), fallback), layout)->tensor);
+      input.nonNegative = ir::isReadAsNonNegative(argument);
     }
     plan->launch.outputs.resize(function.getNumResults());
     int intermediates = 0;

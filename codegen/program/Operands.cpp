@@ -1,7 +1,6 @@
 // See Operands.h.
 #include "codegen/program/Operands.h"
 
-#include <cmath>
 #include <numeric>
 
 namespace kiln::program {
@@ -50,15 +49,6 @@ std::span<const std::int64_t> typicalLengths() {
   static constexpr std::int64_t lengths[] = {4 * square, 4 * square,    4 * square, square, square,
                                              square,     square - 4096, 1024,       1024,   2048};
   return lengths;
-}
-
-ir::Tensor64 draw(const LaunchPlan& plan, const TensorInfo& info,
-                  const std::vector<std::int64_t>& sizes, std::mt19937_64& random) {
-  ir::Tensor64 values = draw(info, sizes, random);
-  if (isOverLists(plan))
-    for (double& value : values.data)
-      value = std::abs(value);
-  return values;
 }
 
 /// The last inputs of a plan over lists are the table, two for each part.

@@ -26,11 +26,6 @@ std::size_t tensorsBefore(const LaunchPlan& plan);
 std::span<const std::int64_t> oddLengths();
 std::span<const std::int64_t> typicalLengths();
 
-/// Numbers for an operand. A program over lists gets none below zero: it may take them for the
-/// state of an optimizer.
-ir::Tensor64 draw(const LaunchPlan& plan, const TensorInfo& info,
-                  const std::vector<std::int64_t>& sizes, std::mt19937_64& random);
-
 /// Lists made of a tensor each: consecutive parts of these lengths.
 TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
                     std::span<const Buffer> inputs, std::span<const Buffer> outputs);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace kiln::program {
@@ -99,7 +100,7 @@ ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes
     else if (info.dtype == DType::i32 || info.dtype == DType::i64)
       value = static_cast<double>(random() % 64);
     else
-      value = normal(random);
+      value = info.nonNegative ? std::abs(normal(random)) : normal(random);
   return values;
 }
 

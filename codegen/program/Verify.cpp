@@ -73,7 +73,7 @@ struct Tensors {
     for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
       const TensorInfo& info = operands.inputs[i];
       auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
-      tensor.write(options.inputs.empty() ? program::draw(plan, info, tensor.sizes(), random)
+      tensor.write(options.inputs.empty() ? program::draw(info, tensor.sizes(), random)
                                           : valuesOf(options.inputs[i]));
     }
     for (const TensorInfo& info : operands.outputs)

@@ -7,6 +7,11 @@
 using namespace mlir;
 using namespace kiln::ir;
 
+bool AdamwOp::takesNonNegative(unsigned operand) {
+  const Value taken = getOperand(operand);
+  return taken == getExpAvgSq() || taken == getStep();
+}
+
 Value AdamwOp::getCopy() {
   return getOthers().size() > (getEma() ? 1u : 0u) ? Value(getOthers().front()) : Value();
 }

@@ -36,6 +36,7 @@ def Kiln_AdamwOp : Kiln_NamedOp<"adamw"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = [{
     /// The rounded parameter and the new average of parameters; null if there is none.
+    bool takesNonNegative(unsigned operand); // the second moment and the step
     ::mlir::Value getCopy();
     ::mlir::Value getNewEma();
   }];

@@ -74,7 +74,10 @@ const Form table[] = {
      R,
      {R},
      "  $r_h = arith.truncf $0 : $R to $B\n  $r = arith.extf $r_h : $B to $R\n",
-     first},
+     first,
+     false,
+     Of::arguments}, // else all of a row may be rounded the same way, which no noise tells
+
     {"abs", R, {R}, "  $r = math.absf $0 : $R\n", first, false, Of::argumentsIfBackward},
     {"maximum",
      R,

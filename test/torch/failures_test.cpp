@@ -2,6 +2,7 @@
 // runs out in the middle of a step. A clear message or ATen's own numbers, and the next step is
 // right.
 #include "kiln/cache.h"
+#include "kiln/fuse.h"
 #include "test/backend/Helpers.h"
 #include "test/torch/Helpers.h"
 
@@ -54,6 +55,48 @@ TEST(TorchFailures, ABrokenStoreIsPutAsideAndSaidSo) {
   std::stringstream log;
   log << std::ifstream(options.log).rdbuf();
   EXPECT_HAS(log.str(), "store.db");
+}
+
+/// A compiler that takes exponentials for something else, as long as it is there.
+struct WrongCompiler {
+  WrongCompiler() {
+    const auto script = folder.path / "c++";
+    std::ofstream(script) << "#!/bin/sh\nfor f in \"$@\"; do case $f in *.cu) "
+                             "sed -i 's/expf(/0.25f + expf(/g' $f;; esac; done\nexec c++ \"$@\"\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    ::setenv("KILN_HOST_CXX", script.c_str(), 1);
+  }
+  ~WrongCompiler() { ::unsetenv("KILN_HOST_CXX"); }
+  TemporaryFolder folder;
+};
+
+TEST(TorchFailures, AWrongKernelIsLaunchedForNobody) {
+  const WrongCompiler wrong;
+  enable(onCpu());
+  const Tensor x = at::randn({5, 92});
+  const auto before = callsByKiln("_softmax");
+  static_cast<void>(at::softmax(x, 1));
+  wait();
+  const Tensor ours = at::softmax(x, 1);
+  EXPECT_EQ(callsByKiln("_softmax"), before);
+  EXPECT_TRUE(
+      reports("the kernel that the cost model chose is wrong and is not used: compared with "
+              "fp64 at size"))
+      << report();
+  enable(strictOnCpu());
+  EXPECT_THROW(at::softmax(x, 1), Error); // strict mode falls back to nothing
+  const Guard off(Mode::off);
+  EXPECT_TRUE(at::equal(ours, at::softmax(x, 1)));
+}
+
+TEST(TorchFailures, AWrongFusedKernelIsLaunchedForNobody) {
+  const WrongCompiler wrong;
+  enable(onCpu());
+  const auto f = fuse([](Expr a) { return exp(a) * 2; }, {.place = Place::cpu});
+  const Tensor x = at::randn({5, 96});
+  const std::string error = errorOf(ErrorKind::infeasible, [&] { f(x); });
+  EXPECT_HAS(error, "fused 5x96 f32: no kernel: the kernel that the cost model chose is wrong");
+  EXPECT_TRUE(reports("is wrong and is not used")) << report();
 }
 
 TEST(TorchFailures, AStoreOfAnotherGpuIsNoneForThisOne) {

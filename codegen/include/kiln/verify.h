@@ -50,6 +50,14 @@ struct Verification {
 /// Error(input) for arguments that do not fit, Error(unavailable) without a GPU or a compiler.
 KILN_API Verification verify(const Program& program, const RunOptions& options = {});
 
+/// What a program passes before it serves anybody who did not verify it: the same comparison at
+/// sizes of some ten thousand elements a tensor (fewer on the host target), which takes some ten
+/// milliseconds. Empty if it agrees; else what does not. Where a function compares what it computed
+/// with something, rounding may turn single elements over: only what is wrong with the numbers of
+/// three seeds is wrong. `reference`: as in RunOptions. Throws as verify() does.
+KILN_API std::string firstCheck(const Program& program, Where where,
+                                const Module* reference = nullptr);
+
 /// Time of one launch on the current GPU: graph replays over inputs and outputs rotated beyond
 /// the L2 cache, beside a plain copy of as many bytes in the same run: the faster of a copy kernel
 /// and the driver's copy.

@@ -1,0 +1,95 @@
+// kiln::firstCheck: what a program passes before it serves anybody. On the host target.
+#include "kiln/verify.h"
+#include "test/numerics/Skip.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+namespace kiln::test {
+namespace {
+
+Module moduleOf(const std::string& body) {
+  return Module::parse(fmt::format("func.func @f(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {{\n{}\n"
+                                   "  return %y : tensor<?x96xf32>\n}}\n",
+                                   body));
+}
+
+Program compileToCuda(const Module& module) {
+  CompileOptions options;
+  options.until = Stage::cuda;
+  return Program::compile(module, options);
+}
+
+/// The program with one piece of its text replaced.
+Program edited(const Program& program, std::string_view what, std::string_view with) {
+  std::string text = program.text(Stage::cuda);
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << text;
+  text.replace(at, what.size(), with);
+  CompileOptions options;
+  options.until = Stage::cuda;
+  return Program::resume(Stage::cuda, text, options);
+}
+
+TEST(FirstCheck, TellsAWrongProgramFromARightOne) {
+  skipIfUnavailable([] {
+    const Module module = moduleOf("  %y = math.exp %x : tensor<?x96xf32>");
+    const Program right = compileToCuda(module);
+    EXPECT_EQ(firstCheck(right, Where::host), "");
+    const std::string wrong =
+        firstCheck(edited(right, "expf(", "0.01f + expf("), Where::host, &module);
+    EXPECT_EQ(wrong.find("compared with fp64 at size 33: y is "), 0U) << wrong;
+    EXPECT_NE(wrong.find("where fp64 gives"), std::string::npos) << wrong;
+  });
+}
+
+/// An element beside the threshold may fall to the other side by rounding.
+TEST(FirstCheck, PassesWhatComparesItsOwnResults) {
+  skipIfUnavailable([] {
+    EXPECT_EQ(
+        firstCheck(compileToCuda(moduleOf(
+                       "  %s = math.sin %x : tensor<?x96xf32>\n"
+                       "  %c = math.cos %x : tensor<?x96xf32>\n"
+                       "  %above = arith.cmpf ogt, %s, %c : tensor<?x96xf32>\n"
+                       "  %y = arith.select %above, %x, %s : tensor<?x96xi1>, tensor<?x96xf32>")),
+                   Where::host),
+        "");
+  });
+}
+
+TEST(FirstCheck, TakesBackwards) {
+  skipIfUnavailable([] {
+    CompileOptions options;
+    options.until = Stage::cuda;
+    options.backward = true;
+    const Module norm = Module::fromOp({.op = "layer_norm", .shape = {-1, 96}});
+    EXPECT_EQ(firstCheck(Program::compile(norm, options), Where::host), "");
+  });
+}
+
+/// An update that takes the square root of the gradient would agree if no gradient were negative.
+TEST(FirstCheck, AnOptimizerMeetsNegativeGradientsAndNoNegativeState) {
+  const Module module = Module::parse(R"(
+func.func @adamw(%p: tensor<?xf32> {kiln.list}, %g: tensor<?xf32> {kiln.list},
+    %m: tensor<?xf32> {kiln.list}, %v: tensor<?xf32> {kiln.list},
+    %lr: tensor<f32>, %step: tensor<f32>, %scale: tensor<f32>)
+    -> (tensor<?xf32> {kiln.list}, tensor<?xf32> {kiln.list}, tensor<?xf32> {kiln.list}) {
+  %p1, %m1, %v1 = kiln.adamw %p, %g, %m, %v, %lr, %step, %scale
+      : (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<f32>, tensor<f32>,
+         tensor<f32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+  return %p1, %m1, %v1 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+})");
+  const Program program = compileToCuda(module);
+  for (const auto* tensors : {&program.inputs(), &program.lists().inputs})
+    for (const TensorInfo& tensor : *tensors)
+      EXPECT_EQ(tensor.nonNegative, tensor.name == "v" || tensor.name == "step") << tensor.name;
+  skipIfUnavailable([&] {
+    EXPECT_EQ(firstCheck(program, Where::host), "");
+    const Program wrong = edited(program, "= g_c[i] *", "= fabsf(g_c[i]) *");
+    EXPECT_NE(firstCheck(wrong, Where::host, &module), "");
+  });
+}
+
+} // namespace
+} // namespace kiln::test
