@@ -68,8 +68,8 @@ void GpuTimer::capture(GpuKernel& kernel) {
     const program::LaunchBuffers& set = *sets[static_cast<std::size_t>(i) % sets.size()].buffers;
     kernel.program.launch(set.inputs, set.outputs, kernel.workspace->data(), to);
   };
-  kernel.workspace.emplace(
-      std::max<std::size_t>(kernel.program.workspaceBytes(sets[0].buffers->inputs), 256));
+  kernel.workspace.emplace(std::max<std::size_t>(
+      kernel.program.workspaceBytes(sets[0].buffers->inputs, sets[0].buffers->outputs), 256));
   launch(stream.get(), 0); // outside the graph first: errors show at their call
   stream.synchronize();
   kernel.graph.emplace(Graph::capture(stream, [&](CuStream captured) {

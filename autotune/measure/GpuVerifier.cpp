@@ -151,7 +151,7 @@ GpuVerifier::Run GpuVerifier::run(const GpuKernel& kernel, Memory& memory, const
   for (Guarded& output : memory.outputs)
     output.poison();
   const LaunchBuffers& buffers = *memory.buffers;
-  Guarded workspace(kernel.program.workspaceBytes(buffers.inputs));
+  Guarded workspace(kernel.program.workspaceBytes(buffers.inputs, buffers.outputs));
   kernel.program.launch(buffers.inputs, buffers.outputs, workspace.data(), stream.get());
   stream.synchronize();
   Run result;

@@ -95,8 +95,9 @@ void LoadedProgram::prepare(const DeviceInfo& device) const {
   });
 }
 
-std::size_t LoadedProgram::workspaceBytes(std::span<const Buffer> inputs) const {
-  return resolver.workspaceBytes(inputs, Driver::get().currentDevice().multiprocessors);
+std::size_t LoadedProgram::workspaceBytes(std::span<const Buffer> inputs,
+                                          std::span<const Buffer> outputs) const {
+  return resolver.workspaceBytes(inputs, outputs, Driver::get().currentDevice().multiprocessors);
 }
 
 std::size_t LoadedProgram::workspaceBytes(std::span<const std::int64_t> sizes) const {

@@ -20,7 +20,8 @@ class LoadedProgram {
   const LaunchPlan& plan() const { return resolver.plan(); }
 
   /// Bytes of scratch memory for inputs of these sizes on the current device.
-  std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
+  std::size_t workspaceBytes(std::span<const Buffer> inputs,
+                             std::span<const Buffer> outputs = {}) const;
 
   std::size_t workspaceBytes(std::span<const std::int64_t> sizes) const;
 

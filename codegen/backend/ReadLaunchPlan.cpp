@@ -140,8 +140,8 @@ std::vector<Extent> readExtents(const Reader& reader, const char* key) {
 }
 
 TensorInfo readTensor(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"name", "dtype", "shape", "strides", "alignment", "older",
-                             "nonNegative", "part"});
+  Reader reader(json, place,
+                {"name", "dtype", "shape", "strides", "alignment", "older", "nonNegative", "part"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));

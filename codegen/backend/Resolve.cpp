@@ -123,12 +123,15 @@ void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunc
   result.workspaceBytes = static_cast<std::size_t>(bytes);
 }
 
-std::size_t Resolver::workspaceBytes(std::span<const Buffer> inputs, int multiprocessors) const {
+std::size_t Resolver::workspaceBytes(std::span<const Buffer> inputs,
+                                     std::span<const Buffer> outputs, int multiprocessors) const {
   if (launchPlan.workspaces.empty())
     return 0;
   Symbols symbols(launchPlan.function);
   ResolvedLaunch result;
   symbols.bind(launchPlan.inputs, "input", inputs);
+  if (!outputs.empty())
+    symbols.bind(launchPlan.outputs, "output", outputs);
   layOut(symbols, multiprocessors, result);
   return result.workspaceBytes;
 }

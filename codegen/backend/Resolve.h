@@ -13,8 +13,10 @@ class Resolver {
 
   const LaunchPlan& plan() const { return launchPlan; }
 
-  /// Bytes of scratch memory for inputs of these sizes; pointers are not looked at.
-  std::size_t workspaceBytes(std::span<const Buffer> inputs, int multiprocessors) const;
+  /// Bytes of scratch memory for tensors of these sizes; pointers are not looked at. No outputs:
+  /// the inputs alone tell the sizes.
+  std::size_t workspaceBytes(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
+                             int multiprocessors) const;
 
   /// Fills `result`, whose memory is reused. Checks every buffer; throws Error(input).
   void resolve(std::span<const Buffer> inputs, std::span<const Buffer> outputs, int multiprocessors,

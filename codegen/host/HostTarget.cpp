@@ -69,14 +69,17 @@ void addLists(const LaunchPlan& plan, int part, const Buffer& segments,
 }
 
 /// Value of a run-time size: that of any dimension bound to it; resolve() saw that they agree.
-std::int64_t valueOf(const Extent& extent, const LaunchPlan& plan, std::span<const Buffer> inputs) {
+std::int64_t valueOf(const Extent& extent, const LaunchPlan& plan, std::span<const Buffer> inputs,
+                     std::span<const Buffer> outputs) {
   if (extent.isStatic())
     return extent.size;
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i)
-    for (std::size_t d = 0; d < plan.inputs[i].shape.size(); ++d)
-      if (plan.inputs[i].shape[d].symbol == extent.symbol)
-        return inputs[i].sizes[d];
-  fail(ErrorKind::input, "'{}': the run-time size s{} is no dimension of any input", plan.function,
+  for (const auto& [tensors, buffers] :
+       {std::pair(&plan.inputs, inputs), std::pair(&plan.outputs, outputs)})
+    for (std::size_t i = 0; i < tensors->size(); ++i)
+      for (std::size_t d = 0; d < (*tensors)[i].shape.size(); ++d)
+        if ((*tensors)[i].shape[d].symbol == extent.symbol)
+          return buffers[i].sizes[d];
+  fail(ErrorKind::input, "'{}': the run-time size s{} is no dimension of any tensor", plan.function,
        extent.symbol);
 }
 
@@ -93,13 +96,14 @@ void* placeOf(const WorkspaceInfo& workspace, const LaunchPlan& plan,
 }
 
 void addWorkspaces(const LaunchPlan& plan, const ResolvedLaunch& resolved,
-                   std::span<const Buffer> inputs, std::vector<MemoryRegion>& regions) {
+                   std::span<const Buffer> inputs, std::span<const Buffer> outputs,
+                   std::vector<MemoryRegion>& regions) {
   for (const WorkspaceInfo& workspace : plan.workspaces) {
     std::int64_t elements = workspace.elements;
     if (workspace.blocksOf >= 0)
       elements *= resolved.kernels[workspace.blocksOf].blocks;
     for (const Extent& extent : workspace.sizes.factors)
-      elements *= valueOf(extent, plan, inputs);
+      elements *= valueOf(extent, plan, inputs, outputs);
     if (void* data = placeOf(workspace, plan, resolved); data && elements > 0)
       regions.push_back({workspace.name, data,
                          static_cast<std::size_t>(elements) * sizeInBytes(workspace.dtype),
@@ -151,7 +155,7 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   std::size_t table = inputs.size() - 2 * static_cast<std::size_t>(parts);
   for (int part = 0; part < parts; ++part, table += 2)
     addLists(plan, part, inputs[table + 1], regions);
-  addWorkspaces(plan, resolved, inputs, regions);
+  addWorkspaces(plan, resolved, inputs, outputs, regions);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (resolved.kernels[k].blocks > 0)
       runKernel(*library,

@@ -29,8 +29,9 @@ struct Executable::State {
 Executable::Executable(const Program& program)
     : state_(new State{LoadedProgram(program.state().plan, program.cubin())}) {}
 
-std::size_t Executable::workspaceBytes(std::span<const Buffer> inputs) const {
-  return state_->program.workspaceBytes(inputs);
+std::size_t Executable::workspaceBytes(std::span<const Buffer> inputs,
+                                       std::span<const Buffer> outputs) const {
+  return state_->program.workspaceBytes(inputs, outputs);
 }
 void Executable::launch(std::span<const Buffer> inputs, std::span<const Buffer> outputs,
                         void* workspace, void* stream, const LaunchOptions& options) const {

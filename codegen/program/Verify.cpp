@@ -120,7 +120,8 @@ void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
   DeviceSet set(tensors);
   const program::LaunchBuffers buffers(loaded.plan(), program::oddLengths(), set.inputs,
                                        set.outputs);
-  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(buffers.inputs), 256));
+  DeviceBuffer workspace(
+      std::max<std::size_t>(loaded.workspaceBytes(buffers.inputs, buffers.outputs), 256));
   workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}));
   Stream stream;
   loaded.launch(buffers.inputs, buffers.outputs, workspace.data(), stream.get());
@@ -211,7 +212,8 @@ Measurement measure(const Program& program, const RunOptions& options) {
   std::vector<program::LaunchBuffers> buffers;
   for (const DeviceSet& set : sets)
     buffers.emplace_back(loaded.plan(), program::typicalLengths(), set.inputs, set.outputs);
-  DeviceBuffer workspace(std::max<std::size_t>(loaded.workspaceBytes(buffers[0].inputs), 256));
+  DeviceBuffer workspace(
+      std::max<std::size_t>(loaded.workspaceBytes(buffers[0].inputs, buffers[0].outputs), 256));
   program::PlainCopy copy(result.bytes, static_cast<std::int64_t>(sets.size()),
                           program.state().options);
   std::vector<Enqueue> candidates = {[&](CuStream stream, int i) {

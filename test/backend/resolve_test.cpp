@@ -127,7 +127,7 @@ TEST(Resolve, WithoutWorkspaceOnlySizes) {
   EXPECT_EQ(launch.workspaceBytes, 256u + 13 * 512);
   EXPECT_TRUE(launch.kernels[0].arguments.empty());
   Resolver resolver(rowPlan());
-  EXPECT_EQ(resolver.workspaceBytes(call.inputs, 132), launch.workspaceBytes);
+  EXPECT_EQ(resolver.workspaceBytes(call.inputs, {}, 132), launch.workspaceBytes);
   EXPECT_HAS(errorOf(ErrorKind::input,
                      [&] {
                        Call full(100);
@@ -240,8 +240,9 @@ TEST(Resolve, SymbolsThatOnlyOutputsHave) {
   plan.inputs[0].shape[0] = {4, -1};
   Call call(4);
   EXPECT_EQ(call.resolve(plan).kernels[0].blocks, 1);
-  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Resolver(plan).workspaceBytes(call.inputs, 132); }),
-             "the run-time size s0 is no dimension of any tensor given");
+  EXPECT_HAS(
+      errorOf(ErrorKind::input, [&] { Resolver(plan).workspaceBytes(call.inputs, {}, 132); }),
+      "the run-time size s0 is no dimension of any tensor given");
 }
 
 TEST(Resolve, ContradictoryPlanInMemory) {

@@ -70,7 +70,7 @@ void runOnGpu(const Program& program, const Storages& inputs, const Storages& ou
   for (OnDevice& output : back)
     to.push_back(output.buffer());
   Executable executable(program);
-  DeviceBuffer workspace(std::max<std::size_t>(executable.workspaceBytes(from), 256));
+  DeviceBuffer workspace(std::max<std::size_t>(executable.workspaceBytes(from, to), 256));
   Stream stream;
   executable.launch(from, to, workspace.data(), stream.get());
   stream.synchronize();

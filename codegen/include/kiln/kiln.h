@@ -213,8 +213,10 @@ KILN_API std::uint64_t compilations();
 class KILN_API Executable {
  public:
   explicit Executable(const Program& program); // throws Error(unavailable) without a GPU
-  /// Bytes of scratch memory that `launch` needs for these sizes on the current device.
-  std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
+  /// Bytes of scratch memory that `launch` needs for these sizes on the current device. Outputs are
+  /// needed where a run-time size is that of no input.
+  std::size_t workspaceBytes(std::span<const Buffer> inputs,
+                             std::span<const Buffer> outputs = {}) const;
   /// Enqueues the kernels on `stream` (a CUstream, or null for the default stream) of the
   /// current context. Does not synchronise or allocate: safe inside graph capture.
   /// Pointers are device pointers; the workspace is 256-byte aligned device memory.
