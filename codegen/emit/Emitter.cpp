@@ -97,8 +97,21 @@ std::string Emitter::scalarType(Type type) {
 
 //===- Expressions --------------------------------------------------------------------------===//
 
-bool Emitter::inlined(Operation& op) const {
-  return op.hasOneUse() || isa<arith::ConstantOp>(op);
+/// Expressions that are nested deeper are hard to read, and some compilers refuse them.
+static constexpr int kMostNested = 32;
+
+bool Emitter::inlined(Operation& op) {
+  if (isa<arith::ConstantOp>(op))
+    return true;
+  if (!op.hasOneUse())
+    return false;
+  int depth = 0;
+  for (Value operand : op.getOperands())
+    if (Operation* inside = operand.getDefiningOp())
+      depth = std::max(depth, depths_.lookup(inside) + 1);
+  if (depth < kMostNested)
+    depths_[&op] = depth;
+  return depth < kMostNested;
 }
 
 std::string Emitter::expression(Value value, int precedence) {

@@ -44,7 +44,7 @@ class Emitter {
   void location(mlir::Operation* op);
 
  private:
-  bool inlined(mlir::Operation& op) const;
+  bool inlined(mlir::Operation& op);
   std::string text(mlir::Operation* op, int precedence);
 
   llvm::raw_ostream& out_;
@@ -52,6 +52,7 @@ class Emitter {
   std::string lastLocation_;
   llvm::DenseMap<mlir::Value, std::string> names_;
   llvm::DenseMap<mlir::Operation*, std::string> targets_;
+  llvm::DenseMap<mlir::Operation*, int> depths_; // of inlined expressions
   llvm::StringSet<> taken_;
 };
 

@@ -33,6 +33,25 @@ double bytesOf(Value value) {
   return bytes;
 }
 
+rows::BufferInfo describeBuffer(Value value, ir::LayoutAttr layout,
+                                llvm::function_ref<Extent(int64_t)> extent) {
+  rows::BufferInfo buffer;
+  auto type = ir::tensorType(value);
+  buffer.tensor.dtype = dtypeOf(type.getElementType());
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    buffer.tensor.shape.push_back(extent(d));
+  buffer.contiguous = !layout || layout.getStrides().empty();
+  if (layout)
+    buffer.tensor.alignment = layout.getAlign();
+  else if (type.getRank() == 0) // may lie anywhere, beside others
+    buffer.tensor.alignment = sizeInBytes(buffer.tensor.dtype);
+  if (buffer.contiguous)
+    rows::makeContiguous(buffer.tensor);
+  else
+    buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
+  return buffer;
+}
+
 std::string BufferNames::unique(StringRef wanted) {
   std::string name = wanted.str();
   for (int n = 1; !given.insert(name).second; ++n)
@@ -220,21 +239,9 @@ class Planner {
   }
 
   const rows::BufferInfo* addBuffer(Value value, StringRef name, ir::LayoutAttr layout) {
-    rows::BufferInfo& buffer = plan->buffers.emplace_back();
-    auto type = ir::tensorType(value);
+    rows::BufferInfo& buffer = plan->buffers.emplace_back(
+        describeBuffer(value, layout, [&](int64_t d) { return extent(value, d); }));
     buffer.tensor.name = names.unique(name);
-    buffer.tensor.dtype = dtypeOf(type.getElementType());
-    for (int64_t d = 0; d < type.getRank(); ++d)
-      buffer.tensor.shape.push_back(extent(value, d));
-    buffer.contiguous = !layout || layout.getStrides().empty();
-    if (layout)
-      buffer.tensor.alignment = layout.getAlign();
-    else if (type.getRank() == 0) // may lie anywhere, beside others
-      buffer.tensor.alignment = sizeInBytes(buffer.tensor.dtype);
-    if (buffer.contiguous)
-      rows::makeContiguous(buffer.tensor);
-    else
-      buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
     return byValue[value] = &buffer;
   }
 

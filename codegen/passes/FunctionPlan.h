@@ -43,6 +43,10 @@ std::string entryName(llvm::StringRef kernel);
 /// The name that the attributes of an argument or result give it.
 llvm::StringRef nameAttr(mlir::DictionaryAttr attributes, llvm::StringRef fallback);
 
+/// A tensor in memory, not named yet; `extent` tells the size along a dimension.
+rows::BufferInfo describeBuffer(mlir::Value value, ir::LayoutAttr layout,
+                                llvm::function_ref<Extent(int64_t)> extent);
+
 /// Fails with an error at the offending operation.
 llvm::FailureOr<std::unique_ptr<FunctionPlan>> planFunction(mlir::func::FuncOp function);
 

@@ -20,6 +20,7 @@ std::unique_ptr<mlir::Pass> createCanonicalize();
 std::unique_ptr<mlir::Pass> createDifferentiate();
 std::unique_ptr<mlir::Pass> createDifferentiate(DifferentiateOptions options);
 std::unique_ptr<mlir::Pass> createFuse();
+std::unique_ptr<mlir::Pass> createFuse(FuseOptions options);
 std::unique_ptr<mlir::Pass> createSchedule();
 std::unique_ptr<mlir::Pass> createSchedule(ScheduleOptions options);
 std::unique_ptr<mlir::Pass> createVerifySchedule();

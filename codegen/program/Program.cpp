@@ -41,7 +41,9 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
   std::vector<std::unique_ptr<Pass>> list;
   if (stage == Stage::fused) {
     list.push_back(passes::createCanonicalize());
-    list.push_back(passes::createFuse());
+    passes::FuseOptions fuse;
+    fuse.arch = state.options.arch;
+    list.push_back(passes::createFuse(fuse));
   } else if (stage == Stage::scheduled) {
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
