@@ -12,6 +12,9 @@
 
 namespace kiln {
 
+/// A line of comment with text from outside, which never looks like the launch plan's line.
+std::string commentLine(llvm::StringRef text);
+
 class Emitter {
  public:
   explicit Emitter(llvm::raw_ostream& out);

@@ -52,6 +52,11 @@ rows::BufferInfo describeBuffer(Value value, ir::LayoutAttr layout,
   return buffer;
 }
 
+BufferNames::BufferNames(func::FuncOp function) {
+  for (auto kernel : function.getOps<ir::KernelOp>())
+    given.insert(entryName(kernel.getName()) + "_partials");
+}
+
 std::string BufferNames::unique(StringRef wanted) {
   std::string name = wanted.str();
   for (int n = 1; !given.insert(name).second; ++n)
@@ -105,7 +110,7 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(func::FuncOp function) : function(function) {}
+  explicit Planner(func::FuncOp function) : function(function), names(function) {}
 
   FailureOr<std::unique_ptr<FunctionPlan>> run() {
     plan = std::make_unique<FunctionPlan>();
@@ -198,6 +203,12 @@ class Planner {
         return kernel.op.emitError("the size of dimension ")
                << d << " is that of no tensor that the kernel reads or writes";
     spaceOf[kernel.op] = std::move(at);
+    int64_t rows = 1;
+    for (int64_t size : ArrayRef(kernel.program->space).drop_back())
+      rows *= ShapedType::isDynamic(size) ? 1 : size; // tensors have up to 2^56 elements
+    if (rows > maxRows)
+      return kernel.op.emitError("has ")
+             << rows << " rows, a kernel counts up to " << maxRows << "; split the batch";
     return success();
   }
   /// What is kept of a sum of rows has the sizes that it had; segments are as many as their pattern

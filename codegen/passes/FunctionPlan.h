@@ -29,9 +29,11 @@ struct FunctionPlan {
   LaunchPlan launch; // function, inputs, outputs, intermediate workspaces; no kernels yet
 };
 
-/// Names of buffers: each is given once, with a number behind it if it was wanted before.
+/// Names of buffers: each is given once, with a number behind it if it was wanted before, or is
+/// that of a kernel's partial sums.
 class BufferNames {
  public:
+  explicit BufferNames(mlir::func::FuncOp function);
   std::string unique(llvm::StringRef wanted);
 
  private:

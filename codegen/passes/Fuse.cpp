@@ -33,8 +33,8 @@ struct Built {
 
 class Fuser {
  public:
-  Fuser(func::FuncOp function, const Target& target)
-      : function(function), target(target), block(function.getBody().front()),
+  Fuser(func::FuncOp function, int most, const Target& target)
+      : function(function), most(most), target(target), block(function.getBody().front()),
         builder(function.getContext()) {}
 
   LogicalResult run() {
@@ -113,7 +113,8 @@ class Fuser {
     std::unique_ptr<rows::RowProgram> program = rows::analyze(body, refusal);
     if (!program || !limited)
       return refusal.reason;
-    return tooMuch({function, *copy, built.inputs, built.results, std::move(program)}, target);
+    return tooMuch({function, *copy, built.inputs, built.results, std::move(program)}, most,
+                   target);
   }
 
   /// What is left after all merges must be a kernel; an operation alone need not have been one.
@@ -309,6 +310,7 @@ class Fuser {
   }
 
   func::FuncOp function;
+  int most;
   const Target& target;
   Block& block;
   OpBuilder builder;
@@ -333,9 +335,11 @@ struct Fuse : impl::FuseBase<Fuse> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
+      if (failed(checkFunction(function)))
+        return signalPassFailure();
       bool lists = segments::isOverLists(function);
       if (lists ? failed(refuseRequests(function)) || failed(segments::partition(function))
-                : failed(Fuser(function, target).run()))
+                : failed(Fuser(function, most, target).run()))
         return signalPassFailure();
     }
   }

@@ -53,13 +53,11 @@ int operationsOf(const rows::RowProgram& program) {
 
 } // namespace
 
-std::string tooMuch(Considered considered, const Target& target) {
+std::string tooMuch(Considered considered, int most, const Target& target) {
   const rows::RowProgram& program = *considered.program;
-  if (int operations = operationsOf(program); operations > kMostOperations)
-    return fmt::format("{} operations an element; a kernel has up to {}", operations,
-                       kMostOperations);
-  if (size_t tensors = considered.inputs.size() + considered.results.size();
-      tensors > kMostTensors)
+  if (int operations = operationsOf(program); operations > most)
+    return fmt::format("{} operations an element; a kernel has up to {}", operations, most);
+  if (size_t tensors = considered.inputs.size() + considered.results.size(); tensors > kMostTensors)
     return fmt::format("{} tensors read or written; a kernel has up to {}", tensors, kMostTensors);
   if (int waiting = rows::mostWaiting(program); waiting > kMostWaiting)
     return fmt::format("{} values of an element wait for their last reader; a kernel has registers "
@@ -86,7 +84,7 @@ std::string tooMuch(Considered considered, const Target& target) {
   kernel.program = std::move(considered.program);
   if (rows::anyFits(factsOf(kernel), target))
     return "";
-  return fmt::format("no schedule of a kernel with {} inputs, {} results and {} operations fits {}",
+  return fmt::format("a kernel with {} inputs, {} results and {} operations fits no schedule on {}",
                      kernel.inputs.size(), kernel.outputs.size(), operationsOf(*kernel.program),
                      target.arch);
 }

@@ -9,15 +9,11 @@
 
 namespace kiln::passes {
 
-/// Computed values of one kernel. More take as long in two kernels: computing then takes longer
-/// than the bytes between them.
-inline constexpr int kMostOperations = 320;
-/// Of these, values of one element that wait for their last reader, each in a register.
+/// Of what a kernel computes, values of one element that wait for their last reader, each in a
+/// register.
 inline constexpr int kMostWaiting = 96;
 /// Tensors that one kernel reads and writes.
 inline constexpr size_t kMostTensors = 64;
-/// Operations of one function.
-inline constexpr int64_t kMostOfFunction = 10000;
 
 /// A kernel that is being considered.
 struct Considered {
@@ -27,7 +23,8 @@ struct Considered {
   std::unique_ptr<rows::RowProgram> program;   // of the kernel
 };
 
-/// Why it is too much for one kernel of the target, with the numbers; empty: it is not.
-std::string tooMuch(Considered considered, const Target& target);
+/// Why it is too much for one kernel of the target, with the numbers; empty: it is not. `most`:
+/// operations. More take as long in two kernels: they take longer than the bytes between them.
+std::string tooMuch(Considered considered, int most, const Target& target);
 
 } // namespace kiln::passes

@@ -33,7 +33,10 @@ std::unique_ptr<mlir::Pass> createPrepare();
 /// Makes every pass known to kiln-opt's command line.
 void registerPasses();
 
-/// The function of that name, or the only one; an error at the module otherwise.
+/// Whether a function has a form that passes can work on: an error at what has not. Every pass that
+/// is the first to see a function asks.
+llvm::LogicalResult checkFunction(mlir::func::FuncOp function);
+/// The function of that name, or the only one, checked; an error otherwise.
 llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::StringRef name);
 
 using cu::kLaunchAttr;

@@ -55,7 +55,8 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
     others of its operations depend on. Lists of all parts share these kernels.
   }];
-  let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "GPU architecture">];
+  let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">,
+                 Option<"most", "most", "int", "320", "operations of a kernel">];
 }
 def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createSchedule()";

@@ -181,8 +181,8 @@ void Lowering::emitRowValues(int level) {
       if (node->perColumn || node->level > operand->level)
         wanted(operand);
   for (const Output& output : program.outputs)
-    if (output.kind == Output::Kind::row)
-      wanted(beforeRounding(output.node));
+    if (output.kind == Output::Kind::row || output.kind == Output::Kind::full)
+      wanted(beforeRounding(output.node)); // stores round
     else
       wanted(output.node);
   if (!targets.empty())

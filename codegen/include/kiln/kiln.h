@@ -20,6 +20,11 @@ namespace kiln {
 
 KILN_API std::string_view version();
 
+/// A text from outside as a terminal or a comment may show it: what they would obey (control and
+/// escape characters, ends of lines unless `lines` are meant, changes of the direction of writing),
+/// and what is not UTF-8, is written as \x1b.
+KILN_API std::string printable(std::string_view text, bool lines = false);
+
 /// What went wrong, at the grain at which a program may want to react.
 /// `input`: text, shape, dtype or option refused. `infeasible`: no schedule fits the target.
 /// `unavailable`: a library, compiler, driver or GPU is missing. `verification`: a result
@@ -76,6 +81,7 @@ struct Extent {
   std::int64_t size = 0; // the constant, if symbol < 0
   int symbol = -1;       // index of the run-time size, equal symbols must have equal sizes
   bool isStatic() const { return symbol < 0; }
+  bool operator==(const Extent&) const = default;
 };
 
 /// One tensor argument or result of a compiled function.
