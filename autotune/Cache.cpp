@@ -264,9 +264,13 @@ Cache Cache::open(const std::filesystem::path& path) {
   return cache;
 }
 
+Cache::State& Cache::state() const {
+  return held(state_, "Cache", "Cache::open");
+}
+
 std::vector<std::string> Cache::warnings() const {
-  std::lock_guard held(state_->mutex);
-  return state_->warnings;
+  std::lock_guard held(state().mutex);
+  return state().warnings;
 }
 
 Program autotune::compileInto(Store& store, const TuningTask& task, const Described& described) {
@@ -284,19 +288,19 @@ Program autotune::compileInto(Store& store, const TuningTask& task, const Descri
 Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   Described described = describe(task.module, task.options, task.sizes);
   const Key& key = described.key;
-  for (const Found& found : state_->layers->find(key)) {
+  for (const Found& found : state().layers->find(key)) {
     try {
       if (auto artifact = found.store->artifact(key, found.choice.schedule, found.choice.cubin))
         return {Program::load(artifact->plan, artifact->cubin), false};
     } catch (const Error& error) {
-      std::lock_guard held(state_->mutex);
-      state_->warnings.push_back(fmt::format("{}; it is not used", error.what()));
+      std::lock_guard held(state().mutex);
+      state().warnings.push_back(fmt::format("{}; it is not used", error.what()));
     }
   }
   if (strict)
     fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
-         toText(state_->layers->explainMiss(key)));
-  return {compileInto(*state_->layers->writer(), task, described), true};
+         toText(state().layers->explainMiss(key)));
+  return {compileInto(*state().layers->writer(), task, described), true};
 }
 
 } // namespace kiln

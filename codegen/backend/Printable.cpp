@@ -50,7 +50,8 @@ std::string printable(std::string_view text, bool lines) {
   while (!text.empty()) {
     const Character next = firstOf(text);
     const std::string_view bytes = text.substr(0, std::max<std::size_t>(next.bytes, 1));
-    if (next.bytes > 0 && (!isObeyed(next.code) || (lines && (next.code == '\n'))))
+    if (next.bytes > 0 &&
+        (!isObeyed(next.code) || (lines && (next.code == '\n' || next.code == '\t'))))
       result += bytes;
     else
       for (char c : bytes)

@@ -128,11 +128,11 @@ kiln::Program kiln::Program::load(std::string_view launchPlan, std::span<const s
 }
 
 std::string kiln::Program::launchPlan() const {
-  return toJson(state_->plan);
+  return toJson(state().plan);
 }
 
 std::string kiln::Program::ptx() const {
-  CudaJob job = program::jobOf(*state_);
+  CudaJob job = program::jobOf(state());
   job.wantPtx = true;
   return compileCuda(job).ptx;
 }

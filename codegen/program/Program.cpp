@@ -255,37 +255,40 @@ Program Program::resume(Stage stage, std::string_view text, const CompileOptions
   return result;
 }
 
+const Program::State& Program::state() const {
+  return held(state_, "Program", "Program::compile");
+}
 const std::string& Program::text(Stage stage) const {
   if (stage == Stage::cubin)
     fail(ErrorKind::input, "the stage 'cubin' is not text; use cubin()");
-  return state_->texts[static_cast<int>(stage)];
+  return state().texts[static_cast<int>(stage)];
 }
 std::span<const std::byte> Program::cubin() const {
-  return state_->cubin;
+  return state().cubin;
 }
 std::string Program::usageJson() const {
-  return usageText(*state_);
+  return usageText(state());
 }
 const std::string& Program::arch() const {
-  return state_->options.arch;
+  return state().options.arch;
 }
 const std::vector<std::string>& Program::remarks() const {
-  return state_->remarks;
+  return state().remarks;
 }
 const std::vector<KernelInfo>& Program::kernels() const {
-  return state_->kernels;
+  return state().kernels;
 }
 std::size_t Program::launches() const {
-  return state_->plan.kernels.size();
+  return state().plan.kernels.size();
 }
 const std::vector<TensorInfo>& Program::inputs() const {
-  return state_->plan.inputs;
+  return state().plan.inputs;
 }
 const std::vector<TensorInfo>& Program::outputs() const {
-  return state_->plan.outputs;
+  return state().plan.outputs;
 }
 const ListsInfo& Program::lists() const {
-  return state_->plan.lists;
+  return state().plan.lists;
 }
 
 } // namespace kiln

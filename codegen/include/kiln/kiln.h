@@ -1,6 +1,8 @@
 // Kiln's C++ interface: parse or build a module, compile it for a GPU, read what its kernels
 // use, run them on a device or on the host. Plain C++20: no MLIR, no CUDA, no Torch header.
-// Every function may be called from any thread; values are cheap to copy (shared, immutable).
+// Every function may be called from any thread; values are cheap to copy (shared, immutable). One
+// that was made without arguments or moved from is empty: it may be assigned to, copied and
+// destroyed, and every other call is an Error(input).
 // Errors are kiln::Error with the same text as the kernel-compile command prints.
 #pragma once
 
@@ -70,7 +72,7 @@ class KILN_API Module {
   const std::vector<std::string>& functions() const;
 
   struct State; // opaque: the library's own
-  const State& state() const { return *state_; }
+  const State& state() const;
 
  private:
   std::shared_ptr<const State> state_;
@@ -181,7 +183,7 @@ class KILN_API Program {
   void runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const;
 
   struct State; // opaque: the library's own
-  const State& state() const { return *state_; }
+  const State& state() const;
 
  private:
   std::shared_ptr<const State> state_;
@@ -217,6 +219,9 @@ KILN_API std::uint64_t compilations();
 class KILN_API Executable {
  public:
   explicit Executable(const Program& program); // throws Error(unavailable) without a GPU
+  // Copies only, so that none is ever empty and launches need not ask.
+  Executable(const Executable&) = default;
+  Executable& operator=(const Executable&) = default;
   /// Bytes of scratch memory that `launch` needs for these sizes on the current device.
   std::size_t workspaceBytes(std::span<const Buffer> inputs) const;
   /// Enqueues the kernels on `stream` (a CUstream, or null for the default stream) of the
