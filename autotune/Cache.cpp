@@ -264,9 +264,13 @@ Cache Cache::open(const std::filesystem::path& path) {
   return cache;
 }
 
+Cache::State& Cache::state() const {
+  return held(state_, "Cache", "Cache::open");
+}
+
 std::vector<std::string> Cache::warnings() const {
-  std::lock_guard held(state_->mutex);
-  return state_->warnings;
+  std::lock_guard held(state().mutex);
+  return state().warnings;
 }
 
 Program autotune::compileInto(Store& store, const TuningTask& task, const Described& described) {
@@ -285,7 +289,7 @@ Program autotune::compileInto(Store& store, const TuningTask& task, const Descri
 Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
   Described described = describe(task.module, task.options, task.sizes);
   const Key& key = described.key;
-  for (const Found& found : state_->layers->find(key)) {
+  for (const Found& found : state().layers->find(key)) {
     try {
       const auto artifact = found.store->artifact(key, found.choice.schedule, found.choice.cubin);
       if (!artifact)
@@ -293,19 +297,19 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
       Program program = Program::load(artifact->plan, artifact->cubin);
       if (found.choice.source == Source::model)
         prove({key, found.choice.schedule, found.choice.cubin, program, described.text},
-              *found.store, state_->layers->writer());
+              *found.store, state().layers->writer());
       return {std::move(program), false};
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::verification)
         throw;
-      std::lock_guard held(state_->mutex);
-      state_->warnings.push_back(fmt::format("{}; it is not used", error.what()));
+      std::lock_guard held(state().mutex);
+      state().warnings.push_back(fmt::format("{}; it is not used", error.what()));
     }
   }
   if (strict)
     fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
-         toText(state_->layers->explainMiss(key)));
-  return {compileInto(*state_->layers->writer(), task, described), true};
+         toText(state().layers->explainMiss(key)));
+  return {compileInto(*state().layers->writer(), task, described), true};
 }
 
 } // namespace kiln

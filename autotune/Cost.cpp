@@ -118,8 +118,8 @@ double issuing(const Shape& shape, const rows::Schedule& s, const rows::Facts& f
 
 Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
                    double rows) {
-  if (facts.rows >= 0)
-    rows = double(facts.rows);
+  // No rows take as long as one: a launch.
+  rows = std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
   const Shape shape(s, facts, target, rows);
   const double bandwidth = target.memoryGBs * 1e3 * kReachable; // bytes a us
   Prediction result;

@@ -1,6 +1,7 @@
 // See Facts.h.
 #include "autotune/Facts.h"
 
+#include "codegen/backend/Fail.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/ListPlan.h"
 #include "codegen/program/State.h"
@@ -32,6 +33,9 @@ KernelFacts rowFacts(passes::PlannedKernel& kernel, const std::vector<std::int64
       found.rows *= static_cast<double>(
           extent.isStatic() ? extent.size
                             : sizes[std::min<std::size_t>(extent.symbol, sizes.size() - 1)]);
+    if (found.rows > static_cast<double>(maxRows))
+      fail(ErrorKind::input, "kernel '{}': {} rows, a kernel counts up to {}; split the batch",
+           found.name, static_cast<std::int64_t>(std::min(found.rows, 1e18)), maxRows);
     facts.rows = static_cast<std::int64_t>(found.rows);
   } else if (facts.rows >= 0) {
     found.rows = static_cast<double>(facts.rows);

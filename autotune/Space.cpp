@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -64,13 +65,20 @@ bool isBusy(const rows::Schedule& s, const rows::Facts& facts, const Target& tar
          (s.stages <= 2 || (s.stages - 1) * slots < tiles);
 }
 
-template <class Visit> void eachTuple(const rows::Facts& facts, const Target& target, Visit visit) {
+/// Blocks of a multiprocessor.
+constexpr std::array<std::int64_t, 9> kBlockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16};
+
+/// Until `visit` says that it has seen enough; whether it has. `least`: only what asks least of a
+/// multiprocessor, one block that stages no columns; if none of that fits, nothing does.
+template <class Visit>
+bool eachTuple(const rows::Facts& facts, const Target& target, Visit visit, bool least = false) {
+  const std::span blockCounts(kBlockCounts.begin(), least ? 1 : kBlockCounts.size());
   rows::Schedule s;
   const std::vector<Keeping> keepings = keepChoices(facts, target);
   auto eachRest = [&](std::int64_t cluster) {
     s.cluster = cluster;
     for (std::int64_t rows : {1, 2, 4, 8})
-      for (std::int64_t blocks : {1, 2, 3, 4, 5, 6, 8, 12, 16})
+      for (std::int64_t blocks : blockCounts)
         for (auto [keep, stages] : keepings)
           for (auto columns : {rows::Columns::global, rows::Columns::shared}) {
             if (keep == rows::Keep::ring && std::max(rows, blocks) > 4)
@@ -79,6 +87,8 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
               continue;
             if (cluster > 1 && (keep == rows::Keep::global || columns == rows::Columns::shared))
               continue; // there is nothing that half a row would save
+            if (least && columns == rows::Columns::shared)
+              continue;
             s.rows = rows;
             s.blocks = blocks;
             s.keep = keep;
@@ -87,9 +97,10 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
             s.grid = facts.hasSums() || keep == rows::Keep::ring ? rows::Grid::resident
                                                                  : rows::Grid::oneShot;
             s.launch = launchFor(s, facts, target);
-            if (isBusy(s, facts, target))
-              visit(s);
+            if (isBusy(s, facts, target) && visit(s))
+              return true;
           }
+    return false;
   };
   // Half a row is of use where whole ones fill shared memory.
   const bool clusters =
@@ -104,16 +115,17 @@ template <class Visit> void eachTuple(const rows::Facts& facts, const Target& ta
     for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
       s.lanes = lanes;
       for (std::int64_t threads : kThreadCounts)
-        if (s.threads = threads; threads % lanes == 0)
-          eachRest(1);
-        else if (2 * threads == lanes && clusters)
-          eachRest(2);
+        if (s.threads = threads;
+            threads % lanes == 0 ? eachRest(1) : 2 * threads == lanes && clusters && eachRest(2))
+          return true;
       // One row a block where that is none of them.
-      if (s.threads = lanes;
-          lanes > 64 && std::ranges::find(kThreadCounts, lanes) == kThreadCounts.end())
-        eachRest(1);
+      if (s.threads = lanes; lanes > 64 &&
+                             std::ranges::find(kThreadCounts, lanes) == kThreadCounts.end() &&
+                             eachRest(1))
+        return true;
     }
   }
+  return false;
 }
 
 } // namespace
@@ -171,6 +183,7 @@ Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
     sorter.add(schedule, predictIfFits(schedule, facts, target),
                [&] { return check(schedule, facts, target); });
+    return false;
   });
   return sorter.take();
 }
@@ -181,6 +194,7 @@ std::optional<Candidate> cheapest(const rows::Facts& facts, const Target& target
     const std::optional<Prediction> prediction = predictIfFits(schedule, facts, target);
     if (prediction && (!best || prediction->microseconds < best->prediction.microseconds))
       best = {schedule, *prediction};
+    return false;
   });
   return best;
 }
@@ -189,7 +203,8 @@ Space enumerate(const segments::Facts& facts, const Target& target, double eleme
   Sorter sorter(explain);
   rows::Schedule s = segments::defaultSchedule(facts, target);
   const rows::Schedule usual = s;
-  const std::set<std::int64_t> blockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16, usual.blocks};
+  std::set<std::int64_t> blockCounts(kBlockCounts.begin(), kBlockCounts.end());
+  blockCounts.insert(usual.blocks);
   for (std::int64_t vector : {usual.vector, usual.vector / 2})
     for (std::int64_t threads : {64, 128, 256, 512})
       for (std::int64_t rows : {1, 2, 4, 8})
@@ -211,6 +226,11 @@ Space enumerate(const segments::Facts& facts, const Target& target, double eleme
 }
 
 } // namespace kiln::autotune
+
+bool kiln::rows::anyFits(const Facts& facts, const Target& target) {
+  auto fit = [&](const Schedule& schedule) { return fits(schedule, facts, target); };
+  return autotune::eachTuple(facts, target, fit, true);
+}
 
 kiln::rows::Schedule kiln::rows::defaultSchedule(const Facts& facts, const Target& target) {
   if (std::optional<autotune::Candidate> best = autotune::cheapest(facts, target))

@@ -46,6 +46,10 @@ Problem problemOf(const TuneTask& task, Described described) {
     problem.refused = "has no kernel with a schedule: there is nothing to tune";
     return problem;
   }
+  if (std::ranges::all_of(described.spaces, [](const auto& space) { return space.bytes <= 0; })) {
+    problem.refused = "has no rows at these sizes: there is nothing to time";
+    return problem;
+  }
   problem.task.module = std::move(described.text);
   problem.task.arch = task.options.arch;
   problem.task.nvrtc = task.options.nvrtc;

@@ -17,7 +17,10 @@ namespace kiln {
 
 using namespace autotune;
 
-Tuned::Tuned(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tuned::Tuned(std::unique_ptr<State> state) : state_(std::move(state)) {
+  if (!state_)
+    fail(ErrorKind::input, "a kiln::Tuned is made by a tuner; ask Tuner::lookup or Tuner::find");
+}
 Tuned::~Tuned() = default;
 
 bool Tuned::isVendor() const {
@@ -57,6 +60,10 @@ Tuner Tuner::open(const TunerOptions& options) {
   return tuner;
 }
 
+Tuner::State& Tuner::state() const {
+  return held(state_, "Tuner", "Tuner::open");
+}
+
 /// From the digest of a key whose sizes are open.
 TaskName Tuner::nameOf(std::string_view digest, std::span<const std::int64_t> sizes) {
   TaskName name;
@@ -70,6 +77,8 @@ TaskName Tuner::name(const TuningTask& task) const {
 }
 
 const Tuned* Tuner::lookup(const TaskName& name) const noexcept {
+  if (!state_)
+    return nullptr;
   const Known* known = state_->at(name);
   if (!known) {
     state_->strangers.fetch_add(1, std::memory_order_relaxed);
@@ -83,18 +92,18 @@ const Tuned* Tuner::find(const TuningTask& task) const {
   Described described = describe(task.module, task.options, task.sizes);
   Known* known = nullptr;
   {
-    std::lock_guard held(state_->mutex);
-    const std::size_t before = state_->known.size();
-    known = &state_->learn(nameOf(digest(described.open), task.sizes), task, described);
-    if (state_->known.size() > before)
-      state_->publish();
+    std::lock_guard held(state().mutex);
+    const std::size_t before = state().known.size();
+    known = &state().learn(nameOf(digest(described.open), task.sizes), task, described);
+    if (state().known.size() > before)
+      state().publish();
   }
-  state_->provide(*known);
+  state().provide(*known);
   known->calls.fetch_add(1, std::memory_order_relaxed);
   const Tuned* tuned = known->tuned.load(std::memory_order_acquire);
-  if (!tuned && state_->options.strict)
+  if (!tuned && state().options.strict)
     fail(ErrorKind::missing, "nothing is stored for '{}': {}; tune it, or name a store that has it",
-         task.label, state_->whyMissing(*known));
+         task.label, state().whyMissing(*known));
   return tuned;
 }
 
@@ -106,23 +115,23 @@ std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
     Described described = describe(task.module, task.options, task.sizes);
     Known* known = nullptr;
     {
-      std::lock_guard held(state_->mutex);
-      known = &state_->learn(nameOf(digest(described.open), task.sizes), task, described);
+      std::lock_guard held(state().mutex);
+      known = &state().learn(nameOf(digest(described.open), task.sizes), task, described);
     }
-    state_->provide(*known);
+    state().provide(*known);
     const Tuned* tuned = known->tuned.load(std::memory_order_acquire);
     if (!tuned)
-      missing.push_back(fmt::format("'{}': {}", task.label, state_->whyMissing(*known)));
+      missing.push_back(fmt::format("'{}': {}", task.label, state().whyMissing(*known)));
     else if (++found; gpu && !tuned->isVendor())
       tuned->executable();
-    if (state_->options.onProgress)
-      state_->options.onProgress({++done, tasks.size(), task.label});
+    if (state().options.onProgress)
+      state().options.onProgress({++done, tasks.size(), task.label});
   }
   {
-    std::lock_guard held(state_->mutex);
-    state_->publish();
+    std::lock_guard held(state().mutex);
+    state().publish();
   }
-  if (!missing.empty() && state_->options.strict)
+  if (!missing.empty() && state().options.strict)
     fail(ErrorKind::missing,
          "nothing is stored for {} of {} tasks: {}; tune them, or name a store "
          "that has them",
@@ -131,10 +140,10 @@ std::size_t Tuner::warmup(std::span<const TuningTask> tasks) const {
 }
 
 std::string Tuner::freeze() const {
-  std::lock_guard held(state_->mutex);
-  state_->frozen = true;
+  std::lock_guard held(state().mutex);
+  state().frozen = true;
   std::vector<std::string> lines;
-  for (const Known& one : state_->known)
+  for (const Known& one : state().known)
     if (const Tuned* tuned = one.tuned)
       lines.push_back(fmt::format("{} {} {}", fmt::join(one.task.sizes, "x"), tuned->key(),
                                   tuned->state_->cubin));
@@ -143,10 +152,10 @@ std::string Tuner::freeze() const {
 }
 
 TunerStats Tuner::stats() const {
-  std::lock_guard held(state_->mutex);
-  TunerStats stats = state_->made;
-  stats.misses = state_->strangers;
-  for (const Known& one : state_->known) {
+  std::lock_guard held(state().mutex);
+  TunerStats stats = state().made;
+  stats.misses = state().strangers;
+  for (const Known& one : state().known) {
     const bool tuned = one.tuned != nullptr;
     (tuned ? stats.hits : stats.misses) += one.calls;
     ++(tuned ? stats.tuned : stats.missing);
@@ -157,10 +166,10 @@ TunerStats Tuner::stats() const {
 }
 
 void Tuner::recordShapes(const std::filesystem::path& workload) const {
-  std::lock_guard held(state_->mutex);
+  std::lock_guard held(state().mutex);
   std::uint64_t calls = 0;
   std::vector<const Known*> wanted;
-  for (const Known& one : state_->known)
+  for (const Known& one : state().known)
     if (const Tuned* tuned = one.tuned; one.calls > 0 && (!tuned || tuned->source() == "model")) {
       wanted.push_back(&one);
       calls += one.calls;
@@ -178,7 +187,7 @@ void Tuner::recordShapes(const std::filesystem::path& workload) const {
         : one->task.options.readAhead ? "backward"
                                       : "backward,no_read_ahead",
         one->task.options.function.empty() ? "" : ",function=" + one->task.options.function,
-        one->task.label);
+        printable(one->task.label));
   }
   writeFile(workload, text);
 }
@@ -186,11 +195,11 @@ void Tuner::recordShapes(const std::filesystem::path& workload) const {
 std::string Tuner::explain(const TuningTask& task) const {
   Described described = describe(task.module, task.options, task.sizes);
   std::string text = toText(cache::explainKey(
-      *state_->layers, described.key, task.label,
+      *state().layers, described.key, task.label,
       Task{described.text, described.key.arch, "", task.sizes, "", {}},
-      state_->options.mode == TunerOptions::Mode::offline ? &described : nullptr));
-  std::lock_guard held(state_->mutex);
-  for (const Known& one : state_->known)
+      state().options.mode == TunerOptions::Mode::offline ? &described : nullptr));
+  std::lock_guard held(state().mutex);
+  for (const Known& one : state().known)
     if (one.name == nameOf(digest(described.open), task.sizes) && !one.refused.empty())
       text += fmt::format("not made: {}\n", one.refused);
   return text;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
 namespace kiln {
@@ -13,6 +14,16 @@ namespace kiln {
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> text, Args&&... args) {
   throw Error(kind, fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// What stands behind a public value. `what` names its class, `maker` what gives one.
+template <typename State>
+State& held(const std::shared_ptr<State>& state, std::string_view what, std::string_view maker) {
+  if (!state)
+    fail(ErrorKind::input,
+         "this kiln::{} is empty: it was made without arguments or moved from; assign what {} gives",
+         what, maker);
+  return *state;
 }
 
 } // namespace kiln

@@ -12,9 +12,13 @@
 
 namespace kiln {
 
+/// Rows that a kernel counts up to: device/tile.cuh counts in 32 bits.
+inline constexpr std::int64_t maxRows = std::int64_t(1) << 31;
+
 /// A product of sizes: the number of rows of an iteration space, say.
 struct SizeProduct {
   std::vector<Extent> factors;
+  bool operator==(const SizeProduct&) const = default;
 };
 
 /// Scratch memory: `elements` values of `dtype`, times the grid size of kernel `blocksOf`, times
@@ -35,6 +39,7 @@ struct KernelArgument {
   SizeProduct product; // rows, size
   int kernel = 0;      // blocks: index of the kernel whose grid size is passed (as i64)
   int parts = 0;       // blocks: only those of so many of its first parts; 0: all
+  bool operator==(const KernelArgument&) const = default;
 };
 
 struct KernelLaunch {

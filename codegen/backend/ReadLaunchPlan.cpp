@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 
 namespace kiln {
 
@@ -52,7 +53,13 @@ class Reader {
     const Json& value = get(key);
     if (!value.is_string())
       fail(ErrorKind::input, "launch plan: {} is not a string", at(key));
-    return value.get<std::string>();
+    auto text = value.get<std::string>();
+    if (std::string shown = printable(text); shown != text)
+      fail(ErrorKind::input,
+           "launch plan: {} is '{}'; texts have no control characters, ends of lines or changes of "
+           "the direction of writing",
+           at(key), shown);
+    return text;
   }
 
   bool flag(const char* key, bool fallback) const {
@@ -241,8 +248,8 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
 
 //===- What must hold between the parts -----------------------------------------------------===//
 
-std::vector<std::pair<std::string, std::size_t>> buffersOf(const LaunchPlan& plan) {
-  std::vector<std::pair<std::string, std::size_t>> buffers; // name and rank
+std::vector<std::pair<std::string_view, std::size_t>> buffersOf(const LaunchPlan& plan) {
+  std::vector<std::pair<std::string_view, std::size_t>> buffers; // name and rank
   for (const TensorInfo& tensor : plan.inputs)
     buffers.emplace_back(tensor.name, tensor.shape.size());
   for (const TensorInfo& tensor : plan.outputs)
@@ -252,7 +259,9 @@ std::vector<std::pair<std::string, std::size_t>> buffersOf(const LaunchPlan& pla
   return buffers;
 }
 
-void checkArgument(const LaunchPlan& plan, const KernelArgument& argument,
+using Buffers = std::map<std::string_view, std::size_t>;
+
+void checkArgument(const LaunchPlan& plan, const Buffers& buffers, const KernelArgument& argument,
                    const std::string& place) {
   if (argument.kind == Kind::blocks &&
       static_cast<std::size_t>(argument.kernel) >= plan.kernels.size())
@@ -266,13 +275,11 @@ void checkArgument(const LaunchPlan& plan, const KernelArgument& argument,
   }
   if (argument.kind != Kind::buffer && argument.kind != Kind::stride)
     return;
-  auto buffers = buffersOf(plan);
-  auto found = std::find_if(buffers.begin(), buffers.end(),
-                            [&](const auto& buffer) { return buffer.first == argument.name; });
+  auto found = buffers.find(argument.name);
   if (found == buffers.end()) {
-    std::vector<std::string> names;
-    for (const auto& buffer : buffers)
-      names.push_back(buffer.first);
+    std::vector<std::string_view> names;
+    for (const auto& [name, rank] : buffersOf(plan))
+      names.push_back(name);
     fail(ErrorKind::input, "launch plan: {} names the buffer '{}'; the plan has {}", place,
          argument.name, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   }
@@ -310,9 +317,10 @@ void checkPlan(const LaunchPlan& plan) {
            "launch plan: workspace '{}' follows the grid of kernel {}; the plan has {} kernels, "
            "from 0",
            workspace.name, workspace.blocksOf, plan.kernels.size());
+  const Buffers ranks(buffers.begin(), buffers.end());
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a)
-      checkArgument(plan, plan.kernels[k].arguments[a],
+      checkArgument(plan, ranks, plan.kernels[k].arguments[a],
                     fmt::format("plan.kernels[{}].arguments[{}]", k, a));
 }
 
@@ -339,7 +347,7 @@ LaunchPlan parseLaunchPlan(std::string_view text) {
 }
 
 LaunchPlan launchPlanOfCuda(std::string_view cuda) {
-  constexpr std::string_view marker = "// kiln.launch";
+  constexpr std::string_view marker = "// kiln.launch {"; // no other comment begins so
   std::string_view found;
   int count = 0;
   while (!cuda.empty()) {
@@ -349,7 +357,7 @@ LaunchPlan launchPlanOfCuda(std::string_view cuda) {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.substr(0, marker.size()) != marker)
       continue;
-    found = line.substr(marker.size());
+    found = line.substr(marker.size() - 1);
     ++count;
   }
   if (count != 1)

@@ -9,8 +9,7 @@ namespace kiln {
 
 namespace {
 
-constexpr std::int64_t maxGrid = 2147483647;            // blocks in x that the hardware takes
-constexpr std::int64_t maxRows = std::int64_t(1) << 31; // device/tile.cuh counts in 32 bits
+constexpr std::int64_t maxGrid = 2147483647; // blocks in x that the hardware takes
 constexpr std::size_t workspaceAlignment = 256;
 
 /// ceil(a / b) without overflow; a >= 0, b >= 1.

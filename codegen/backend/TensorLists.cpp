@@ -153,6 +153,9 @@ std::span<const std::byte> TensorLists::relocate(const ListsInfo& info,
                                                  std::span<const TensorList> inputs,
                                                  std::span<const TensorList> outputs) {
   checkForm(info, inputs, outputs);
+  if (parts.empty() || parts.size() != static_cast<std::size_t>(info.parts()))
+    fail(ErrorKind::input, "lists of {} parts given, the table was made for {}; make a new one",
+         info.parts(), parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     Part given;

@@ -54,10 +54,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 /// What comes from a file may be anything: a message shows at most some printable characters.
 std::string quoted(std::string_view text) {
   constexpr std::size_t most = 60;
-  std::string shown;
-  for (char c : text.substr(0, most))
-    shown += c >= ' ' && c <= '~' ? c : '?';
-  return fmt::format("'{}{}'", shown, text.size() > most ? "..." : "");
+  return fmt::format("'{}{}'", printable(text.substr(0, most)), text.size() > most ? "..." : "");
 }
 
 std::int64_t parseSize(std::string_view text, std::string_view shape) {

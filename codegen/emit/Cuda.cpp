@@ -1,6 +1,7 @@
 // See Cuda.h.
 #include "codegen/emit/Cuda.h"
 
+#include "codegen/backend/LaunchPlan.h"
 #include "codegen/exit/Exit.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -10,11 +11,13 @@ using namespace mlir;
 namespace kiln {
 
 void printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
-  out << "// " << heading << "\n";
+  out << commentLine(heading);
   for (auto kernel : module.getOps<cu::KernelOp>())
     if (kernel.getSchedule())
       out << "// " << kernel.getName() << ": " << *kernel.getSchedule() << "\n";
-  out << "// kiln.launch " << module->getAttrOfType<StringAttr>(cu::kLaunchAttr).getValue() << "\n";
+  // Read and written anew: an edited text may be JSON of several lines.
+  StringRef launch = module->getAttrOfType<StringAttr>(cu::kLaunchAttr).getValue();
+  out << "// kiln.launch " << toJson(parseLaunchPlan({launch.data(), launch.size()})) << "\n";
   llvm::SetVector<StringRef> headers;
   for (auto kernel : module.getOps<cu::KernelOp>())
     if (headers.insert(kernel.getHeader()))

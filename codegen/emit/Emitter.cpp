@@ -15,8 +15,12 @@ namespace kiln {
 
 static constexpr size_t kLineWidth = 100;
 
+/// Whether a name may be that of a variable, unless it is taken: not one that compilers keep for
+/// themselves, nor a macro of the device library.
 static bool isWord(StringRef text) {
-  return !text.empty() && !llvm::isDigit(text.front()) &&
+  constexpr size_t most = 64;
+  return !text.empty() && text.size() <= most && llvm::isAlpha(text.front()) &&
+         !text.contains("__") && !text.starts_with("KILN_") &&
          llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
@@ -26,26 +30,33 @@ static constexpr StringLiteral kReserved =
     "ChunkTile Halves ListTile ListedTerms Max Min Neighbours Paired Registers Reread Ring "
     "RingStage "
     "RowMap RowStore RowTile Segment Shared StridedTerms Sum SumTile Tile Turned Vec "
-    "alignas alignof and asm auto bf16 bitand bitor bits_to_float block_barrier block_count "
-    "block_index bool break c case catch ceilf char chunk class cluster_arrive cluster_wait compl "
+    "alignas alignof and and_eq asm auto bf16 bitand bitor bits_to_float block_barrier block_count "
+    "block_index bool break c case catch ceilf char char16_t char32_t char8_t chunk class "
+    "cluster_arrive cluster_wait co_await co_return co_yield combine_chunk combine_exponentials "
+    "compl "
     "concept const consteval "
-    "constexpr constinit continue copy_to_shared cosine decltype default delete do double else "
+    "constexpr constinit const_cast continue copy_to_shared cosine decltype default delete "
+    "divide_by do double dynamic_cast else "
     "enum erff exp2f expf explicit expm1f export extern f16 fabsf false float floorf fmaf fmaxf "
-    "fast_exp fminf for friend gathered goto i i32 i64 if inline int kiln list_rows load "
+    "fast_cosine fast_exp fast_sine fminf for friend gathered goto i i32 i64 if inline int kiln "
+    "list_rows load "
     "load_columns load_rows load_turned load_vector log2f logf long main maximum minimum mutable "
     "namespace "
-    "near_cosine near_sine new noexcept not nullptr older operator or pick_rows "
-    "piece powf private protected public r random_rows random_tile register release_successor "
+    "near_cosine near_sine new noexcept not not_eq nullptr older operator or or_eq pick_rows "
+    "piece powf private protected public r random_rows random_tile register reinterpret_cast "
+    "release_successor "
     "requires reread rest return rounded_product row_reduce rsqrtf inverse_sqrt shared_memory "
     "short "
-    "signed sine sizeof sqrtf stage stage_columns stage_rows staged_columns static store "
+    "signed sine sizeof sqrtf stage stage_columns stage_rows staged_columns static static_assert "
+    "static_cast store "
     "store_partial_columns store_partial_scalar store_rows store_scalar store_total store_turned "
     "struct "
-    "sum_of_partials sum_partials sum_rows switch tanhf template this throw true try typedef "
+    "sum_of_partials sum_partials sum_rows switch tanhf template this thread_local throw true try "
+    "typedef "
     "typeid "
     "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_copies "
-    "wait_for_predecessor "
-    "while xor";
+    "wait_for_predecessor wchar_t "
+    "while xor xor_eq";
 
 static const llvm::StringSet<>& reservedNames() {
   static const llvm::StringSet<> names = [] {
@@ -57,6 +68,17 @@ static const llvm::StringSet<>& reservedNames() {
     return set;
   }();
   return names;
+}
+
+std::string commentLine(StringRef text) {
+  constexpr size_t most = 200;
+  std::string line = text.starts_with("kiln.launch") ? "//  " : "// ";
+  line += printable({text.data(), std::min(text.size(), most)});
+  if (text.size() > most)
+    line += "...";
+  else if (line.back() == '\\') // which would make the next line part of the comment
+    line += '.';
+  return line + "\n";
 }
 
 Emitter::Emitter(llvm::raw_ostream& out) : out_(out), taken_(reservedNames()) {}
@@ -97,8 +119,21 @@ std::string Emitter::scalarType(Type type) {
 
 //===- Expressions --------------------------------------------------------------------------===//
 
-bool Emitter::inlined(Operation& op) const {
-  return op.hasOneUse() || isa<arith::ConstantOp>(op);
+/// Expressions that are nested deeper are hard to read, and some compilers refuse them.
+static constexpr int kMostNested = 32;
+
+bool Emitter::inlined(Operation& op) {
+  if (isa<arith::ConstantOp>(op))
+    return true;
+  if (!op.hasOneUse())
+    return false;
+  int depth = 0;
+  for (Value operand : op.getOperands())
+    if (Operation* inside = operand.getDefiningOp())
+      depth = std::max(depth, depths_.lookup(inside) + 1);
+  if (depth < kMostNested)
+    depths_[&op] = depth;
+  return depth < kMostNested;
 }
 
 std::string Emitter::expression(Value value, int precedence) {
@@ -214,7 +249,7 @@ void Emitter::location(Operation* op) {
   if (place.empty() || place == lastLocation_)
     return;
   lastLocation_ = place;
-  out_.indent(2 * depth_) << "// " << place << "\n";
+  out_.indent(2 * depth_) << commentLine(place);
 }
 
 } // namespace kiln

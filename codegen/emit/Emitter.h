@@ -12,6 +12,9 @@
 
 namespace kiln {
 
+/// A line of comment with text from outside, which never looks like the launch plan's line.
+std::string commentLine(llvm::StringRef text);
+
 class Emitter {
  public:
   explicit Emitter(llvm::raw_ostream& out);
@@ -44,7 +47,7 @@ class Emitter {
   void location(mlir::Operation* op);
 
  private:
-  bool inlined(mlir::Operation& op) const;
+  bool inlined(mlir::Operation& op);
   std::string text(mlir::Operation* op, int precedence);
 
   llvm::raw_ostream& out_;
@@ -52,6 +55,7 @@ class Emitter {
   std::string lastLocation_;
   llvm::DenseMap<mlir::Value, std::string> names_;
   llvm::DenseMap<mlir::Operation*, std::string> targets_;
+  llvm::DenseMap<mlir::Operation*, int> depths_; // of inlined expressions
   llvm::StringSet<> taken_;
 };
 

@@ -20,8 +20,8 @@ Entry::Entry(OpBuilder& builder, Location location, const std::string& name, int
 }
 
 Value Entry::argument(const KernelArgument& what, Type type, const std::string& name) {
-  for (auto [i, known] : llvm::enumerate(names))
-    if (known == name)
+  for (auto [i, known] : llvm::enumerate(launch.arguments))
+    if (names[i] == name && known == what) // a tensor may have the name of a size
       return block->getArgument(i);
   launch.arguments.push_back(what);
   names.push_back(name);

@@ -9,6 +9,21 @@ std::string kiln::cu::sharedAt(int64_t offset) {
   return "shared_memory() + " + std::to_string(offset);
 }
 
+/// Both stand in the text as they are.
+LogicalResult KernelOp::verify() {
+  auto isWord = [](StringRef text) {
+    return llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  };
+  if (!getName().starts_with("kiln_") || !isWord(getName()))
+    return emitOpError("has the name '")
+           << getName() << "'; it is a word of letters, digits and '_' that begins with 'kiln_'";
+  StringRef stem = getHeader();
+  if (!stem.consume_back(".cuh") || !isWord(stem))
+    return emitOpError("has the header '")
+           << getHeader() << "'; it is a file of the device library, such as row.cuh";
+  return success();
+}
+
 void KernelOp::emit(Emitter& e) {
   Block& block = getBody().front();
   std::string head = getName().str() + "(";

@@ -67,6 +67,7 @@ def Cu_KernelOp : Cu_RegionOp<"kernel", [IsolatedFromAbove]> {
                        DefaultValuedAttr<I64Attr, "0">:$shared_bytes,
                        DefaultValuedAttr<StrAttr, "\"row.cuh\"">:$header);
   let assemblyFormat = "$name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 def Cu_WaitOp : Cu_Op<"wait"> {

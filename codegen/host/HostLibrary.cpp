@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <link.h>
 #include <map>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ bool isSanitizedBuild() {
 }
 
 HostLibrary::HostLibrary(void* opened) : handle(opened) {
-  auto find = reinterpret_cast<HostRuntime* (*)()>(::dlsym(handle, "kiln_host_runtime"));
+  auto find = reinterpret_cast<HostRuntime* (*)()>(::dlsym(handle, "host_runtime_of_kiln"));
   if (find)
     table = find();
 }
@@ -115,7 +116,12 @@ std::shared_ptr<HostLibrary> HostLibrary::compile(std::string_view cudaText,
 
 void* HostLibrary::kernel(std::string_view name) const {
   void* entry = ::dlsym(handle, std::string(name).c_str());
-  if (!entry)
+  // A name of the C library is found as well, since the kernels call it.
+  link_map* own = nullptr;
+  Dl_info found{};
+  const bool isOwn = entry && ::dlinfo(handle, RTLD_DI_LINKMAP, &own) == 0 &&
+                     ::dladdr(entry, &found) != 0 && std::strcmp(found.dli_fname, own->l_name) == 0;
+  if (!isOwn)
     fail(ErrorKind::input, "the kernel text has no entry point '{}'; check the launch plan", name);
   return entry;
 }

@@ -49,9 +49,10 @@ float truncf(float) noexcept;
 }
 namespace kiln {
 
+// No kernel has the function's name: theirs begin with "kiln_".
 // Static, so that reading a value is one load without a detour over the global offset table.
 static HostRuntime host_runtime;
-extern "C" __attribute__((visibility("default"))) HostRuntime* kiln_host_runtime() {
+extern "C" __attribute__((visibility("default"))) HostRuntime* host_runtime_of_kiln() {
   return &host_runtime;
 }
 

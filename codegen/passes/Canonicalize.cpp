@@ -32,13 +32,19 @@ std::unique_ptr<Pass> createCanonicalize() {
   return std::make_unique<Canonicalize>();
 }
 
+static FailureOr<func::FuncOp> checked(func::FuncOp function) {
+  if (failed(checkFunction(function)))
+    return failure();
+  return function;
+}
+
 FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name) {
   std::string known;
   func::FuncOp only;
   int count = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.getName() == name)
-      return function;
+      return checked(function);
     known += (count++ ? ", @" : "@") + function.getName().str();
     only = function;
   }
@@ -49,7 +55,7 @@ FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name) {
     return module.emitError("the module has ")
            << count << " functions" << (count ? " (" + known + ")" : "")
            << "; name the one to compile";
-  return only;
+  return checked(only);
 }
 
 } // namespace kiln::passes

@@ -174,6 +174,34 @@ class Splitter {
     return cut;
   }
 
+  /// Arguments, and reductions: these are never computed again.
+  static bool isSourceOf(Value value) {
+    return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
+  }
+
+  /// Values of the forward to which too many steps lead for one kernel that computes them all again
+  /// and holds what its backward reads. If the backward needs what is behind them they are saved,
+  /// and steps are counted from there.
+  llvm::DenseSet<Value> farFromSaved(const llvm::DenseSet<Value>& backward) {
+    constexpr int kMostSteps = 64;
+    llvm::DenseMap<Value, int> steps;
+    llvm::DenseSet<Value> far;
+    for (Operation& op : block->without_terminator()) {
+      int most = 0;
+      for (Value operand : op.getOperands())
+        most = std::max(most, steps.lookup(operand));
+      for (Value result : op.getResults()) {
+        if (isSourceOf(result) || backward.contains(result))
+          continue;
+        const bool tooFar = most >= kMostSteps && !isFree(&op);
+        steps[result] = tooFar ? 0 : most + 1;
+        if (tooFar)
+          far.insert(result);
+      }
+    }
+    return far;
+  }
+
   /// An operation is the backward's if it depends on a cotangent.
   void chooseSaved() {
     llvm::DenseSet<Value> backward;
@@ -200,9 +228,8 @@ class Splitter {
         }
     for (auto& [gradient, index] : gradients)
       need(gradient);
-    auto isSource = [&](Value value) {
-      return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
-    };
+    llvm::DenseSet<Value> far = farFromSaved(backward);
+    auto isSource = [&](Value value) { return isSourceOf(value) || far.contains(value); };
     auto cost = [&](Value value) { // saving costs a write, reading is paid by all
       bool there = !value.getDefiningOp() || isResult(value);
       return bytesOf(value) * (there ? 1.0 : 2.0);

@@ -121,6 +121,7 @@ rows::Facts factsOf(const PlannedKernel& kernel) {
     else
       ++(output.kind == rows::Output::Kind::columnSum ? facts.columnSums : facts.totalSums);
   }
+  facts.waiting = rows::mostWaiting(program);
   return facts;
 }
 

@@ -33,6 +33,30 @@ double bytesOf(Value value) {
   return bytes;
 }
 
+rows::BufferInfo describeBuffer(Value value, ir::LayoutAttr layout,
+                                llvm::function_ref<Extent(int64_t)> extent) {
+  rows::BufferInfo buffer;
+  auto type = ir::tensorType(value);
+  buffer.tensor.dtype = dtypeOf(type.getElementType());
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    buffer.tensor.shape.push_back(extent(d));
+  buffer.contiguous = !layout || layout.getStrides().empty();
+  if (layout)
+    buffer.tensor.alignment = layout.getAlign();
+  else if (type.getRank() == 0) // may lie anywhere, beside others
+    buffer.tensor.alignment = sizeInBytes(buffer.tensor.dtype);
+  if (buffer.contiguous)
+    rows::makeContiguous(buffer.tensor);
+  else
+    buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
+  return buffer;
+}
+
+BufferNames::BufferNames(func::FuncOp function) {
+  for (auto kernel : function.getOps<ir::KernelOp>())
+    given.insert(entryName(kernel.getName()) + "_partials");
+}
+
 std::string BufferNames::unique(StringRef wanted) {
   std::string name = wanted.str();
   for (int n = 1; !given.insert(name).second; ++n)
@@ -86,7 +110,7 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(func::FuncOp function) : function(function) {}
+  explicit Planner(func::FuncOp function) : function(function), names(function) {}
 
   FailureOr<std::unique_ptr<FunctionPlan>> run() {
     plan = std::make_unique<FunctionPlan>();
@@ -179,6 +203,12 @@ class Planner {
         return kernel.op.emitError("the size of dimension ")
                << d << " is that of no tensor that the kernel reads or writes";
     spaceOf[kernel.op] = std::move(at);
+    int64_t rows = 1;
+    for (int64_t size : ArrayRef(kernel.program->space).drop_back())
+      rows *= ShapedType::isDynamic(size) ? 1 : size; // tensors have up to 2^56 elements
+    if (rows > maxRows)
+      return kernel.op.emitError("has ")
+             << rows << " rows, a kernel counts up to " << maxRows << "; split the batch";
     return success();
   }
   /// What is kept of a sum of rows has the sizes that it had; segments are as many as their pattern
@@ -220,21 +250,9 @@ class Planner {
   }
 
   const rows::BufferInfo* addBuffer(Value value, StringRef name, ir::LayoutAttr layout) {
-    rows::BufferInfo& buffer = plan->buffers.emplace_back();
-    auto type = ir::tensorType(value);
+    rows::BufferInfo& buffer = plan->buffers.emplace_back(
+        describeBuffer(value, layout, [&](int64_t d) { return extent(value, d); }));
     buffer.tensor.name = names.unique(name);
-    buffer.tensor.dtype = dtypeOf(type.getElementType());
-    for (int64_t d = 0; d < type.getRank(); ++d)
-      buffer.tensor.shape.push_back(extent(value, d));
-    buffer.contiguous = !layout || layout.getStrides().empty();
-    if (layout)
-      buffer.tensor.alignment = layout.getAlign();
-    else if (type.getRank() == 0) // may lie anywhere, beside others
-      buffer.tensor.alignment = sizeInBytes(buffer.tensor.dtype);
-    if (buffer.contiguous)
-      rows::makeContiguous(buffer.tensor);
-    else
-      buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
     return byValue[value] = &buffer;
   }
 

@@ -29,9 +29,11 @@ struct FunctionPlan {
   LaunchPlan launch; // function, inputs, outputs, intermediate workspaces; no kernels yet
 };
 
-/// Names of buffers: each is given once, with a number behind it if it was wanted before.
+/// Names of buffers: each is given once, with a number behind it if it was wanted before, or is
+/// that of a kernel's partial sums.
 class BufferNames {
  public:
+  explicit BufferNames(mlir::func::FuncOp function);
   std::string unique(llvm::StringRef wanted);
 
  private:
@@ -42,6 +44,10 @@ class BufferNames {
 std::string entryName(llvm::StringRef kernel);
 /// The name that the attributes of an argument or result give it.
 llvm::StringRef nameAttr(mlir::DictionaryAttr attributes, llvm::StringRef fallback);
+
+/// A tensor in memory, not named yet; `extent` tells the size along a dimension.
+rows::BufferInfo describeBuffer(mlir::Value value, ir::LayoutAttr layout,
+                                llvm::function_ref<Extent(int64_t)> extent);
 
 /// Fails with an error at the offending operation.
 llvm::FailureOr<std::unique_ptr<FunctionPlan>> planFunction(mlir::func::FuncOp function);

@@ -4,8 +4,9 @@
 // first. Free operations (constants, broadcasts, random numbers) belong to nobody: each kernel gets
 // its own copy.
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/passes/FusionGraph.h"
+#include "codegen/passes/FusionLimits.h"
 #include "codegen/passes/FusionPreparation.h"
-#include "codegen/passes/FusionRequests.h"
 #include "codegen/segments/Partition.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -32,16 +33,21 @@ struct Built {
 
 class Fuser {
  public:
-  explicit Fuser(func::FuncOp function)
-      : function(function), block(function.getBody().front()), builder(function.getContext()) {}
+  Fuser(func::FuncOp function, int most, const Target& target)
+      : function(function), most(most), target(target), block(function.getBody().front()),
+        builder(function.getContext()) {}
 
   LogicalResult run() {
     groups = prepareFusion(function);
+    llvm::DenseSet<Operation*> grouped;
+    for (Group& group : groups)
+      grouped.insert(group.begin(), group.end());
     for (Operation& op : block.without_terminator())
-      if (!isFree(&op) && !isa<ir::KernelOp>(op) && !groupOf(&op))
+      if (!isFree(&op) && !isa<ir::KernelOp>(op) && !grouped.contains(&op))
         groups.push_back(Group()), groups.back().insert(&op);
     if (failed(mergeRequested()))
       return failure();
+    graph.emplace(block, groups);
     while (mergeBest()) {
     }
     for (Group& group : groups)
@@ -52,15 +58,6 @@ class Fuser {
   }
 
  private:
-  void eachProducer(Operation* op, llvm::function_ref<void(Value)> visit) {
-    for (Value operand : op->getOperands()) {
-      Operation* from = operand.getDefiningOp();
-      if (from && isFree(from))
-        eachProducer(from, visit);
-      else
-        visit(operand);
-    }
-  }
   Group* groupOf(Operation* op) {
     for (Group& group : groups)
       if (group.contains(op))
@@ -102,8 +99,9 @@ class Fuser {
     return built;
   }
 
-  /// Empty if the family can execute the group as one kernel.
-  std::string reasonAgainst(const Group& group) {
+  /// Empty if the family can execute the group as one kernel, which is not too much for it if that
+  /// is `limited`.
+  std::string reasonAgainst(const Group& group, bool limited = false) {
     Built built = build(group);
     OwningOpRef<ir::KernelOp> copy = elementaryCopy(*built.kernel);
     Block& body = copy->getBody().front();
@@ -112,7 +110,11 @@ class Fuser {
       return sums::analyze(body, reason) ? "" : reason;
     }
     rows::Refusal refusal;
-    return rows::analyze(body, refusal) ? "" : refusal.reason;
+    std::unique_ptr<rows::RowProgram> program = rows::analyze(body, refusal);
+    if (!program || !limited)
+      return refusal.reason;
+    return tooMuch({function, *copy, built.inputs, built.results, std::move(program)}, most,
+                   target);
   }
 
   /// What is left after all merges must be a kernel; an operation alone need not have been one.
@@ -124,17 +126,15 @@ class Fuser {
     return reason.empty() ? success() : LogicalResult(op->emitError(reason));
   }
 
-  bool isConvex(const Group& a, const Group& b) { return !wayBack(a, b); }
-
-  /// Where a path that left the union of the two groups comes back from; null: there is none.
-  /// What waits for one operation of a group waits for all of it.
-  Operation* wayBack(const Group& a, const Group& b) {
+  /// Where a path that left a group comes back from; null: there is none. What waits for one
+  /// operation of another group waits for all of it.
+  Operation* wayBack(const Group& group) {
     Group late; // made from what is inside, and not inside
     Operation* back = nullptr;
     auto follow = [&](Operation* op, bool outside) {
       for (Value result : op->getResults())
         eachUser(result, [&](Operation* user) {
-          if (!a.contains(user) && !b.contains(user)) {
+          if (!group.contains(user)) {
             late.insert(user);
             if (Group* others = groupOf(user))
               late.insert(others->begin(), others->end());
@@ -143,9 +143,8 @@ class Fuser {
           }
         });
     };
-    for (const Group* group : {&a, &b})
-      for (Operation* op : *group)
-        follow(op, false);
+    for (Operation* op : group)
+      follow(op, false);
     for (size_t i = 0; i < late.size(); ++i)
       follow(late[i], true);
     return back;
@@ -177,7 +176,7 @@ class Fuser {
     if (auto cut = cutWithin(group))
       return refuse(cut->user, "'kiln.cut' asks for what it reads to be stored", cut->maker,
                     "the cut was asked for here");
-    if (Operation* back = wayBack(group, {}))
+    if (Operation* back = wayBack(group))
       return refuse(group.back(), "a value leaves them and comes back", back,
                     "through this operation, which is not among them");
     std::string reason = reasonAgainst(group);
@@ -200,28 +199,33 @@ class Fuser {
     Value through;
   };
 
+  /// Merges of what meets in a value, those first that save most. Of very many readers of a value
+  /// only neighbours are tried, which become fewer.
   SmallVector<Merge> candidates() {
+    constexpr size_t kManyReaders = 64;
     SmallVector<Merge> merges;
+    llvm::DenseMap<std::pair<Group*, Group*>, size_t> known;
     auto propose = [&](Group* a, Group* b, double saved, Value through) {
       if (!a || !b || a == b)
         return;
-      for (Merge& merge : merges)
-        if ((merge.a == a && merge.b == b) || (merge.a == b && merge.b == a)) {
-          merge.saved += saved;
-          return;
-        }
-      merges.push_back({a, b, saved + kLaunchBytes, through});
+      auto [found, added] = known.try_emplace(std::minmax(a, b), merges.size());
+      if (added)
+        merges.push_back({a, b, saved + kLaunchBytes, through});
+      else
+        merges[found->second].saved += saved;
     };
     llvm::MapVector<Value, llvm::SetVector<Group*>> readers;
     for (Group& group : groups)
       for (Operation* op : group)
-        eachProducer(op, [&](Value value) { readers[value].insert(&group); });
+        for (Value value : graph->reads(op))
+          readers[value].insert(&group);
     for (auto& [value, groupsOfValue] : readers) {
-      Group* producer = value.getDefiningOp() ? groupOf(value.getDefiningOp()) : nullptr;
+      Group* producer = value.getDefiningOp() ? graph->groupOf(value.getDefiningOp()) : nullptr;
+      const size_t count = groupsOfValue.size(), reach = count > kManyReaders ? 1 : count;
       for (Group* reader : groupsOfValue)
-        propose(producer, reader, bytesOf(value) * (groupsOfValue.size() == 1 ? 2 : 1), value);
-      for (size_t i = 0; i < groupsOfValue.size(); ++i)
-        for (size_t j = i + 1; j < groupsOfValue.size(); ++j)
+        propose(producer, reader, bytesOf(value) * (count == 1 ? 2 : 1), value);
+      for (size_t i = 0; i < count; ++i)
+        for (size_t j = i + 1; j < std::min(count, i + 1 + reach); ++j)
           propose(groupsOfValue[i], groupsOfValue[j], bytesOf(value), value);
     }
     llvm::stable_sort(merges, [](const Merge& a, const Merge& b) { return a.saved > b.saved; });
@@ -231,16 +235,14 @@ class Fuser {
   bool mergeBest() {
     for (Merge& merge : candidates()) {
       Operation *first = merge.a->front(), *second = merge.b->front();
-      if (refused.contains({first, second}) || !isConvex(*merge.a, *merge.b))
+      if (refused.contains({first, second}) || !graph->mayMerge(merge.a, merge.b))
         continue;
       Group both = *merge.a;
       both.insert(merge.b->begin(), merge.b->end());
       std::optional<Cut> cut = cutWithin(both);
-      std::string reason = cut ? "a cut was asked for ('kiln.cut')" : reasonAgainst(both);
+      std::string reason = cut ? "a cut was asked for ('kiln.cut')" : reasonAgainst(both, true);
       if (reason.empty()) {
-        *merge.a = both;
-        merge.b->clear();
-        groups.remove_if([](const Group& group) { return group.empty(); });
+        graph->merge(merge.a, merge.b);
         return true;
       }
       refused.insert({first, second});
@@ -264,9 +266,13 @@ class Fuser {
         byHand.push_back(&op);
       else
         old.insert(&op);
-    SmallVector<Group*> waiting;
+    struct Waiting {
+      Group* group;
+      Built built;
+    };
+    std::vector<Waiting> waiting;
     for (Group& group : groups)
-      waiting.push_back(&group);
+      waiting.push_back({&group, build(group)});
     llvm::DenseSet<Operation*> emitted;
     auto ready = [&](Value value) {
       return !value.getDefiningOp() || emitted.contains(value.getDefiningOp());
@@ -281,8 +287,8 @@ class Fuser {
         kernel->moveBefore(end);
         return emitted.insert(kernel).second;
       });
-      llvm::erase_if(waiting, [&](Group* group) {
-        Built built = build(*group);
+      llvm::erase_if(waiting, [&](Waiting& next) {
+        auto& [group, built] = next;
         if (!llvm::all_of(built.inputs, ready))
           return false;
         ir::KernelOp kernel = built.kernel.release();
@@ -304,20 +310,36 @@ class Fuser {
   }
 
   func::FuncOp function;
+  int most;
+  const Target& target;
   Block& block;
   OpBuilder builder;
   std::list<Group> groups;
+  std::optional<FusionGraph> graph;
   llvm::DenseSet<std::pair<Operation*, Operation*>> refused;
 };
 
 struct Fuse : impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
+
   void runOnOperation() override {
+    try {
+      fuseAll(findTarget(arch));
+    } catch (const Error& error) { // no exception may cross MLIR's frames
+      getOperation().emitError(error.what());
+      signalPassFailure();
+    }
+  }
+
+  void fuseAll(const Target& target) {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
+      if (failed(checkFunction(function)))
+        return signalPassFailure();
       bool lists = segments::isOverLists(function);
       if (lists ? failed(refuseRequests(function)) || failed(segments::partition(function))
-                : failed(Fuser(function).run()))
+                : failed(Fuser(function, most, target).run()))
         return signalPassFailure();
     }
   }
@@ -327,6 +349,9 @@ struct Fuse : impl::FuseBase<Fuse> {
 
 std::unique_ptr<Pass> createFuse() {
   return std::make_unique<Fuse>();
+}
+std::unique_ptr<Pass> createFuse(FuseOptions options) {
+  return std::make_unique<Fuse>(std::move(options));
 }
 
 } // namespace kiln::passes

@@ -23,11 +23,14 @@ bool isFree(Operation* op) {
 }
 
 void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
-  for (Operation* user : value.getUsers())
-    if (isFree(user))
-      eachUser(user->getResult(0), visit);
-    else
-      visit(user);
+  SmallVector<Value> work{value};
+  llvm::DenseSet<Operation*> seen; // free operations, which many paths may lead to
+  while (!work.empty())
+    for (Operation* user : work.pop_back_val().getUsers())
+      if (!isFree(user))
+        visit(user);
+      else if (seen.insert(user).second)
+        work.push_back(user->getResult(0));
 }
 
 std::optional<Cut> cutWithin(const Group& group) {

@@ -11,7 +11,7 @@ namespace {
 
 class ListPlanner {
  public:
-  explicit ListPlanner(func::FuncOp function) : function(function) {}
+  explicit ListPlanner(func::FuncOp function) : function(function), names(function) {}
 
   FailureOr<std::unique_ptr<ListPlan>> run() {
     if (failed(segments::checkSignature(function)))

@@ -20,6 +20,7 @@ std::unique_ptr<mlir::Pass> createCanonicalize();
 std::unique_ptr<mlir::Pass> createDifferentiate();
 std::unique_ptr<mlir::Pass> createDifferentiate(DifferentiateOptions options);
 std::unique_ptr<mlir::Pass> createFuse();
+std::unique_ptr<mlir::Pass> createFuse(FuseOptions options);
 std::unique_ptr<mlir::Pass> createSchedule();
 std::unique_ptr<mlir::Pass> createSchedule(ScheduleOptions options);
 std::unique_ptr<mlir::Pass> createVerifySchedule();
@@ -32,7 +33,10 @@ std::unique_ptr<mlir::Pass> createPrepare();
 /// Makes every pass known to kiln-opt's command line.
 void registerPasses();
 
-/// The function of that name, or the only one; an error at the module otherwise.
+/// Whether a function has a form that passes can work on: an error at what has not. Every pass that
+/// is the first to see a function asks.
+llvm::LogicalResult checkFunction(mlir::func::FuncOp function);
+/// The function of that name, or the only one, checked; an error otherwise.
 llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::StringRef name);
 
 using cu::kLaunchAttr;

@@ -41,8 +41,10 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
   let summary = "Groups operations into kernels";
   let description = [{
     Merges neighbours, those first that save most bytes, as long as the family can still
-    execute the group. Every merge that would save bytes and is refused leaves a remark at both
-    operations. A `kiln.kernel` that the text already has stays as it is.
+    execute the group, some schedule of it fits the target, and it is not so large that compiling
+    takes long: what does not fit one kernel becomes several. Every merge that would save bytes and
+    is refused leaves a remark at both operations. A `kiln.kernel` that the text already has stays
+    as it is.
 
     `kiln.cut` on an operation: its results are stored, and nothing that reads them is in its
     kernel; the merge that this prevents leaves its remark. `kiln.fuse = "name"`: all operations of
@@ -53,6 +55,8 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
     A function over lists of tensors becomes one kernel, and one more for each sum over lists that
     others of its operations depend on. Lists of all parts share these kernels.
   }];
+  let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">,
+                 Option<"most", "most", "int", "320", "operations of a kernel">];
 }
 def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let constructor = "::kiln::passes::createSchedule()";

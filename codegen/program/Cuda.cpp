@@ -2,6 +2,7 @@
 #include "codegen/emit/Cuda.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
+#include "codegen/passes/FunctionPlan.h"
 #include "codegen/program/State.h"
 
 #include <fmt/format.h>
@@ -51,14 +52,17 @@ static void checkPromises(const Program::State& state) {
                             kernel.name, kernel.promisedBlocks, kernel.residentBlocks,
                             usage.registers, usage.sharedBytes);
   }
+  // Long texts take seconds each time.
+  constexpr std::size_t kLong = 32768;
+  const int attempts = state.texts[static_cast<int>(Stage::cuda)].size() > kLong ? 4 : 24;
   if (!broken.empty())
-    throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes);
+    throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes, attempts);
 }
 
 static CudaJob jobOf(const Program::State& state) {
   CudaJob job;
   job.source = state.texts[static_cast<int>(Stage::cuda)];
-  job.name = state.function + ".cu";
+  job.name = passes::entryName(state.function).substr(5) + ".cu"; // which messages show
   job.arch = state.options.arch;
   job.nvrtc = state.options.nvrtc;
   for (const auto* file = kiln_device_files; file->name; ++file)
@@ -124,11 +128,11 @@ kiln::Program kiln::Program::load(std::string_view launchPlan, std::span<const s
 }
 
 std::string kiln::Program::launchPlan() const {
-  return toJson(state_->plan);
+  return toJson(state().plan);
 }
 
 std::string kiln::Program::ptx() const {
-  CudaJob job = program::jobOf(*state_);
+  CudaJob job = program::jobOf(state());
   job.wantPtx = true;
   return compileCuda(job).ptx;
 }

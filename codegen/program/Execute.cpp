@@ -8,13 +8,13 @@
 namespace kiln {
 
 void Program::runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const {
-  const std::string& text = state_->texts[static_cast<int>(Stage::cuda)];
+  const std::string& text = state().texts[static_cast<int>(Stage::cuda)];
   if (text.empty())
     fail(ErrorKind::input,
          "the program was compiled until '{}' only; the host target runs its "
          "CUDA text",
-         name(state_->options.until));
-  HostProgram(state_->plan, text).run(inputs, outputs);
+         name(state().options.until));
+  HostProgram(state().plan, text).run(inputs, outputs);
 }
 
 std::string deviceArch() {

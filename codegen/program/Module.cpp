@@ -1,4 +1,5 @@
 // kiln::Module: parsing, and building the function of one op.
+#include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
 
 #include <fmt/format.h>
@@ -27,11 +28,14 @@ Module Module::parse(std::string_view text, std::string_view name) {
   return result;
 }
 
+const Module::State& Module::state() const {
+  return held(state_, "Module", "Module::parse");
+}
 const std::string& Module::text() const {
-  return state_->text;
+  return state().text;
 }
 const std::vector<std::string>& Module::functions() const {
-  return state_->functions;
+  return state().functions;
 }
 
 /// `f32` as MLIR writes it.

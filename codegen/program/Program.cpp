@@ -41,13 +41,17 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
   std::vector<std::unique_ptr<Pass>> list;
   if (stage == Stage::fused) {
     list.push_back(passes::createCanonicalize());
-    list.push_back(passes::createFuse());
+    passes::FuseOptions fuse;
+    fuse.arch = state.options.arch;
+    if (state.lessons.most > 0)
+      fuse.most = state.lessons.most;
+    list.push_back(passes::createFuse(fuse));
   } else if (stage == Stage::scheduled) {
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
     schedule.schedule = state.options.schedule;
     std::vector<std::string> spilled;
-    for (const auto& [kernel, registers] : state.spilled)
+    for (const auto& [kernel, registers] : state.lessons.spilled)
       spilled.push_back(fmt::format("{}={}", kernel, registers));
     schedule.spilled = spilled;
     list.push_back(passes::createSchedule(schedule));
@@ -154,13 +158,12 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
 
 } // namespace
 
-/// One attempt; `spilled` is what those before have learned.
-static std::shared_ptr<Program::State> compileOnce(const Module& module,
-                                                   const CompileOptions& options,
-                                                   const std::multimap<std::string, int>& spilled) {
+/// One attempt.
+static std::shared_ptr<Program::State>
+compileOnce(const Module& module, const CompileOptions& options, const program::Lessons& lessons) {
   auto state = std::make_shared<Program::State>();
   state->options = options;
-  state->spilled = spilled;
+  state->lessons = lessons;
   Session session;
   auto parsed = session.parse(module.text(), module.state().name);
   select(*parsed, session, *state);
@@ -169,26 +172,59 @@ static std::shared_ptr<Program::State> compileOnce(const Module& module,
   return state;
 }
 
+/// The largest limit of operations that parts a function into other kernels than `most`, 0 for the
+/// usual one; 0: there is none.
+static int smallerKernels(const Module& module, CompileOptions options, int most) {
+  options.until = Stage::fused;
+  options.saveTemps.clear();
+  auto fused = [&](int limit) {
+    return textAt(*compileOnce(module, options, {{}, limit}), Stage::fused);
+  };
+  const std::string now = fused(most);
+  constexpr int kFirst = 160;
+  for (int limit = most > 0 ? most / 2 : kFirst; limit > 0; limit /= 2)
+    if (fused(limit) != now)
+      return limit;
+  return 0;
+}
+
 /// Schedules that Kiln chooses may turn out to spill: then the best with more registers is taken,
-/// and a remark says so. A schedule that the user gave is refused instead.
+/// and a remark says so. Where all spill the function is parted into smaller kernels. A schedule
+/// that the user gave is refused instead.
 Program Program::compile(const Module& module, const CompileOptions& options) {
-  constexpr int attempts = 24;
   std::vector<std::string> refusals;
-  std::multimap<std::string, int> spilled;
-  Program result;
+  program::Lessons lessons;
   for (int attempt = 1;; ++attempt) {
+    std::exception_ptr failure;
     try {
-      auto state = compileOnce(module, options, spilled);
+      auto state = compileOnce(module, options, lessons);
       state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
+      Program result;
       result.state_ = state;
       return result;
     } catch (const program::BrokenPromise& broken) {
-      if (!options.schedule.empty() || attempt == attempts)
+      if (!options.schedule.empty())
         throw;
       for (const auto& [kernel, registers] : broken.registers)
-        spilled.emplace(kernel, registers);
+        lessons.spilled.emplace(kernel, registers);
       refusals.push_back(fmt::format("choice {} of the cost model: {}", attempt, broken.what()));
+      if (attempt < broken.attempts)
+        continue;
+      failure = std::current_exception();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::infeasible || lessons.spilled.empty())
+        throw;
+      failure = std::current_exception();
     }
+    const int most = smallerKernels(module, options, lessons.most);
+    if (most == 0)
+      std::rethrow_exception(failure);
+    refusals.push_back(
+        fmt::format("no choice keeps its values in registers: the function is parted "
+                    "into kernels of up to {} operations",
+                    most));
+    lessons = {{}, most};
+    attempt = 0;
   }
 }
 
@@ -219,37 +255,40 @@ Program Program::resume(Stage stage, std::string_view text, const CompileOptions
   return result;
 }
 
+const Program::State& Program::state() const {
+  return held(state_, "Program", "Program::compile");
+}
 const std::string& Program::text(Stage stage) const {
   if (stage == Stage::cubin)
     fail(ErrorKind::input, "the stage 'cubin' is not text; use cubin()");
-  return state_->texts[static_cast<int>(stage)];
+  return state().texts[static_cast<int>(stage)];
 }
 std::span<const std::byte> Program::cubin() const {
-  return state_->cubin;
+  return state().cubin;
 }
 std::string Program::usageJson() const {
-  return usageText(*state_);
+  return usageText(state());
 }
 const std::string& Program::arch() const {
-  return state_->options.arch;
+  return state().options.arch;
 }
 const std::vector<std::string>& Program::remarks() const {
-  return state_->remarks;
+  return state().remarks;
 }
 const std::vector<KernelInfo>& Program::kernels() const {
-  return state_->kernels;
+  return state().kernels;
 }
 std::size_t Program::launches() const {
-  return state_->plan.kernels.size();
+  return state().plan.kernels.size();
 }
 const std::vector<TensorInfo>& Program::inputs() const {
-  return state_->plan.inputs;
+  return state().plan.inputs;
 }
 const std::vector<TensorInfo>& Program::outputs() const {
-  return state_->plan.outputs;
+  return state().plan.outputs;
 }
 const ListsInfo& Program::lists() const {
-  return state_->plan.lists;
+  return state().plan.lists;
 }
 
 } // namespace kiln

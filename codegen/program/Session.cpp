@@ -1,4 +1,5 @@
 // MLIR contexts, parsing and pass running, with diagnostics turned into one error text.
+#include "codegen/program/Names.h"
 #include "codegen/program/State.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -34,9 +35,10 @@ Session::Session() {
       out << "\n";
       write(note, "note: ");
     }
+    text = printable(text, true);
     (isError ? errors_ : remarks_).push_back(text);
-    infeasible_ |=
-        StringRef(text).contains("schedule refused") || StringRef(text).contains("no schedule of");
+    infeasible_ |= isError && (StringRef(text).contains("schedule refused") ||
+                               StringRef(text).contains("no schedule of"));
     return success();
   });
 }
@@ -111,6 +113,7 @@ static void nameResults(ModuleOp module, const AsmParserState& state) {
 }
 
 OwningOpRef<ModuleOp> Session::parse(std::string_view text, std::string_view name) {
+  checkNesting(text, name);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(StringRef(text.data(), text.size()),
@@ -136,6 +139,8 @@ OwningOpRef<ModuleOp> Session::parse(std::string_view text, std::string_view nam
     fail("verifying");
   nameArguments(module, state);
   nameResults(module, state);
+  if (failed(checkNames(module)))
+    fail("checking names");
   return owner;
 }
 

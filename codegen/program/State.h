@@ -19,13 +19,23 @@ struct Module::State {
   std::vector<std::string> functions;
 };
 
+namespace program {
+
+/// What attempts to compile a function have taught.
+struct Lessons {
+  std::multimap<std::string, int> spilled; // by entry point: registers that were too few
+  int most = 0;                            // operations of a kernel; 0: as usual
+};
+
+} // namespace program
+
 struct Program::State {
   CompileOptions options;
   std::string function; // the one compiled
   std::string texts[5]; // by Stage; empty before the stage that was resumed
   std::vector<std::byte> cubin;
-  std::string log;                         // of the assembler
-  std::multimap<std::string, int> spilled; // by entry point: registers that were too few
+  std::string log; // of the assembler
+  program::Lessons lessons;
   std::vector<std::string> remarks;
   LaunchPlan plan;
   std::vector<KernelInfo> kernels;
@@ -62,14 +72,16 @@ std::string compiledName(const std::string& function, bool backward);
 std::string emitCuda(mlir::ModuleOp module, std::string_view title);
 
 /// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
-/// has what each such kernel got a thread, `spillBytes` what all of them spill.
+/// has what each such kernel got a thread, `spillBytes` what all of them spill; `attempts` are
+/// worth making with other schedules.
 struct BrokenPromise : Error {
   BrokenPromise(const std::string& text, std::map<std::string, int> registers,
-                std::int64_t spillBytes)
-      : Error(ErrorKind::infeasible, text), registers(std::move(registers)),
-        spillBytes(spillBytes) {}
+                std::int64_t spillBytes, int attempts)
+      : Error(ErrorKind::infeasible, text), registers(std::move(registers)), spillBytes(spillBytes),
+        attempts(attempts) {}
   std::map<std::string, int> registers;
   std::int64_t spillBytes;
+  int attempts;
 };
 
 /// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.

@@ -60,6 +60,18 @@ std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& op
   return symbols;
 }
 
+/// More rows than kernels count, before anything of their size is made.
+void checkRows(const LaunchPlan& plan, std::span<const std::int64_t> symbols) {
+  for (const KernelLaunch& kernel : plan.kernels) {
+    double rows = 1;
+    for (std::int64_t size : program::sizesOf({kernel.name, {}, kernel.rows.factors, {}}, symbols))
+      rows *= static_cast<double>(size);
+    if (rows > static_cast<double>(maxRows))
+      fail(ErrorKind::input, "kernel '{}': {:.0f} rows, a kernel counts up to {}; split the batch",
+           kernel.name, rows, maxRows);
+  }
+}
+
 /// All operands; of lists, parts of these lengths.
 struct Tensors {
   std::vector<HostTensor> inputs, outputs;
@@ -68,6 +80,8 @@ struct Tensors {
           std::span<const std::int64_t> lengths) {
     auto symbols = symbolsOf(program, options);
     const LaunchPlan& plan = program.state().plan;
+    if (!program::isOverLists(plan))
+      checkRows(plan, symbols);
     const program::Operands operands(plan, lengths);
     std::mt19937_64 random(options.seed);
     for (std::size_t i = 0; i < operands.inputs.size(); ++i) {

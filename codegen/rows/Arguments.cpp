@@ -27,7 +27,7 @@ bool Lowering::isOlder(const Node* input) const {
 
 Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
   for (auto [i, known] : llvm::enumerate(arguments))
-    if (argumentNames[i] == name)
+    if (argumentNames[i] == name && known == what) // a tensor may have the name of a size
       return block->getArgument(i);
   arguments.push_back(what);
   argumentNames.push_back(name.str());

@@ -94,4 +94,22 @@ std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
   return passes;
 }
 
+int mostWaiting(const RowProgram& program) {
+  llvm::DenseMap<const Node*, size_t> lastReader;
+  for (const auto& [at, node] : llvm::enumerate(program.nodes))
+    for (const Node* operand : node->operands)
+      lastReader[operand] = at;
+  std::vector<int> ending(program.nodes.size(), 0);
+  int waiting = 0, most = 0;
+  for (const auto& [at, node] : llvm::enumerate(program.nodes)) {
+    waiting -= ending[at];
+    auto last = lastReader.find(node.get());
+    if (!isComputed(node.get()) || last == lastReader.end() || last->second == at + 1)
+      continue;
+    ++ending[last->second];
+    most = std::max(most, ++waiting);
+  }
+  return most;
+}
+
 } // namespace kiln::rows

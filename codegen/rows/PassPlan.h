@@ -21,4 +21,7 @@ struct Pass {
 /// `keeps`: whether values can be kept at all.
 std::vector<Pass> planPasses(const RowProgram& program, bool keeps = true);
 
+/// Computed values of an element that wait for their last reader at once, at most.
+int mostWaiting(const RowProgram& program);
+
 } // namespace kiln::rows

@@ -64,13 +64,17 @@ class Analysis {
       return tensorType(reduce.getInput()).getShape().size() == program->space.size() &&
              !isOverEverything(reduce);
     });
-    if (program->space.empty() ||
+    const bool noRows = program->space.size() == 1 && program->width() == 0;
+    if (program->space.empty() || noRows ||
         (!hasRows && (ShapedType::isDynamic(program->width()) || program->width() > kMaxWidth)))
       program->space.push_back(1); // values of rows alone, or of one: rows of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
       return refusal.because(from, "the last dimension of " + shapeText(program->space) +
                                        " is dynamic; kernels are specialised for the row width");
+    if (width == 0)
+      return refusal.because(from, "rows of 0 elements: the last dimension of " +
+                                       shapeText(program->space) + " is 0; a row has at least 1");
     if (width > kMaxWidth)
       return refusal.because(from, "rows of " + std::to_string(width) +
                                        " elements; the row family reduces up to " +

@@ -119,6 +119,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
   if (facts.passes == 1) // all inputs of a vector are at work at once
     registers += s.vector * static_cast<std::int64_t>(facts.inputs.size());
+  // A few values and results find room; more of an element wait for readers, of a vector for stores.
+  constexpr std::int64_t kHeld = 16, kStored = 8;
+  registers += std::max(facts.waiting - kHeld, std::int64_t{0}) * 3 / 2;
+  registers += s.vector * std::max(std::ssize(facts.outputs) - kStored, std::ptrdiff_t{0});
   // Every spill raises the estimate for all schedules alike. A large tile may spill with all the
   // registers there are: a smaller one needs fewer.
   registers = registers * (4 + facts.spills) / 4;
@@ -152,6 +156,7 @@ struct Checker {
     threads();
     shared();
     registers();
+    code();
     combinations();
   }
 
@@ -214,6 +219,19 @@ struct Checker {
     require(needed <= available, "registers",
             "about {} registers a thread needed, {} blocks of {} threads leave {} on {}", needed,
             s.blocks, s.allThreads(), available, target.arch);
+  }
+
+  /// All that a thread does is unrolled: where that is much for one element, compiling many takes
+  /// seconds, and there is no memory to wait for.
+  void code() {
+    constexpr std::int64_t kUsual = 512, kMost = 2560;
+    const std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
+    require(facts.operations <= kUsual || elements <= (facts.width + 1023) / 1024 ||
+                elements * facts.operations <= kMost,
+            "code",
+            "about {} instructions for each of {} elements of a thread, {} in all are allowed where "
+            "one takes more than {}; take fewer rows, a smaller vector or more lanes",
+            facts.operations, elements, kMost, kUsual);
   }
 
   void ring() {

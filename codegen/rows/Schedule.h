@@ -71,6 +71,7 @@ struct Facts {
   int passes = 1;
   int operations = 0;       // scalar instructions an element, all passes, roughly
   int columnOperations = 0; // those that are the same for all rows of a thread
+  int waiting = 0;          // computed values of an element that are read later, at most at once
   int erfs = 0; // error functions an element: long polynomials, counted as operations too
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
@@ -99,6 +100,8 @@ bool fits(const Schedule& schedule, const Facts& facts, const Target& target);
 /// with the reasons if there is none. Defined in autotune/, which knows what schedules cost;
 /// declared here, where it is asked.
 Schedule defaultSchedule(const Facts& facts, const Target& target);
+/// Whether there is one. Defined there too.
+bool anyFits(const Facts& facts, const Target& target);
 
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);

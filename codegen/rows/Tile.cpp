@@ -180,10 +180,11 @@ void Lowering::emitRowValues(int level) {
     for (Node* operand : node->operands)
       if (node->perColumn || node->level > operand->level)
         wanted(operand);
-  for (const Output& output : program.outputs) {
-    const bool isStored = output.kind == Output::Kind::row || output.kind == Output::Kind::full;
-    wanted(isStored ? beforeRounding(output.node) : output.node); // what is added up is rounded
-  }
+  for (const Output& output : program.outputs)
+    if (output.kind == Output::Kind::row || output.kind == Output::Kind::full)
+      wanted(beforeRounding(output.node)); // stores round
+    else
+      wanted(output.node);
   if (!targets.empty())
     emitEachRow(targets);
 }

@@ -52,6 +52,10 @@ std::optional<RowSum> analyze(Block& block, std::string& reason) {
     reason = "fp64 exists in references only; kernels compute in fp32";
     return std::nullopt;
   }
+  if (tensorType(rows).getShape().back() == 0) {
+    reason = "rows of 0 elements are summed; a row has at least 1";
+    return std::nullopt;
+  }
   sum.summed.resize(tensorType(rows).getRank());
   if (auto segments = dyn_cast<SegmentSumOp>(sum.op)) {
     sum.index = dyn_cast<BlockArgument>(segments.getIndex());

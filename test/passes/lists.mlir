@@ -103,8 +103,9 @@ func.func @byHand(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) 
 
 // -----
 // expected-error @+1 {{no argument is a list of part 1, and there is one of part 2; parts are counted from 0 and each has an argument}}
-func.func @gap(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 2}) {
-  return
+func.func @gap(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 2})
+    -> (tensor<?xf32> {kiln.list}) {
+  return %x : tensor<?xf32>
 }
 // -----
 // expected-error @+1 {{no argument is a list of part 1, and there is one of part 1}}

@@ -131,7 +131,7 @@ ordered_json toJson(const cache::Details& details) {
 }
 
 void tell(const CacheRequest& request, const ordered_json& json, const std::string& text) {
-  print(request.json ? json.dump(2) + "\n" : text);
+  print(request.json ? document(json) : text);
 }
 
 int list(const CacheRequest& request) {

@@ -79,10 +79,7 @@ void nameJob(Job& job, const std::string& what, const std::string& shape) {
   if (!job.options.function.empty() && job.options.function != what)
     job.label += " " + job.options.function;
   job.label += directionLabel(job.options);
-  job.stem = job.label;
-  for (char& c : job.stem)
-    if (c == ' ' || c == '?')
-      c = c == '?' ? 'n' : '_';
+  job.stem = fileName(job.label);
 }
 
 void setFile(Job& job, const std::string& path) {
@@ -222,6 +219,21 @@ std::string_view kindName(ErrorKind kind) {
     return "corrupt";
   }
   return "unknown";
+}
+
+std::string document(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string fileName(std::string text) {
+  constexpr std::size_t most = 120;
+  text = printable(text.substr(0, most));
+  for (char& c : text)
+    if (c == ' ' || c == '/' || c == '\\' || c == '?')
+      c = c == '?' ? 'n' : '_';
+  if (text.empty() || text.front() == '.')
+    text.insert(0, "_");
+  return text;
 }
 
 nlohmann::ordered_json toJson(const Failure& failure) {

@@ -73,6 +73,10 @@ std::vector<std::optional<Failure>> runJobs(const std::vector<Job>& jobs, unsign
 int exitCode(ErrorKind kind);
 std::string_view kindName(ErrorKind kind);
 nlohmann::ordered_json toJson(const Failure& failure);
+/// As --json prints it: one document, in ASCII whatever names and labels hold.
+std::string document(const nlohmann::ordered_json& json);
+/// The last part of a path from a label or a name: it stays within its folder.
+std::string fileName(std::string text);
 
 /// Complains about every failure; the exit code they amount to, 0 without any.
 int report(const std::vector<Job>& jobs, const std::vector<std::optional<Failure>>& failures,

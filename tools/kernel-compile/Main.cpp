@@ -16,7 +16,7 @@ int fail(const tool::Outcome& outcome, ErrorKind kind, const std::string& text) 
   tool::complain(text);
   if (outcome.json) {
     nlohmann::ordered_json json = {{"error", tool::toJson(tool::Failure{kind, text})}};
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}", tool::document(json));
   }
   return tool::exitCode(kind);
 }

@@ -47,7 +47,7 @@ int tell(const RecheckRequest& request, const std::vector<Result>& results,
                                  {"choices", nlohmann::ordered_json::array()}};
   for (const Result& result : results)
     json["choices"].push_back(jsonOf(result));
-  print(request.json ? json.dump(2) + "\n" : text);
+  print(request.json ? document(json) : text);
   for (const Result& result : results)
     if (!result.trouble.empty()) {
       complain(shortName(result.key) + " " + result.label + ": " + result.trouble);

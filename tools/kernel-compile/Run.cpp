@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 
 namespace kiln::tool {
 
@@ -43,8 +44,13 @@ void saveOutputs(const std::filesystem::path& folder, const Verification& verifi
   if (failure)
     throw Error(ErrorKind::io, fmt::format("cannot create the folder '{}': {}", folder.string(),
                                            failure.message()));
-  for (std::size_t i = 0; i < verification.results.size(); ++i)
-    writeNpy(folder / fmt::format("{}.npy", verification.outputs[i].name), verification.results[i]);
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < verification.results.size(); ++i) {
+    std::string name = fileName(verification.outputs[i].name);
+    if (!taken.insert(name).second) // another name that had to be changed
+      taken.insert(name += fmt::format("_{}", i));
+    writeNpy(folder / (name + ".npy"), verification.results[i]);
+  }
 }
 
 std::string whyFailed(const Verification& verification) {
@@ -172,7 +178,7 @@ int runJobsOf(const RunRequest& request) {
   }
   nlohmann::ordered_json json = {
       {"version", version()}, {"target", request.target}, {"jobs", jobs}, {"errors", list.errors}};
-  print(request.json ? json.dump(2) + "\n" : textOf(list, ran));
+  print(request.json ? document(json) : textOf(list, ran));
   return report(list.jobs, failures, list.errors);
 }
 

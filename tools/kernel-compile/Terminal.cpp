@@ -23,6 +23,8 @@ bool colours(int descriptor) {
   return (off == nullptr || *off == '\0') && !dumb && isatty(descriptor) != 0;
 }
 
+constexpr const char* kPlain = "\033[0m";
+
 const char* codeOf(Style style) {
   switch (style) {
   case Style::plain:
@@ -41,13 +43,24 @@ const char* codeOf(Style style) {
   return "";
 }
 
+/// The first of these codes in a text, or their end; empty: it has none.
+std::string_view firstStyle(std::string_view text) {
+  std::string_view first;
+  for (std::string_view code : {kPlain, codeOf(Style::bold), codeOf(Style::dim),
+                                codeOf(Style::good), codeOf(Style::warn), codeOf(Style::bad)})
+    if (std::size_t at = text.find(code);
+        at != text.npos && (first.empty() || text.data() + at < first.data()))
+      first = text.substr(at, code.size());
+  return first;
+}
+
 } // namespace
 
 std::string styled(Style style, std::string_view text) {
   static const bool on = colours(STDOUT_FILENO);
   if (!on || style == Style::plain)
     return std::string(text);
-  return fmt::format("{}{}\033[0m", codeOf(style), text);
+  return codeOf(style) + printable(text, true) + kPlain;
 }
 
 void Table::column(std::string title, Align align) {
@@ -57,6 +70,8 @@ void Table::column(std::string title, Align align) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(titles_.size());
+  for (std::string& cell : cells)
+    cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -99,7 +114,7 @@ void Progress::step(std::string_view label) {
   if (!shown_)
     return;
   constexpr std::size_t most = 64; // a line that wraps could not be rewritten
-  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, label.substr(0, most));
+  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, printable(label.substr(0, most)));
   std::fflush(stderr);
 }
 
@@ -115,11 +130,23 @@ void StatusLine::show(std::string_view text) {
     return;
   winsize size{};
   bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, known ? size.ws_col - 1 : 79));
+  fmt::print(stderr, "\r\033[K{}", printable(text.substr(0, known ? size.ws_col - 1 : 79)));
   std::fflush(stderr);
 }
 
 void print(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::string_view style = firstStyle(text);
+    const std::size_t end = style.empty() ? text.size() : std::size_t(style.data() - text.data());
+    shown += printable(text.substr(0, end), true);
+    shown += style;
+    text.remove_prefix(end + style.size());
+  }
+  printBytes(shown);
+}
+
+void printBytes(std::string_view text) {
   bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0)
     throw Error(ErrorKind::io,
@@ -129,7 +156,7 @@ void print(std::string_view text) {
 static void tell(Style style, const char* kind, std::string_view text) {
   bool colour = colours(STDERR_FILENO);
   fmt::print(stderr, "kernel-compile: {}{}:{} {}\n", colour ? codeOf(style) : "", kind,
-             colour ? "\033[0m" : "", text);
+             colour ? kPlain : "", printable(text, true));
 }
 
 void complain(std::string_view text) {

@@ -59,8 +59,11 @@ class StatusLine {
   bool shown_;
 };
 
-/// Writes to the standard output and throws kiln::Error(io) if that fails (a full disk, say).
+/// Writes to the standard output and throws kiln::Error(io) if that fails (a full disk, say). Of
+/// what terminals obey only line feeds and the styles above pass: labels and names come from files.
 void print(std::string_view text);
+/// The same as it is, for what was asked for as a file: a cubin, generated text.
+void printBytes(std::string_view bytes);
 /// One line "kernel-compile: error: ..." on the standard error; `text` may hold several lines.
 void complain(std::string_view text);
 /// The same with "warning:": nothing failed.

@@ -181,7 +181,7 @@ int tuneJobs(TuneRequest& request) {
     options.progress = [&, done = std::size_t(0)](const TuneProgress& progress) mutable {
       status.show(lineOf(progress));
       if (request.verbose && !status.isShown() && progress.keysDone > done)
-        fmt::print(stderr, "{}\n", lineOf(progress)); // into a log: a line for each key
+        fmt::print(stderr, "{}\n", printable(lineOf(progress))); // into a log: a line for each key
       done = progress.keysDone;
     };
     results = tune(tasks, store, options, &warnings);
@@ -200,7 +200,7 @@ int tuneJobs(TuneRequest& request) {
                                    {"errors", list.errors}};
     for (const TuneResult& result : results)
       json["jobs"].push_back(jsonOf(result));
-    print(json.dump(2) + "\n");
+    print(document(json));
   } else {
     if (request.verbose)
       print(timesOf(results).text() + "\n");

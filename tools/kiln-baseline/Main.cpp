@@ -85,14 +85,18 @@ ordered_json measured(const Job& job, const Request& request) {
 }
 
 void print(const ordered_json& line) {
-  const std::string label = line["label"];
+  const std::string label = printable(line["label"].get<std::string>());
   if (line.contains("provider"))
     fmt::print("{:<44} {:>10.2f} us  {:.2f}..{:.2f}  {}\n", label,
                line["microseconds"].get<double>(), line["low"].get<double>(),
                line["high"].get<double>(), line["provider"].get<std::string>());
   else
     fmt::print("{:<44} {:>13}  {}\n", label, "-",
-               line.value("none", line.value("error", std::string())));
+               printable(line.value("none", line.value("error", std::string())), true));
+}
+
+std::string document(const ordered_json& json) {
+  return json.dump(2, ' ', true, ordered_json::error_handler_t::replace);
 }
 
 int run(const Request& request) {
@@ -114,14 +118,13 @@ int run(const Request& request) {
       errors.push_back(fmt::format("line {}: {}", entry.line, error.what()));
     }
   if (request.json)
-    fmt::print("{}\n", ordered_json({{"version", version()},
-                                     {"device", request.device},
-                                     {"store", request.store.string()},
-                                     {"lines", lines},
-                                     {"errors", errors}})
-                           .dump(2));
+    fmt::print("{}\n", document(ordered_json({{"version", version()},
+                                              {"device", request.device},
+                                              {"store", request.store.string()},
+                                              {"lines", lines},
+                                              {"errors", errors}})));
   for (const std::string& error : errors)
-    fmt::print(stderr, "kiln-baseline: {}\n", error);
+    fmt::print(stderr, "kiln-baseline: {}\n", printable(error, true));
   return errors.empty() ? 0 : 1;
 }
 
@@ -155,9 +158,9 @@ int main(int argc, char** argv) {
     constexpr int usage = 2;
     return app.exit(error) == 0 ? 0 : usage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "kiln-baseline: {}\n", error.what());
+    fmt::print(stderr, "kiln-baseline: {}\n", printable(error.what(), true));
     if (request.json)
-      fmt::print("{}\n", ordered_json({{"error", error.what()}}).dump(2));
+      fmt::print("{}\n", document(ordered_json({{"error", error.what()}})));
     return 1;
   }
 }

@@ -19,6 +19,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
 
 /// What Program::compile runs, from a function to what can be printed.
 void buildPipeline(mlir::OpPassManager& manager, const PipelineOptions& options) {
+  passes::FuseOptions fuse;
+  fuse.arch = options.arch;
   passes::ScheduleOptions schedule;
   schedule.arch = options.arch;
   schedule.schedule = options.schedule;
@@ -27,7 +29,7 @@ void buildPipeline(mlir::OpPassManager& manager, const PipelineOptions& options)
   passes::LowerOptions lower;
   lower.function = options.function;
   manager.addPass(passes::createCanonicalize());
-  manager.addPass(passes::createFuse());
+  manager.addPass(passes::createFuse(fuse));
   manager.addPass(passes::createSchedule(schedule));
   manager.addPass(passes::createVerifySchedule(verify));
   manager.addPass(passes::createLower(lower));

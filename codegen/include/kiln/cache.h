@@ -164,7 +164,8 @@ KILN_API std::vector<Finding> doctor(const std::filesystem::path& store);
 
 } // namespace cache
 
-/// A store that is compiled into: what it holds is not compiled again.
+/// A store that is compiled into: what it holds is not compiled again. Empty, as any call but an
+/// assignment will say, until it is assigned what open() gives.
 class KILN_API Cache {
  public:
   /// A damaged file is set aside, an unwritable one replaced by memory; `warnings` says so.
@@ -181,6 +182,7 @@ class KILN_API Cache {
 
  private:
   struct State;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 

@@ -1,6 +1,8 @@
 // Kiln's C++ interface: parse or build a module, compile it for a GPU, read what its kernels
 // use, run them on a device or on the host. Plain C++20: no MLIR, no CUDA, no Torch header.
-// Every function may be called from any thread; values are cheap to copy (shared, immutable).
+// Every function may be called from any thread; values are cheap to copy (shared, immutable). One
+// that was made without arguments or moved from is empty: it may be assigned to, copied and
+// destroyed, and every other call is an Error(input).
 // Errors are kiln::Error with the same text as the kernel-compile command prints.
 #pragma once
 
@@ -19,6 +21,11 @@
 namespace kiln {
 
 KILN_API std::string_view version();
+
+/// A text from outside as a terminal or a comment may show it: what they would obey (control and
+/// escape characters, ends of lines unless `lines` are meant, changes of the direction of writing),
+/// and what is not UTF-8, is written as \x1b.
+KILN_API std::string printable(std::string_view text, bool lines = false);
 
 /// What went wrong, at the grain at which a program may want to react.
 /// `input`: text, shape, dtype or option refused. `infeasible`: no schedule fits the target.
@@ -65,7 +72,7 @@ class KILN_API Module {
   const std::vector<std::string>& functions() const;
 
   struct State; // opaque: the library's own
-  const State& state() const { return *state_; }
+  const State& state() const;
 
  private:
   std::shared_ptr<const State> state_;
@@ -76,6 +83,7 @@ struct Extent {
   std::int64_t size = 0; // the constant, if symbol < 0
   int symbol = -1;       // index of the run-time size, equal symbols must have equal sizes
   bool isStatic() const { return symbol < 0; }
+  bool operator==(const Extent&) const = default;
 };
 
 /// One tensor argument or result of a compiled function.
@@ -177,7 +185,7 @@ class KILN_API Program {
   void runOnHost(std::span<const Buffer> inputs, std::span<const Buffer> outputs) const;
 
   struct State; // opaque: the library's own
-  const State& state() const { return *state_; }
+  const State& state() const;
 
  private:
   std::shared_ptr<const State> state_;
@@ -213,6 +221,9 @@ KILN_API std::uint64_t compilations();
 class KILN_API Executable {
  public:
   explicit Executable(const Program& program); // throws Error(unavailable) without a GPU
+  // Copies only, so that none is ever empty and launches need not ask.
+  Executable(const Executable&) = default;
+  Executable& operator=(const Executable&) = default;
   /// Bytes of scratch memory that `launch` needs for these sizes on the current device. Outputs are
   /// needed where a run-time size is that of no input.
   std::size_t workspaceBytes(std::span<const Buffer> inputs,

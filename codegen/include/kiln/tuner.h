@@ -108,8 +108,9 @@ struct TunerStats {
       missingByField; // first field that differs from the nearest key
 };
 
-/// A handle; copies share one tuner, whose last copy stops and awaits what is being made. Any
-/// thread may call anything; callbacks come from the thread that makes.
+/// A handle, empty until it is assigned what open() gives: it finds nothing then, and all else is
+/// an Error(input). Copies share one tuner, whose last copy stops and awaits what is being made.
+/// Any thread may call anything; callbacks come from the thread that makes.
 class KILN_API Tuner {
  public:
   static Tuner open(const TunerOptions& options = {});
@@ -138,6 +139,7 @@ class KILN_API Tuner {
  private:
   static TaskName nameOf(std::string_view digest, std::span<const std::int64_t> sizes);
   struct State;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 
