@@ -196,7 +196,7 @@ int compile(const CompileRequest& request) {
 
   bool printed = request.output == "-" || (!request.emit.empty() && request.output.empty());
   if (request.json)
-    print(jsonReport(request, list, compiled, failures).dump(2) + "\n");
+    printJson(jsonReport(request, list, compiled, failures));
   else if (printed && compiled[0].program)
     print(artefact(*compiled[0].program, request.emit));
   else if (!printed && stageFor(request.emit) == Stage::cubin)

@@ -172,7 +172,7 @@ int runJobsOf(const RunRequest& request) {
   }
   nlohmann::ordered_json json = {
       {"version", version()}, {"target", request.target}, {"jobs", jobs}, {"errors", list.errors}};
-  print(request.json ? json.dump(2) + "\n" : textOf(list, ran));
+  request.json ? printJson(json) : print(textOf(list, ran));
   return report(list.jobs, failures, list.errors);
 }
 

@@ -1,6 +1,7 @@
 // Tables, colours and progress; see Terminal.h for what is promised to pipes and files.
 #include "tools/kernel-compile/Terminal.h"
 
+#include "codegen/backend/Printable.h"
 #include "kiln/kiln.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -57,6 +59,8 @@ void Table::column(std::string title, Align align) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(titles_.size());
+  for (std::string& cell : cells)
+    cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -99,7 +103,7 @@ void Progress::step(std::string_view label) {
   if (!shown_)
     return;
   constexpr std::size_t most = 64; // a line that wraps could not be rewritten
-  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, label.substr(0, most));
+  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, printable(label.substr(0, most)));
   std::fflush(stderr);
 }
 
@@ -115,7 +119,7 @@ void StatusLine::show(std::string_view text) {
     return;
   winsize size{};
   bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, known ? size.ws_col - 1 : 79));
+  fmt::print(stderr, "\r\033[K{}", printable(text).substr(0, known ? size.ws_col - 1 : 79));
   std::fflush(stderr);
 }
 
@@ -126,10 +130,15 @@ void print(std::string_view text) {
                 fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
 }
 
+void printJson(const nlohmann::ordered_json& json) {
+  print(json.dump(2, ' ', /*ensure_ascii=*/true, nlohmann::ordered_json::error_handler_t::replace) +
+        "\n");
+}
+
 static void tell(Style style, const char* kind, std::string_view text) {
   bool colour = colours(STDERR_FILENO);
   fmt::print(stderr, "kernel-compile: {}{}:{} {}\n", colour ? codeOf(style) : "", kind,
-             colour ? "\033[0m" : "", text);
+             colour ? "\033[0m" : "", printable(text, "\n\t"));
 }
 
 void complain(std::string_view text) {

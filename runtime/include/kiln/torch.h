@@ -51,7 +51,8 @@ KILN_API void disable();
 
 /// Other options for a scope of this thread, and for the backward of what it computes, wherever
 /// autograd runs that. Of the options `mode`, `ops` and `strict` count. Does nothing before the
-/// first enable(); after it, also while disabled.
+/// first enable(); after it, also while disabled. Guards may be destroyed in any order and by any
+/// thread: of those of a thread that are still there the last one counts for it.
 class KILN_API Guard {
  public:
   explicit Guard(const Options& options);
