@@ -84,7 +84,7 @@ void setPolicy(const Policy& policy) {
 } // namespace runtime
 
 struct Guard::State {
-  std::shared_ptr<Scope> scope;
+  std::shared_ptr<c10::DebugInfoBase> scope;
 };
 
 Guard::Guard(const Options& options) {
@@ -104,8 +104,8 @@ Guard::Guard(Mode mode)
       }()) {}
 
 Guard::~Guard() {
-  const Scope& scope = *state_->scope;
-  state_->scope->hasEnded.store(true, std::memory_order_release);
+  auto& scope = static_cast<Scope&>(*state_->scope);
+  scope.hasEnded.store(true, std::memory_order_release);
   if (scope.thread == std::this_thread::get_id())
     dropEnded(); // else its thread does so at its next guard
 }
