@@ -11,6 +11,7 @@
 //   expected(ours, args...)      where ATen's results are others each time: what it makes of ours
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
+//   note                         where there is one: see Route
 //   gradient, gradientKey(key)   where there is one: see Route
 #pragma once
 
@@ -168,6 +169,8 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.trial = &trialOf<Op>;
   if constexpr (requires { Op::onlyChosen; })
     route.onlyChosen = Op::onlyChosen;
+  if constexpr (requires { Op::note; })
+    route.note = Op::note;
   if constexpr (requires { Op::gradientKey; }) {
     route.gradient = Op::gradient;
     route.gradientKey = &Op::gradientKey;
