@@ -33,7 +33,8 @@ struct Stores {
     if (isForked) {
       options.mode = options.mode == Mode::tune ? Mode::use : options.mode;
       tunerOptions.layers.project = tunerOptions.layers.user = "";
-      tunerOptions.layers.pinned = options.cache;
+      if (!options.cache.empty())
+        tunerOptions.layers.pinned = options.cache;
     } else if (!options.cache.empty()) {
       cache.emplace(Cache::open(options.cache));
       for (const std::string& warning : cache->warnings())
@@ -166,7 +167,9 @@ class Compiler {
   }
   std::filesystem::path cacheFile() {
     std::lock_guard held(mutex);
-    return stores ? stores->options.cache : std::filesystem::path();
+    return stores    ? stores->options.cache
+           : options ? options->cache // as the parent had
+                     : std::filesystem::path();
   }
   std::shared_ptr<const Stores> current() {
     std::lock_guard held(mutex);

@@ -66,7 +66,7 @@ TEST_P(Verified, WhatIsRightRaisesNoAlarm) {
       const Tensor x = (at::randn(shape) * scale).to(dtype).requires_grad_();
       const Tensor w = (1 + at::randn({shape.back()}) * 0.2).to(dtype).requires_grad_();
       const Tensor y = one.call(x, w);
-      for (double offset : {0.0, 3.0}) {
+      for (double offset : {0.0, 3.0, 100.0}) {
         const Tensor dy = (at::randn(y.sizes()) + offset).to(y.scalar_type());
         EXPECT_NO_THROW(torch::autograd::grad({y}, {x}, {dy}, /*retain_graph=*/true))
             << scale << " " << offset;
