@@ -200,6 +200,10 @@ Collected collect(const std::filesystem::path& path, bool stale) {
   return {collected.cubins, collected.keys, collected.bytesBefore, collected.bytesAfter};
 }
 
+std::string whoElseMayWrite(const std::filesystem::path& path) {
+  return autotune::whoElseMayWrite(path);
+}
+
 std::vector<Finding> doctor(const std::filesystem::path& path) {
   using State = Finding::State;
   std::vector<Finding> findings;

@@ -46,8 +46,8 @@ class Journal {
   /// of the nearest sizes first.
   virtual std::vector<std::string> near(const Key&) const { return {}; }
 
-  /// At most one tuner holds a key; a lease that is not renewed for `seconds` falls to whoever
-  /// asks next. `owner` names a process: host, pid and a random part.
+  /// At most one tuner holds a key; a lease that is not renewed for `seconds`, or whose owner is
+  /// known to have ended, falls to whoever asks next. `owner` names a process: see Process.h.
   virtual bool lease(const Key& key, std::string_view owner, int seconds) = 0;
   virtual bool renew(const Key& key, std::string_view owner, int seconds) = 0;
   virtual void release(const Key& key, std::string_view owner) = 0;

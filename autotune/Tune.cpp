@@ -145,6 +145,18 @@ void checkDevice(const TuneOptions& options) {
     requireDevice(options.device, options.worker, "; --effort=none chooses by the cost model");
 }
 
+/// What is measured must last: memory is no place for it, and a disk that takes no row now takes
+/// none later.
+std::unique_ptr<Store> openForTuning(const std::filesystem::path& path, std::size_t tasks,
+                                     std::vector<std::string>& warnings) {
+  if (path.empty())
+    fail(ErrorKind::input, "tuning needs a store to write: name its file (--store=FILE, or "
+                           "$KILN_STORE)");
+  auto store = Store::openOrSetAside(path, warnings);
+  store->note(fmt::format("tuning of {} tasks begins", tasks));
+  return store;
+}
+
 } // namespace
 
 std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTask> tasks,
@@ -164,8 +176,8 @@ std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTas
 std::vector<TuneResult> tune(std::span<const TuneTask> tasks, const std::filesystem::path& path,
                              const TuneOptions& options, std::vector<std::string>* warnings) {
   checkDevice(options);
-  std::vector<std::string> said;
-  auto store = Store::openOrReplace(path, warnings ? *warnings : said);
+  std::vector<std::string> ignored;
+  auto store = openForTuning(path, tasks.size(), warnings ? *warnings : ignored);
   return tuneInto(*store, tasks, options);
 }
 

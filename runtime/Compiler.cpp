@@ -15,7 +15,10 @@
 #include <deque>
 #include <future>
 #include <map>
+#include <memory>
+#include <pthread.h>
 #include <thread>
+#include <utility>
 
 namespace kiln::runtime {
 
@@ -23,10 +26,17 @@ namespace {
 
 /// Stores as the options name them.
 struct Stores {
-  explicit Stores(const Options& options) : options(options) {
+  /// `isForked`: connections to a store's file must not be taken along into a process that was
+  /// forked, nor may others be opened beside them: it is read without locks, and not written.
+  Stores(const Options& given, bool isForked) : options(given) {
     TunerOptions tunerOptions;
     tunerOptions.onWarning = [](const std::string& text) { log("{}", text); };
-    if (!options.cache.empty()) {
+    if (isForked) {
+      options.mode = options.mode == Mode::tune ? Mode::use : options.mode;
+      tunerOptions.layers.project = tunerOptions.layers.user = "";
+      if (!options.cache.empty())
+        tunerOptions.layers.pinned = options.cache;
+    } else if (!options.cache.empty()) {
       cache.emplace(Cache::open(options.cache));
       for (const std::string& warning : cache->warnings())
         log("{}", warning);
@@ -105,42 +115,78 @@ void loadNvrtc() {
   }
 }
 
+constexpr char kEnding[] = "the process is ending";
+constexpr char kForked[] =
+    "this process was forked while its parent compiled, and can compile nothing";
+
+/// Whether this thread is compiling.
+thread_local bool isCompiling = false;
+
 class Compiler {
  public:
   static Compiler& get() {
-    static auto* one = new Compiler; // routers may run until the very end
-    return *one;
+    static const bool begun = [] {
+      one = new Compiler; // routers may run until the very end
+      ::pthread_atfork([] { one.load()->beforeFork(); }, [] { one.load()->afterFork(); },
+                       [] { one = new Compiler(*one.load()); });
+      return true;
+    }();
+    static_cast<void>(begun);
+    return *one.load(std::memory_order_acquire);
   }
 
   void configure(const Options& next) {
-    auto opened = std::make_shared<const Stores>(next);
+    auto opened = std::make_shared<const Stores>(next, isForked);
     if (next.place == Place::gpu && backendOf(Place::gpu).whyNot().empty())
       std::call_once(nvrtcLoaded, loadNvrtc); // before the first step
     std::lock_guard held(mutex);
     stores = std::move(opened);
+    options = next;
   }
 
   void enqueue(Order& order) {
     if (order.backend.until() == Stage::cubin)
       std::call_once(nvrtcLoaded, loadNvrtc); // fused functions need no enable()
     std::lock_guard held(mutex);
+    if (const char* why = stopping ? kEnding : whyNone)
+      return leaveToATen(order, why);
     queue.push_back(&order);
-    if (!thread.joinable() && !stopping) {
-      thread = std::thread([this] { work(); });
-      std::atexit([] { get().stop(); });
-    }
+    startLocked();
     changed.notify_all();
   }
 
   void wait(const std::function<bool()>& isDone) {
     std::unique_lock held(mutex);
+    startLocked();
     changed.wait(held, [&] { return stopping || isDone(); });
   }
+  /// Goes on with what was queued when this process was forked.
+  void resume() {
+    if (!isLeft.load(std::memory_order_relaxed))
+      return;
+    std::lock_guard held(mutex);
+    startLocked();
+  }
+  /// Compiles in this thread; whoever forks waits for it.
+  template <typename Work> auto compileHere(const Work& work) {
+    begin();
+    struct End {
+      Compiler& compiler;
+      ~End() { compiler.end(); }
+    } end{*this};
+    return work();
+  }
   KernelCounts kernelCounts() const { return {counts.stored, counts.compiled}; }
-  bool isIdle() const { return queue.empty() && !working; }
+  bool isIdle() const { return queue.empty() && !atWork; }
+  bool isStopping() {
+    std::lock_guard held(mutex);
+    return stopping;
+  }
   std::filesystem::path cacheFile() {
     std::lock_guard held(mutex);
-    return stores ? stores->options.cache : std::filesystem::path();
+    return stores    ? stores->options.cache
+           : options ? options->cache // as the parent had
+                     : std::filesystem::path();
   }
   std::shared_ptr<const Stores> current() {
     std::lock_guard held(mutex);
@@ -150,31 +196,115 @@ class Compiler {
  private:
   const std::shared_ptr<const Stores>& currentOfLocked() {
     if (!stores)
-      stores = std::make_shared<const Stores>(Options::fromEnvironment());
+      stores =
+          std::make_shared<const Stores>(options ? *options : Options::fromEnvironment(), isForked);
     return stores;
   }
+
+  Compiler() = default;
+  /// In a child process, which has this thread alone and another's memory. What the parent's
+  /// compiler has is left as it is for good: its thread, its locks and its connections to stores.
+  explicit Compiler(const Compiler& parent)
+      : queue(parent.queue), options(parent.options), isForked(true) {
+    counts.stored = parent.counts.stored.load();
+    counts.compiled = parent.counts.compiled.load();
+    if (parent.busy == 0 && !parent.whyNone) {
+      compiled = parent.compiled;
+      isLeft = !queue.empty();
+      return;
+    }
+    whyNone = kForked; // who knows what locks were held
+    if (parent.atWork)
+      queue.push_back(parent.atWork);
+    for (Order* order : queue) {
+      std::construct_at(&order->detail, kForked); // it may have been half written
+      order->state.store(Order::State::aten, std::memory_order_release);
+    }
+    queue.clear();
+  }
+
+  /// Waits until nothing is compiled, so that the child finds everything whole; but not as long as
+  /// a tuning may take. The lock is held until it is forked.
+  void beforeFork() {
+    constexpr std::chrono::seconds patience{5};
+    std::unique_lock held(mutex);
+    ++forks;
+    changed.wait_for(held, patience, [&] { return busy == 0 || isCompiling; });
+    held.release();
+  }
+  void afterFork() {
+    --forks;
+    changed.notify_all();
+    mutex.unlock();
+  }
+
+  void begin() {
+    std::unique_lock held(mutex);
+    if (whyNone)
+      throw Error(ErrorKind::unavailable, whyNone);
+    changed.wait(held, [&] { return forks == 0; });
+    ++busy;
+    isCompiling = true;
+  }
+  void end() {
+    std::lock_guard held(mutex);
+    --busy;
+    isCompiling = false;
+    changed.notify_all();
+  }
+
+  static void leaveToATen(Order& order, const char* why) {
+    order.detail = why;
+    order.state.store(Order::State::aten, std::memory_order_release);
+  }
+
+  /// The thread, if there is something to do for it.
+  void startLocked() {
+    static bool isRegistered = false; // in children too
+    if (thread.joinable() || stopping || queue.empty())
+      return;
+    isLeft = false;
+    thread = std::thread([this] { work(); });
+    if (!std::exchange(isRegistered, true))
+      std::atexit([] { get().stop(); });
+  }
+
+  /// At the end of the process: what is being compiled is waited for, all else is left.
   void stop() {
     {
       std::lock_guard held(mutex);
       stopping = true;
+      for (Order* order : queue)
+        leaveToATen(*order, kEnding);
+      queue.clear();
       changed.notify_all();
     }
-    thread.join();
+    if (thread.joinable())
+      thread.join();
   }
 
   void work() {
+    isCompiling = true;
     for (std::unique_lock held(mutex);;) {
-      changed.wait(held, [&] { return stopping || !queue.empty(); });
+      changed.wait(held, [&] { return stopping || (!queue.empty() && forks == 0); });
       if (stopping)
         return;
-      Order& order = *queue.front();
+      atWork = queue.front();
       queue.pop_front();
-      working = true;
-      auto now = currentOfLocked();
+      ++busy;
+      std::shared_ptr<const Stores> now;
+      try {
+        now = currentOfLocked();
+      } catch (const std::exception& error) { // a file that is no store, say
+        atWork->detail = error.what();
+        atWork->state.store(Order::State::failed, std::memory_order_release);
+      }
       held.unlock();
-      settle(order, *now);
+      if (now)
+        settle(*atWork, *now);
       held.lock();
-      working = false;
+      --busy;
+      atWork = nullptr;
       changed.notify_all();
     }
   }
@@ -264,9 +394,17 @@ class Compiler {
   std::condition_variable changed;
   std::thread thread;
   std::deque<Order*> queue;
+  Order* atWork = nullptr; // of the thread
+  unsigned busy = 0;       // threads that compile
+  unsigned forks = 0;      // threads that wait for those, to fork
   std::shared_ptr<const Stores> stores;
+  std::optional<Options> options;
   std::once_flag nvrtcLoaded;
-  bool working = false, stopping = false;
+  bool stopping = false;
+  const bool isForked = false;
+  const char* whyNone = nullptr;    // nothing can be compiled
+  std::atomic<bool> isLeft = false; // something in the queue for a thread that is not there yet
+  static inline std::atomic<Compiler*> one = nullptr;
   struct {
     std::atomic<std::size_t> stored = 0, compiled = 0;
   } counts;
@@ -294,15 +432,23 @@ void waitForAll() {
 Program compileNow(TuningTask task, const Backend& backend, int device) {
   return std::async(std::launch::async,
                     [&] {
-                      const auto stores = Compiler::get().current();
-                      task.options.arch = backend.enter(device);
-                      task.options.until = backend.until();
-                      if (const Tuned* tuned = findChosen(*stores, task, backend);
-                          tuned && !tuned->isVendor())
-                        return programOf(*tuned, task, backend);
-                      return compileInto(*stores, task, backend).program;
+                      return Compiler::get().compileHere([&] {
+                        const auto stores = Compiler::get().current();
+                        task.options.arch = backend.enter(device);
+                        task.options.until = backend.until();
+                        if (const Tuned* tuned = findChosen(*stores, task, backend);
+                            tuned && !tuned->isVendor())
+                          return programOf(*tuned, task, backend);
+                        return compileInto(*stores, task, backend).program;
+                      });
                     })
       .get();
+}
+bool isEnding() {
+  return Compiler::get().isStopping();
+}
+void resumeCompiling() {
+  Compiler::get().resume();
 }
 KernelCounts kernelCounts() {
   return Compiler::get().kernelCounts();

@@ -5,9 +5,12 @@
 #include "runtime/Site.h"
 
 #include <atomic>
+#include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <deque>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 namespace kiln {
 
@@ -18,10 +21,44 @@ namespace {
 /// A kind that nothing of Torch itself uses; it has none for others.
 constexpr auto kind = c10::DebugInfoKind::TEST_INFO_2;
 
-struct Scope : c10::DebugInfoBase {
+/// What a guard has begun. Its end is marked, and its thread passes over it from then on: c10 keeps
+/// these as a stack, from whose middle nothing can be taken. To other threads, whose task began
+/// while the guard was there, it stays what it was.
+struct Scope final : c10::DebugInfoBase, std::enable_shared_from_this<Scope> {
   explicit Scope(const Policy& policy) : policy(policy) {}
-  Policy policy;
+  const Policy policy;
+  std::shared_ptr<Scope> outer; // of the thread alone
+  const std::thread::id thread = std::this_thread::get_id();
+  std::atomic<bool> hasEnded = false;
+
+  bool counts() const {
+    return !hasEnded.load(std::memory_order_acquire) || thread != std::this_thread::get_id();
+  }
 };
+
+Scope* top() {
+  return static_cast<Scope*>(c10::ThreadLocalDebugInfo::get(kind));
+}
+
+/// Takes what has ended from this thread's stack, as far as nothing of another kind lies on it.
+void dropEnded() {
+  std::vector<std::shared_ptr<c10::DebugInfoBase>> left; // the innermost first
+  while (top()) {
+    std::shared_ptr<c10::DebugInfoBase> info;
+    try {
+      info = c10::ThreadLocalDebugInfo::_pop(kind);
+    } catch (const c10::Error&) { // a profiler's, say, which began later
+      break;
+    }
+    auto& scope = static_cast<Scope&>(*info);
+    while (scope.thread == std::this_thread::get_id() && scope.outer && !scope.outer->counts())
+      scope.outer = scope.outer->outer;
+    if (scope.counts())
+      left.push_back(std::move(info));
+  }
+  for (auto info = left.rbegin(); info != left.rend(); ++info)
+    c10::ThreadLocalDebugInfo::_push(kind, std::move(*info));
+}
 
 const Policy off;
 std::atomic<const Policy*> ofProcess = &off;
@@ -31,8 +68,9 @@ std::atomic<const Policy*> ofProcess = &off;
 namespace runtime {
 
 const Policy& currentPolicy() {
-  if (c10::DebugInfoBase* info = c10::ThreadLocalDebugInfo::get(kind)) [[unlikely]]
-    return static_cast<const Scope*>(info)->policy;
+  for (const Scope* scope = top(); scope; scope = scope->outer.get())
+    if (scope->counts())
+      return scope->policy;
   return *ofProcess.load(std::memory_order_acquire);
 }
 
@@ -46,12 +84,17 @@ void setPolicy(const Policy& policy) {
 } // namespace runtime
 
 struct Guard::State {
-  c10::DebugInfoGuard guard;
+  std::shared_ptr<c10::DebugInfoBase> scope;
 };
 
-Guard::Guard(const Options& options)
-    : state_(new State{
-          c10::DebugInfoGuard(kind, std::make_shared<Scope>(runtime::scopedPolicy(options)))}) {}
+Guard::Guard(const Options& options) {
+  auto scope = std::make_shared<Scope>(runtime::scopedPolicy(options));
+  dropEnded();
+  if (Scope* outer = top())
+    scope->outer = outer->shared_from_this();
+  c10::ThreadLocalDebugInfo::_push(kind, scope);
+  state_.reset(new State{std::move(scope)});
+}
 
 Guard::Guard(Mode mode)
     : Guard([mode] {
@@ -60,6 +103,11 @@ Guard::Guard(Mode mode)
         return options;
       }()) {}
 
-Guard::~Guard() = default;
+Guard::~Guard() {
+  auto& scope = static_cast<Scope&>(*state_->scope);
+  scope.hasEnded.store(true, std::memory_order_release);
+  if (scope.thread == std::this_thread::get_id())
+    dropEnded(); // else its thread does so at its next guard
+}
 
 } // namespace kiln

@@ -67,6 +67,13 @@ void addRefusals(const Site& site, std::string& text) {
                         fmt::format("not taken: {}", reason));
 }
 
+void addNote(const Site& site, std::string& text) {
+  const auto plans = site.plans();
+  if (site.route.note &&
+      std::ranges::any_of(plans, [](const Plan* plan) { return plan->used > 0; }))
+    text += fmt::format("note on {}: {}\n", site.route.name, site.route.note);
+}
+
 std::string_view nameOf(Mode mode) {
   return mode == Mode::use      ? "use"
          : mode == Mode::tune   ? "tune"
@@ -85,12 +92,13 @@ std::string report() {
                                  policy.strict ? ", strict" : "", describeStores());
   if (const std::string why = gpuBackend().whyNot(); !why.empty())
     text += fmt::format("nothing is taken on a GPU: {}\n", why);
-  std::string rows;
+  std::string rows, notes;
   for (Place place : {Place::gpu, Place::cpu})
     if (const std::deque<Site>* sites = installedSites(place))
       for (const Site& site : *sites) {
         addPlans(site, rows);
         addRefusals(site, rows);
+        addNote(site, notes);
       }
   fusion::addFunctionsTo(rows);
   rows += optim::ledgerRows();
@@ -98,7 +106,8 @@ std::string report() {
     text += fmt::format("kernels: {} from stores, {} compiled\n", stored, compiled);
   if (rows.empty())
     return text + "no routed op was called, and no fused function\n";
-  return text + fmt::format(kRow, "op", "rows x width, dtype", "calls", "by Kiln", "kernel") + rows;
+  return text + fmt::format(kRow, "op", "rows x width, dtype", "calls", "by Kiln", "kernel") +
+         rows + notes;
 }
 
 } // namespace kiln

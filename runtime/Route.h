@@ -52,6 +52,8 @@ struct Route {
   /// at all. Null, or no key: there is none.
   const Route* gradient = nullptr;
   std::optional<Key> (*gradientKey)(const Key& key) = nullptr;
+  /// What a user should know of its results, said in the report of who has called it.
+  const char* note = nullptr;
   unsigned index = 0; // among all
 };
 

@@ -11,10 +11,12 @@
 //   expected(ours, args...)      where ATen's results are others each time: what it makes of ours
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
+//   note                         where there is one: see Route
 //   gradient, gradientKey(key)   where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
+#include "runtime/Exact.h"
 #include "runtime/Launch.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
@@ -110,13 +112,16 @@ class Router<Op, place, Result(Args...)> {
 
   static Result verified(const Launch& launch, const Policy& policy, Args... args) {
     Result ours = Op::run(launch, args...);
-    Result theirs = [&] {
-      if constexpr (requires { Op::expected(ours, args...); })
-        return Op::expected(ours, args...);
+    const auto byATen = [&](const auto&... given) -> Result {
+      const Guard off(Mode::off); // what it calls is ATen's too
+      if constexpr (requires { Op::expected(ours, given...); })
+        return Op::expected(ours, given...);
       else
-        return previous(args...);
-    }();
-    return launch.agrees(tensorsOf(ours), tensorsOf(theirs), policy) ? ours : theirs;
+        return previous(given...);
+    };
+    Result theirs = byATen(args...);
+    const auto exact = [&] { return tensorsOf(byATen(inDouble(args)...)); };
+    return launch.agrees(tensorsOf(ours), tensorsOf(theirs), exact, policy) ? ours : theirs;
   }
 };
 
@@ -164,6 +169,8 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.trial = &trialOf<Op>;
   if constexpr (requires { Op::onlyChosen; })
     route.onlyChosen = Op::onlyChosen;
+  if constexpr (requires { Op::note; })
+    route.note = Op::note;
   if constexpr (requires { Op::gradientKey; }) {
     route.gradient = Op::gradient;
     route.gradientKey = &Op::gradientKey;

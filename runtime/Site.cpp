@@ -46,6 +46,7 @@ const Plan* Site::planOfGradient(const Key& key, std::int64_t rows) const {
 }
 
 const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
+  resumeCompiling();
   if (policy.strict) {
     waitFor(plan);
     if (const Kernel* kernel = plan.kernel.load(std::memory_order_acquire))

@@ -1,6 +1,7 @@
 // See Tune.h.
 #include "runtime/Tune.h"
 
+#include "runtime/Compiler.h"
 #include "runtime/Log.h"
 
 #include <cstdlib>
@@ -33,6 +34,7 @@ void tuneInto(const std::filesystem::path& store, const TuningTask& task) {
   TuneOptions options;
   options.effort = "quick";
   options.worker = {command.string(), "worker"};
+  options.isStopped = isEnding; // the program's end does not wait for it
   std::vector<std::string> warnings;
   for (const TuneResult& result : tune(std::span(&tuned, 1), store, options, &warnings))
     log("tuned {}: {}, {}", result.label, result.source, result.reason);

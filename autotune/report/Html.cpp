@@ -1,6 +1,7 @@
 // Reports as one page: tables are written here, readable without script; charts are drawn from the
 // same JSON by the page's own script (page.html).
 #include "autotune/report/Report.h"
+#include "kiln/kiln.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string all;
-  for (char c : text)
+  for (char c : printable(text))
     switch (c) {
     case '&':
       all += "&amp;";
@@ -53,8 +54,9 @@ std::string tablesOf(const Report& report) {
   const Line* before = nullptr;
   for (const Line& line : report.lines) {
     if (!before || before->device != line.device || before->arch != line.arch) {
-      text += fmt::format("{}<table>\n<caption>{} ({})</caption>\n<thead><tr>",
-                          before ? "</tbody></table>\n" : "", escaped(line.device), line.arch);
+      text +=
+          fmt::format("{}<table>\n<caption>{} ({})</caption>\n<thead><tr>",
+                      before ? "</tbody></table>\n" : "", escaped(line.device), escaped(line.arch));
       for (const std::string& title : titles())
         text += fmt::format("<th scope=\"col\">{}</th>", title);
       text += "</tr></thead>\n<tbody>\n";

@@ -1,5 +1,6 @@
 // Reports as Markdown for documentation, as CSV for spreadsheets and as JSON for programs.
 #include "autotune/report/Report.h"
+#include "kiln/kiln.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,15 +15,17 @@ std::string numberOf(double value) {
   return value > 0 ? fmt::format("{:.2f}", value) : "-";
 }
 
-/// A bar would end a cell.
-std::string escaped(std::string text) {
-  for (std::size_t at = 0; (at = text.find_first_of("|\n", at)) != std::string::npos; at += 2)
-    text.replace(at, 1, text[at] == '|' ? "\\|" : "; ");
+/// A bar would end a cell, and a bracket begins what a page takes for its own.
+std::string cellOf(std::string_view given) {
+  std::string text = printable(given);
+  for (std::size_t at = 0; (at = text.find_first_of("|<", at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '\\');
   return text;
 }
 
-std::string quoted(std::string text) {
-  if (text.find_first_of("\",\r\n") == std::string::npos)
+std::string fieldOf(std::string_view given) {
+  std::string text = printable(given);
+  if (text.find_first_of("\",") == std::string::npos)
     return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
     text.insert(at, 1, '"');
@@ -97,12 +100,13 @@ std::string renderMarkdown(const Report& report) {
   const Line* before = nullptr;
   for (const Line& line : report.lines) {
     if (!before || before->device != line.device || before->arch != line.arch)
-      text +=
-          fmt::format("{}**{}** ({})\n\n| {} |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
-                      "\n",
-                      before ? "\n" : "", line.device, line.arch, fmt::join(titles(), " | "));
+      text += fmt::format(
+          "{}**{}** ({})\n\n| {} |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+          "\n",
+          before ? "\n" : "", cellOf(line.device), cellOf(line.arch), fmt::join(titles(), " | "));
     std::vector<std::string> row = cells(line);
-    row[0] = escaped(row[0]);
+    for (std::string& cell : row)
+      cell = cellOf(cell);
     text += fmt::format("| {} |\n", fmt::join(row, " | "));
     before = &line;
   }
@@ -144,7 +148,7 @@ std::string renderCsv(const Report& report) {
                                line.schedule,
                                line.reason};
     for (const std::string& cell : row)
-      text += (&cell == row ? "" : ",") + quoted(cell);
+      text += (&cell == row ? "" : ",") + fieldOf(cell);
     text += "\n";
   }
   return text;
@@ -159,7 +163,7 @@ std::string renderJson(const Report& report) {
                      {"default_within_1.10_of_choice", toJson(report.defaultsNearChoice())},
                      {"model_best_eight_within_3_percent", toJson(report.modelsNearBest())},
                      {"faster_than_vendor", toJson(report.fasterThanVendor())}};
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace kiln::autotune

@@ -1,16 +1,15 @@
 // The list of keys: their order, leases, budgets; see Search.h.
 #include "autotune/search/Search.h"
 
+#include "autotune/Process.h"
 #include "autotune/search/KeySearch.h"
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <set>
 #include <thread>
-#include <unistd.h>
 
 namespace kiln::autotune {
 namespace {
@@ -19,12 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Another tuner works on the key by now.
 struct LeaseLost {};
-
-std::string processName() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("{}:{}:{:08x}", host, ::getpid(), std::random_device()());
-}
 
 double predicted(const Problem& problem) {
   double time = 0;
@@ -47,7 +40,7 @@ class Tuning {
       : problems(problems), journal(journal), makeDevice(makeDevice), makeCompiler(makeCompiler),
         options(given), results(problems.size()) {
     if (options.owner.empty())
-      options.owner = processName();
+      options.owner = nameOfThisProcess();
     progress.keys = problems.size();
     order.resize(problems.size());
     std::iota(order.begin(), order.end(), 0);

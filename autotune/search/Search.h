@@ -48,7 +48,7 @@ struct SearchOptions {
   unsigned compilers = 0;      // threads; 0: one a core
   bool again = false;          // also keys that have a measured choice
   bool retryFailed = false;    // also what failed on this driver
-  std::string owner;           // of leases; empty: host, process and a random part
+  std::string owner;           // of leases; empty: this process (Process.h)
   int leaseSeconds = 120;
   double throttlePause = 0.5; // seconds to wait for a device that throttles; doubled each time
   std::function<void(const Progress&)> progress;

@@ -45,8 +45,10 @@ Database::Database(const std::filesystem::path& path, Access access) : name_(pat
                            : access == Access::memory  ? "?mode=memory&cache=shared"
                                                        : "";
   uri_ = uriOf(name_, parameters);
-  bool writes = access == Access::write || access == Access::memory;
-  open(writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+  // Of readers SQLite lets only those take journals away that could write.
+  open(access == Access::immutable ? SQLITE_OPEN_READONLY
+       : access == Access::read    ? SQLITE_OPEN_READWRITE
+                                   : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   try {
     configure(access);
   } catch (...) {
@@ -73,8 +75,11 @@ void Database::configure(Access access) {
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   script("PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL;");
-  if (access != Access::write)
-    return;
+  if (access == Access::read)
+    script("PRAGMA query_only = ON");
+}
+
+void Database::chooseJournal() {
   // WAL shares memory between processes, which network file systems cannot.
   bool wal = liesOnLocalDisk(name_);
   const char* change = wal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE";
@@ -82,10 +87,11 @@ void Database::configure(Access access) {
   for (int attempt = 0;; ++attempt) {
     int code = sqlite3_exec(handle, change, nullptr, nullptr, nullptr);
     if (code == SQLITE_OK)
-      return;
+      break;
     if ((code & 0xff) != SQLITE_BUSY || !waitForOthers(nullptr, attempt))
       raise(code, change);
   }
+  number("SELECT count(*) FROM sqlite_master"); // makes WAL's file, which shows that it is in use
 }
 
 Database::~Database() {

@@ -43,8 +43,9 @@ class Statement {
 
 class Database {
  public:
-  /// `write`: created if it is not there. `read`: sees what others write. `immutable`: nobody
-  /// writes; no lock is taken and nothing is created beside the file. `memory`: path is a name.
+  /// `write`: created if it is not there. `read`: sees what others write, and takes the journals
+  /// away that this made if it was the last to close. `immutable`: nobody writes; no lock is taken
+  /// and nothing is created beside the file. `memory`: path is a name.
   enum class Access { write, read, immutable, memory };
 
   Database(const std::filesystem::path& path, Access access);
@@ -67,6 +68,8 @@ class Database {
   void copyFrom(Database& source);
   /// Whether WAL is in use.
   bool usesWal();
+  /// Of a file that is written: WAL, or, where no memory can be shared, the rollback journal.
+  void chooseJournal();
 
  private:
   friend class Statement;

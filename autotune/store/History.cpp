@@ -121,11 +121,10 @@ std::optional<Choice> Store::choice(const Key& key) const {
 
 std::optional<bool> Store::verdictOf(const Key& key, std::string_view cubin) const {
   auto held = lock();
-  Statement row =
-      connection->query("SELECT min(verdict.pass) FROM verdict JOIN candidate "
-                        "ON candidate.id = verdict.candidate WHERE candidate.key = ? "
-                        "AND verdict.cubin = ? HAVING count(*) > 0",
-                        {digest(key), cubin});
+  Statement row = connection->query("SELECT min(verdict.pass) FROM verdict JOIN candidate "
+                                    "ON candidate.id = verdict.candidate WHERE candidate.key = ? "
+                                    "AND verdict.cubin = ? HAVING count(*) > 0",
+                                    {digest(key), cubin});
   return row.step() ? std::optional(row.integer(0) != 0) : std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // See Layers.h.
 #include "autotune/store/Layers.h"
 
+#include "autotune/store/FileSystem.h"
 #include "codegen/backend/Fail.h"
 
 #include <cstdlib>
@@ -9,6 +10,8 @@
 namespace kiln::autotune {
 
 namespace {
+
+constexpr const char* kSystem = "system";
 
 std::filesystem::path fromEnvironment(const char* variable) {
   const char* value = std::getenv(variable);
@@ -80,6 +83,10 @@ void Layers::add(const char* name, const std::filesystem::path& path, Store::Acc
     return;
   try {
     if (!writes) {
+      if (std::string others = whoElseMayWrite(path); !others.empty() && name == kSystem)
+        fail(ErrorKind::input, "{}", others); // nobody asked for it by name
+      else if (!others.empty())
+        warnings.push_back(std::move(others));
       layers.emplace_back(name, Store::open(path, access));
       return;
     }
@@ -100,7 +107,7 @@ Layers::Layers(const TunerLayers& files, bool writable, std::vector<std::string>
   add("pinned", files.pinned, Access::immutable, warnings);
   add("project", files.project, writable ? Access::write : Access::read, warnings);
   add("user", files.user, writable && !project ? Access::write : Access::read, warnings);
-  add("system", files.system, Access::immutable, warnings);
+  add(kSystem, files.system, Access::immutable, warnings);
 }
 
 std::vector<Found> Layers::find(const Key& key, bool anyCompiler) const {

@@ -1,6 +1,7 @@
 // See Merge.h; what rows are taken is said in merge.sql, gc.sql and chosen.sql.
 #include "autotune/store/Merge.h"
 
+#include "autotune/store/FileSystem.h"
 #include "autotune/store/Schema.h"
 #include "codegen/backend/Fail.h"
 
@@ -78,6 +79,7 @@ bool Selection::takes(const KnownKey& key) const {
 
 void exportChoices(const Store& from, const std::filesystem::path& file,
                    const Selection& selection) {
+  requireReplaceable(file, from.database().name());
   auto copy = copyOf(from);
   Database& database = copy->database();
   for (const KnownKey& known : copy->keys())

@@ -6,6 +6,7 @@
 #include "codegen/backend/Fail.h"
 
 #include <atomic>
+#include <unistd.h>
 
 namespace kiln::autotune {
 
@@ -25,12 +26,15 @@ void makeFolderOf(const std::filesystem::path& path) {
 
 /// The caller holds the folder's lock.
 std::unique_ptr<Database> openForWriting(const std::filesystem::path& path) {
+  requireStoreOrPlace(path);
   auto database = std::make_unique<Database>(path, Database::Access::write);
+  claim(*database);
   auto steps = schemaSteps();
   if (isEmpty(*database))
     migrate(*database, steps);
   if (checkSchema(*database, steps) < std::int64_t(steps.size()))
     migrate(*database, steps);
+  database->chooseJournal();
   return database;
 }
 
@@ -39,6 +43,10 @@ std::unique_ptr<Database> openForReading(const std::filesystem::path& path,
   std::filesystem::path journal = path;
   journal += "-wal";
   std::error_code none;
+  requireStoreOrPlace(path);
+  // Who may not write the file could not take away the journals that reading makes.
+  if (::access(path.c_str(), W_OK) != 0 && !std::filesystem::exists(journal, none))
+    access = Database::Access::immutable;
   if (access == Database::Access::immutable && std::filesystem::file_size(journal, none) > 0 &&
       !none)
     kiln::fail(
@@ -93,29 +101,36 @@ std::unique_ptr<Store> Store::open(const std::filesystem::path& path, Access acc
   return std::unique_ptr<Store>(new Store(openForReading(path, Access::immutable), true));
 }
 
+std::unique_ptr<Store> Store::openOrSetAside(const std::filesystem::path& path,
+                                             std::vector<std::string>& warnings) {
+  if (std::string others = whoElseMayWrite(path); !others.empty())
+    warnings.push_back(std::move(others));
+  try {
+    return open(path, Access::write);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt)
+      throw;
+  }
+  FolderLock lock(path, FolderLock::Use::setAside);
+  auto opened = [&] { return std::unique_ptr<Store>(new Store(openForWriting(path), true)); };
+  try {
+    return opened(); // another process may have replaced it
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt)
+      throw;
+    std::filesystem::path aside = setAside(path);
+    warnings.push_back(fmt::format("{}; it was renamed to '{}', and an empty store begun",
+                                   error.what(), aside.string()));
+  }
+  auto store = opened();
+  store->note("a damaged store was set aside");
+  return store;
+}
+
 std::unique_ptr<Store> Store::openOrReplace(const std::filesystem::path& path,
                                             std::vector<std::string>& warnings) {
   try {
-    try {
-      return open(path, Access::write);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::corrupt)
-        throw;
-    }
-    FolderLock lock(path, FolderLock::Use::setAside);
-    auto opened = [&] { return std::unique_ptr<Store>(new Store(openForWriting(path), true)); };
-    try {
-      return opened(); // another process may have replaced it
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::corrupt)
-        throw;
-      std::filesystem::path aside = setAside(path);
-      warnings.push_back(fmt::format("{}; it was renamed to '{}', and an empty store begun",
-                                     error.what(), aside.string()));
-    }
-    auto store = opened();
-    store->note("a damaged store was set aside");
-    return store;
+    return openOrSetAside(path, warnings);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::io)
       throw;

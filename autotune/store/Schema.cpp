@@ -29,6 +29,11 @@ bool isEmpty(Database& database) {
   return database.number("SELECT count(*) FROM sqlite_master") == 0;
 }
 
+void claim(Database& database) {
+  if (database.number("PRAGMA page_count") == 0)
+    database.script(fmt::format("PRAGMA application_id = {}", kApplication).c_str());
+}
+
 static std::string schemaText(Database& database) {
   std::string all;
   Statement row = database.query(

@@ -17,6 +17,9 @@ std::vector<const char*> schemaSteps();
 
 /// Whether there is nothing in the file yet.
 bool isEmpty(Database& database);
+/// Writes the application id into a file that has nothing yet, before anything else: a file that
+/// was begun and not finished is Kiln's too.
+void claim(Database& database);
 /// The version. Throws Error(input) for a file of another program or a newer Kiln, Error(corrupt)
 /// for a damaged one: pages, types, or tables that no step has made.
 std::int64_t checkSchema(Database& database, const std::vector<const char*>& steps);

@@ -1,6 +1,7 @@
 // Everything that writes; Opening.cpp opens, History.cpp reads.
 #include "autotune/store/Store.h"
 
+#include "autotune/Process.h"
 #include "autotune/store/Names.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Fail.h"
@@ -206,10 +207,14 @@ bool Store::lease(const Key& key, std::string_view owner, int seconds) {
   write([&] {
     remember(key);
     std::int64_t time = now();
-    granted = connection->execute("INSERT INTO lease VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
-                                  "owner = excluded.owner, expires = excluded.expires "
-                                  "WHERE lease.owner = excluded.owner OR lease.expires < ?",
-                                  {digest(key), owner, time + microseconds(seconds), time}) > 0;
+    const std::string name = digest(key);
+    Statement held = connection->query("SELECT owner FROM lease WHERE key = ?", {name});
+    const bool isFree = held.step() && hasEnded(held.text(0));
+    granted = connection->execute(
+                  "INSERT INTO lease VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
+                  "owner = excluded.owner, expires = excluded.expires "
+                  "WHERE ? OR lease.owner = excluded.owner OR lease.expires < ?",
+                  {name, owner, time + microseconds(seconds), std::int64_t(isFree), time}) > 0;
   });
   return granted;
 }

@@ -29,8 +29,11 @@ class Store final : public Journal {
   /// in memory if it may not be written.
   static std::unique_ptr<Store> open(const std::filesystem::path& path, Access access);
   static std::unique_ptr<Store> inMemory();
-  /// For writing, whatever it takes: a damaged file is set aside, an unwritable place is replaced
-  /// by memory. What happened is appended to `warnings`.
+  /// For writing; a damaged store is set aside. What happened, and who else may write there, is
+  /// appended to `warnings`.
+  static std::unique_ptr<Store> openOrSetAside(const std::filesystem::path& path,
+                                               std::vector<std::string>& warnings);
+  /// The same, and an unwritable place is replaced by memory.
   static std::unique_ptr<Store> openOrReplace(const std::filesystem::path& path,
                                               std::vector<std::string>& warnings);
 

@@ -20,9 +20,10 @@ template <typename... Args>
 template <typename State>
 State& held(const std::shared_ptr<State>& state, std::string_view what, std::string_view maker) {
   if (!state)
-    fail(ErrorKind::input,
-         "this kiln::{} is empty: it was made without arguments or moved from; assign what {} gives",
-         what, maker);
+    fail(
+        ErrorKind::input,
+        "this kiln::{} is empty: it was made without arguments or moved from; assign what {} gives",
+        what, maker);
   return *state;
 }
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln {
 
@@ -91,6 +92,50 @@ Nvrtc load(const std::filesystem::path& path) {
   return nvrtc;
 }
 
+/// NVRTC destroys what it needs when the process ends, in the reverse order of what it has
+/// registered: when it was loaded, and when it compiled for the first time. Just before that
+/// nothing is compiled any more. (Only a process that ends during that first time, in another
+/// thread, is not helped.)
+class End {
+ public:
+  /// What is registered later is called earlier. (on_exit: atexit() is none of Immortal.cpp's.)
+  static void watch() { ::on_exit(&come, nullptr); }
+
+  /// While NVRTC is used.
+  class Delay {
+   public:
+    explicit Delay(const std::string& name) {
+      ++compilers;
+      if (!hasCome)
+        return;
+      leave();
+      fail(ErrorKind::unavailable,
+           "NVRTC cannot compile '{}' any more: the process is ending; compile before main returns",
+           name);
+    }
+    Delay(const Delay&) = delete;
+    Delay& operator=(const Delay&) = delete;
+    ~Delay() { leave(); }
+
+   private:
+    static void leave() {
+      if (--compilers == 0)
+        compilers.notify_all();
+    }
+  };
+
+ private:
+  static void come(int, void*) {
+    hasCome = true;
+    if (::getpid() == process) // those of a parent are not in a forked child
+      while (const unsigned now = compilers)
+        compilers.wait(now);
+  }
+  static inline const pid_t process = ::getpid();
+  static inline std::atomic<bool> hasCome = false;
+  static inline std::atomic<unsigned> compilers = 0;
+};
+
 /// One table per path asked for, kept for the life of the process. A failed search is repeated
 /// at the next call, when the user may have installed the library.
 const Nvrtc& nvrtcAt(const std::filesystem::path& path) {
@@ -98,8 +143,10 @@ const Nvrtc& nvrtcAt(const std::filesystem::path& path) {
   static std::map<std::string, Nvrtc>* tables = new std::map<std::string, Nvrtc>;
   std::lock_guard lock(mutex);
   auto found = tables->find(path.string());
-  if (found == tables->end())
+  if (found == tables->end()) {
     found = tables->emplace(path.string(), load(path)).first;
+    End::watch();
+  }
   return found->second;
 }
 
@@ -117,7 +164,7 @@ bool driverPresent() {
 
 class Compilation {
  public:
-  Compilation(const Nvrtc& nvrtc, const CudaJob& job) : nvrtc(nvrtc) {
+  Compilation(const Nvrtc& nvrtc, const CudaJob& job) : delay(job.name), nvrtc(nvrtc) {
     std::vector<const char*> names, texts;
     for (const CudaHeader& header : job.headers) {
       names.push_back(header.name.c_str());
@@ -135,7 +182,11 @@ class Compilation {
     std::vector<const char*> pointers;
     for (const std::string& option : options)
       pointers.push_back(option.c_str());
-    return nvrtc.compileProgram(handle, static_cast<int>(pointers.size()), pointers.data());
+    const int code =
+        nvrtc.compileProgram(handle, static_cast<int>(pointers.size()), pointers.data());
+    static std::once_flag first;
+    std::call_once(first, End::watch);
+    return code;
   }
 
   std::string log() { return text(nvrtc.getProgramLogSize, nvrtc.getProgramLog, "the log"); }
@@ -162,6 +213,7 @@ class Compilation {
     return result;
   }
 
+  const End::Delay delay;
   const Nvrtc& nvrtc;
   NvrtcProgram handle = nullptr;
 };

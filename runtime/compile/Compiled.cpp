@@ -94,9 +94,13 @@ State::State(CompiledFunction::Function f, CaptureOptions given)
     : options(std::move(given)), function(std::move(f)) {
   if (!function)
     throw Error(ErrorKind::input, "compile: the function is empty");
-  for (const auto& module : options.modules)
-    for (const auto& each : module->modules())
+  for (const auto& module : options.modules) {
+    if (!module)
+      throw Error(ErrorKind::input, "compile: a module is null");
+    modules.push_back(module); // which may be owned by nobody that could be asked
+    for (const auto& each : module->modules(/*include_self=*/false))
       modules.push_back(each);
+  }
 }
 
 Key State::keyOf(const Tensors& arguments) const {

@@ -153,8 +153,10 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
                   fmt::format("{}: a graph is being captured and the kernel is not there yet; call "
                               "the function on operands of these shapes before",
                               variant.label));
-    if (!part->isSettled() && !options.wait)
+    if (!part->isSettled() && !options.wait) {
+      runtime::resumeCompiling();
       return false;
+    }
     waitFor(*part);
     if (part->state.load(std::memory_order_acquire) == Part::State::aten)
       return false;

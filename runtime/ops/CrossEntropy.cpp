@@ -190,6 +190,7 @@ struct CrossEntropy {
   using Signature = Tensor(const Tensor&, const Tensor&, const Maybe&, std::int64_t, c10::SymInt,
                            double);
   static constexpr Layer layer = Layer::autograd;
+  static constexpr const char* note = "a class out of range gives a NaN loss, where ATen raises";
   static constexpr Natives<Signature> natives = {
       &at::compositeimplicitautograd::cross_entropy_loss_symint,
       &at::compositeimplicitautograd::cross_entropy_loss_symint};

@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import shutil
 import sqlite3
+import subprocess
 import unittest
 
-from command import GATE, SOURCE, CommandTest, needs_nvrtc
+from command import COMMAND, GATE, LAYER_NORM, SOURCE, CommandTest, needs_nvrtc
 
 VERBS = ["ls", "show", "diff", "merge", "export", "import", "pin", "gc", "doctor"]
 
@@ -230,6 +232,104 @@ class Usage(CommandTest):
                            "--schedule=#kiln.schedule<>"]]:
             with self.subTest(arguments):
                 self.run_command(*arguments, code=2)
+
+    def test_files_of_others_stay_as_they_are(self):
+        self.run_command("tune", *LAYER_NORM, "--effort=none", "--store=a.db")
+        for name, text in [("notes.txt", b"my notes\n" * 100), ("data.bin", bytes(5000))]:
+            path = self.folder / name
+            path.write_bytes(text)
+            for arguments in [["compile", *LAYER_NORM, f"--store={name}"],
+                              ["tune", *LAYER_NORM, "--device=simulated", f"--store={name}"],
+                              ["cache", "export", "a.db", "-o", name],
+                              ["cache", "import", "a.db", name], ["cache", "import", name, "a.db"],
+                              ["cache", "ls", name], ["cache", "gc", name], ["report", name]]:
+                with self.subTest(arguments):
+                    self.refuses(*arguments, says=[name, "another program"])
+            self.assertEqual(path.read_bytes(), text)
+        self.refuses("cache", "export", "a.db", "-o", "a.db", says="its history would be lost")
+        os.mkfifo(self.folder / "fifo")
+        for name, what in [("fifo", "a FIFO"), (".", "a folder"), ("/dev/null", "a character")]:
+            for arguments in [["cache", "ls", name], ["cache", "export", "a.db", "-o", name],
+                              ["compile", *LAYER_NORM, f"--store={name}"]]:
+                self.refuses(*arguments, says=what)
+        self.assertEqual({p.name for p in self.folder.iterdir()},
+                         {"a.db", "notes.txt", "data.bin", "fifo"})
+
+    def test_reading_leaves_the_folder_as_it_is(self):
+        """The shipped store lies in a clone: looking at it must not change what git sees."""
+        shutil.copy(SOURCE / "autotune" / "stores" / "h200.db", self.folder / "h200.db")
+        whole = (self.folder / "h200.db").read_bytes()
+        key = self.run_json("cache", "ls", "h200.db")["choices"][0]["key"]
+        for arguments in [["cache", "ls"], ["cache", "show", key], ["cache", "diff", "h200.db"],
+                          ["cache", "export", "-o", "part.db"], ["cache", "doctor"], ["report"],
+                          ["explain", key, "--store=h200.db"]]:
+            verb, rest = (2, arguments[2:]) if arguments[0] == "cache" else (1, arguments[1:])
+            store = [] if arguments[0] == "explain" else ["h200.db"]
+            self.run_command(*arguments[:verb], *store, *rest)
+        self.assertEqual({p.name for p in self.folder.iterdir()}, {"h200.db", "part.db"})
+        self.assertEqual((self.folder / "h200.db").read_bytes(), whole)
+
+    def test_others_who_may_write_are_named(self):
+        self.run_command("tune", *LAYER_NORM, "--effort=none", "--store=a.db")
+        (self.folder / "a.db").chmod(0o666)
+        for arguments in [["cache", "ls", "a.db"], ["cache", "doctor", "a.db"], ["report", "a.db"],
+                          ["cache", "export", "a.db", "-o", "b.db"],
+                          ["tune", *LAYER_NORM, "--effort=none", "--store=a.db"]]:
+            done = self.run_command(*arguments)
+            self.assertEqual(done.error.count("others may write the store"), 1, done.error)
+        self.assertNotIn("warning", self.run_command("cache", "ls", "b.db").error)
+
+    def spoil(self, store, columns):
+        """Writes what a terminal or a page would take for its own behind every text of columns."""
+        evil = "\x1b]0;owned\x07\x1b[2J\r\nforged\x7f\u009b31m\u202e<b>"
+        with contextlib.closing(sqlite3.connect(self.folder / store)) as database:
+            for column in columns.split():
+                table, name = column.split(".")
+                database.execute(f"UPDATE {table} SET {name} = {name} || ? || CAST(x'ff80' AS TEXT)",
+                                 [evil])
+            database.commit()
+
+    def test_nothing_of_a_strangers_store_moves_the_cursor(self):
+        self.run_command("tune", *LAYER_NORM, "--store=a.db", "--device=simulated",
+                         "--effort=quick", "--jobs=1")
+        with contextlib.closing(sqlite3.connect(self.folder / "a.db")) as database:
+            database.execute("INSERT INTO failure SELECT id, '', '1', 'crash', 'log', 0 "
+                             "FROM candidate LIMIT 1")
+            database.commit()
+        key = self.run_json("cache", "ls", "a.db")["choices"][0]["key"]
+        self.spoil("a.db", "workload.label choice.reason search.reason verdict.reference "
+                           "refusal.worst failure.log failure.driver measurement.host "
+                           "measurement.driver measurement.uuid")
+        shutil.copy(self.folder / "a.db", self.folder / "keys.db")  # no longer what their names say
+        self.spoil("keys.db", "device.arch device.name toolchain.nvrtc toolchain.flags "
+                              "workload.tensors refusal.rule refusal.kernel")
+        shutil.copy(self.folder / "a.db", self.folder / "b.db")
+        self.run_command("cache", "pin", "b.db", key)
+        verbs = [["cache", "diff", "a.db", "b.db"], ["cache", "merge", "a.db", "b.db", "-o", "c.db"],
+                 ["cache", "import", "a.db", "b.db"], ["cache", "export", "a.db", "-o", "d.db"],
+                 ["cache", "pin", "b.db", key], ["cache", "refresh", "b.db"],
+                 ["tune", *LAYER_NORM, "--device=simulated", "--store=b.db", "-v"]]
+        for store in ["a.db", "keys.db"]:
+            verbs += [["cache", "ls", store], ["cache", "show", store, key],
+                      ["cache", "doctor", store], ["cache", "gc", store, "--stale"],
+                      ["explain", key, f"--store={store}"]]
+            verbs += [[verb, store, key, "--device=simulated"]
+                      for verb in ["verify", "bench", "regress"]]
+            verbs += [["report", store, f"--format={form}"] for form in ["markdown", "csv", "html"]]
+            verbs += [["report", store]]
+        forbidden = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]|^forged", re.M)
+        for arguments in verbs:
+            for more in [[], ["--json"]] if not arguments[-1].startswith("--format") else [[]]:
+                with self.subTest(arguments + more):
+                    (self.folder / "c.db").unlink(missing_ok=True)
+                    done = subprocess.run([COMMAND, *arguments, *more], capture_output=True,
+                                          cwd=self.folder, stdin=subprocess.DEVNULL, timeout=300)
+                    self.assertIn(done.returncode, [0, 1, 4, 5, 7], done.stderr)
+                    self.assertNotIn(b"invalid UTF-8", done.stderr)
+                    for text in [done.stdout.decode(), done.stderr.decode()]:
+                        self.assertIsNone(forbidden.search(text), repr(text))
+                        if arguments[-1] in ["--format=html", "--format=markdown"]:
+                            self.assertNotIn("<b>", text.replace("\\<", ""))
 
     def test_missing_and_foreign_files(self):
         self.refuses("cache", "ls", "none.db", says=["there is no store", "none.db"])

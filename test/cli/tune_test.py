@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import time
@@ -109,8 +110,9 @@ class Tune(CommandTest):
         self.assertEqual(job["source"], "model")
 
     def test_interrupted_and_resumed(self):
-        arguments = ["tune", "--op=layer_norm", "--shape=4096x256", *SIMULATED,
-                     "--effort=exhaustive"]
+        self.write("w.txt", "".join(f"layer_norm {64 * i}x256 f32 0.01 forward,backward\n"
+                                    for i in range(1, 40)))
+        arguments = ["tune", "--workload=w.txt", *SIMULATED, "--effort=exhaustive"]
         for how in (signal.SIGINT, signal.SIGTERM):
             store = pathlib.Path(self.folder, "tuned.db")
             for old in store.parent.glob("tuned.db*"):
@@ -122,10 +124,33 @@ class Tune(CommandTest):
             time.sleep(0.3)
             tuner.send_signal(how)
             out, error = tuner.communicate(timeout=120)
-            if tuner.returncode == 0:  # else it came before the handler: nothing was lost either
-                self.assertIn(b"layer_norm", out, error)
-            job = self.run_json(*arguments[:-1], "--effort=quick")["jobs"][0]
-            self.assertEqual(job["source"], "measured")
+            self.assertEqual(tuner.returncode, 128 + how, error)  # as shells have it
+            self.assertIn(b"the same command goes on", out, error)
+            jobs = self.run_json("tune", "--op=layer_norm", "--shape=64x256", *SIMULATED,
+                                 "--effort=quick")["jobs"]
+            self.assertEqual(jobs[0]["source"], "measured")
+
+    def test_a_place_that_takes_nothing_is_an_error_before_the_search(self):
+        tune = ["tune", *LAYER_NORM, "--device=simulated", "--effort=exhaustive"]
+        for place in ["/proc/none/a.db", "/proc/a.db"]:
+            self.refuses(*tune, f"--store={place}", says=place)
+        self.refuses(*tune, says="--store=FILE",
+                     env={k: v for k, v in os.environ.items() if k != "KILN_STORE"})
+        self.run_command("tune", *LAYER_NORM, "--store=a.db", "--effort=none")
+
+        def full(bytes_left):  # a limit on files does what a full disk does
+            limit = (self.folder / "a.db").stat().st_size + bytes_left
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        began = time.monotonic()
+        self.refuses(*tune, "--store=full.db", says="no space left",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
+        self.assertLess(time.monotonic() - began, 5)
+        # Its journal holds some rows, not all: what was written is kept.
+        self.refuses(*tune, "--store=a.db", says=["no space left", "is kept"],
+                     preexec_fn=full(20000))
+        self.run_command("cache", "doctor", "a.db")
+        job = self.run_json(*tune[:-1], "--store=a.db", "--effort=quick")["jobs"][0]
+        self.assertEqual(job["source"], "measured")
 
     def test_refusals(self):
         self.write("gate.mlir", GATE)

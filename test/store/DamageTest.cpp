@@ -11,6 +11,7 @@
 #include <csignal>
 #include <random>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,11 +79,98 @@ TEST_F(DamageTest, Truncated) {
   expectSetAside();
 }
 
-TEST_F(DamageTest, NoDatabaseAtAll) {
-  write("this is a text, not a database, and longer than the header of one: "
-        "0123456789012345678901234567890123456789");
-  textOfError(ErrorKind::corrupt, [&] { open(); });
-  expectSetAside();
+TEST_F(DamageTest, FilesOfOthersAreLeftAlone) {
+  std::string foreign = "SQLite format 3";
+  foreign.resize(4096);
+  for (const std::string& text :
+       {std::string("a text"), std::string(4096, 'x'), foreign, foreign.substr(0, 50)}) {
+    write(text);
+    const auto before = files();
+    for (auto access : {Store::Access::write, Store::Access::read, Store::Access::immutable})
+      EXPECT_THAT(textOfError(ErrorKind::input, [&] { open("store", access); }),
+                  HasSubstr("another program"));
+    std::vector<std::string> warnings;
+    textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+    EXPECT_EQ(bytes(), text);
+    EXPECT_EQ(files(), before);
+  }
+}
+
+TEST_F(DamageTest, WhatIsNoFileIsNamedAndNotOpened) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::create_symlink(path("fifo"), path("link"));
+  const std::pair<const char*, const char*> all[] = {{"fifo", "a FIFO"},
+                                                     {"link", "a FIFO"},
+                                                     {"folder", "a folder"},
+                                                     {"/dev/null", "a character device"}};
+  for (const auto& [name, what] : all)
+    for (auto access : {Store::Access::write, Store::Access::read, Store::Access::immutable})
+      EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(name, access); }), HasSubstr(what));
+}
+
+/// From its first byte on: whoever was killed while he began a store left no stranger's file.
+TEST_F(DamageTest, AStoreThatIsBegunIsKilns) {
+  auto store = open();
+  EXPECT_EQ(whatLiesAt(path()), Lies::store);
+}
+
+TEST_F(DamageTest, ReadingLeavesNoTrace) {
+  fill(1);
+  const auto before = files();
+  const std::string whole = bytes();
+  for (auto mode : {0644, 0444}) {
+    std::filesystem::permissions(path(), std::filesystem::perms(mode));
+    EXPECT_EQ(open("store", Store::Access::read)->keys().size(), 1u);
+    EXPECT_EQ(files(), before);
+    EXPECT_EQ(bytes(), whole);
+  }
+  std::filesystem::permissions(path(), std::filesystem::perms(0644));
+  auto first = open("store", Store::Access::read), second = open("store", Store::Access::read);
+  auto writer = open();
+  tune(*writer, keyNumber(5), "s", 10);
+  EXPECT_TRUE(first->choice(keyNumber(5))); // what others write is seen
+  first.reset();
+  writer.reset();
+  EXPECT_TRUE(second->choice(keyNumber(5)));
+  second.reset();
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(DamageTest, WhoElseMayWriteIsNamed) {
+  fill(1);
+  auto set = [&](const std::filesystem::path& at, unsigned mode) {
+    std::filesystem::permissions(at, std::filesystem::perms(mode));
+  };
+  set(folder, 0755);
+  EXPECT_EQ(whoElseMayWrite(path()), "");
+  set(path(), 0666);
+  EXPECT_THAT(whoElseMayWrite(path()), HasSubstr("has the mode 0666"));
+  std::vector<std::string> warnings;
+  Store::openOrReplace(path(), warnings);
+  EXPECT_EQ(warnings.size(), 1u);
+  set(path(), 0644);
+  set(folder, 0777);
+  EXPECT_THAT(whoElseMayWrite(path()), HasSubstr("has the mode 0777"));
+  EXPECT_THAT(whoElseMayWrite(path("none")), HasSubstr("has the mode 0777"));
+  set(folder, 01777); // as /tmp is: nobody else can rename what is ours there
+  EXPECT_EQ(whoElseMayWrite(path()), "");
+  set(folder, 0700);
+  if (::geteuid() != 0)
+    return;
+  constexpr unsigned somebody = 4321;
+  ASSERT_EQ(::chown(path().c_str(), somebody, somebody), 0);
+  EXPECT_THAT(whoElseMayWrite(path()), HasSubstr("belongs to user 4321"));
+  ASSERT_EQ(::chown(path().c_str(), 0, somebody), 0);
+  EXPECT_EQ(whoElseMayWrite(path()), "");
+  set(path(), 0664); // a group of others
+  EXPECT_THAT(whoElseMayWrite(path()), HasSubstr("has the mode 0664"));
+  ASSERT_EQ(::chown(path().c_str(), 0, 0), 0);
+  EXPECT_EQ(whoElseMayWrite(path()), "");
+  set(path(), 0644);
+  ASSERT_EQ(::chown(folder.c_str(), somebody, somebody), 0);
+  EXPECT_THAT(whoElseMayWrite(path()), HasSubstr("belongs to user 4321"));
+  ASSERT_EQ(::chown(folder.c_str(), 0, 0), 0);
 }
 
 TEST_F(DamageTest, FlippedBitsAreNoticedOrHarmless) {

@@ -168,6 +168,35 @@ TEST_F(MergeTest, ExportOfAPart) {
   textOfError(ErrorKind::io, [&] { exportChoices(*store, folder / "no" / "folder", {}); });
 }
 
+TEST_F(MergeTest, ExportReplacesStoresAlone) {
+  auto store = open("tuned");
+  tune(*store, keyNumber(1), "s", 10);
+  exportChoices(*store, path("shipped"), {});
+  exportChoices(*store, path("shipped"), {});
+  std::ofstream(path("empty")).close();
+  exportChoices(*store, path("empty"), {});
+  EXPECT_EQ(open("empty", Store::Access::read)->keys().size(), 1u);
+
+  std::ofstream(path("notes")) << "notes";
+  EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, path("notes"), {}); }),
+              HasSubstr("another program"));
+  std::string notes;
+  std::ifstream(path("notes")) >> notes;
+  EXPECT_EQ(notes, "notes");
+  std::filesystem::create_hard_link(path("tuned"), path("same"));
+  for (const char* itself : {"tuned", "same"})
+    EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, path(itself), {}); }),
+                HasSubstr("history would be lost"));
+  EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, "/dev/null", {}); }),
+              HasSubstr("a character device"));
+  auto writer = open("shipped");
+  EXPECT_THAT(textOfError(ErrorKind::io, [&] { exportChoices(*store, path("shipped"), {}); }),
+              HasSubstr("is in use"));
+  writer.reset();
+  exportChoices(*store, path("shipped"), {});
+  EXPECT_EQ(store->history(keyNumber(1)).measurements.size(), 1u);
+}
+
 TEST_F(MergeTest, GarbageIsWhatNoChoiceNeeds) {
   auto store = open();
   Key key = keyNumber(1), old = keyNumber(2);
@@ -244,6 +273,24 @@ TEST_F(MergeTest, MissNamesTheFirstFieldThatDiffers) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].key.nvrtc, "13.0");
   EXPECT_EQ(layers.writer(), nullptr);
+}
+
+TEST_F(MergeTest, OfStoresThatOthersMayWriteTheSystemsIsLeftOut) {
+  for (const char* name : {"pinned", "project", "user", "system"}) {
+    auto store = open(name);
+    tune(*store, keyNumber(1), name, 10);
+  }
+  std::filesystem::permissions(folder, std::filesystem::perms(0777));
+  for (bool writable : {true, false}) {
+    std::vector<std::string> warnings;
+    Layers layers({path("pinned"), path("project"), path("user"), path("system")}, writable,
+                  warnings);
+    ASSERT_EQ(warnings.size(), 4u);
+    for (const std::string& warning : warnings)
+      EXPECT_THAT(warning, HasSubstr("others may write the store"));
+    EXPECT_THAT(warnings[3], HasSubstr("the system layer is left out"));
+    EXPECT_EQ(layers.all().size(), 3u);
+  }
 }
 
 TEST_F(MergeTest, DamagedLayersAreLeftOut) {

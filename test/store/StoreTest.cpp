@@ -1,10 +1,14 @@
 // The store as a journal: what is written comes back, rules are kept by the database itself.
 #include "test/store/Rows.h"
 
+#include "autotune/Process.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Schema.h"
 
 #include <gmock/gmock.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using testing::HasSubstr;
 
@@ -253,6 +257,49 @@ TEST_F(StoreTest, LeasesFallToOthersWhenTheyEnd) {
   EXPECT_FALSE(first->lease(key, "a", 100));
   second->release(key, "b");
   EXPECT_TRUE(first->lease(key, "a", 100));
+}
+
+/// A process's name, with one of its parts replaced.
+std::string nameWith(std::string name, int part, const std::string& text) {
+  std::size_t begin = 0;
+  for (; part > 0; --part)
+    begin = name.find(':', begin) + 1;
+  return name.replace(begin, name.find(':', begin) - begin, text);
+}
+
+TEST_F(StoreTest, TheLeaseOfAProcessThatHasEndedIsFree) {
+  const std::string self = nameOfThisProcess();
+  if (std::ranges::count(self, ':') != 5 || self.find("::") != std::string::npos)
+    GTEST_SKIP() << "this system does not tell of its processes: " << self;
+  EXPECT_FALSE(hasEnded(self));
+  EXPECT_TRUE(hasEnded(nameWith(self, 2, "1"))); // its number was given again
+  EXPECT_FALSE(hasEnded(nameWith(nameWith(self, 2, "1"), 3, "another boot")));
+  EXPECT_FALSE(hasEnded(nameWith(nameWith(self, 2, "1"), 4, "another namespace")));
+  EXPECT_FALSE(hasEnded(nameWith(nameWith(self, 2, "1"), 4, "")));
+  for (const char* other : {"", "a", "host:1:0badc0de", "::::::::", "host:x:1:b:n:r"})
+    EXPECT_FALSE(hasEnded(other)) << other;
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string name = nameOfThisProcess();
+    const bool held = Store::open(path(), Store::Access::write)->lease(keyNumber(1), name, 1000);
+    ::_exit(held && ::write(ends[1], name.data(), name.size()) == ssize_t(name.size()) ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string name(1000, ' ');
+  name.resize(static_cast<std::size_t>(std::max<ssize_t>(::read(ends[0], name.data(), 1000), 0)));
+  ::close(ends[0]);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended.si_status, 0);
+  EXPECT_TRUE(hasEnded(name)) << "as a zombie: " << name;
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(hasEnded(name));
+  auto store = open();
+  EXPECT_TRUE(store->lease(keyNumber(1), self, 1000));
+  EXPECT_FALSE(store->lease(keyNumber(1), nameWith(self, 5, "another"), 1000)); // it lives
 }
 
 TEST_F(StoreTest, CubinThatIsNotWhatItIsCalled) {

@@ -3,6 +3,7 @@
 #include "test/torch/CompileHelpers.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
@@ -118,6 +119,63 @@ TEST(Compile, TransformerEncoderLayer) {
   expectClose(compiled(x).detach(), expected.detach(), "second call");
   EXPECT_NE(compiled.report().find("draws random numbers"), std::string::npos);
   EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+}
+
+/// Whose results tell its training flags, and those below it.
+struct FlaggedImpl : torch::nn::Module {
+  struct Inner : torch::nn::Module {
+    Tensor forward(const Tensor& x) { return is_training() ? x * 2 : at::relu(x) * 3; }
+  };
+  FlaggedImpl() : inner(register_module("inner", std::make_shared<Inner>())) {}
+  Tensor forward(const Tensor& x) {
+    const Tensor y = inner->forward(x);
+    return is_training() ? y * 5 : y.sigmoid() * 7;
+  }
+  std::shared_ptr<Inner> inner;
+};
+TORCH_MODULE(Flagged);
+
+void expectFlagsAreFollowed(FlaggedImpl& module, const auto& compiled, const char* how) {
+  const Tensor x = numbers({4, 16});
+  const auto expect = [&](const char* when) {
+    for (int i = 0; i < 2; ++i)
+      expectClose(compiled(x), module.forward(x), std::string(how) + " " + when);
+  };
+  expect("training");
+  module.eval();
+  expect("evaluating");
+  module.inner->train();
+  expect("evaluating, but for the inner one");
+  module.train();
+  module.inner->eval();
+  expect("training, but for the inner one");
+}
+
+TEST(Compile, TrainingFlagsOfModulesAreFollowedHoweverTheyAreHeld) {
+  const Tensor x = numbers({4, 16});
+  const auto options = onHost("flagged");
+  Flagged holder;
+  expectFlagsAreFollowed(*holder, compile(holder, x, options), "ModuleHolder");
+  const auto shared = std::make_shared<FlaggedImpl>();
+  expectFlagsAreFollowed(*shared, compile(shared, x, options), "shared_ptr");
+  FlaggedImpl local;
+  expectFlagsAreFollowed(local, compile(local, x, options), "reference");
+  local.train();
+  expectFlagsAreFollowed(local, compile(std::ref(local), x, options), "reference_wrapper");
+  local.train();
+  expectFlagsAreFollowed(local, compile(&local, x, options), "pointer");
+  FlaggedImpl another;
+  const auto ofCopy = compile(std::move(another), {x}, options);
+  expectClose(ofCopy(x), FlaggedImpl().forward(x), "a module that is given away");
+  torch::nn::AnyModule any(shared);
+  shared->train();
+  const auto ofAny = compile([&](const Tensor& t) { return any.forward(t); }, x,
+                             [&] {
+                               auto with = options;
+                               with.modules = {shared};
+                               return with;
+                             }());
+  expectFlagsAreFollowed(*shared, ofAny, "AnyModule in a function");
 }
 
 TEST(Compile, OptimizerStepsAreSeen) {

@@ -44,11 +44,29 @@ TEST(TorchFailures, AStoreThatIsDeletedWhileInUseIsMissedByNobody) {
   expectRight(80);
 }
 
+TEST(TorchFailures, AFileOfOthersIsNoStore) {
+  TemporaryFolder folder;
+  Options options = strictWith(folder.path / "notes.txt");
+  std::ofstream(options.cache) << "my notes";
+  try {
+    enable(options);
+    FAIL() << "a text was taken for a store";
+  } catch (const Error& error) {
+    EXPECT_HAS(std::string(error.what()), "notes.txt' is a file of another program");
+  }
+  std::stringstream notes;
+  notes << std::ifstream(options.cache).rdbuf();
+  EXPECT_EQ(notes.str(), "my notes");
+}
+
 TEST(TorchFailures, ABrokenStoreIsPutAsideAndSaidSo) {
   TemporaryFolder folder;
   Options options = strictWith(folder.path / "store.db");
   options.log = folder.path / "log";
-  std::ofstream(options.cache) << "no database at all, but long enough to be taken for one";
+  {
+    Cache::open(options.cache);
+  }
+  std::filesystem::resize_file(options.cache, 5000);
   enable(options);
   expectRight(84);
   enable(strictOnCpu()); // ends the log

@@ -256,6 +256,8 @@ TEST(Torch, CrossEntropyOfClassesThatAreNoneIsNaN) {
   EXPECT_EQ(loss.isnan().sum().item<int>(), 2);
   EXPECT_EQ(x.grad().isnan().all(1).sum().item<int>(), 2);
   EXPECT_TRUE(x.grad().isfinite().slice(0, 9).all().item<bool>());
+  EXPECT_TRUE(reports("note on cross_entropy_loss: a class out of range gives a NaN loss"))
+      << report();
 }
 
 TEST(Torch, OtherCrossEntropiesAreATens) {

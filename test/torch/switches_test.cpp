@@ -2,10 +2,12 @@
 #include "test/torch/Helpers.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/library.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 using namespace kiln;
@@ -117,6 +119,81 @@ TEST(Torch, GuardsReachAutogradsThreads) {
   }
   at::silu_backward(x.detach(), x.detach());
   EXPECT_EQ(callsByKiln("silu_backward"), before + 2);
+}
+
+/// Which scope counts now, by the policy of an op list each.
+struct Scopes {
+  const Tensor x = at::randn({4, 16});
+  bool isOn() const {
+    const auto before = callsByKiln("silu");
+    at::silu(x);
+    return callsByKiln("silu") > before;
+  }
+  static std::unique_ptr<Guard> on() { return std::make_unique<Guard>(strictOnCpu()); }
+  static std::unique_ptr<Guard> off() { return std::make_unique<Guard>(Mode::off); }
+};
+
+TEST(Torch, GuardsMayEndInAnyOrder) {
+  enable(strictOnCpu());
+  disable();
+  const Scopes scopes;
+  EXPECT_FALSE(scopes.isOn());
+  auto first = Scopes::on(), second = Scopes::off(), third = Scopes::on();
+  EXPECT_TRUE(scopes.isOn());
+  second.reset(); // from the middle
+  EXPECT_TRUE(scopes.isOn());
+  third.reset();
+  EXPECT_TRUE(scopes.isOn()) << "the first counts again";
+  second = Scopes::off();
+  first.reset(); // the outer one
+  EXPECT_FALSE(scopes.isOn());
+  second.reset();
+  EXPECT_FALSE(scopes.isOn()) << "nothing is left of them";
+  enable(strictOnCpu());
+  EXPECT_TRUE(scopes.isOn());
+  auto one = Scopes::off();
+  for (int i = 0; i < 5; ++i)
+    one = Scopes::off(); // begins before the other ends
+  EXPECT_FALSE(scopes.isOn());
+  one.reset();
+  EXPECT_TRUE(scopes.isOn());
+}
+
+TEST(Torch, GuardsMayEndOnAnotherThread) {
+  enable(strictOnCpu());
+  const Scopes scopes;
+  auto outer = Scopes::on(), inner = Scopes::off();
+  std::thread([&] {
+    inner.reset();
+    EXPECT_TRUE(scopes.isOn()); // which had none
+  }).join();
+  EXPECT_TRUE(scopes.isOn());
+  outer.reset();
+  auto off = Scopes::off();
+  std::thread([&, on = Scopes::on()]() mutable {
+    on.reset();
+    off.reset();
+  }).join();
+  EXPECT_TRUE(scopes.isOn());
+  {
+    const Guard last(Mode::off);
+  }
+  EXPECT_TRUE(scopes.isOn());
+  EXPECT_EQ(c10::ThreadLocalDebugInfo::current(), nullptr) << "something was left behind";
+}
+
+TEST(Torch, GuardsLeaveDebugInformationOfOthersAlone) {
+  enable(strictOnCpu());
+  const Scopes scopes;
+  auto off = Scopes::off();
+  {
+    const c10::DebugInfoGuard others(c10::DebugInfoKind::TEST_INFO,
+                                     std::make_shared<c10::DebugInfoBase>());
+    off.reset();
+    EXPECT_TRUE(scopes.isOn());
+    EXPECT_NE(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::TEST_INFO), nullptr);
+  }
+  EXPECT_TRUE(scopes.isOn());
 }
 
 TEST(Torch, OpLists) {

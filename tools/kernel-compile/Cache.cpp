@@ -1,5 +1,6 @@
 // kernel-compile cache: looks into stores of tuned kernels, brings them together and keeps them.
 #include "kiln/cache.h"
+#include "codegen/backend/FormatPrintable.h"
 
 #include "tools/kernel-compile/Findings.h"
 #include "tools/kernel-compile/Kernels.h"
@@ -88,28 +89,28 @@ std::string tableOf(const std::vector<cache::Difference>& differences, const cha
 
 std::string textOf(const cache::Details& details) {
   const cache::Entry& entry = details.entry;
-  std::string text = fmt::format("{}\n", styled(Style::bold, entry.label));
+  std::string text = styled(Style::bold, printable(entry.label)) + "\n";
   for (const auto& [name, value] : details.fields)
-    text += fmt::format("  {:<9} {}\n", name, value);
+    text += formatPrintable("  {:<9} {}\n", name, value);
   if (details.chosen)
-    text += fmt::format("chosen: {} {}\n  cubin {} of {} bytes\n  {}; margin {:.1f}%\n",
-                        entry.source, entry.schedule, shortName(entry.cubin),
-                        grouped(entry.cubinBytes), entry.reason, 100 * entry.margin);
+    text += formatPrintable("chosen: {} {}\n  cubin {} of {} bytes\n  {}; margin {:.1f}%\n",
+                            entry.source, entry.schedule, shortName(entry.cubin),
+                            grouped(entry.cubinBytes), entry.reason, 100 * entry.margin);
   else
     text += "nothing is chosen yet\n";
   auto times = [&](const char* what, const std::vector<cache::Time>& all) {
     for (const cache::Time& time : all)
-      text += fmt::format("{}: {:.2f} us ({:.2f}..{:.2f}), {:.3f} of the default, {}\n", what,
-                          time.microseconds, time.low, time.high, time.ratio, time.schedule);
+      text += formatPrintable("{}: {:.2f} us ({:.2f}..{:.2f}), {:.3f} of the default, {}\n", what,
+                              time.microseconds, time.low, time.high, time.ratio, time.schedule);
   };
   times("measured", details.times);
   times("vendor", details.baselines);
   for (const std::string& verdict : details.verdicts)
-    text += "verdict: " + verdict + "\n";
+    text += formatPrintable("verdict: {}\n", verdict);
   for (const std::string& failure : details.failures)
-    text += "failure: " + failure + "\n";
+    text += formatPrintable("failure: {}\n", failure);
   for (const auto& [rule, count] : details.rejections)
-    text += fmt::format("rejected: {} by {}\n", grouped(count), rule);
+    text += formatPrintable("rejected: {} by {}\n", grouped(count), rule);
   return text;
 }
 
@@ -131,7 +132,7 @@ ordered_json toJson(const cache::Details& details) {
 }
 
 void tell(const CacheRequest& request, const ordered_json& json, const std::string& text) {
-  print(request.json ? document(json) : text);
+  request.json ? printJson(json) : print(text);
 }
 
 int list(const CacheRequest& request) {
@@ -190,7 +191,8 @@ int pin(const CacheRequest& request) {
   }
   cache::Entry entry = cache::pin(request.store, request.key, request.schedule);
   tell(request, {{"pinned", toJson(entry)}},
-       fmt::format("{} {} is pinned to {}\n", shortName(entry.key), entry.label, entry.schedule));
+       formatPrintable("{} {} is pinned to {}\n", shortName(entry.key), entry.label,
+                       entry.schedule));
   return 0;
 }
 
@@ -223,7 +225,8 @@ int refresh(const CacheRequest& request) {
   for (const cache::Refreshed& choice : all)
     if (choice.state == State::stale) {
       stale.push_back({{"key", choice.key}, {"label", choice.label}});
-      text += fmt::format("{} {}: other code than it was\n", shortName(choice.key), choice.label);
+      text +=
+          formatPrintable("{} {}: other code than it was\n", shortName(choice.key), choice.label);
     }
   tell(request,
        {{"current", count(State::current)}, {"carried", count(State::carried)}, {"stale", stale}},
@@ -253,6 +256,10 @@ struct Adder {
     verb->footer(std::string("Example:\n  kernel-compile cache ") + example);
     verb->callback([request, work, &outcome = outcome] {
       outcome.json = request->json;
+      for (const std::string* one : {&request->store, &request->file})
+        if (!one->empty())
+          warnOfOthers(*one);
+      std::ranges::for_each(request->stores, warnOfOthers);
       outcome.code = work(*request);
     });
     return {verb, request};

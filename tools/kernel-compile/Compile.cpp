@@ -196,7 +196,7 @@ int compile(const CompileRequest& request) {
 
   bool printed = request.output == "-" || (!request.emit.empty() && request.output.empty());
   if (request.json)
-    print(document(jsonReport(request, list, compiled, failures)));
+    printJson(jsonReport(request, list, compiled, failures));
   else if (printed && compiled[0].program)
     printBytes(artefact(*compiled[0].program, request.emit));
   else if (!printed && stageFor(request.emit) == Stage::cubin)

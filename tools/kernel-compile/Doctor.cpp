@@ -18,7 +18,7 @@ struct DoctorRequest {
 int doctorReport(const DoctorRequest& request) {
   auto findings = kiln::doctor(request.nvrtc);
   nlohmann::ordered_json json = {{"version", version()}, {"findings", toJson(findings)}};
-  print(request.json ? document(json) : tool::textOf(findings));
+  request.json ? printJson(json) : print(tool::textOf(findings));
   return hasBroken(findings) ? 1 : 0;
 }
 

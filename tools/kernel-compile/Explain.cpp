@@ -116,7 +116,7 @@ int explainJobs(const ExplainRequest& request) {
     json["keys"].push_back(jsonOf(explanation));
     text += (text.empty() ? "" : "\n") + toText(explanation);
   }
-  print(request.json ? document(json) : text);
+  request.json ? printJson(json) : print(text);
   for (const std::string& error : errors)
     complain(error);
   const bool misses = std::ranges::any_of(all, [](const auto& e) { return e.layer.empty(); });

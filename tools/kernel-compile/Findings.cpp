@@ -1,10 +1,10 @@
 // See Findings.h.
 #include "tools/kernel-compile/Findings.h"
 
+#include "codegen/backend/FormatPrintable.h"
 #include "tools/kernel-compile/Terminal.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace kiln::tool {
 
@@ -34,9 +34,10 @@ std::string textOf(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     out += fmt::format("{:<{}}  {}  {}\n", finding.name, width,
                        styled(styleOf(finding.state), fmt::format("{:<7}", word(finding.state))),
-                       finding.detail);
+                       printable(finding.detail));
     if (!finding.cost.empty())
-      out += fmt::format("{:<{}}           {}\n", "", width, styled(Style::dim, finding.cost));
+      out += fmt::format("{:<{}}           {}\n", "", width,
+                         styled(Style::dim, printable(finding.cost)));
   }
   return out;
 }

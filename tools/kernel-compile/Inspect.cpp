@@ -70,7 +70,7 @@ int inspectCubin(const InspectRequest& request) {
                                  {"kernels", nlohmann::ordered_json::array()}};
   for (const KernelInfo& kernel : kernels)
     json["kernels"].push_back(toJson(kernel));
-  print(request.json ? document(json) : textOf(kernels));
+  request.json ? printJson(json) : print(textOf(kernels));
   return 0;
 }
 
@@ -99,7 +99,7 @@ int inspect(const InspectRequest& request) {
   }
   if (request.sass)
     json["sass"] = sass;
-  print(document(json));
+  printJson(json);
   return 0;
 }
 

@@ -221,10 +221,6 @@ std::string_view kindName(ErrorKind kind) {
   return "unknown";
 }
 
-std::string document(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 std::string fileName(std::string text) {
   constexpr std::size_t most = 120;
   text = printable(text.substr(0, most));

@@ -73,8 +73,6 @@ std::vector<std::optional<Failure>> runJobs(const std::vector<Job>& jobs, unsign
 int exitCode(ErrorKind kind);
 std::string_view kindName(ErrorKind kind);
 nlohmann::ordered_json toJson(const Failure& failure);
-/// As --json prints it: one document, in ASCII whatever names and labels hold.
-std::string document(const nlohmann::ordered_json& json);
 /// The last part of a path from a label or a name: it stays within its folder.
 std::string fileName(std::string text);
 

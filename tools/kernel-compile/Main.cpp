@@ -6,7 +6,6 @@
 #include "tools/kernel-compile/Verbs.h"
 
 #include <csignal>
-#include <fmt/format.h>
 
 namespace {
 
@@ -14,10 +13,12 @@ using namespace kiln;
 
 int fail(const tool::Outcome& outcome, ErrorKind kind, const std::string& text) {
   tool::complain(text);
-  if (outcome.json) {
-    nlohmann::ordered_json json = {{"error", tool::toJson(tool::Failure{kind, text})}};
-    fmt::print("{}", tool::document(json));
-  }
+  if (outcome.json)
+    try {
+      tool::printJson(nlohmann::ordered_json{{"error", tool::toJson(tool::Failure{kind, text})}});
+    } catch (const Error&) {
+      // The output that cannot be written is most likely what has been complained of.
+    }
   return tool::exitCode(kind);
 }
 

@@ -107,7 +107,7 @@ int planJobs(const PlanRequest& request) {
   }
   nlohmann::ordered_json json = {
       {"version", version()}, {"arch", request.arch}, {"jobs", jobs}, {"errors", list.errors}};
-  print(request.json ? document(json) : text);
+  request.json ? printJson(json) : print(text);
   return report(list.jobs, failures, list.errors);
 }
 

@@ -33,6 +33,7 @@ addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, 
   verb->footer(std::string("Example:\n  kernel-compile ") + example);
   verb->callback([request, work, &outcome] {
     outcome.json = request->json;
+    warnOfOthers(request->store);
     outcome.code = work(*request);
   });
   return {verb, request};

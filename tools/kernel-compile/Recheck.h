@@ -2,6 +2,7 @@
 // not be run are told.
 #pragma once
 
+#include "codegen/backend/FormatPrintable.h"
 #include "kiln/tune.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Times.h"
@@ -47,10 +48,10 @@ int tell(const RecheckRequest& request, const std::vector<Result>& results,
                                  {"choices", nlohmann::ordered_json::array()}};
   for (const Result& result : results)
     json["choices"].push_back(jsonOf(result));
-  print(request.json ? document(json) : text);
+  request.json ? printJson(json) : print(text);
   for (const Result& result : results)
     if (!result.trouble.empty()) {
-      complain(shortName(result.key) + " " + result.label + ": " + result.trouble);
+      complain(formatPrintable("{} {}: {}", shortName(result.key), result.label, result.trouble));
       code = code == 0 ? 1 : code;
     }
   return code;

@@ -39,8 +39,8 @@ int regressStore(const RecheckRequest& request) {
     cells.push_back(result.regression.empty() ? "holds" : "WORSE");
     table.row(std::move(cells));
     if (!result.regression.empty()) {
-      complain(fmt::format("{} {}: {}; 'kernel-compile tune --again' chooses anew",
-                           shortName(result.key), result.label, result.regression));
+      complain(formatPrintable("{} {}: {}; 'kernel-compile tune --again' chooses anew",
+                               shortName(result.key), result.label, result.regression));
       code = regression;
     }
   }

@@ -2,6 +2,7 @@
 #include "kiln/cache.h"
 #include "kiln/files.h"
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
 
 namespace kiln::tool {
@@ -27,6 +28,7 @@ void addReport(CLI::App& app, Outcome& outcome) {
                "  kernel-compile report tuned.db --format=html -o tuned.html");
   verb->callback([request, &outcome] {
     outcome.json = request->json;
+    warnOfOthers(request->store);
     const std::string text =
         cache::report(request->store, request->json ? "json" : request->format, request->filter);
     if (request->output.empty())

@@ -178,7 +178,7 @@ int runJobsOf(const RunRequest& request) {
   }
   nlohmann::ordered_json json = {
       {"version", version()}, {"target", request.target}, {"jobs", jobs}, {"errors", list.errors}};
-  print(request.json ? document(json) : textOf(list, ran));
+  request.json ? printJson(json) : print(textOf(list, ran));
   return report(list.jobs, failures, list.errors);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -130,7 +131,7 @@ void StatusLine::show(std::string_view text) {
     return;
   winsize size{};
   bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  fmt::print(stderr, "\r\033[K{}", printable(text.substr(0, known ? size.ws_col - 1 : 79)));
+  fmt::print(stderr, "\r\033[K{}", printable(text).substr(0, known ? size.ws_col - 1 : 79));
   std::fflush(stderr);
 }
 
@@ -151,6 +152,11 @@ void printBytes(std::string_view text) {
   if (!written || std::fflush(stdout) != 0)
     throw Error(ErrorKind::io,
                 fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
+}
+
+void printJson(const nlohmann::ordered_json& json) {
+  print(json.dump(2, ' ', /*ensure_ascii=*/true, nlohmann::ordered_json::error_handler_t::replace) +
+        "\n");
 }
 
 static void tell(Style style, const char* kind, std::string_view text) {

@@ -1,9 +1,12 @@
 // What a person sees: aligned tables, a little colour, a progress line. Colour and progress appear
-// on a terminal only, and never when NO_COLOR (colour) is set; pipes and files get plain text.
+// on a terminal only, and never when NO_COLOR (colour) is set; pipes and files get plain text. What
+// cells, messages and documents hold may come from a stranger's store: control characters are
+// written as "\x1b" (codegen/backend/Printable.h).
 #pragma once
 
 #include <cstddef>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +67,8 @@ class StatusLine {
 void print(std::string_view text);
 /// The same as it is, for what was asked for as a file: a cubin, generated text.
 void printBytes(std::string_view bytes);
+/// A document as --json prints it: in ASCII, whatever names and labels hold.
+void printJson(const nlohmann::ordered_json& json);
 /// One line "kernel-compile: error: ..." on the standard error; `text` may hold several lines.
 void complain(std::string_view text);
 /// The same with "warning:": nothing failed.

@@ -1,12 +1,19 @@
 // See Times.h.
 #include "tools/kernel-compile/Times.h"
 
+#include "tools/kernel-compile/Terminal.h"
+
 namespace kiln::tool {
 
 using nlohmann::ordered_json;
 
 std::string shortName(const std::string& digits) {
   return digits.substr(0, 12);
+}
+
+void warnOfOthers(const std::string& store) {
+  if (const std::string others = cache::whoElseMayWrite(store); !others.empty())
+    warn(others);
 }
 
 ordered_json figuresJson(const cache::Time& time) {

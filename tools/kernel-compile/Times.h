@@ -11,6 +11,9 @@ namespace kiln::tool {
 /// The first digits of a key or of a SHA-256: enough for people to tell them apart.
 std::string shortName(const std::string& digits);
 
+/// Warns of a store that others may write.
+void warnOfOthers(const std::string& store);
+
 /// What was timed and how long it took.
 nlohmann::ordered_json figuresJson(const cache::Time& time);
 /// The same, and where.

@@ -25,10 +25,10 @@ struct TuneRequest : Request {
   TuneOptions options;
 };
 
-std::atomic<bool> interrupted = false;
+std::atomic<int> interrupted = 0; // by which signal
 
 void interrupt(int signal) {
-  interrupted = true;
+  interrupted = signal;
   std::signal(signal, SIG_DFL); // a second one ends at once; the store stays whole
 }
 
@@ -148,11 +148,13 @@ nlohmann::ordered_json jsonOf(const TuneResult& r) {
           {"measure_seconds", r.measureSeconds}};
 }
 
-/// 3: a kernel got no choice although there was time; a stop is no failure.
-int exitCodeOf(const std::vector<TuneResult>& results, bool stopped) {
-  constexpr int infeasible = 3;
+/// 3: a kernel got no choice although there was time. Stopped by a signal: what a shell says of it.
+int exitCodeOf(const std::vector<TuneResult>& results, int signal) {
+  constexpr int infeasible = 3, signalled = 128;
+  if (signal != 0)
+    return signalled + signal;
   bool all = std::ranges::all_of(results, [](const TuneResult& r) { return !r.source.empty(); });
-  return all || stopped ? 0 : infeasible;
+  return all ? 0 : infeasible;
 }
 
 int tuneJobs(TuneRequest& request) {
@@ -163,7 +165,7 @@ int tuneJobs(TuneRequest& request) {
   options.secondsPerKey = secondsOf("--budget-per-key", request.keyBudget);
   options.jobs = request.jobs;
   options.worker = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
-  options.isStopped = [] { return interrupted.load(); };
+  options.isStopped = [] { return interrupted.load() != 0; };
   std::filesystem::path store = request.store;
   if (store.empty())
     store = TunerLayers::standard().project;
@@ -195,17 +197,17 @@ int tuneJobs(TuneRequest& request) {
     nlohmann::ordered_json json = {{"version", version()},
                                    {"device", options.device},
                                    {"store", store.string()},
-                                   {"stopped", interrupted.load()},
+                                   {"stopped", interrupted.load() != 0},
                                    {"jobs", nlohmann::ordered_json::array()},
                                    {"errors", list.errors}};
     for (const TuneResult& result : results)
       json["jobs"].push_back(jsonOf(result));
-    print(document(json));
+    printJson(json);
   } else {
     if (request.verbose)
       print(timesOf(results).text() + "\n");
     print(tableOf(results).text() + "in " + store.string() +
-          (interrupted ? "; stopped, the same command goes on\n" : "\n"));
+          (interrupted != 0 ? "; stopped, the same command goes on\n" : "\n"));
   }
   for (const std::string& error : list.errors)
     complain(error);

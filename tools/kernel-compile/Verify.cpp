@@ -41,7 +41,7 @@ int verifyStore(const RecheckRequest& request) {
     table.row({shortName(result.key), result.label, result.passed ? "passes" : "WRONG",
                fmt::format("{:.3f}", result.worstError), result.reference});
     if (!result.passed) {
-      complain(fmt::format("{} {}: {}", shortName(result.key), result.label, result.problem));
+      complain(formatPrintable("{} {}: {}", shortName(result.key), result.label, result.problem));
       code = exitCode(ErrorKind::verification);
     }
   }

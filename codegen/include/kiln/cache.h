@@ -143,7 +143,8 @@ KILN_API std::vector<Difference> merge(std::span<const std::filesystem::path> st
 /// Takes all of `file` into a store, which is made if it is not there.
 KILN_API std::vector<Difference> import(const std::filesystem::path& file,
                                         const std::filesystem::path& store);
-/// Choices with what they need to run and to be believed, as one file without journals.
+/// Choices with what they need to run and to be believed, as one file without journals. It may take
+/// the place of another store, of no other file.
 KILN_API std::int64_t exportTo(const std::filesystem::path& store,
                                const std::filesystem::path& file, const Filter& filter = {});
 /// Fixes a choice against tuning; `schedule`: another candidate of the key that passed.
@@ -159,6 +160,9 @@ KILN_API Collected collect(const std::filesystem::path& store, bool stale = fals
 KILN_API std::vector<Refreshed>
 refresh(const std::filesystem::path& store, const std::filesystem::path& nvrtc = {},
         const std::function<void(std::size_t, std::size_t)>& progress = {});
+/// Who but this user and root may write a store or put another in its place, as a sentence; empty:
+/// nobody.
+KILN_API std::string whoElseMayWrite(const std::filesystem::path& store);
 /// Every row and cubin, and where the file lies. Does not throw for what is wrong with it.
 KILN_API std::vector<Finding> doctor(const std::filesystem::path& store);
 

@@ -17,9 +17,10 @@
 // What is followed. Parameters and other tensors that the function reads are captured by reference:
 // an optimizer's step on them is seen; a tensor that took their place is not. Operations that draw
 // random numbers draw them as the function would. Arguments of other shapes, strides, dtypes,
-// devices, gradients wanted, grad mode, autocast or training flags (of a module that was given, and
-// of CaptureOptions::modules) are captured anew by the first call with them, up to 16 times; calls
-// with more run the function itself.
+// devices, gradients wanted, grad mode, autocast or training flags (of a module that was given and
+// all within it, and of CaptureOptions::modules: a function cannot be asked for those that it
+// calls) are captured anew by the first call with them, up to 16 times; calls with more run the
+// function itself.
 //
 // What is not. Control flow and numbers of C++ are taken as they were when it was captured: all
 // that does not come of a tensor's value must be a function of what is listed above. A value that
@@ -39,7 +40,9 @@
 
 #include "kiln/fuse.h"
 
+#include <concepts>
 #include <functional>
+#include <memory>
 
 namespace torch::nn {
 class Module;
@@ -118,13 +121,46 @@ template <std::size_t count, typename Result> class Compiled {
 
 namespace compiled {
 
-template <typename F>
-concept IsModule = requires(F f) { f.ptr(); };
+/// What is called, as it is kept: a module that is given by reference stays where it is.
+template <typename F> auto kept(F&& f) {
+  using Value = std::remove_cvref_t<F>;
+  if constexpr (!std::derived_from<Value, torch::nn::Module>)
+    return Value(std::forward<F>(f));
+  else if constexpr (std::is_lvalue_reference_v<F>)
+    return std::addressof(f);
+  else
+    return std::make_shared<Value>(std::forward<F>(f));
+}
+
+/// The module at an address, which somebody else owns; null where there is none.
+template <typename T> std::shared_ptr<torch::nn::Module> moduleAt(T* address) {
+  if constexpr (std::derived_from<T, torch::nn::Module>)
+    return {std::shared_ptr<void>(), const_cast<std::remove_const_t<T>*>(address)};
+  else
+    return nullptr;
+}
+
+/// The module that is called: behind a torch::nn::ModuleHolder, an AnyModule, a pointer of any kind
+/// or a std::reference_wrapper. Null: what is called is a function.
+template <typename F> std::shared_ptr<torch::nn::Module> moduleOf(const F& f) {
+  if constexpr (requires { f.ptr(); })
+    return f.ptr();
+  else if constexpr (std::is_pointer_v<F>)
+    return moduleAt(f);
+  else if constexpr (requires { moduleAt(f.get()); })
+    return moduleAt(f.get());
+  else if constexpr (requires { moduleAt(&f.get()); })
+    return moduleAt(&f.get());
+  else
+    return nullptr;
+}
 
 template <typename F> auto call(F& f, const auto&... tensors) {
   if constexpr (requires { f->forward(tensors...); })
     return f->forward(tensors...);
-  else if constexpr (IsModule<F>)
+  else if constexpr (requires { f.get().forward(tensors...); })
+    return f.get().forward(tensors...);
+  else if constexpr (requires { f.ptr(); })
     return f.forward(tensors...); // torch::nn::AnyModule
   else
     return f(tensors...);
@@ -142,14 +178,16 @@ template <typename Result> std::vector<at::Tensor> listOf(Result&& result) {
 
 } // namespace compiled
 
-/// `f`: takes tensors, returns one, or a std::vector, std::array or std::tuple of them; or a
-/// module.
+/// `f`: takes tensors, returns one, or a std::vector, std::array or std::tuple of them; or a module
+/// in a torch::nn::ModuleHolder, by std::shared_ptr or another pointer, or by reference: one that
+/// `f` does not own has to live as long as what is returned.
 template <typename F, std::size_t count>
-auto compile(F f, const at::Tensor (&sample)[count], CaptureOptions options = {}) {
+auto compile(F&& given, const at::Tensor (&sample)[count], CaptureOptions options = {}) {
+  auto f = compiled::kept(std::forward<F>(given));
+  if (auto module = compiled::moduleOf(f))
+    options.modules.push_back(std::move(module));
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     using Result = std::remove_cvref_t<decltype(compiled::call(f, sample[i]...))>;
-    if constexpr (compiled::IsModule<F>)
-      options.modules.push_back(f.ptr());
     return Compiled<count, Result>(CompiledFunction(
         [f = std::move(f)](const std::vector<at::Tensor>& arguments) mutable {
           return compiled::listOf(compiled::call(f, arguments[i]...));
@@ -158,9 +196,9 @@ auto compile(F f, const at::Tensor (&sample)[count], CaptureOptions options = {}
   }(std::make_index_sequence<count>());
 }
 
-template <typename F> auto compile(F f, const at::Tensor& sample, CaptureOptions options = {}) {
+template <typename F> auto compile(F&& f, const at::Tensor& sample, CaptureOptions options = {}) {
   const at::Tensor samples[] = {sample};
-  return compile(std::move(f), samples, std::move(options));
+  return compile(std::forward<F>(f), samples, std::move(options));
 }
 
 } // namespace kiln

@@ -7,7 +7,11 @@
 //   std::cout << kiln::report();
 //
 // What Kiln does not take, and what is not compiled yet, runs on ATen as before; the report counts
-// why. Any thread may call anything. Plain C++: no header of Torch. Errors are kiln::Error.
+// why. Where ATen looks at values and raises, Kiln's kernels, which nobody waits for, cannot: a
+// target of a cross-entropy that is no class gives a NaN loss and NaN gradients of its row. A
+// process that forks waits some seconds for a kernel that is being compiled, and its child compiles
+// on its own; the end of a process waits for one too, and what is called after it runs on ATen. Any
+// thread may call anything. Plain C++: no header of Torch. Errors are kiln::Error.
 #pragma once
 
 #include "kiln/kiln.h"
@@ -51,7 +55,8 @@ KILN_API void disable();
 
 /// Other options for a scope of this thread, and for the backward of what it computes, wherever
 /// autograd runs that. Of the options `mode`, `ops` and `strict` count. Does nothing before the
-/// first enable(); after it, also while disabled.
+/// first enable(); after it, also while disabled. Guards may be destroyed in any order and by any
+/// thread: of those of a thread that are still there the last one counts for it.
 class KILN_API Guard {
  public:
   explicit Guard(const Options& options);
