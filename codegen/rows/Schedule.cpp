@@ -224,7 +224,7 @@ struct Checker {
   /// All that a thread does is unrolled: where that is much for one element, compiling many takes
   /// seconds, and there is no memory to wait for.
   void code() {
-    constexpr std::int64_t kUsual = 512, kMost = 2560;
+    constexpr std::int64_t kUsual = 192, kMost = 3072;
     const std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
     require(facts.operations <= kUsual || elements <= (facts.width + 1023) / 1024 ||
                 elements * facts.operations <= kMost,
