@@ -12,7 +12,7 @@ namespace {
 constexpr const char* byFirstCheck = "fp64, first check";
 
 bool runsHere(const Program& program) {
-  if (!whyNoGpu().empty())
+  if (!isFirstCheckWanted() || !whyNoGpu().empty())
     return false;
   const DeviceInfo& device = Driver::get().currentDevice();
   return targetOfCapability(device.major, device.minor).arch == program.arch();

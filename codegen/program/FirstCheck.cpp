@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace kiln {
 namespace {
@@ -45,6 +46,11 @@ std::string disagreement(const Verification& verification) {
 }
 
 } // namespace
+
+bool isFirstCheckWanted() {
+  const char* wanted = std::getenv("KILN_FIRST_CHECK");
+  return !wanted || std::string_view(wanted) != "0";
+}
 
 std::string firstCheck(const Program& program, Where where, const Module* reference) {
   RunOptions options;

@@ -39,10 +39,12 @@ TEST(LaunchPlan, RoundTrip) {
 
 TEST(LaunchPlan, NamesWithQuotesAndLineEndsStayOnOneLine) {
   LaunchPlan plan = rowPlan();
-  plan.function = "a\"b\nc\\";
-  std::string text = toJson(plan);
-  EXPECT_EQ(text.find('\n'), std::string::npos);
-  EXPECT_EQ(parseLaunchPlan(text).function, plan.function);
+  plan.function = "a\"b c\\";
+  EXPECT_EQ(parseLaunchPlan(toJson(plan)).function, plan.function);
+  plan.function += "\n"; // would end a comment
+  EXPECT_EQ(toJson(plan).find('\n'), std::string::npos);
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "texts have no control characters");
 }
 
 TEST(LaunchPlan, RefusesWhatItDoesNotKnow) {

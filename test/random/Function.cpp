@@ -114,6 +114,8 @@ class Drawing {
     step.size = form.size(sizes, static_cast<double>(std::max(made.width, made.rows)));
     if (step.size > largestValue)
       return false;
+    if (std::string_view(form.name) == "sub" && step.operands[0] == step.operands[1])
+      return false; // zeros: what is computed of them is rounded alike all along a row
     made.steps.push_back(std::move(step));
     return true;
   }

@@ -35,6 +35,23 @@ TEST_F(TunerModes, BlockingMakesWhatIsMissingOnce) {
   EXPECT_EQ(tuner.warmup(tasks), 2u);
 }
 
+/// The fake driver's kernels compute nothing, and so does a wrong one.
+TEST_F(TunerModes, AKernelThatFailsItsFirstCheckServesNobody) {
+  ::setenv("KILN_FIRST_CHECK", "1", 1);
+  {
+    Tuner tuner = openAs(Mode::blocking);
+    EXPECT_FALSE(tuner.find(softmax(64)));
+    EXPECT_HAS(tuner.explain(softmax(64)),
+               "not made: the kernel that the cost model chose is wrong and is not used: compared "
+               "with fp64 at size 131: ");
+  }
+  ::setenv("KILN_FIRST_CHECK", "0", 1); // the store knows its verdict
+  EXPECT_FALSE(open("store").find(softmax(64)));
+  Tuner again = openAs(Mode::blocking);
+  EXPECT_FALSE(again.find(softmax(64)));
+  EXPECT_HAS(again.explain(softmax(64)), "a comparison with fp64 failed before");
+}
+
 TEST_F(TunerModes, BackgroundMissesAtOnceAndHitsLater) {
   Tuner tuner = openAs(Mode::background);
   const TaskName name = tuner.name(softmax(64));

@@ -97,9 +97,9 @@ struct TensorInfo {
   /// kiln.older, in a program whose schedule makes use of it). Whoever launches promises that it
   /// was complete before that predecessor began, or launches without overlap (LaunchOptions).
   bool older = false;
+  int part = 0; // of a list: lists of one part have as many tensors, of the same lengths
   /// An input that holds no number below zero: an optimizer's second moment, a count of steps.
   bool nonNegative = false;
-  int part = 0; // of a list: lists of one part have as many tensors, of the same lengths
 };
 
 /// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.

@@ -55,8 +55,12 @@ KILN_API Verification verify(const Program& program, const RunOptions& options =
 /// milliseconds. Empty if it agrees; else what does not. Where a function compares what it computed
 /// with something, rounding may turn single elements over: only what is wrong with the numbers of
 /// three seeds is wrong. `reference`: as in RunOptions. Throws as verify() does.
+/// Stores, routers and fused functions do it by themselves, unless the environment has
+/// KILN_FIRST_CHECK=0.
 KILN_API std::string firstCheck(const Program& program, Where where,
                                 const Module* reference = nullptr);
+
+KILN_API bool isFirstCheckWanted();
 
 /// Time of one launch on the current GPU: graph replays over inputs and outputs rotated beyond
 /// the L2 cache, beside a plain copy of as many bytes in the same run: the faster of a copy kernel
