@@ -8,10 +8,13 @@
 //   module(key)                  its MLIR text: a std::string, or a RouteText
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
+//   instead(call, args...)       where results of ATen's own would show whether there is a kernel:
+//                                random numbers, or what autograd saves. Runs in its place without
+//                                one; whatever is drawn or saved is as run() does it
 //   expected(ours, args...)      where ATen's results are others each time: what it makes of ours
+//   compared(results)            tensors to compare, where the results are not all
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
-//   gradient, gradientKey(key)   where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
@@ -73,7 +76,7 @@ class Router<Op, place, Result(Args...)> {
     if (!kernel) {
       kernel = site->withoutKernel(plan, policy);
       if (!kernel)
-        return previous(args...);
+        return withoutKernel(call, args...);
     }
     plan.used.fetch_add(1, std::memory_order_relaxed);
     const c10::OptionalDeviceGuard guard(first(args...).device());
@@ -95,6 +98,16 @@ class Router<Op, place, Result(Args...)> {
     return *last;
   }
 
+  /// By ATen, of a call that Kiln takes.
+  static Result withoutKernel(const Call& call, Args... args) {
+    if constexpr (requires { Op::instead(call, args...); }) {
+      const c10::OptionalDeviceGuard guard(first(args...).device());
+      return Op::instead(call, args...);
+    } else {
+      return previous(args...);
+    }
+  }
+
   static Result previous(Args... args) {
     if (site->previousIsATen || !site->previous) { // or our own, where ATen has none
       constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
@@ -114,9 +127,15 @@ class Router<Op, place, Result(Args...)> {
       if constexpr (requires { Op::expected(ours, args...); })
         return Op::expected(ours, args...);
       else
-        return previous(args...);
+        return withoutKernel(launch.call, args...);
     }();
-    return launch.agrees(tensorsOf(ours), tensorsOf(theirs), policy) ? ours : theirs;
+    const auto compared = [](const Result& results) {
+      if constexpr (requires { Op::compared(results); })
+        return Op::compared(results);
+      else
+        return tensorsOf(results);
+    };
+    return launch.agrees(compared(ours), compared(theirs), policy) ? ours : theirs;
   }
 };
 
@@ -164,10 +183,6 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.trial = &trialOf<Op>;
   if constexpr (requires { Op::onlyChosen; })
     route.onlyChosen = Op::onlyChosen;
-  if constexpr (requires { Op::gradientKey; }) {
-    route.gradient = Op::gradient;
-    route.gradientKey = &Op::gradientKey;
-  }
   return route;
 }
 

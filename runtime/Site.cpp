@@ -29,20 +29,10 @@ c10::DispatchKey Site::key() const {
 
 Plan& Site::plan(const Key& key, std::int64_t rows) {
   return known.findOrMake(key, [&] {
-    auto plan = std::make_unique<Plan>(*this, key, rows, planOfGradient(key, rows));
+    auto plan = std::make_unique<Plan>(*this, key, rows);
     enqueue(*plan);
     return plan;
   });
-}
-
-const Plan* Site::planOfGradient(const Key& key, std::int64_t rows) const {
-  const auto gradientKey = route.gradient ? route.gradientKey(key) : std::nullopt;
-  if (!gradientKey)
-    return nullptr;
-  for (Site& site : sitesOf(backend.place))
-    if (&site.route == route.gradient)
-      return &site.plan(*gradientKey, rows);
-  return nullptr;
 }
 
 const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {

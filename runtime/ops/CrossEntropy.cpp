@@ -1,24 +1,36 @@
 // aten::cross_entropy_loss with classes in the last dimension. ATen makes it of a log-softmax,
-// which writes as much as it reads and is kept for the backward, and of a lookup; here it is one
-// pass over the logits each way, which are kept with two numbers a row. It is taken above autograd:
-// what has a wrapper, a tangent or a mode around it goes on to ATen's composition, and so does the
-// gradient of a gradient, to a formula of ATen's operations.
+// which writes as much as it reads and is kept for the backward, and of a lookup. Here it is one
+// pass over the logits; where a gradient is wanted that pass writes it too, for a loss whose own
+// gradient is one, and it is kept in place of the log-softmax: logits may be overwritten, and a
+// backward from the loss itself has nothing left to do. It is taken above autograd: what has a
+// wrapper, a tangent or a mode around it goes on to ATen's composition.
 #include "kiln/derivative.h"
 #include "runtime/Gradient.h"
+#include "runtime/Scale.h"
 #include "runtime/Text.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss_compositeimplicitautograd_dispatch.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/reciprocal.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace kiln::runtime {
 
-extern Route crossEntropy, crossEntropyBackward;
+extern Route crossEntropy, crossEntropyShare;
 
 namespace cross_entropy {
 namespace {
@@ -27,12 +39,9 @@ using at::Tensor;
 using Maybe = std::optional<Tensor>;
 using torch::autograd::variable_list;
 
-// From `count` to `sum`: what a forward gives to its backward. The last: whether it does, and how
-// losses are reduced.
-enum Bit : unsigned { x, target, count, largest, sum, dloss, saves, ofEach, ofMean };
-constexpr unsigned savedCount = sum - count + 1;
-using Saved = std::array<Tensor, savedCount>; // undefined: not there
-enum Dtype : unsigned { ofX, ofLoss };        // in a key
+// The last: whether the gradient is wanted, and how losses are reduced.
+enum Bit : unsigned { x, target, dloss, saves, ofEach, ofMean };
+enum Dtype : unsigned { ofX, ofLoss }; // in a key
 
 /// What is compiled in: how losses are reduced, and what counts.
 struct Form {
@@ -59,6 +68,17 @@ std::string lossType(const Key& key, DType dtype) {
   return has(key, ofEach) ? fmt::format("tensor<?x{}>", name(dtype))
                           : fmt::format("tensor<{}>", name(dtype));
 }
+/// How many rows count.
+std::string countText(const Key& key) {
+  return fmt::format("  %ignored = arith.constant dense<{}> : tensor<i64>\n"
+                     "  %ignoreds = kiln.broadcast %ignored dims [] like %target"
+                     " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n"
+                     "  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
+                     "  %ones = arith.uitofp %counts : tensor<?xi1> to tensor<?xf32>\n"
+                     "  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>\n",
+                     key.index);
+}
+
 std::string forwardText(const Key& key) {
   const std::string rows = rowsType(key), wide = lossType(key, DType::f32),
                     narrow = lossType(key, key.dtypes[ofLoss]);
@@ -84,14 +104,8 @@ std::string forwardText(const Key& key) {
     text += fmt::format("  %{} = kiln.reduce sum %each dims [0] : tensor<?xf32> -> tensor<f32>\n",
                         has(key, ofMean) ? "total" : result);
   if (has(key, ofMean))
-    text += fmt::format("  %ignored = arith.constant dense<{}> : tensor<i64>\n"
-                        "  %ignoreds = kiln.broadcast %ignored dims [] like %target"
-                        " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n"
-                        "  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
-                        "  %ones = arith.uitofp %counts : tensor<?xi1> to tensor<?xf32>\n"
-                        "  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>\n"
-                        "  %{} = arith.divf %total, %count : tensor<f32>\n",
-                        key.index, result);
+    text +=
+        countText(key) + fmt::format("  %{} = arith.divf %total, %count : tensor<f32>\n", result);
   if (narrows)
     text += fmt::format("  %loss = arith.truncf %wide : {} to {}\n", wide, narrow);
   return text + fmt::format("  return {} : {}\n}}\n", names, types);
@@ -109,81 +123,150 @@ Reason describeLogits(Call& call, const Tensor& logits, const Tensor& classes, c
   return form.describe(call.key);
 }
 
-/// The gradient by ATen's operations, with one of its own.
-Tensor slopeByFormula(const Tensor& grad, const Tensor& logits, const Tensor& classes,
-                      at::TensorList saved, std::int64_t reduction, std::int64_t ignored,
-                      double smoothing) {
-  const Tensor p = at::softmax(logits, 1, at::kFloat), counts = classes.ne(ignored);
-  Tensor each = grad.to(at::kFloat);
-  if (reduction == at::Reduction::Mean)
-    each = each / saved[0];
-  each = at::where(counts, each, at::zeros_like(each));
-  const Tensor known = at::where(counts, classes, at::zeros_like(classes)).unsqueeze(1);
-  const Tensor goal = at::scatter(at::zeros_like(p), 1, known, 1 - smoothing) +
-                      smoothing / static_cast<double>(logits.size(1));
-  return ((p - goal) * each.unsqueeze(1)).to(logits.scalar_type());
+/// One over the number of rows that count.
+Tensor shareByFormula(const Tensor&, const Tensor& classes, std::int64_t ignored) {
+  return at::reciprocal(at::sum(classes.ne(ignored), at::kFloat));
 }
-
-struct CrossEntropyBackward {
-  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, at::TensorList,
-                           std::int64_t, std::int64_t, double);
+struct CrossEntropyShare {
+  using Signature = Tensor(const Tensor&, const Tensor&, std::int64_t);
   static constexpr Layer layer = Layer::gradient;
-  static constexpr Natives<Signature> natives = {&slopeByFormula, &slopeByFormula};
-  static constexpr const char* operands[] = {"x", "target", "count", "largest", "sum", "dloss"};
-  static constexpr const char* results[] = {"dx"};
+  static constexpr Natives<Signature> natives = {&shareByFormula, &shareByFormula};
+  static constexpr const char* operands[] = {"target"};
+  static constexpr const char* results[] = {"share"};
 
-  static std::string module(const Key& key) { return forwardText(key); }
-
-  static Reason describe(Call& call, const Tensor& grad, const Tensor& logits,
-                         const Tensor& classes, at::TensorList saved, std::int64_t reduction,
-                         std::int64_t ignored, double smoothing) {
-    if (Reason why = describeLogits(call, logits, classes, {reduction, ignored, smoothing}))
-      return why;
-    const auto loss = dtypeOf(grad.scalar_type());
-    if (!loss)
-      return kDtype;
-    call.key.dtypes[ofLoss] = *loss;
-    for (unsigned i = 0; i < savedCount; ++i)
-      if (Reason why = call.add(count + i, saved[i].defined() ? &saved[i] : nullptr, logits,
-                                i == 0 ? 1 : call.rows, at::kFloat))
-        return why;
-    return call.add(dloss, &grad, logits, reduction == at::Reduction::None ? call.rows : 1,
-                    grad.scalar_type());
+  static std::string module(const Key& key) {
+    return fmt::format("func.func @cross_entropy_share(%target: tensor<?xi64>) -> tensor<f32> {{\n"
+                       "{}"
+                       "  %one = arith.constant dense<1.0> : tensor<f32>\n"
+                       "  %share = arith.divf %one, %count : tensor<f32>\n"
+                       "  return %share : tensor<f32>\n}}\n",
+                       countText(key));
   }
-  static Tensor run(const Launch& launch, const Tensor& grad, const Tensor& logits,
-                    const Tensor& classes, at::TensorList saved, auto&&...) {
-    const auto g = grad.expect_contiguous(), in = logits.expect_contiguous(),
-               t = classes.expect_contiguous();
-    Tensor dx = launch.empty(logits.sizes(), logits.scalar_type());
-    launch({&*in, &*t, &saved[0], &saved[1], &saved[2], &*g}, {&dx});
-    return dx;
+  static Reason describe(Call& call, const Tensor& logits, const Tensor& classes,
+                         std::int64_t ignored) {
+    return describeLogits(call, logits, classes, {at::Reduction::Sum, ignored, 0});
+  }
+  static Tensor run(const Launch& launch, const Tensor&, const Tensor& classes, std::int64_t) {
+    const auto t = classes.expect_contiguous();
+    Tensor share = launch.empty({}, at::kFloat);
+    launch({&*t}, {&share});
+    return share;
   }
 };
 
-/// What autograd runs: keeps the logits and their classes.
+/// Gradients of fp16 are kept so many times too large: those of a mean over many rows would be too
+/// small for it, before the loss's own gradient, which is there to prevent that, is known.
+double magnifierOf(at::ScalarType type) {
+  return type == at::kHalf ? 0x1p15 : 1;
+}
+
+/// What a forward makes for a loss with a gradient.
+struct Made {
+  Tensor loss;
+  Tensor slope; // the gradient of the logits, magnified; then not yet times the share
+  Tensor share; // of a mean
+};
+
+/// What autograd runs: keeps the gradient of the logits, and classes for gradients of it.
 struct CrossEntropyNode : torch::autograd::Node {
-  CrossEntropyNode(const Tensor& logits, const Tensor& classes, Saved saved, const Form& form)
-      : Node(torch::autograd::collect_next_edges(logits)), form(form), saved(std::move(saved)),
-        logits(logits, false), classes(classes, false) {}
+  CrossEntropyNode(const Tensor& logits, const Tensor& classes, const Form& form, Made& made)
+      : Node(torch::autograd::collect_next_edges(logits)), form(form), share(std::move(made.share)),
+        magnifier(magnifierOf(logits.scalar_type())), slope(made.slope, false),
+        classes(classes, false), isPacked(at::SavedTensorDefaultHooks::get_hooks().has_value()) {}
 
   std::string name() const override { return "KilnCrossEntropyBackward"; }
+  void will_release_variables() override {
+    const std::lock_guard<std::mutex> held(mutex_);
+    lastTask = torch::autograd::get_current_graph_task_id();
+  }
   void release_variables() override {
     const std::lock_guard<std::mutex> held(mutex_);
-    logits.reset_data();
+    slope.reset_data();
     classes.reset_data();
   }
   variable_list apply(variable_list&& grads) override {
     const std::lock_guard<std::mutex> held(mutex_);
     if (!grads[0].defined())
       return {Tensor()};
-    const Tensor in = logits.unpack(), t = classes.unpack();
-    return {gradientBy<CrossEntropyBackward>(grads[0], in, t, saved, form.reduction, form.ignored,
-                                             form.smoothing)};
+    const Tensor kept = slope.unpack();
+    if (at::GradMode::is_enabled())
+      return {byFormula(grads[0], kept, classes.unpack())};
+    if (whyNotPlain(grads[0]) || whyNotPlain(kept))
+      return {at::mul(kept, factorOf(grads[0])).to(kept.scalar_type())};
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return {scaled(kept, grads[0])};
   }
 
   const Form form;
-  const Saved saved;
-  torch::autograd::SavedVariable logits, classes;
+  const Tensor share;
+  const double magnifier;
+  torch::autograd::SavedVariable slope, classes;
+  const bool isPacked; // by hooks: whoever else has what they gave is not known
+
+ private:
+  /// What the slope has to be multiplied by, with two dimensions and so in fp32.
+  Tensor factorOf(const Tensor& grad) const {
+    Tensor factor = grad.to(at::kFloat);
+    if (magnifier != 1)
+      factor = factor * (1 / magnifier);
+    if (magnifier != 1 && share.defined())
+      factor = factor * share;
+    return form.reduction == at::Reduction::None ? factor.unsqueeze(1) : factor.view({1, 1});
+  }
+
+  /// In place where nobody reads it again.
+  Tensor scaled(const Tensor& kept, const Tensor& grad) const {
+    const Tensor factor = factorOf(grad);
+    if (isPacked || lastTask != torch::autograd::get_current_graph_task_id()) {
+      Tensor dx = at::empty_like(kept);
+      return at::mul_out(dx, kept, factor);
+    }
+    if (form.reduction == at::Reduction::None)
+      return kept.mul_(factor);
+    scaleUnlessOne(backendOf(kept.is_cpu() ? Place::cpu : Place::gpu), kept, factor);
+    return kept;
+  }
+
+  /// By ATen's operations, with gradients of its own. Of logits only the differences matter, and
+  /// these follow from the gradient: the others that it gives have the history of those that were.
+  Tensor byFormula(const Tensor& grad, const Tensor& kept, const Tensor& t) const {
+    const auto width = kept.size(1);
+    const Tensor counts = t.ne(form.ignored).unsqueeze(1),
+                 known = at::where(t.ge(0) & t.lt(width), t, at::zeros_like(t)).unsqueeze(1);
+    Tensor goal = at::full_like(kept, form.smoothing / static_cast<double>(width),
+                                at::TensorOptions(at::kFloat));
+    goal = at::scatter(goal, 1, known, goal.select(1, 0).unsqueeze(1) + (1 - form.smoothing));
+    Tensor each = grad.to(at::kFloat);
+    if (share.defined())
+      each = each * share;
+    each = form.reduction == at::Reduction::None ? each.unsqueeze(1) : each.expand({1, 1});
+    each = at::where(counts, each, at::zeros_like(each));
+    const Tensor logits = torch::autograd::make_variable(
+        at::where(counts, logarithmsOf(kept, goal, known), at::zeros_like(goal)), next_edge(0));
+    return ((at::softmax(logits, 1) - goal) * each).to(kept.scalar_type());
+  }
+
+  /// Of the softmax. Its element of the known class is one less a sum: more digits than are left
+  /// of it in a difference from one.
+  Tensor logarithmsOf(const Tensor& kept, const Tensor& goal, const Tensor& known) const {
+    const at::NoGradGuard unrecorded;
+    Tensor p = kept.to(at::kFloat) / magnifier;
+    if (magnifier == 1 && share.defined())
+      p = p / share;
+    p = at::scatter((p + goal).clamp_min(0), 1, known, 0);
+    return at::scatter(p, 1, known, (1 - p.sum(1, /*keepdim=*/true)).clamp_min(0)).log();
+  }
+
+  int lastTask = -1; // id of the run after which nothing is kept
+};
+
+/// While ATen's own node is made within ours, what it saves is nobody's business.
+struct WithoutHooks {
+  const bool before = at::SavedTensorDefaultHooks::set_tracing(true);
+  WithoutHooks() = default;
+  WithoutHooks(const WithoutHooks&) = delete;
+  WithoutHooks& operator=(const WithoutHooks&) = delete;
+  ~WithoutHooks() { at::SavedTensorDefaultHooks::set_tracing(before); }
 };
 
 struct CrossEntropy {
@@ -193,25 +276,16 @@ struct CrossEntropy {
   static constexpr Natives<Signature> natives = {
       &at::compositeimplicitautograd::cross_entropy_loss_symint,
       &at::compositeimplicitautograd::cross_entropy_loss_symint};
-  static constexpr const char* operands[] = {"x", "target"};
-  static constexpr const char* results[] = {"loss", "count", "largest", "sum"};
+  static constexpr const char* operands[] = {"x", "target", "dloss"};
+  static constexpr const char* results[] = {"loss", "dx", "count"};
 
-  static constexpr const Route* gradient = &crossEntropyBackward;
-  static std::optional<Key> gradientKey(const Key& key) {
-    if (!has(key, saves))
-      return std::nullopt;
-    Key theirs = key;
-    theirs.variant &= ~(1U << saves);
-    theirs.variant |= 1U << largest | 1U << sum | 1U << dloss;
-    theirs.variant |= static_cast<unsigned>(has(key, ofMean)) << count;
-    return theirs;
-  }
-
-  static RouteText module(const Key& key) {
+  static std::string module(const Key& key) {
     if (!has(key, saves))
       return forwardText(key);
-    const Derivative both = differentiate(Module::parse(forwardText(key)), {}, /*readAhead=*/false);
-    return {both.module.text(), both.forward};
+    Key sums = key; // of a mean the division comes later
+    sums.variant &= ~(1U << ofMean);
+    sums.dtypes[ofLoss] = DType::f32;
+    return withGradient(Module::parse(forwardText(sums))).text();
   }
 
   static Reason describe(Call& call, const Tensor& logits, const Tensor& classes,
@@ -241,26 +315,91 @@ struct CrossEntropy {
 
   static Tensor run(const Launch& launch, const Tensor& logits, const Tensor& classes, const Maybe&,
                     std::int64_t reduction, const c10::SymInt& ignored, double smoothing) {
-    const Call& call = launch.call;
-    Tensor loss;
-    Saved saved;
+    const Form form{reduction, ignored.expect_int(), smoothing};
+    Made made;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
-      const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
-      const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
-      loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
-      if (call.has(ofMean))
-        saved[0] = launch.empty({}, at::kFloat);
-      if (call.has(saves))
-        for (Bit bit : {largest, sum})
-          saved[bit - count] = launch.empty({call.rows}, at::kFloat);
-      launch({&*in, &*t}, {&loss, &saved[0], &saved[1], &saved[2]});
+      made = launch.call.has(saves) ? withSlope(launch, logits, classes, form)
+                                    : withoutSlope(launch, logits, classes);
     }
+    return recorded(launch.call, logits, classes, form, made);
+  }
+
+  /// As ATen, but with the same node, for which its backward runs at once.
+  static Tensor instead(const Call& call, const Tensor& logits, const Tensor& classes,
+                        const Maybe& weight, std::int64_t reduction, const c10::SymInt& ignored,
+                        double smoothing) {
+    const auto loss = [&](const Tensor& of, std::int64_t reduced) {
+      return natives.cpu(of, classes, weight, reduced, ignored, smoothing);
+    };
+    if (!call.has(saves))
+      return loss(logits, reduction);
+    const Form form{reduction, ignored.expect_int(), smoothing};
+    const double magnifier = magnifierOf(logits.scalar_type());
+    // What is magnified is times the share when that has been made large.
+    const std::int64_t reduced =
+        magnifier != 1 && call.has(ofMean) ? std::int64_t(at::Reduction::Sum) : reduction;
+    Made made;
+    {
+      const WithoutHooks unseen;
+      const Tensor leaf = logits.detach().requires_grad_(), own = loss(leaf, reduced);
+      made.slope = torch::autograd::grad({own}, {leaf}, {at::full_like(own, magnifier)})[0];
+      made.loss = reduced == reduction ? own.detach() : loss(logits.detach(), reduction);
+    }
+    if (call.has(ofMean))
+      made.share = shareByFormula(logits, classes, form.ignored);
+    return recorded(call, logits, classes, form, made);
+  }
+
+  /// With the gradient that is kept, unless hooks have it.
+  static std::vector<Tensor> compared(const Tensor& loss) {
+    std::vector<Tensor> all = {loss.detach()};
+    if (const auto* node = dynamic_cast<const CrossEntropyNode*>(loss.grad_fn().get());
+        node && !node->isPacked)
+      all.push_back(node->slope.unpack());
+    return all;
+  }
+
+ private:
+  static Made withoutSlope(const Launch& launch, const Tensor& logits, const Tensor& classes) {
+    const Call& call = launch.call;
+    const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
+    const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
+    Made made;
+    made.loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
+    const Tensor count = call.has(ofMean) ? launch.empty({}, at::kFloat) : Tensor();
+    launch({&*in, &*t, nullptr}, {&made.loss, nullptr, &count});
+    return made;
+  }
+
+  static Made withSlope(const Launch& launch, const Tensor& logits, const Tensor& classes,
+                        const Form& form) {
+    const Call& call = launch.call;
+    const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
+    const double magnifier = magnifierOf(logits.scalar_type());
+    const auto numbers = logits.options().dtype(at::kFloat);
+    const at::DimVector sizes(call.has(ofEach) ? 1 : 0, call.rows);
+    Made made;
+    if (call.has(ofMean))
+      made.share = callRouted<CrossEntropyShare>(logits, logits, classes, form.ignored);
+    const Tensor dloss =
+        made.share.defined() && magnifier == 1 ? made.share : at::full(sizes, magnifier, numbers);
+    made.loss = launch.empty(sizes, at::kFloat);
+    made.slope =
+        emptyToScale(launch.backend(), logits.sizes(), logits.scalar_type(), logits.device());
+    launch({&*in, &*t, &dloss}, {&made.loss, &made.slope, nullptr});
+    if (made.share.defined())
+      made.loss.mul_(made.share);
+    made.loss = made.loss.to(scalarTypeOf(call.key.dtypes[ofLoss]));
+    return made;
+  }
+
+  static Tensor recorded(const Call& call, const Tensor& logits, const Tensor& classes,
+                         const Form& form, Made& made) {
     if (call.has(saves))
-      torch::autograd::set_history(loss, std::make_shared<CrossEntropyNode>(
-                                             logits, classes, std::move(saved),
-                                             Form{reduction, ignored.expect_int(), smoothing}));
-    return loss;
+      torch::autograd::set_history(made.loss,
+                                   std::make_shared<CrossEntropyNode>(logits, classes, form, made));
+    return std::move(made.loss);
   }
 };
 
@@ -269,7 +408,7 @@ struct CrossEntropy {
 
 constinit Route crossEntropy =
     routeOf<cross_entropy::CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
-constinit Route crossEntropyBackward = routeOf<cross_entropy::CrossEntropyBackward>(
-    "cross_entropy_loss_backward", "cross_entropy", true);
+constinit Route crossEntropyShare =
+    routeOf<cross_entropy::CrossEntropyShare>("cross_entropy_share", "cross_entropy", false);
 
 } // namespace kiln::runtime
