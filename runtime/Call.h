@@ -55,6 +55,10 @@ struct Call {
 std::optional<DType> dtypeOf(at::ScalarType type);
 at::ScalarType scalarTypeOf(DType dtype);
 
+inline Place placeOf(const at::Tensor& tensor) {
+  return tensor.is_cpu() ? Place::cpu : Place::gpu;
+}
+
 /// Whether kernels can be given its pointer.
 bool isAligned(const at::Tensor& tensor);
 

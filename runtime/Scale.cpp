@@ -42,9 +42,10 @@ template <DType dtype> Program make(const Backend& backend, int device) {
   CompileOptions options;
   options.arch = backend.enter(device);
   // As many blocks as fit: few that end at once.
-  options.schedule = fmt::format("#kiln.schedule<lanes = 64, vector = {}, rows = 2, threads = 128, "
-                                 "blocks = 8, grid = resident, keep = registers>",
-                                 16 / sizeInBytes(dtype));
+  options.schedule =
+      fmt::format("#kiln.schedule<lanes = 64, vector = {}, rows = 2, threads = 128, "
+                  "blocks = 8, grid = resident, keep = registers, launch = programmatic>",
+                  16 / sizeInBytes(dtype));
   options.until = Stage::cuda;
   const Program plain = Program::compile(Module::parse(moduleOf(dtype), "scale"), options);
   options.until = backend.until();

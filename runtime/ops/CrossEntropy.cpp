@@ -13,10 +13,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/_log_softmax_cpu_dispatch.h>
 #include <ATen/ops/cross_entropy_loss_compositeimplicitautograd_dispatch.h>
+#if KILN_TORCH_CUDA
+#include <ATen/ops/_log_softmax_cuda_dispatch.h>
+#endif
+
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/gather.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/scatter.h>
@@ -24,9 +31,11 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cmath>
 
 namespace kiln::runtime {
 
@@ -154,6 +163,9 @@ struct CrossEntropyShare {
   }
 };
 
+constexpr Natives<Tensor(const Tensor&, std::int64_t, bool)> logSoftmaxes =
+    KILN_NATIVES(_log_softmax);
+
 /// Gradients of fp16 are kept so many times too large: those of a mean over many rows would be too
 /// small for it, before the loss's own gradient, which is there to prevent that, is known.
 double magnifierOf(at::ScalarType type) {
@@ -223,7 +235,7 @@ struct CrossEntropyNode : torch::autograd::Node {
     }
     if (form.reduction == at::Reduction::None)
       return kept.mul_(factor);
-    scaleUnlessOne(backendOf(kept.is_cpu() ? Place::cpu : Place::gpu), kept, factor);
+    scaleUnlessOne(backendOf(placeOf(kept)), kept, factor);
     return kept;
   }
 
@@ -260,14 +272,34 @@ struct CrossEntropyNode : torch::autograd::Node {
   int lastTask = -1; // id of the run after which nothing is kept
 };
 
-/// While ATen's own node is made within ours, what it saves is nobody's business.
-struct WithoutHooks {
-  const bool before = at::SavedTensorDefaultHooks::set_tracing(true);
-  WithoutHooks() = default;
-  WithoutHooks(const WithoutHooks&) = delete;
-  WithoutHooks& operator=(const WithoutHooks&) = delete;
-  ~WithoutHooks() { at::SavedTensorDefaultHooks::set_tracing(before); }
-};
+/// By ATen's operations, in fp32, what the kernel computes: the loss of each row, and into `slope`,
+/// if it is defined, the gradients of these times `weight`. Only a part of the rows are in fp32 at
+/// a time.
+Tensor eachByFormula(const Tensor& logits, const Tensor& classes, const Form& form,
+                     const Tensor& slope, const Tensor& weight) {
+  const std::int64_t rows = logits.size(0), width = logits.size(1), part = (rows + 15) / 16;
+  const double other = form.smoothing / static_cast<double>(width), mine = 1 - form.smoothing;
+  const auto native = logits.is_cpu() ? logSoftmaxes.cpu : logSoftmaxes.gpu;
+  Tensor each = at::empty({rows, 1}, logits.options().dtype(at::kFloat));
+  for (std::int64_t row = 0; row < rows; row += part) {
+    const std::int64_t end = std::min(row + part, rows);
+    const Tensor t = classes.slice(0, row, end).unsqueeze(1), ignored = t.eq(form.ignored);
+    const Tensor isNone = t.lt(0) | t.ge(width), known = t.masked_fill(isNone, 0);
+    Tensor p = native(logits.slice(0, row, end).to(at::kFloat), 1, false);
+    Tensor loss = at::gather(p, 1, known) * -mine;
+    if (other != 0)
+      loss.sub_(p.sum(1, /*keepdim=*/true), other);
+    each.slice(0, row, end).copy_(loss.masked_fill_(isNone, NAN).masked_fill_(ignored, 0));
+    if (!slope.defined())
+      continue;
+    p.exp_();
+    if (other != 0)
+      p.sub_(other);
+    p.scatter_add_(1, known, at::full_like(loss, -mine)).mul_(weight);
+    slope.slice(0, row, end).copy_(p.masked_fill_(isNone, NAN).masked_fill_(ignored, 0));
+  }
+  return each.squeeze(1);
+}
 
 struct CrossEntropy {
   using Signature = Tensor(const Tensor&, const Tensor&, const Maybe&, std::int64_t, c10::SymInt,
@@ -325,29 +357,21 @@ struct CrossEntropy {
     return recorded(launch.call, logits, classes, form, made);
   }
 
-  /// As ATen, but with the same node, for which its backward runs at once.
-  static Tensor instead(const Call& call, const Tensor& logits, const Tensor& classes,
-                        const Maybe& weight, std::int64_t reduction, const c10::SymInt& ignored,
-                        double smoothing) {
-    const auto loss = [&](const Tensor& of, std::int64_t reduced) {
-      return natives.cpu(of, classes, weight, reduced, ignored, smoothing);
-    };
-    if (!call.has(saves))
-      return loss(logits, reduction);
+  static Tensor instead(const Call& call, const Tensor& logits, const Tensor& classes, const Maybe&,
+                        std::int64_t reduction, const c10::SymInt& ignored, double smoothing) {
     const Form form{reduction, ignored.expect_int(), smoothing};
-    const double magnifier = magnifierOf(logits.scalar_type());
-    // What is magnified is times the share when that has been made large.
-    const std::int64_t reduced =
-        magnifier != 1 && call.has(ofMean) ? std::int64_t(at::Reduction::Sum) : reduction;
     Made made;
     {
-      const WithoutHooks unseen;
-      const Tensor leaf = logits.detach().requires_grad_(), own = loss(leaf, reduced);
-      made.slope = torch::autograd::grad({own}, {leaf}, {at::full_like(own, magnifier)})[0];
-      made.loss = reduced == reduction ? own.detach() : loss(logits.detach(), reduction);
+      const at::AutoDispatchBelowADInplaceOrView below;
+      if (call.has(ofMean))
+        made.share = shareByFormula(logits, classes, form.ignored);
+      if (call.has(saves))
+        made.slope = emptyToScale(backendOf(placeOf(logits)), logits.sizes(), logits.scalar_type(),
+                                  logits.device());
+      const Tensor weight = weightOf(logits, made.share, {});
+      const Tensor each = eachByFormula(logits, classes, form, made.slope, weight);
+      made.loss = reduced(call, call.has(ofEach) ? each : each.sum(), made.share);
     }
-    if (call.has(ofMean))
-      made.share = shareByFormula(logits, classes, form.ignored);
     return recorded(call, logits, classes, form, made);
   }
 
@@ -376,22 +400,32 @@ struct CrossEntropy {
                         const Form& form) {
     const Call& call = launch.call;
     const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
-    const double magnifier = magnifierOf(logits.scalar_type());
-    const auto numbers = logits.options().dtype(at::kFloat);
     const at::DimVector sizes(call.has(ofEach) ? 1 : 0, call.rows);
     Made made;
     if (call.has(ofMean))
       made.share = callRouted<CrossEntropyShare>(logits, logits, classes, form.ignored);
-    const Tensor dloss =
-        made.share.defined() && magnifier == 1 ? made.share : at::full(sizes, magnifier, numbers);
-    made.loss = launch.empty(sizes, at::kFloat);
+    const Tensor weight = weightOf(logits, made.share, sizes);
+    Tensor loss = launch.empty(sizes, at::kFloat);
     made.slope =
         emptyToScale(launch.backend(), logits.sizes(), logits.scalar_type(), logits.device());
-    launch({&*in, &*t, &dloss}, {&made.loss, &made.slope, nullptr});
-    if (made.share.defined())
-      made.loss.mul_(made.share);
-    made.loss = made.loss.to(scalarTypeOf(call.key.dtypes[ofLoss]));
+    launch({&*in, &*t, &weight}, {&loss, &made.slope, nullptr});
+    made.loss = reduced(call, std::move(loss), made.share);
     return made;
+  }
+
+  /// The gradient of the sum of the losses, or of each, for which the kept one is.
+  static Tensor weightOf(const Tensor& logits, const Tensor& share, at::IntArrayRef sizes) {
+    const double magnifier = magnifierOf(logits.scalar_type());
+    return share.defined() && magnifier == 1
+               ? share
+               : at::full(sizes, magnifier, logits.options().dtype(at::kFloat));
+  }
+
+  /// Of the sum, or of each: as the call wants it.
+  static Tensor reduced(const Call& call, Tensor loss, const Tensor& share) {
+    if (share.defined())
+      loss.mul_(share);
+    return loss.to(scalarTypeOf(call.key.dtypes[ofLoss]));
   }
 
   static Tensor recorded(const Call& call, const Tensor& logits, const Tensor& classes,

@@ -134,7 +134,6 @@ struct Dropout {
   }
 
  private:
-  static Place placeOf(const Tensor& self) { return self.is_cpu() ? Place::cpu : Place::gpu; }
   static Tensor scaledByATen(const Tensor& self, const Tensor& kept, double p) {
     const auto native = self.is_cpu() ? DropoutBackward::natives.cpu : DropoutBackward::natives.gpu;
     return native(self, kept, 1 / (1 - p));
