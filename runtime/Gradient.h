@@ -2,6 +2,7 @@
 // layers an op's result is given a node, which calls a route of Layer::gradient.
 #pragma once
 
+#include "runtime/Given.h"
 #include "runtime/Plain.h"
 #include "runtime/Router.h"
 
@@ -9,7 +10,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 
@@ -21,24 +21,6 @@ auto gradientBy(const at::Tensor& grad, const at::Tensor& kept, const auto&... a
     return Op::natives.cpu(grad, kept, args...); // the same for both places
   const at::AutoDispatchBelowADInplaceOrView below;
   return callRouted<Op>(kept, grad, kept, args...);
-}
-
-/// What a node has kept of the caller's, where ATen keeps a copy that it has anyway. Whoever has
-/// written into it since is told whose doing it is that he may not: `family` as in Options::ops.
-inline at::Tensor unpackGiven(const torch::autograd::SavedVariable& given, const char* family) {
-  try {
-    return given.unpack();
-  } catch (c10::Error& error) {
-    if (std::string_view(error.what_without_backtrace()).find("modified by an inplace operation") !=
-        std::string_view::npos)
-      error.add_context(c10::str(
-          "Kiln's ", family,
-          " keeps its operands for the backward as they were given, where ATen "
-          "keeps a copy in fp32. Write into another tensor (x = x + y, not x += y), or leave the "
-          "op to ATen: KILN_OPS=-",
-          family, ", or a kiln::Guard around its call"));
-    throw;
-  }
 }
 
 } // namespace kiln::runtime

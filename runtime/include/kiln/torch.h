@@ -7,7 +7,8 @@
 //   std::cout << kiln::report();
 //
 // What Kiln does not take, and what is not compiled yet, runs on ATen as before; the report counts
-// why. Any thread may call anything. Plain C++: no header of Torch. Errors are kiln::Error.
+// why. What is drawn and what is kept for a backward does not depend on it: the mask of a dropout
+// that Kiln takes is Kiln's from the first call on, and so is a node of the autograd graph. Any thread may call anything. Plain C++: no header of Torch. Errors are kiln::Error.
 #pragma once
 
 #include "kiln/kiln.h"
