@@ -10,22 +10,26 @@ namespace {
 constexpr std::int64_t maxWidth = 65536;
 constexpr std::int64_t maxRows = std::int64_t(1) << 31;
 
-bool isAligned(const at::Tensor& tensor) {
-  return reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+Reason checkLayout(const at::Tensor& tensor) {
+  if (!tensor.defined())
+    return kUndefined;
+  return tensor.layout() == at::kStrided ? nullptr : kStrides;
 }
 
 /// What every operand must be. A strided one is copied, and the copy is aligned.
 Reason check(const at::Tensor& tensor) {
-  if (!tensor.defined())
-    return kUndefined;
-  if (tensor.layout() != at::kStrided)
-    return kStrides;
+  if (Reason why = checkLayout(tensor))
+    return why;
   if (tensor.is_contiguous() && !isAligned(tensor))
     return kAligned;
   return nullptr;
 }
 
 } // namespace
+
+bool isAligned(const at::Tensor& tensor) {
+  return reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+}
 
 std::optional<DType> dtypeOf(at::ScalarType type) {
   switch (type) {
@@ -85,16 +89,16 @@ Reason Call::setRows(const at::Tensor& x, at::IntArrayRef rowShape) {
 
 /// Rows of elementwise math are any: long ones of one width for most sizes, so that few kernels
 /// serve many shapes; else the tensor's own.
-Reason Call::setElements(const at::Tensor& x) {
+Reason Call::setElements(const at::Tensor& x, bool copied) {
   constexpr std::int64_t usual = 1024;
-  if (Reason why = check(x))
+  if (Reason why = checkLayout(x))
     return why;
   const std::int64_t elements = x.numel();
   if (elements == 0)
     return kEmpty;
   if (!x.is_non_overlapping_and_dense())
     return kStrides;
-  if (!isAligned(x))
+  if (!copied && !isAligned(x))
     return kAligned;
   const std::int64_t own = x.dim() == 0 ? 1 : x.size(-1);
   const std::int64_t width = elements % usual == 0 ? usual : own;

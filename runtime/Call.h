@@ -34,8 +34,9 @@ struct Call {
   Reason setRows(const at::Tensor& x, std::int64_t axis);
   /// The same for a row of that shape.
   Reason setRows(const at::Tensor& x, at::IntArrayRef rowShape);
-  /// The first operand of elementwise math, dense in memory in whatever order.
-  Reason setElements(const at::Tensor& x);
+  /// The first operand of elementwise math, dense in memory in whatever order. `copied`: it is,
+  /// where its alignment is none.
+  Reason setElements(const at::Tensor& x, bool copied = false);
   /// A further operand, number `bit`, on the device of `x`. Null: it is not there.
   Reason add(unsigned bit, const at::Tensor* tensor, const at::Tensor& x, std::int64_t elements,
              at::ScalarType dtype);
@@ -53,6 +54,13 @@ struct Call {
 /// Null for a type that kernels do not have.
 std::optional<DType> dtypeOf(at::ScalarType type);
 at::ScalarType scalarTypeOf(DType dtype);
+
+inline Place placeOf(const at::Tensor& tensor) {
+  return tensor.is_cpu() ? Place::cpu : Place::gpu;
+}
+
+/// Whether kernels can be given its pointer.
+bool isAligned(const at::Tensor& tensor);
 
 /// Null for an operand that is not there.
 inline const at::Tensor* given(const std::optional<at::Tensor>& tensor) {

@@ -2,6 +2,7 @@
 // layers an op's result is given a node, which calls a route of Layer::gradient.
 #pragma once
 
+#include "runtime/Given.h"
 #include "runtime/Plain.h"
 #include "runtime/Router.h"
 
@@ -9,7 +10,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace kiln::runtime {
 

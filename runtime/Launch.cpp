@@ -11,11 +11,10 @@
 namespace kiln::runtime {
 
 at::Tensor Launch::empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
-  const Backend& backend = plan.site.backend;
-  const auto device = backend.place == Place::gpu
+  const auto device = backend().place == Place::gpu
                           ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(call.key.device))
                           : at::Device(at::kCPU);
-  return at::Tensor(backend.empty(sizes, dtype, device));
+  return at::Tensor(backend().empty(sizes, dtype, device));
 }
 
 at::Tensor Launch::emptyStatistic(const at::Tensor& x, at::IntArrayRef rowShape) const {

@@ -19,6 +19,7 @@ class Launch {
       : call(call), plan(plan), kernel(kernel), keeps(keeps) {}
 
   const Call& call;
+  const Backend& backend() const { return plan.site.backend; }
 
   /// Uninitialised, contiguous, on the device of the call.
   at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const;
@@ -28,7 +29,7 @@ class Launch {
   at::Tensor emptyLike(const at::Tensor& dense) const;
   at::Tensor emptyLike(const at::Tensor& dense, at::ScalarType dtype) const;
   /// A seed and an offset for this launch.
-  Draw draw() const { return plan.site.backend.draw(); }
+  Draw draw() const { return backend().draw(); }
 
   using Tensors = std::initializer_list<const at::Tensor*>;
   /// In the order of the route; null, or undefined, for what is not there. `numbers`: operands

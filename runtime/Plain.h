@@ -11,7 +11,7 @@ inline constexpr char kTangent[] = "forward-mode derivatives";
 
 /// Why a tensor is not such; null: it is.
 inline const char* whyNotPlain(const at::Tensor& tensor) {
-  if (at::isTensorSubclassLike(tensor) || tensor.is_neg() || tensor.is_conj())
+  if (tensor.is_nested() || at::isTensorSubclassLike(tensor) || tensor.is_neg() || tensor.is_conj())
     return kWrapped;
   return tensor._fw_grad(0).defined() ? kTangent : nullptr;
 }

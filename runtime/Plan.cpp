@@ -9,8 +9,8 @@
 
 namespace kiln::runtime {
 
-Plan::Plan(Site& site, const Key& key, std::int64_t rows, const Plan* gradient)
-    : Order(site.backend, key.device, gradient), site(site), key(key), firstRows(rows) {}
+Plan::Plan(Site& site, const Key& key, std::int64_t rows)
+    : Order(site.backend, key.device), site(site), key(key), firstRows(rows) {}
 
 OrderText Plan::text() const {
   const Route& route = site.route;

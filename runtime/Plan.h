@@ -10,7 +10,7 @@ namespace kiln::runtime {
 class Site;
 
 struct Plan final : Order {
-  Plan(Site& site, const Key& key, std::int64_t rows, const Plan* gradient);
+  Plan(Site& site, const Key& key, std::int64_t rows);
 
   OrderText text() const override;
   void accept(const Kernel& made) override;

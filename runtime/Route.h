@@ -21,7 +21,7 @@ struct Trial;
 
 /// Where calls are taken: in place of ATen's kernel; above autograd, where an op that ATen composes
 /// of others is still one, so that its result is given a gradient here; where autocast would cast
-/// its operands; or by such a gradient alone.
+/// its operands; or from within another route alone, mostly by such a gradient.
 enum class Layer : std::uint8_t { kernel, autograd, autocast, gradient };
 
 /// MLIR text of functions whose only run-time size is the number of rows, and the one that a
@@ -47,11 +47,6 @@ struct Route {
   /// ATen's kernel moves its bytes about as fast as memory does: only what a store has chosen takes
   /// its place, not what the cost model would choose.
   bool onlyChosen = false;
-  /// The gradient's route and its key, for results whose gradient is made here and by ATen's
-  /// operations would take longer than all that the forward saves: they are taken together or not
-  /// at all. Null, or no key: there is none.
-  const Route* gradient = nullptr;
-  std::optional<Key> (*gradientKey)(const Key& key) = nullptr;
   /// What a user should know of its results, said in the report of who has called it.
   const char* note = nullptr;
   unsigned index = 0; // among all

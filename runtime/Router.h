@@ -8,11 +8,14 @@
 //   module(key)                  its MLIR text: a std::string, or a RouteText
 //   describe(call, args...)      fills the key, or says why Kiln does not take the call
 //   run(launch, args...)         makes the results as ATen would and launches
+//   instead(call, args...)       where results of ATen's own would show whether there is a kernel:
+//                                random numbers, or what autograd saves. Runs in its place without
+//                                one; whatever is drawn or saved is as run() does it
 //   expected(ours, args...)      where ATen's results are others each time: what it makes of ours
+//   compared(results)            tensors to compare, where the results are not all
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
 //   note                         where there is one: see Route
-//   gradient, gradientKey(key)   where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
@@ -75,7 +78,7 @@ class Router<Op, place, Result(Args...)> {
     if (!kernel) {
       kernel = site->withoutKernel(plan, policy);
       if (!kernel)
-        return previous(args...);
+        return withoutKernel(call, args...);
     }
     plan.used.fetch_add(1, std::memory_order_relaxed);
     const c10::OptionalDeviceGuard guard(first(args...).device());
@@ -95,6 +98,16 @@ class Router<Op, place, Result(Args...)> {
     if (!last || !(last->key == call.key))
       last = &site->plan(call.key, call.rows);
     return *last;
+  }
+
+  /// By ATen, of a call that Kiln takes.
+  static Result withoutKernel(const Call& call, Args... args) {
+    if constexpr (requires { Op::instead(call, args...); }) {
+      const c10::OptionalDeviceGuard guard(first(args...).device());
+      return Op::instead(call, args...);
+    } else {
+      return previous(args...);
+    }
   }
 
   static Result previous(Args... args) {
@@ -117,11 +130,17 @@ class Router<Op, place, Result(Args...)> {
       if constexpr (requires { Op::expected(ours, given...); })
         return Op::expected(ours, given...);
       else
-        return previous(given...);
+        return withoutKernel(launch.call, given...);
+    };
+    const auto compared = [](const Result& results) {
+      if constexpr (requires { Op::compared(results); })
+        return Op::compared(results);
+      else
+        return tensorsOf(results);
     };
     Result theirs = byATen(args...);
-    const auto exact = [&] { return tensorsOf(byATen(inDouble(args)...)); };
-    return launch.agrees(tensorsOf(ours), tensorsOf(theirs), exact, policy) ? ours : theirs;
+    const auto exact = [&] { return compared(byATen(inDouble(args)...)); };
+    return launch.agrees(compared(ours), compared(theirs), exact, policy) ? ours : theirs;
   }
 };
 
@@ -171,10 +190,6 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.onlyChosen = Op::onlyChosen;
   if constexpr (requires { Op::note; })
     route.note = Op::note;
-  if constexpr (requires { Op::gradientKey; }) {
-    route.gradient = Op::gradient;
-    route.gradientKey = &Op::gradientKey;
-  }
   return route;
 }
 

@@ -6,7 +6,7 @@ namespace kiln::runtime {
 
 extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, softmaxBackward,
     logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
-    crossEntropyBackward, mixedRmsNorm, mixedRmsNormBackward, wideLayerNorm, wideLayerNormBackward,
+    crossEntropyShare, mixedRmsNorm, mixedRmsNormBackward, wideLayerNorm, wideLayerNormBackward,
     wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward, dropout,
     dropoutBackward;
 
@@ -15,7 +15,7 @@ std::span<Route* const> routes() {
       &layerNorm,      &layerNormBackward,      &rmsNorm,      &rmsNormBackward,
       &softmax,        &softmaxBackward,        &logSoftmax,   &logSoftmaxBackward,
       &gelu,           &geluBackward,           &silu,         &siluBackward,
-      &crossEntropy,   &crossEntropyBackward,   &mixedRmsNorm, &mixedRmsNormBackward,
+      &crossEntropy,   &crossEntropyShare,      &mixedRmsNorm, &mixedRmsNormBackward,
       &wideLayerNorm,  &wideLayerNormBackward,  &wideSoftmax,  &wideSoftmaxBackward,
       &wideLogSoftmax, &wideLogSoftmaxBackward, &dropout,      &dropoutBackward};
   static const bool numbered = [] {

@@ -6,6 +6,7 @@
 #include "runtime/Log.h"
 #include "runtime/Route.h"
 
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <fmt/ranges.h>
 
 namespace kiln::runtime {
@@ -29,20 +30,10 @@ c10::DispatchKey Site::key() const {
 
 Plan& Site::plan(const Key& key, std::int64_t rows) {
   return known.findOrMake(key, [&] {
-    auto plan = std::make_unique<Plan>(*this, key, rows, planOfGradient(key, rows));
+    auto plan = std::make_unique<Plan>(*this, key, rows);
     enqueue(*plan);
     return plan;
   });
-}
-
-const Plan* Site::planOfGradient(const Key& key, std::int64_t rows) const {
-  const auto gradientKey = route.gradient ? route.gradientKey(key) : std::nullopt;
-  if (!gradientKey)
-    return nullptr;
-  for (Site& site : sitesOf(backend.place))
-    if (&site.route == route.gradient)
-      return &site.plan(*gradientKey, rows);
-  return nullptr;
 }
 
 const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
@@ -64,9 +55,12 @@ const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
 
 void Site::refuse(const char* reason, const at::Tensor& example, const Policy& policy) {
   auto text = [&] {
-    return example.defined() ? fmt::format("[{}] {}", fmt::join(example.sizes(), ", "),
-                                           c10::toString(example.scalar_type()))
-                             : std::string("undefined");
+    if (!example.defined())
+      return std::string("undefined");
+    const char* dtype = c10::toString(example.scalar_type());
+    if (example.is_nested() || at::isTensorSubclassLike(example)) // these may have no sizes
+      return fmt::format("wrapped {}", dtype);
+    return fmt::format("[{}] {}", fmt::join(example.sizes(), ", "), dtype);
   };
   for (Refusal& one : refused) {
     const char* known = one.reason.load(std::memory_order_acquire);

@@ -48,9 +48,6 @@ class Site {
   std::vector<const Plan*> plans() const { return known.all(); }
 
  private:
-  /// The plan of the gradient that has to be there first; null: of none.
-  const Plan* planOfGradient(const Key& key, std::int64_t rows) const;
-
   std::array<Refusal, 24> refused; // an op has fewer reasons
   std::mutex mutex;                // of whoever adds one
   Table<Key, Plan> known;

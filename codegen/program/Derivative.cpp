@@ -62,14 +62,19 @@ std::vector<Derivative::Source> unite(func::FuncOp function, func::FuncOp backwa
 
 } // namespace
 
+static func::FuncOp find(program::Session& session, ModuleOp parsed, const std::string& name) {
+  auto function = passes::findFunction(parsed, name);
+  if (failed(function))
+    session.fail("finding the function");
+  return *function;
+}
+
 Derivative differentiate(const Module& module, const std::string& name, bool readAhead) {
   program::Session session;
   auto parsed = session.parse(module.text(), module.state().name);
-  auto function = passes::findFunction(*parsed, name);
-  if (failed(function))
-    session.fail("finding the function");
+  auto function = find(session, *parsed, name);
   Derivative result;
-  result.forward = function->getName().str();
+  result.forward = function.getName().str();
   result.backward = result.forward + "_backward";
   passes::DifferentiateOptions options;
   options.function = result.forward;
@@ -80,9 +85,9 @@ Derivative differentiate(const Module& module, const std::string& name, bool rea
   list.push_back(passes::createCanonicalize()); // equal gradients become one value
   session.run(*parsed, std::move(list));
   auto backward = parsed->lookupSymbol<func::FuncOp>(result.backward);
-  result.gradients = unite(*function, backward);
+  result.gradients = unite(function, backward);
   if (auto saving = parsed->lookupSymbol<func::FuncOp>(result.forward + "_forward")) {
-    function->erase();
+    function.erase();
     result.forward = saving.getName().str();
   }
   if (backward.getNumResults() == 0) {
@@ -91,6 +96,21 @@ Derivative differentiate(const Module& module, const std::string& name, bool rea
   }
   result.module = Module::parse(program::print(*parsed), module.state().name);
   return result;
+}
+
+Module withGradient(const Module& module, const std::string& name) {
+  program::Session session;
+  auto parsed = session.parse(module.text(), module.state().name);
+  auto function = find(session, *parsed, name);
+  passes::DifferentiateOptions options;
+  options.function = function.getName().str();
+  options.together = true;
+  std::vector<std::unique_ptr<Pass>> list;
+  list.push_back(passes::createCanonicalize());
+  list.push_back(passes::createDifferentiate(options));
+  session.run(*parsed, std::move(list));
+  function.erase();
+  return Module::parse(program::print(*parsed), module.state().name);
 }
 
 } // namespace kiln

@@ -153,7 +153,7 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
                   fmt::format("{}: a graph is being captured and the kernel is not there yet; call "
                               "the function on operands of these shapes before",
                               variant.label));
-    if (!part->isSettled() && !options.wait) {
+    if (!part->isSettled() && !options.wait && graph.dropouts == 0) { // ATen would draw others
       runtime::resumeCompiling();
       return false;
     }

@@ -1,5 +1,6 @@
 // Running the kernels of a fused function, and the node that autograd runs for its backward.
 #include "runtime/Call.h"
+#include "runtime/Given.h"
 #include "runtime/fuse/Variant.h"
 
 #include <ATen/core/grad_mode.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -152,7 +154,11 @@ struct FusedBackward : torch::autograd::Node {
     tensors.seeds = seeds;
     tensors.results.resize(variant.dtypes.size());
     for (auto& [index, variable] : operands)
-      tensors.operands[index] = variable.unpack();
+      tensors.operands[index] = runtime::unpackGiven(variable, [&] {
+        return fmt::format("{} keeps its operands for the backward as they were given; write into "
+                           "another tensor, or give it a clone()",
+                           variant.label);
+      });
     for (auto& [index, variable] : results)
       tensors.results[index] = variable.unpack(shared_from_this());
     return tensors;

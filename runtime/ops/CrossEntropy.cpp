@@ -1,64 +1,43 @@
 // aten::cross_entropy_loss with classes in the last dimension. ATen makes it of a log-softmax,
-// which writes as much as it reads and is kept for the backward, and of a lookup; here it is one
-// pass over the logits each way, which are kept with two numbers a row. It is taken above autograd:
-// what has a wrapper, a tangent or a mode around it goes on to ATen's composition, and so does the
-// gradient of a gradient, to a formula of ATen's operations.
+// which writes as much as it reads and is kept for the backward, and of a lookup. Here it is one
+// pass over the logits; where a gradient is wanted that pass writes it too, for a loss whose own
+// gradient is one, and it is kept in place of the log-softmax: logits may be overwritten, and a
+// backward from the loss itself has nothing left to do. It is taken above autograd: what has a
+// wrapper, a tangent or a mode around it goes on to ATen's composition.
 #include "kiln/derivative.h"
-#include "runtime/Gradient.h"
-#include "runtime/Text.h"
+#include "runtime/ops/CrossEntropyNode.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
-#include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss_compositeimplicitautograd_dispatch.h>
-#include <ATen/ops/scatter.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/reciprocal.h>
+#include <ATen/ops/sum.h>
 
 namespace kiln::runtime {
 
-extern Route crossEntropy, crossEntropyBackward;
+extern Route crossEntropy, crossEntropyShare;
 
 namespace cross_entropy {
 namespace {
 
-using at::Tensor;
 using Maybe = std::optional<Tensor>;
-using torch::autograd::variable_list;
-
-// From `count` to `sum`: what a forward gives to its backward. The last: whether it does, and how
-// losses are reduced.
-enum Bit : unsigned { x, target, count, largest, sum, dloss, saves, ofEach, ofMean };
-constexpr unsigned savedCount = sum - count + 1;
-using Saved = std::array<Tensor, savedCount>; // undefined: not there
-enum Dtype : unsigned { ofX, ofLoss };        // in a key
-
-/// What is compiled in: how losses are reduced, and what counts.
-struct Form {
-  std::int64_t reduction = at::Reduction::Mean;
-  std::int64_t ignored = -100; // target of rows that do not count
-  double smoothing = 0;        // of labels
-
-  /// Into the key; or why it cannot be.
-  Reason describe(Key& key) const {
-    if (ignored != static_cast<std::int32_t>(ignored))
-      return "an ignore_index beyond 32 bits";
-    if (!(smoothing >= 0 && smoothing <= 1))
-      return "label smoothing that is not from 0 to 1"; // ATen says so
-    key.index = static_cast<std::int32_t>(ignored);
-    key.number = smoothing;
-    key.variant |= static_cast<unsigned>(reduction == at::Reduction::None) << ofEach |
-                   static_cast<unsigned>(reduction == at::Reduction::Mean) << ofMean;
-    return nullptr;
-  }
-};
 
 /// Of the loss: one number a row, or one for all.
 std::string lossType(const Key& key, DType dtype) {
   return has(key, ofEach) ? fmt::format("tensor<?x{}>", name(dtype))
                           : fmt::format("tensor<{}>", name(dtype));
 }
+/// How many rows count.
+std::string countText(const Key& key) {
+  return fmt::format("  %ignored = arith.constant dense<{}> : tensor<i64>\n"
+                     "  %ignoreds = kiln.broadcast %ignored dims [] like %target"
+                     " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n"
+                     "  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
+                     "  %ones = arith.uitofp %counts : tensor<?xi1> to tensor<?xf32>\n"
+                     "  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>\n",
+                     key.index);
+}
+
 std::string forwardText(const Key& key) {
   const std::string rows = rowsType(key), wide = lossType(key, DType::f32),
                     narrow = lossType(key, key.dtypes[ofLoss]);
@@ -84,14 +63,8 @@ std::string forwardText(const Key& key) {
     text += fmt::format("  %{} = kiln.reduce sum %each dims [0] : tensor<?xf32> -> tensor<f32>\n",
                         has(key, ofMean) ? "total" : result);
   if (has(key, ofMean))
-    text += fmt::format("  %ignored = arith.constant dense<{}> : tensor<i64>\n"
-                        "  %ignoreds = kiln.broadcast %ignored dims [] like %target"
-                        " : tensor<i64>, tensor<?xi64> -> tensor<?xi64>\n"
-                        "  %counts = arith.cmpi ne, %target, %ignoreds : tensor<?xi64>\n"
-                        "  %ones = arith.uitofp %counts : tensor<?xi1> to tensor<?xf32>\n"
-                        "  %count = kiln.reduce sum %ones dims [0] : tensor<?xf32> -> tensor<f32>\n"
-                        "  %{} = arith.divf %total, %count : tensor<f32>\n",
-                        key.index, result);
+    text +=
+        countText(key) + fmt::format("  %{} = arith.divf %total, %count : tensor<f32>\n", result);
   if (narrows)
     text += fmt::format("  %loss = arith.truncf %wide : {} to {}\n", wide, narrow);
   return text + fmt::format("  return {} : {}\n}}\n", names, types);
@@ -109,81 +82,35 @@ Reason describeLogits(Call& call, const Tensor& logits, const Tensor& classes, c
   return form.describe(call.key);
 }
 
-/// The gradient by ATen's operations, with one of its own.
-Tensor slopeByFormula(const Tensor& grad, const Tensor& logits, const Tensor& classes,
-                      at::TensorList saved, std::int64_t reduction, std::int64_t ignored,
-                      double smoothing) {
-  const Tensor p = at::softmax(logits, 1, at::kFloat), counts = classes.ne(ignored);
-  Tensor each = grad.to(at::kFloat);
-  if (reduction == at::Reduction::Mean)
-    each = each / saved[0];
-  each = at::where(counts, each, at::zeros_like(each));
-  const Tensor known = at::where(counts, classes, at::zeros_like(classes)).unsqueeze(1);
-  const Tensor goal = at::scatter(at::zeros_like(p), 1, known, 1 - smoothing) +
-                      smoothing / static_cast<double>(logits.size(1));
-  return ((p - goal) * each.unsqueeze(1)).to(logits.scalar_type());
+/// One over the number of rows that count.
+Tensor shareByFormula(const Tensor&, const Tensor& classes, std::int64_t ignored) {
+  return at::reciprocal(at::sum(classes.ne(ignored), at::kFloat));
 }
-
-struct CrossEntropyBackward {
-  using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, at::TensorList,
-                           std::int64_t, std::int64_t, double);
+struct CrossEntropyShare {
+  using Signature = Tensor(const Tensor&, const Tensor&, std::int64_t);
   static constexpr Layer layer = Layer::gradient;
-  static constexpr Natives<Signature> natives = {&slopeByFormula, &slopeByFormula};
-  static constexpr const char* operands[] = {"x", "target", "count", "largest", "sum", "dloss"};
-  static constexpr const char* results[] = {"dx"};
+  static constexpr Natives<Signature> natives = {&shareByFormula, &shareByFormula};
+  static constexpr const char* operands[] = {"target"};
+  static constexpr const char* results[] = {"share"};
 
-  static std::string module(const Key& key) { return forwardText(key); }
-
-  static Reason describe(Call& call, const Tensor& grad, const Tensor& logits,
-                         const Tensor& classes, at::TensorList saved, std::int64_t reduction,
-                         std::int64_t ignored, double smoothing) {
-    if (Reason why = describeLogits(call, logits, classes, {reduction, ignored, smoothing}))
-      return why;
-    const auto loss = dtypeOf(grad.scalar_type());
-    if (!loss)
-      return kDtype;
-    call.key.dtypes[ofLoss] = *loss;
-    for (unsigned i = 0; i < savedCount; ++i)
-      if (Reason why = call.add(count + i, saved[i].defined() ? &saved[i] : nullptr, logits,
-                                i == 0 ? 1 : call.rows, at::kFloat))
-        return why;
-    return call.add(dloss, &grad, logits, reduction == at::Reduction::None ? call.rows : 1,
-                    grad.scalar_type());
+  static std::string module(const Key& key) {
+    return fmt::format("func.func @cross_entropy_share(%target: tensor<?xi64>) -> tensor<f32> {{\n"
+                       "{}"
+                       "  %one = arith.constant dense<1.0> : tensor<f32>\n"
+                       "  %share = arith.divf %one, %count : tensor<f32>\n"
+                       "  return %share : tensor<f32>\n}}\n",
+                       countText(key));
   }
-  static Tensor run(const Launch& launch, const Tensor& grad, const Tensor& logits,
-                    const Tensor& classes, at::TensorList saved, auto&&...) {
-    const auto g = grad.expect_contiguous(), in = logits.expect_contiguous(),
-               t = classes.expect_contiguous();
-    Tensor dx = launch.empty(logits.sizes(), logits.scalar_type());
-    launch({&*in, &*t, &saved[0], &saved[1], &saved[2], &*g}, {&dx});
-    return dx;
+  static Reason describe(Call& call, const Tensor& logits, const Tensor& classes,
+                         std::int64_t ignored) {
+    return describeLogits(call, logits, classes, {at::Reduction::Sum, ignored, 0});
   }
-};
-
-/// What autograd runs: keeps the logits and their classes.
-struct CrossEntropyNode : torch::autograd::Node {
-  CrossEntropyNode(const Tensor& logits, const Tensor& classes, Saved saved, const Form& form)
-      : Node(torch::autograd::collect_next_edges(logits)), form(form), saved(std::move(saved)),
-        logits(logits, false), classes(classes, false) {}
-
-  std::string name() const override { return "KilnCrossEntropyBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> held(mutex_);
-    logits.reset_data();
-    classes.reset_data();
+  static Tensor run(const Launch& launch, const Tensor&, const Tensor& classes, std::int64_t) {
+    const auto t = classes.expect_contiguous();
+    Tensor share = launch.empty({}, at::kFloat);
+    launch({&*t}, {&share});
+    return share;
   }
-  variable_list apply(variable_list&& grads) override {
-    const std::lock_guard<std::mutex> held(mutex_);
-    if (!grads[0].defined())
-      return {Tensor()};
-    const Tensor in = logits.unpack(), t = classes.unpack();
-    return {gradientBy<CrossEntropyBackward>(grads[0], in, t, saved, form.reduction, form.ignored,
-                                             form.smoothing)};
-  }
-
-  const Form form;
-  const Saved saved;
-  torch::autograd::SavedVariable logits, classes;
 };
 
 struct CrossEntropy {
@@ -194,25 +121,16 @@ struct CrossEntropy {
   static constexpr Natives<Signature> natives = {
       &at::compositeimplicitautograd::cross_entropy_loss_symint,
       &at::compositeimplicitautograd::cross_entropy_loss_symint};
-  static constexpr const char* operands[] = {"x", "target"};
-  static constexpr const char* results[] = {"loss", "count", "largest", "sum"};
+  static constexpr const char* operands[] = {"x", "target", "dloss"};
+  static constexpr const char* results[] = {"loss", "dx", "count"};
 
-  static constexpr const Route* gradient = &crossEntropyBackward;
-  static std::optional<Key> gradientKey(const Key& key) {
-    if (!has(key, saves))
-      return std::nullopt;
-    Key theirs = key;
-    theirs.variant &= ~(1U << saves);
-    theirs.variant |= 1U << largest | 1U << sum | 1U << dloss;
-    theirs.variant |= static_cast<unsigned>(has(key, ofMean)) << count;
-    return theirs;
-  }
-
-  static RouteText module(const Key& key) {
+  static std::string module(const Key& key) {
     if (!has(key, saves))
       return forwardText(key);
-    const Derivative both = differentiate(Module::parse(forwardText(key)), {}, /*readAhead=*/false);
-    return {both.module.text(), both.forward};
+    Key sums = key; // of a mean the division comes later
+    sums.variant &= ~(1U << ofMean);
+    sums.dtypes[ofLoss] = DType::f32;
+    return withGradient(Module::parse(forwardText(sums))).text();
   }
 
   static Reason describe(Call& call, const Tensor& logits, const Tensor& classes,
@@ -242,26 +160,93 @@ struct CrossEntropy {
 
   static Tensor run(const Launch& launch, const Tensor& logits, const Tensor& classes, const Maybe&,
                     std::int64_t reduction, const c10::SymInt& ignored, double smoothing) {
-    const Call& call = launch.call;
-    Tensor loss;
-    Saved saved;
+    const Form form{reduction, ignored.expect_int(), smoothing};
+    Made made;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
-      const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
-      const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
-      loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
-      if (call.has(ofMean))
-        saved[0] = launch.empty({}, at::kFloat);
-      if (call.has(saves))
-        for (Bit bit : {largest, sum})
-          saved[bit - count] = launch.empty({call.rows}, at::kFloat);
-      launch({&*in, &*t}, {&loss, &saved[0], &saved[1], &saved[2]});
+      made = launch.call.has(saves) ? withSlope(launch, logits, classes, form)
+                                    : withoutSlope(launch, logits, classes);
     }
+    return recorded(launch.call, logits, classes, form, made);
+  }
+
+  static Tensor instead(const Call& call, const Tensor& logits, const Tensor& classes, const Maybe&,
+                        std::int64_t reduction, const c10::SymInt& ignored, double smoothing) {
+    const Form form{reduction, ignored.expect_int(), smoothing};
+    Made made;
+    {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      if (call.has(ofMean))
+        made.share = shareByFormula(logits, classes, form.ignored);
+      if (call.has(saves))
+        made.slope = emptyToScale(backendOf(placeOf(logits)), logits.sizes(), logits.scalar_type(),
+                                  logits.device());
+      const Tensor weight = weightOf(logits, made.share, {});
+      const Tensor each = eachByFormula(logits, classes, form, made.slope, weight);
+      made.loss = reduced(call, call.has(ofEach) ? each : each.sum(), made.share);
+    }
+    return recorded(call, logits, classes, form, made);
+  }
+
+  /// With the gradient that is kept, unless hooks have it.
+  static std::vector<Tensor> compared(const Tensor& loss) {
+    std::vector<Tensor> all = {loss.detach()};
+    if (const auto* node = dynamic_cast<const CrossEntropyNode*>(loss.grad_fn().get());
+        node && !node->isPacked)
+      all.push_back(node->slope.unpack());
+    return all;
+  }
+
+ private:
+  static Made withoutSlope(const Launch& launch, const Tensor& logits, const Tensor& classes) {
+    const Call& call = launch.call;
+    const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
+    const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
+    Made made;
+    made.loss = call.has(ofEach) ? launch.empty({call.rows}, type) : launch.empty({}, type);
+    const Tensor count = call.has(ofMean) ? launch.empty({}, at::kFloat) : Tensor();
+    launch({&*in, &*t, nullptr}, {&made.loss, nullptr, &count});
+    return made;
+  }
+
+  static Made withSlope(const Launch& launch, const Tensor& logits, const Tensor& classes,
+                        const Form& form) {
+    const Call& call = launch.call;
+    const auto in = logits.expect_contiguous(), t = classes.expect_contiguous();
+    const at::DimVector sizes(call.has(ofEach) ? 1 : 0, call.rows);
+    Made made;
+    if (call.has(ofMean))
+      made.share = callRouted<CrossEntropyShare>(logits, logits, classes, form.ignored);
+    const Tensor weight = weightOf(logits, made.share, sizes);
+    Tensor loss = launch.empty(sizes, at::kFloat);
+    made.slope =
+        emptyToScale(launch.backend(), logits.sizes(), logits.scalar_type(), logits.device());
+    launch({&*in, &*t, &weight}, {&loss, &made.slope, nullptr});
+    made.loss = reduced(call, std::move(loss), made.share);
+    return made;
+  }
+
+  /// The gradient of the sum of the losses, or of each, for which the kept one is.
+  static Tensor weightOf(const Tensor& logits, const Tensor& share, at::IntArrayRef sizes) {
+    const double magnifier = magnifierOf(logits.scalar_type());
+    return share.defined() && magnifier == 1
+               ? share
+               : at::full(sizes, magnifier, logits.options().dtype(at::kFloat));
+  }
+
+  /// Of the sum, or of each: as the call wants it.
+  static Tensor reduced(const Call& call, Tensor loss, const Tensor& share) {
+    if (share.defined())
+      loss.mul_(share);
+    return loss.to(scalarTypeOf(call.key.dtypes[ofLoss]));
+  }
+
+  static Tensor recorded(const Call& call, const Tensor& logits, const Tensor& classes,
+                         const Form& form, Made& made) {
     if (call.has(saves))
-      torch::autograd::set_history(loss, std::make_shared<CrossEntropyNode>(
-                                             logits, classes, std::move(saved),
-                                             Form{reduction, ignored.expect_int(), smoothing}));
-    return loss;
+      torch::autograd::set_history(made.loss,
+                                   std::make_shared<CrossEntropyNode>(logits, classes, form, made));
+    return std::move(made.loss);
   }
 };
 
@@ -270,7 +255,7 @@ struct CrossEntropy {
 
 constinit Route crossEntropy =
     routeOf<cross_entropy::CrossEntropy>("cross_entropy_loss", "cross_entropy", false);
-constinit Route crossEntropyBackward = routeOf<cross_entropy::CrossEntropyBackward>(
-    "cross_entropy_loss_backward", "cross_entropy", true);
+constinit Route crossEntropyShare =
+    routeOf<cross_entropy::CrossEntropyShare>("cross_entropy_share", "cross_entropy", false);
 
 } // namespace kiln::runtime

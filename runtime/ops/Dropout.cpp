@@ -1,6 +1,8 @@
 // aten::native_dropout and its backward: what at::dropout is on a GPU while training. The mask is
 // drawn from the device's generator, as ATen's is, and advances it; from one seed it is another
-// mask than ATen's, whose numbers depend on the grid of its kernel.
+// mask than ATen's, whose numbers depend on the grid of its kernel. So who draws follows from the
+// call alone: of what is taken the mask is Kiln's whether a kernel is there or not.
+#include "runtime/Mask.h"
 #include "runtime/Router.h"
 #include "runtime/Text.h"
 
@@ -12,8 +14,6 @@
 #endif
 
 #include <ATen/ops/gt.h>
-#include <algorithm>
-#include <cmath>
 
 namespace kiln::runtime {
 
@@ -87,11 +87,7 @@ struct Dropout {
   static constexpr const char* operands[] = {"x", "seed", "offset"};
   static constexpr const char* results[] = {"y", "mask"};
 
-  /// An element is kept where its number is at least p of the way from the smallest i32.
   static std::string module(const Key& key) {
-    const double words = 0x1p32;
-    const auto least =
-        static_cast<std::int64_t>(std::min(std::round(key.number * words), words - 1) - words / 2);
     const std::string rows = rowsType(key), numbers = rowsType(key, DType::i32);
     return fmt::format(
                "func.func @dropout(%x: {0}, %seed: tensor<i64>, %offset: tensor<i64>)\n"
@@ -100,7 +96,7 @@ struct Dropout {
                "  %least = arith.constant dense<{3}> : tensor<i32>\n"
                "  %leasts = kiln.broadcast %least dims [] like %u : tensor<i32>, {2} -> {2}\n"
                "  %mask = arith.cmpi sge, %u, %leasts : {2}\n",
-               rows, rowsType(key, DType::i1), numbers, least) +
+               rows, rowsType(key, DType::i1), numbers, leastKept(key.number)) +
            scaledText(key, "%y", "%x", 1 / (1 - key.number)) +
            fmt::format("  return %y, %mask : {}, {}\n}}\n", rows, rowsType(key, DType::i1));
   }
@@ -109,23 +105,38 @@ struct Dropout {
     if (!train.value_or(true) || !(p > 0 && p < 1))
       return "nothing to drop, or all";
     call.key.number = p;
-    return call.setElements(self);
+    if (Reason why = call.setElements(self, /*copied=*/true))
+      return why;
+    return canDrawMasks(backendOf(placeOf(self)), call.key.device)
+               ? nullptr
+               : "no kernel that draws masks can be compiled";
   }
   static std::tuple<Tensor, Tensor> run(const Launch& launch, const Tensor& self, auto&&...) {
-    Tensor y = launch.emptyLike(self), kept = launch.emptyLike(self, at::kBool);
+    const Tensor x = isAligned(self) ? self : shapedLike(flat(self).clone(), self);
+    Tensor y = launch.emptyLike(x), kept = launch.emptyLike(x, at::kBool);
     const Draw drawn = launch.draw();
-    launch({&self}, {&y, &kept}, {drawn.seed, drawn.offset});
+    launch({&x}, {&y, &kept}, {drawn.seed, drawn.offset});
     return {std::move(y), std::move(kept)};
+  }
+  static std::tuple<Tensor, Tensor> instead(const Call&, const Tensor& self, double p, auto&&...) {
+    Tensor kept = drawMask(backendOf(placeOf(self)), self, leastKept(p));
+    const Tensor y = scaledByATen(flat(self), flat(kept), p);
+    return {shapedLike(y, self), std::move(kept)};
   }
   /// ATen's mask is another one: of ours, what ATen makes of it.
   static std::tuple<Tensor, Tensor> expected(const std::tuple<Tensor, Tensor>& ours,
                                              const Tensor& self, double p, auto&&...) {
     const auto& [y, kept] = ours;
-    const auto native = self.is_cpu() ? DropoutBackward::natives.cpu : DropoutBackward::natives.gpu;
-    return {native(self, kept, 1 / (1 - p)), kept};
+    return {scaledByATen(self, kept, p), kept};
   }
   static auto example(const Rows& rows) {
     return std::tuple(rows.full(), 0.1, std::optional<bool>(true));
+  }
+
+ private:
+  static Tensor scaledByATen(const Tensor& self, const Tensor& kept, double p) {
+    const auto native = self.is_cpu() ? DropoutBackward::natives.cpu : DropoutBackward::natives.gpu;
+    return native(self, kept, 1 / (1 - p));
   }
 };
 

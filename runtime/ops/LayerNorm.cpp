@@ -190,16 +190,17 @@ struct LayerNormBackward {
   }
 };
 
+Maybe inFp32(const Maybe& row) {
+  return given(row) ? Maybe(row->to(at::kFloat)) : std::nullopt;
+}
+
 /// The gradients by ATen's operations, with gradients of their own.
 std::tuple<Tensor, Tensor, Tensor> slopesInFp32(const Tensor& grad, const Tensor& input,
                                                 at::IntArrayRef shape, const Tensor& savedMean,
                                                 const Tensor& savedRstd, const Maybe& weight,
                                                 const Maybe& bias, std::array<bool, 3> mask) {
-  const auto wide = [](const Maybe& row) {
-    return given(row) ? Maybe(row->to(at::kFloat)) : std::nullopt;
-  };
   auto [dx, dgamma, dbeta] = at::native_layer_norm_backward(
-      grad, input.to(at::kFloat), shape, savedMean, savedRstd, wide(weight), wide(bias), mask);
+      grad, input.to(at::kFloat), shape, savedMean, savedRstd, inFp32(weight), inFp32(bias), mask);
   const auto narrow = [](Tensor& slope, const Tensor* to) {
     return slope.defined() ? slope.to(to->scalar_type()) : Tensor();
   };
@@ -236,8 +237,11 @@ struct WideNode : torch::autograd::Node {
     const std::lock_guard<std::mutex> held(mutex_);
     if (!grads[0].defined())
       return torch::autograd::variable_list(3);
-    const Tensor in = input.unpack();
-    const Maybe scale = weight.unpack(), shift = bias.unpack();
+    const auto given = [](const torch::autograd::SavedVariable& one) {
+      return unpackGiven(one, "layer_norm");
+    };
+    const Tensor in = given(input);
+    const Maybe scale = given(weight), shift = given(bias);
     const std::array<bool, 3> mask = {task_should_compute_output(0), task_should_compute_output(1),
                                       task_should_compute_output(2)};
     auto [dx, dgamma, dbeta] =
@@ -279,9 +283,26 @@ struct WideLayerNorm {
   static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,
                     const Maybe& weight, const Maybe& bias, double, bool) {
     const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    return recorded(input, shape, weight, bias,
+                    [&] { return runForward(launch, input, shape, weight, bias); });
+  }
+  /// As autocast, but with the same node: what is saved is what the kernel's is.
+  static Tensor instead(const Call&, const Tensor& input, c10::SymIntArrayRef symbols,
+                        const Maybe& weight, const Maybe& bias, double eps, bool) {
+    const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    const auto native = input.is_cpu() ? LayerNorm::natives.cpu : LayerNorm::natives.gpu;
+    return recorded(input, shape, weight, bias, [&] {
+      return native(input.to(at::kFloat), shape, inFp32(weight), inFp32(bias), eps);
+    });
+  }
+
+ private:
+  /// What `compute` gives, y, mean and rstd, and the node that keeps the last two.
+  static Tensor recorded(const Tensor& input, at::IntArrayRef shape, const Maybe& weight,
+                         const Maybe& bias, const auto& compute) {
     auto [y, m, r] = [&] {
       const at::AutoDispatchBelowADInplaceOrView below;
-      return runForward(launch, input, shape, weight, bias);
+      return compute();
     }();
     const auto wants = [](const Tensor* tensor) { return tensor && tensor->requires_grad(); };
     if (at::GradMode::is_enabled() && (wants(&input) || wants(given(weight)) || wants(given(bias))))

@@ -163,14 +163,18 @@ struct RmsNormBackward {
   }
 };
 
+/// By ATen's operations, in fp32.
+Tensor rstdByFormula(const Tensor& input, at::IntArrayRef shape, double eps) {
+  const Tensor square = input.to(at::kFloat).square();
+  return (square.mean(dimensionsOfRow(input, shape), /*keepdim=*/true) + eps).rsqrt();
+}
+
 /// The gradients by ATen's operations, with gradients of their own.
 std::tuple<Tensor, Tensor> slopesByFormula(const Tensor& grad, const Tensor& input,
                                            at::IntArrayRef shape, const Tensor&,
                                            const Maybe& weight, std::array<bool, 2> mask,
                                            double eps) {
-  const Tensor square = input.to(at::kFloat).square();
-  const Tensor rstd = (square.mean(dimensionsOfRow(input, shape), /*keepdim=*/true) + eps).rsqrt();
-  return backwardOnCpu(grad, input, shape, rstd, weight, mask);
+  return backwardOnCpu(grad, input, shape, rstdByFormula(input, shape, eps), weight, mask);
 }
 
 struct MixedRmsNormBackward : RmsNormBackward {
@@ -204,8 +208,8 @@ struct MixedNode : torch::autograd::Node {
     const std::lock_guard<std::mutex> held(mutex_);
     if (!grads[0].defined())
       return torch::autograd::variable_list(2);
-    const Tensor in = input.unpack();
-    const Maybe scale = weight.unpack();
+    const Tensor in = unpackGiven(input, "rms_norm");
+    const Maybe scale = unpackGiven(weight, "rms_norm");
     const std::array<bool, 2> mask = {task_should_compute_output(0), task_should_compute_output(1)};
     auto [dx, dgamma] =
         gradientBy<MixedRmsNormBackward>(grads[0], in, shape, rstd, scale, mask, eps);
@@ -255,13 +259,30 @@ struct MixedRmsNorm {
   static Tensor run(const Launch& launch, const Tensor& input, c10::SymIntArrayRef symbols,
                     const Maybe& weight, std::optional<double> eps) {
     const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    return recorded(input, shape, *weight, eps,
+                    [&] { return RmsNorm::run(launch, input, shape, weight, eps); });
+  }
+  /// As ATen, but with the same node: what is saved is what the kernel's is.
+  static Tensor instead(const Call&, const Tensor& input, c10::SymIntArrayRef symbols,
+                        const Maybe& weight, std::optional<double> eps) {
+    const auto shape = c10::asIntArrayRefUnchecked(symbols);
+    return recorded(input, shape, *weight, eps, [&] {
+      Tensor rstd = rstdByFormula(input, shape, epsilonOf(eps)); // its squares are gone by then
+      return std::tuple(natives.cpu(input, symbols, weight, eps), std::move(rstd));
+    });
+  }
+
+ private:
+  /// What `compute` gives, y and rstd, and the node that keeps the second.
+  static Tensor recorded(const Tensor& input, at::IntArrayRef shape, const Tensor& weight,
+                         std::optional<double> eps, const auto& compute) {
     auto [y, r] = [&] {
       const at::AutoDispatchBelowADInplaceOrView below;
-      return RmsNorm::run(launch, input, shape, weight, eps);
+      return compute();
     }();
-    if (at::GradMode::is_enabled() && (input.requires_grad() || weight->requires_grad()))
+    if (at::GradMode::is_enabled() && (input.requires_grad() || weight.requires_grad()))
       torch::autograd::set_history(
-          y, std::make_shared<MixedNode>(input, shape, *weight, epsilonOf(eps), std::move(r)));
+          y, std::make_shared<MixedNode>(input, shape, weight, epsilonOf(eps), std::move(r)));
     return std::move(y);
   }
 };

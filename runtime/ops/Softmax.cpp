@@ -215,10 +215,24 @@ template <typename Narrow, typename Backward> struct Wide {
 
   static Tensor run(const Launch& launch, const Tensor& input, std::int64_t dim,
                     std::optional<at::ScalarType>) {
+    return recorded(input, dim, [&] { return Narrow::run(launch, input, dim, true); });
+  }
+  /// As autocast, but with the same node: what is saved is what the kernel's is. Of ATen's kernels
+  /// only that for GPUs casts.
+  static Tensor instead(const Call&, const Tensor& input, std::int64_t dim,
+                        std::optional<at::ScalarType>) {
+    return recorded(input, dim, [&] {
+      return input.is_cpu() ? Narrow::natives.cpu(input.to(at::kFloat), dim, false)
+                            : Narrow::natives.gpu(input, dim, true);
+    });
+  }
+
+ private:
+  static Tensor recorded(const Tensor& input, std::int64_t dim, const auto& compute) {
     Tensor y;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
-      y = Narrow::run(launch, input, dim, true);
+      y = compute();
     }
     if (at::GradMode::is_enabled() && input.requires_grad()) {
       const auto node = std::make_shared<WideNode<Backward>>(input, dim);

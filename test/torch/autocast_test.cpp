@@ -2,9 +2,9 @@
 // and RMSNorm, whose input and weight have different types under it. On CPUs autocast leaves norms
 // and softmaxes in the type of their input; here it is taught to do as it does for CUDA, so that
 // the same code runs.
+#include "test/torch/AutocastInFp32.h"
 #include "test/torch/Helpers.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/library.h>
 #include <torch/torch.h>
 
@@ -14,38 +14,11 @@ using at::Tensor;
 
 namespace {
 
-Tensor layerNormInFp32(const Tensor& x, c10::SymIntArrayRef shape,
-                       const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                       double eps, bool) {
-  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
-  const auto widened = [](const std::optional<Tensor>& tensor) {
-    return tensor && tensor->defined() ? std::optional(tensor->to(at::kFloat)) : tensor;
-  };
-  return at::layer_norm_symint(x.to(at::kFloat), shape, widened(weight), widened(bias), eps);
-}
-Tensor softmaxInFp32(const Tensor& x, std::int64_t dim, std::optional<at::ScalarType> dtype) {
-  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
-  return at::softmax(x, dim, dtype.value_or(at::kFloat));
-}
-Tensor logSoftmaxInFp32(const Tensor& x, std::int64_t dim, std::optional<at::ScalarType> dtype) {
-  const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::AutocastCPU);
-  return at::log_softmax(x, dim, dtype.value_or(at::kFloat));
-}
 TORCH_LIBRARY_IMPL(aten, AutocastCPU, library) {
   library.impl("softmax.int", &softmaxInFp32);
   library.impl("log_softmax.int", &logSoftmaxInFp32);
   library.impl("layer_norm", &layerNormInFp32);
 }
-
-struct Autocast {
-  explicit Autocast(at::DeviceType device) : device(device) {
-    at::autocast::set_autocast_enabled(device, true);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-  ~Autocast() { at::autocast::set_autocast_enabled(device, false); }
-  at::DeviceType device;
-};
 
 /// The result, its gradients, and the gradient of the square of the first of them.
 template <typename Function>

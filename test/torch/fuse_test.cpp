@@ -351,4 +351,35 @@ TEST(Fuse, ErrorsSayWhatIsWrong) {
 
 } // namespace
 
+/// A dropout by ATen would be another: such a function waits though it was told not to.
+TEST(Fuse, WhatDrawsNumbersWaitsForItsKernel) {
+  FuseOptions options = onHost("drawn_at_once");
+  options.wait = false;
+  const auto drop = fuse([](Expr x) { return dropout(x, 0.25); }, options);
+  const Tensor x = at::ones({40, 104});
+  const auto draw = [&] {
+    at::manual_seed(4);
+    return drop(x);
+  };
+  const Tensor first = draw();
+  wait();
+  EXPECT_TRUE(at::equal(draw(), first));
+  EXPECT_NEAR((first == 0).to(at::kFloat).mean().item<double>(), 0.25, 0.03);
+}
+
+TEST(Fuse, AnOperandThatIsOverwrittenIsAnErrorThatNamesTheFunction) {
+  const auto square = fuse([](Expr x) { return x * x; }, onHost("overwritten"));
+  const Tensor x = at::ones({40, 104}).requires_grad_(), h = x * 1;
+  const Tensor y = square(h);
+  h.add_(1);
+  try {
+    y.sum().backward();
+    ADD_FAILURE();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    EXPECT_NE(text.find("modified by an inplace operation"), std::string::npos) << text;
+    EXPECT_NE(text.find("overwritten 40x104 f32 keeps its operands"), std::string::npos) << text;
+  }
+}
+
 } // namespace kiln::test::fused

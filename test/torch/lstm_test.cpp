@@ -83,6 +83,28 @@ TEST_F(Lstm, IsTorchs) {
   EXPECT_TRUE(reports("lstm_cell                    3x16 f32")) << report();
 }
 
+/// Beside torch's, from the same numbers in fp64: on CPUs both are exact to roundings of fp32. (On
+/// GPUs cuDNN may compute products in TF32, where differences of 2e-4 come from: the same test with
+/// tensors there says whose they are.)
+TEST_F(Lstm, IsAsExactAsTorchs) {
+  torch::nn::LSTM theirs(torch::nn::LSTMOptions(24, 40).num_layers(2)), exact(theirs->options);
+  nn::LSTM ours(24, 40, nn::LSTMOptions{.layers = 2});
+  takeNumbers(*ours, *theirs);
+  exact->to(at::kDouble);
+  takeNumbers(*exact, *theirs);
+  const Tensor x = at::randn({20, 5, 24}), wide = x.to(at::kDouble).requires_grad_();
+  const auto a = runLstm(ours, x.detach().requires_grad_(), {}),
+             b = runLstm(theirs, x.detach().requires_grad_(), {}), c = runLstm(exact, wide, {});
+  ASSERT_EQ(a.size(), c.size());
+  const auto errorOf = [](const Tensor& of, const Tensor& right) {
+    return (of.to(at::kDouble) - right).abs().max().item<double>();
+  };
+  for (std::size_t i = 0; i < c.size(); ++i)
+    EXPECT_LE(errorOf(a[i], c[i]),
+              2 * errorOf(b[i], c[i]) + 0x1p-22 * c[i].abs().max().item<double>())
+        << i << ": torch's " << errorOf(b[i], c[i]);
+}
+
 TEST_F(Lstm, InBf16AndUnderAutocast) {
   nn::LSTM lstm(8, 16);
   const Tensor x = at::randn({6, 4, 8});

@@ -77,6 +77,17 @@ class TorchStores : public testing::Test {
   }
   void TearDown() override { disable(); }
 
+  /// All that the store has.
+  void leaveToTheVendor() const {
+    sqlite3* store = nullptr;
+    ASSERT_EQ(sqlite3_open(options.cache.c_str(), &store), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(store,
+                           "UPDATE choice SET source = 'vendor', schedule = '', cubin = NULL",
+                           nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(store);
+  }
+
   TemporaryFolder folder;
   Options options = strictOnCpu(); // with a store of its own, empty yet
 };
@@ -140,12 +151,7 @@ TEST_F(TorchStores, WhatWasMeasuredReadingAheadIsNoGain) {
 
 TEST_F(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
   Cache::open(options.cache).compile(taskOf(all[10], 6, 58, DType::f32));
-  sqlite3* store = nullptr;
-  ASSERT_EQ(sqlite3_open(options.cache.c_str(), &store), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(store, "UPDATE choice SET source = 'vendor', schedule = '', cubin = NULL",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close(store);
+  leaveToTheVendor();
   enable(options);
   const Tensor x = at::randn({6, 58});
   const auto before = callsByKiln("silu");
@@ -156,6 +162,39 @@ TEST_F(TorchStores, WhereTheVendorIsFasterItsKernelRuns) {
   }
   EXPECT_EQ(callsByKiln("silu"), before);
   EXPECT_HAS(lineOf("silu", "6x58 f32"), "left to ATen: measured to be faster, project store");
+}
+
+/// Who scales may be chosen; who draws not: the mask is the one that Kiln's kernel draws elsewhere.
+TEST_F(TorchStores, WhereTheVendorIsFasterMasksAreKilns) {
+  constexpr const char* dropout =
+      "func.func @dropout(%x: tensor<?x1024xf32>, %seed: tensor<i64>, %offset: tensor<i64>)\n"
+      "    -> (tensor<?x1024xf32>, tensor<?x1024xi1>) {\n"
+      "  %u = kiln.random %seed, %offset like %x : tensor<?x1024xf32> -> tensor<?x1024xi32>\n"
+      "  %least = arith.constant dense<-1073741824> : tensor<i32>\n"
+      "  %leasts = kiln.broadcast %least dims [] like %u"
+      " : tensor<i32>, tensor<?x1024xi32> -> tensor<?x1024xi32>\n"
+      "  %mask = arith.cmpi sge, %u, %leasts : tensor<?x1024xi32>\n"
+      "  %kept = arith.uitofp %mask : tensor<?x1024xi1> to tensor<?x1024xf32>\n"
+      "  %masked = arith.mulf %x, %kept : tensor<?x1024xf32>\n"
+      "  %scale = arith.constant dense<1.333333373e+00> : tensor<f32>\n"
+      "  %scales = kiln.broadcast %scale dims [] like %masked"
+      " : tensor<f32>, tensor<?x1024xf32> -> tensor<?x1024xf32>\n"
+      "  %y = arith.mulf %masked, %scales : tensor<?x1024xf32>\n"
+      "  return %y, %mask : tensor<?x1024xf32>, tensor<?x1024xi1>\n}\n";
+  Cache::open(options.cache).compile({Module::parse(dropout, "dropout"), {}, {12}, "dropout"});
+  leaveToTheVendor();
+  enable(options);
+  const Tensor x = at::randn({12, 1024});
+  const auto draw = [](const Tensor& from) {
+    at::manual_seed(3);
+    return std::get<1>(at::native_dropout(from, 0.25, true));
+  };
+  const Tensor first = draw(x);
+  wait();
+  EXPECT_HAS(lineOf("native_dropout", "12x1024 f32"), "left to ATen: measured to be faster");
+  EXPECT_TRUE(at::equal(draw(x), first));
+  enable(strictOnCpu());
+  EXPECT_TRUE(at::equal(draw(x.to(at::kHalf)), first)); // by a kernel: numbers know no dtype
 }
 
 } // namespace

@@ -67,6 +67,36 @@ TEST(Api, ABackwardReadsAheadOnlyWhereThatIsPromised) {
              "older_first needs an input that is known to be older");
 }
 
+TEST(Api, LossAndGradientAsOneFunction) {
+  const Module both = withGradient(
+      Module::parse("func.func @f(%x: tensor<?x8xf32>, %w: tensor<8xf32> {kiln.gradient = false}) "
+                    "-> tensor<?xf32> {\n"
+                    "  %s = kiln.softmax %x : tensor<?x8xf32> -> tensor<?x8xf32>\n"
+                    "  %ws = kiln.broadcast %w dims [1] like %s : tensor<8xf32>, tensor<?x8xf32> "
+                    "-> tensor<?x8xf32>\n"
+                    "  %p = arith.mulf %s, %ws : tensor<?x8xf32>\n"
+                    "  %loss = kiln.reduce sum %p dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
+                    "  return %loss : tensor<?xf32>\n}\n"));
+  CompileOptions options;
+  options.until = Stage::cuda;
+  const Program program = Program::compile(both, options); // the module's only function
+  const auto names = [](const std::vector<TensorInfo>& tensors) {
+    std::string all;
+    for (const TensorInfo& tensor : tensors)
+      all += tensor.name + " ";
+    return all;
+  };
+  EXPECT_EQ(names(program.inputs()), "x w dloss ");
+  EXPECT_EQ(names(program.outputs()), "loss dx ");
+  EXPECT_HAS(errorOf(ErrorKind::input,
+                     [] {
+                       withGradient(
+                           Module::parse("func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> "
+                                         "{\n  return %x : tensor<4xi32>\n}\n"));
+                     }),
+             "nothing to differentiate");
+}
+
 TEST(Api, ADerivativeReturnsEachGradientOnce) {
   using From = Derivative::Source::From;
   const std::string type = "tensor<?x64xf32>";

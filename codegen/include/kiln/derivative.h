@@ -30,4 +30,10 @@ struct Derivative {
 KILN_API Derivative differentiate(const Module& module, const std::string& function = {},
                                   bool readAhead = true);
 
+/// One function of both instead, for gradients of results that are known before the results are. It
+/// takes the function's arguments, then the gradients of its results, named as above; it returns
+/// the function's results, then the gradients of its arguments that have one, "d" before the names
+/// of these. Called as the function with "_with_gradient" behind it; the module's only one.
+KILN_API Module withGradient(const Module& module, const std::string& function = {});
+
 } // namespace kiln

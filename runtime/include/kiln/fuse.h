@@ -134,7 +134,8 @@ KILN_API Expr crossEntropy(const Expr& logits, const Expr& classes,
 
 struct FuseOptions {
   std::string name = "fused"; // in reports and kernels: letters, digits, '_'
-  /// Whether a call waits for its kernel, or runs op by op on ATen until it is there.
+  /// Whether a call waits for its kernel, or runs op by op on ATen until it is there. One with a
+  /// dropout waits in any case: what it draws may not depend on when the compiler is done.
   bool wait = true;
   /// Place::cpu: tensors of the CPU too run as kernels, on the host target, slowly (KILN_PLACE).
   Place place = Options::fromEnvironment().place;
