@@ -17,10 +17,7 @@ namespace kiln {
 
 using namespace autotune;
 
-Tuned::Tuned(std::unique_ptr<State> state) : state_(std::move(state)) {
-  if (!state_)
-    fail(ErrorKind::input, "a kiln::Tuned is made by a tuner; ask Tuner::lookup or Tuner::find");
-}
+Tuned::Tuned(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tuned::~Tuned() = default;
 
 bool Tuned::isVendor() const {

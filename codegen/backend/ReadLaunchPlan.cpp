@@ -329,7 +329,12 @@ void checkPlan(const LaunchPlan& plan) {
 LaunchPlan parseLaunchPlan(std::string_view text) {
   Json json;
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+      constexpr int most = 32; // what works on it recurses
+      if (depth > most)
+        fail(ErrorKind::input, "launch plan: its arrays are nested more than {} deep", most);
+      return true;
+    });
   } catch (const Json::exception& error) {
     fail(ErrorKind::input, "launch plan: not valid JSON: {}", error.what());
   }

@@ -72,31 +72,22 @@ struct Noise {
     return (z & 1) != 0 ? size : -size;
   }
   void operator()(Value value, ir::Tensor64& tensor) {
-    DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
-    double unit = 2.0 * halfUlp(dtype);
-    bool isResult = llvm::all_of(
+    const DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
+    const ir::ReduceOp sum = asSum(value.getDefiningOp());
+    const bool isResult = llvm::all_of(
         value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
-    if (unit == 0.0 || isResult) // rounding a result is allowed for by itself
+    double unit = 2.0 * halfUlp(dtype);
+    if (unit == 0.0 || (isResult && !sum)) // rounding a result is allowed for by itself
       return;
-    auto reduce = value.getDefiningOp<ir::ReduceOp>();
-    if (reduce)
+    if (sum)
       unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
-    auto partial = partialSums.find(reduce ? reduce.getInput() : Value());
-    const double terms =
-        reduce && reduce.getKind() == ir::ReduceKind::mean
-            ? static_cast<double>(ir::tensorType(reduce.getInput()).getShape().back())
-            : 1.0;
-    const bool isSum = reduce && (reduce.getKind() == ir::ReduceKind::sum ||
-                                  reduce.getKind() == ir::ReduceKind::mean);
-    const bool isRounded = value.getDefiningOp() && !isSum; // inputs were, sums are on their way
+    const bool isRounded = value.getDefiningOp() && !sum; // inputs were, sums are on their way
     for (auto [i, v] : llvm::enumerate(tensor.data)) {
       // What a type holds is not rounded: what is moved, chosen or infinite stays as it is, so that
       // a gradient finds the element again that was the largest.
       if (!std::isfinite(v) || (isRounded && held(dtype, v)))
         continue;
-      double affected = std::abs(v);
-      if (partial != partialSums.end() && partial->second.size() == tensor.data.size())
-        affected = std::max(affected, partial->second[i] / terms); // they may have cancelled
+      const double affected = sum ? std::max(std::abs(v), partialSums[sum][i]) : std::abs(v);
       v = nearest(dtype, v + affected * unit * draw());
     }
     notePartialSums(value, tensor);
@@ -105,23 +96,34 @@ struct Noise {
   void forget() { partialSums.clear(); }
 
  private:
-  /// What the partial sums of a row amount to, where rows are added up.
-  void notePartialSums(Value value, const ir::Tensor64& tensor) {
-    bool isSummed = llvm::any_of(value.getUsers(), [](Operation* user) {
-      auto reduce = dyn_cast<ir::ReduceOp>(user);
-      return reduce && reduce.isOverLast();
-    });
-    if (!isSummed)
-      return;
-    std::vector<double>& sums = partialSums[value];
-    for (int64_t r = 0; r < tensor.rows(); ++r) {
-      double squares = 0.0;
-      for (double v : ArrayRef(tensor.row(r), tensor.width()))
-        squares += std::isfinite(v) ? v * v : 0.0;
-      sums.push_back(std::sqrt(squares));
-    }
+  /// Null for what adds nothing up.
+  static ir::ReduceOp asSum(Operation* op) {
+    auto reduce = dyn_cast_if_present<ir::ReduceOp>(op);
+    const bool adds = reduce && (reduce.getKind() == ir::ReduceKind::sum ||
+                                 reduce.getKind() == ir::ReduceKind::mean);
+    return adds ? reduce : ir::ReduceOp();
   }
-  llvm::DenseMap<Value, std::vector<double>> partialSums;
+  /// What partial sums amount to where the value is added up: they may cancel in the end.
+  void notePartialSums(Value value, const ir::Tensor64& tensor) {
+    ir::Tensor64 squares = tensor;
+    for (double& v : squares.data)
+      v = std::isfinite(v) ? v * v : 0.0;
+    for (Operation* user : value.getUsers())
+      if (ir::ReduceOp sum = asSum(user)) {
+        ir::Tensor64 added;
+        const ir::Tensor64* operand = &squares;
+        sum.reference(operand, added);
+        const double terms =
+            sum.getKind() == ir::ReduceKind::mean && added.size() > 0
+                ? static_cast<double>(squares.size()) / static_cast<double>(added.size())
+                : 1.0;
+        std::vector<double>& sums = partialSums[sum];
+        sums.clear();
+        for (double square : added.data)
+          sums.push_back(std::sqrt(square / terms));
+      }
+  }
+  llvm::DenseMap<Operation*, std::vector<double>> partialSums; // by what adds them up
 };
 
 /// Root mean squares over the finite elements [start, start + width).

@@ -1,6 +1,7 @@
 // kiln::Program: runs the stages in order, each from the text of the one before.
 
 #include "codegen/backend/Fail.h"
+#include "codegen/program/Names.h"
 #include "codegen/program/State.h"
 #include "kiln/files.h"
 
@@ -129,6 +130,7 @@ std::string usageText(const Program::State& state) {
 /// From the text of `stage`, which is in the state, to the end.
 void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<ModuleOp> module) {
   findTarget(state.options.arch);
+  program::checkNesting(state.options.schedule, "<schedule>");
   saveStage(state, stage);
   auto done = [&](Stage reached) { return reached >= state.options.until; };
   while (stage < Stage::emittable) {

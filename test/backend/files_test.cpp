@@ -19,6 +19,20 @@ std::size_t countIn(const fs::path& folder) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
+TEST(Printable, WritesOutWhatTerminalsObey) {
+  EXPECT_EQ(printable("layer_norm 8x8 \xc3\xa9 \xe2\x86\x92 \xf0\x9f\x98\x80"),
+            "layer_norm 8x8 \xc3\xa9 \xe2\x86\x92 \xf0\x9f\x98\x80");
+  EXPECT_EQ(printable("a\n\t\r\x1b[31m\x7f"), "a\\x0a\\x09\\x0d\\x1b[31m\\x7f");
+  EXPECT_EQ(printable("a\n\t\r", true), "a\n\t\\x0d");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");          // a control character beyond ASCII
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae"); // right to left from here on
+  // No UTF-8: bytes alone, cut short, overlong, a surrogate, beyond the last.
+  for (const char* bytes : {"\xff", "\xa9", "\xc3", "\xe2\x86", "\xc0\xaf", "\xe0\x80\xaf",
+                            "\xed\xa0\x80", "\xf4\x90\x80\x80"})
+    EXPECT_EQ(printable(bytes).substr(0, 2), "\\x") << bytes;
+}
+
 TEST(Files, WritesReplacesReads) {
   TemporaryFolder folder;
   fs::path file = folder.path / "a.txt";

@@ -39,12 +39,27 @@ TEST(LaunchPlan, RoundTrip) {
 
 TEST(LaunchPlan, NamesWithQuotesAndLineEndsStayOnOneLine) {
   LaunchPlan plan = rowPlan();
-  plan.function = "a\"b c\\";
+  plan.function = "a\"b\\";
   EXPECT_EQ(parseLaunchPlan(toJson(plan)).function, plan.function);
-  plan.function += "\n"; // would end a comment
-  EXPECT_EQ(toJson(plan).find('\n'), std::string::npos);
+  plan.function = "a\"b\nc\\";
+  std::string text = toJson(plan);
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(text); }),
+             "plan.function is 'a\"b\\x0ac\\'; texts have no control characters");
+  plan = rowPlan();
+  plan.kernels[0].name += "\x1b[31m";
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
-             "texts have no control characters");
+             "plan.kernels[0].name is 'norm_main\\x1b[31m'");
+}
+
+TEST(LaunchPlan, NestingIsLimited) {
+  for (int depth : {100, 1000000}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(deep); }), "nested more than 32");
+    EXPECT_HAS(errorOf(ErrorKind::input,
+                       [&] { parseLaunchPlan("{\"function\": \"f\", \"inputs\": " + deep + "}"); }),
+               "nested more than 32");
+  }
 }
 
 TEST(LaunchPlan, RefusesWhatItDoesNotKnow) {
@@ -136,6 +151,7 @@ TEST(LaunchPlan, FoundInCuda) {
   std::string cuda = "#include \"row.cuh\"\r\n  " + line + "\r\nvoid f() {}\n";
   EXPECT_EQ(launchPlanOfCuda(cuda).function, "norm");
   EXPECT_EQ(launchPlanOfCuda(line).function, "norm");
+  EXPECT_EQ(launchPlanOfCuda("//  kiln.launch {, a name\n" + line).function, "norm");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { launchPlanOfCuda("void f() {}"); }),
              "has 0 lines '// kiln.launch {...}'; it needs exactly one");
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { launchPlanOfCuda(cuda + line); }), "has 2 lines");

@@ -240,4 +240,14 @@ TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
              "plan.inputs has 1 tensors; the last 2 of a program over lists are the table");
 }
 
+TEST(TensorLists, OneThatWasMovedFromHasNoTable) {
+  PartsCall call;
+  TensorLists lists(call.info, call.inputs, call.outputs), taken = std::move(lists);
+  EXPECT_EQ(lists.entries(), 0U);
+  EXPECT_HAS(
+      errorOf(ErrorKind::input, [&] { lists.relocate(call.info, call.inputs, call.outputs); }),
+      "lists of 2 parts given, the table was made for 0");
+  EXPECT_NO_THROW(taken.relocate(call.info, call.inputs, call.outputs));
+}
+
 } // namespace

@@ -1,5 +1,6 @@
 """What kernel-compile says to bad input: what is wrong with its numbers, and what is allowed."""
 
+import json
 import subprocess
 import unittest
 
@@ -62,6 +63,48 @@ class Modules(CommandTest):
 
     def test_unknown_function(self):
         self.refuses_text(GATE, ["nosuch", "gate"], "--function=nosuch")
+
+    def test_places_of_what_is_no_function(self):
+        for text, says in [("func.func @f(%x: tensor<*xf32>) -> tensor<*xf32> {\n"
+                            "  %y = math.exp %x : tensor<*xf32>\n"
+                            "  return %y : tensor<*xf32>\n}", "bad.mlir:1:14: error: argument 0"),
+                           ("func.func @f(%x: tensor<?x8xf32>) {\n  return\n}",
+                            "bad.mlir:1:1: error: 'f' returns nothing"),
+                           ("func.func @f(%x: tensor<?x0xf32>) -> tensor<?x0xf32> {\n"
+                            "  %y = math.exp %x : tensor<?x0xf32>\n"
+                            "  return %y : tensor<?x0xf32>\n}",
+                            "bad.mlir:2:8: error: rows of 0 elements"),
+                           ("(" * 20000, "bad.mlir:1:201: error: brackets")]:
+            for direction in [[], ["--backward"]]:
+                with self.subTest(says):
+                    self.refuses_text(text, says, *direction)
+
+    def test_too_many_rows(self):
+        for verb in ["compile", "plan", "inspect"]:
+            with self.subTest(verb):
+                self.refuses(verb, "--op=softmax", "--shape=2147483649x8",
+                             says="has 2147483649 rows, a kernel counts up to 2147483648")
+        path = self.write("gate.mlir", GATE)
+        for verb in ["run", "plan", "inspect"]:
+            for rows in ["3000000000", "99999999999999999"]:
+                with self.subTest(verb):
+                    self.refuses(verb, path, f"--sizes={rows}",
+                                 says=[" rows, a kernel counts up to 2147483648"])
+
+    def test_names_reach_no_terminal(self):
+        """Neither as they are nor in the text that is compiled."""
+        self.refuses_text(GATE.replace("@gate", '@"a\\1B]0;x\\07"'), r"'a\x1b]0;x\x07'")
+        self.refuses_text(GATE.replace("arith.mulf", '"\\1B[31m"'), r"bad.mlir:2:")
+        done = self.refuses("compile", "bad\x1b[31m.mlir", says=r"bad\x1b[31m.mlir")
+        self.assertNotIn("\x1b", done.error)
+        workload = self.write("w.txt", "gate.mlir 8 - 50% function=\x1b[31m\n"
+                              "soft\x1bmax 8x8 f32 10%\n")
+        self.write("gate.mlir", GATE)
+        done = self.run_command("compile", f"--workload={workload}", "--emit=cuda", "-o", "out",
+                                code=1)
+        self.assertNotIn("\x1b", done.out + done.error)
+        json.loads(self.run_command("compile", f"--workload={workload}", "--emit=cuda", "-o", "out",
+                                    "--json", code=1).out)
 
     def test_missing_file(self):
         self.refuses("compile", "nosuch.mlir", says=["nosuch.mlir", "No such file"])

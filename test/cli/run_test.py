@@ -36,6 +36,66 @@ class Host(CommandTest):
             job = self.run_json("run", module, f"--sizes={rows}")["jobs"][0]
             self.assertEqual(job["outputs"][0]["shape"], [rows, 128])
 
+    def test_no_rows(self):
+        """Nothing to compute and nothing to time, but no failure."""
+        for arguments in [["--op=layer_norm", "--shape=0x64"],
+                          ["--op=layer_norm", "--shape=0x64", "--backward"]]:
+            done = self.run_command("run", *arguments)
+            self.assertNotIn("nan", done.out)
+            self.assertIn("agrees", done.out)
+        for verb in ["plan", "inspect"]:
+            self.assertNotIn("nan", self.run_command(verb, "--op=softmax", "--shape=0x64").out)
+        module = self.write("gate.mlir", GATE)
+        for arguments in [["--op=softmax", "--shape=0x64"], [module, "--sizes=0"]]:
+            done = self.run_command("tune", *arguments, "--store=tuned", "--device=simulated",
+                                    code=3)
+            self.assertIn("there is nothing to time", done.out)
+
+    def test_functions_of_several_kernels_because_of_their_length(self):
+        kind = "tensor<?x64xf32>"
+        chain = f"func.func @f(%v0: {kind}) -> {kind} {{\n"
+        for i in range(330):
+            op = ["tanh", "sin"][i % 2]
+            chain += f"  %v{i + 1} = math.{op} %v{i} : {kind}\n"
+        chain += f"  return %v330 : {kind}\n}}\n"
+        total = "func.func @f(" + ", ".join(f"%a{i}: {kind}" for i in range(70)) + f") -> {kind} {{\n"
+        for i in range(1, 70):
+            total += f"  %v{i} = arith.addf {'%a0' if i == 1 else f'%v{i - 1}'}, %a{i} : {kind}\n"
+        total += f"  return %v69 : {kind}\n}}\n"
+        for text, direction in [(chain, []), (chain, ["--backward"]), (total, [])]:
+            job = self.run_json("run", self.write("long.mlir", text), "--sizes=5",
+                                *direction)["jobs"][0]
+            self.assertTrue(job["passed"] and job["repeatable"], job)
+
+    def test_names_of_all_kinds(self):
+        """C++'s words, macros, the device library's and the compiler's own names."""
+        names = ["main", "int", "wchar_t", "static_cast", "__attribute__", "KILN_DEVICE", "errno",
+                 "row_count", "Tile", "expf", "divide_by", "std", "kiln", "threadIdx", "_x", "a b",
+                 "\\C3\\A9", "../x", "i", "size0", "NULL", "lines", "partials", "at", "u8"]
+        kind = "tensor<?x64xf32>"
+        text = ("func.func @host_runtime(" +
+                ", ".join(f'%a{i}: {kind} {{kiln.name = "{n}"}}' for i, n in enumerate(names)) +
+                f") -> {kind} {{\n  %v0 = math.exp %a0 : {kind}\n")
+        for i in range(1, len(names)):
+            text += f"  %v{i} = arith.addf %v{i - 1}, %a{i} : {kind}\n"
+        text += f"  return %v{len(names) - 1} : {kind}\n}}\n"
+        self.assertTrue(self.run_json("run", self.write("names.mlir", text), "--sizes=3")
+                        ["jobs"][0]["passed"])
+
+    def test_names_of_results_stay_in_their_folder(self):
+        text = GATE.replace("-> tensor<?x128xf32>",
+                            '-> (tensor<?x128xf32> {kiln.name = "../../evil"})')
+        module = self.write("gate.mlir", text)
+        self.run_command("run", module, "--sizes=3", "--outputs=in/out")
+        files = [path for path in self.folder.rglob("*") if path.is_file()]
+        self.assertEqual({path.parent for path in files}, {self.folder, self.folder / "in/out"})
+        self.write("w.txt", 'gate.mlir 3 - 50% function=../../gate\n')
+        self.write("gate.mlir", GATE.replace("@gate", '@"../../gate"'))
+        self.run_command("compile", "--workload=w.txt", "--emit=cuda", "-o", "in/cuda",
+                         "--save-temps=in/temps")
+        self.assertEqual(len(list((self.folder / "in/cuda").iterdir())), 1)
+        self.assertEqual(len(list((self.folder / "in/temps").iterdir())), 1)
+
     def test_lists(self):
         module = self.write("lists.mlir", LISTS)
         job = self.run_json("run", module)["jobs"][0]

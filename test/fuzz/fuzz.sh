@@ -28,7 +28,7 @@ compile=(clang++-19 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-s
 "${compile[@]}" "$here/store_fuzz.cpp" -o "$work/store_fuzz" \
   -L"$build/lib" -lkiln -Wl,-rpath,"$build/lib" &
 "${compile[@]}" -DFMT_HEADER_ONLY "$here/workload_fuzz.cpp" "$root/codegen/backend/Workload.cpp" \
-  "$root/codegen/backend/DType.cpp" -o "$work/workload_fuzz" &
+  "$root/codegen/backend/DType.cpp" "$root/codegen/backend/Printable.cpp" -o "$work/workload_fuzz" &
 all_end
 
 # Seeds: the shipped workloads, every op's tests, and a store of one kernel where NVRTC is.

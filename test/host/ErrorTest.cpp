@@ -203,6 +203,9 @@ TEST(LaunchErrors, ImpossibleLaunchesAreRefused) {
             "copy: 48 threads a block; allowed are multiples of 32 up to 1024");
   EXPECT_EQ(errorOf(ErrorKind::input, [] { run({"copi", 32, 1, 0, ""}); }),
             "the kernel text has no entry point 'copi'; check the launch plan");
+  // The text calls the C library, whose functions are no kernels.
+  EXPECT_EQ(errorOf(ErrorKind::input, [] { run({"system", 32, 1, 0, ""}); }),
+            "the kernel text has no entry point 'system'; check the launch plan");
   HostLaunch many = {.name = "copy", .blocks = 1, .threads = 32};
   many.arguments.resize(129);
   EXPECT_EQ(errorOf(ErrorKind::input, [&] { runKernel(*HostLibrary::compile(copyText), many); }),

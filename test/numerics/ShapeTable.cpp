@@ -45,6 +45,8 @@ struct Shapes : Builder {
       add("Reduce", "leading_sums_" + (fill == Fill::offset ? "offset" : nameOf(fill)),
           leadingSumsText(16, "f32", {"12", "50"}, {{0}, {1}}), {})
           .fill = fill;
+    for (const char* type : {"bf16", "f16"}) // a gradient that is the same along each row
+      add("Reduce", fmt::format("row_means_backward_{}", type), rowMeansText(40, type), {9}, true);
     for (Width n : {5, 64, 200})
       for (const char* type : {"bf16", "f16"})
         add("Broadcast", fmt::format("shared_bias_{}_{}", n, type),

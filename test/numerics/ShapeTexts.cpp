@@ -24,6 +24,13 @@ std::string leadingSumsText(Width n, const std::string& type, const std::vector<
   return fmt::format("func.func @sums(%x: {0}{1}) -> ({2}) {{\n{3}  return {4} : {2}\n}}\n", x,
                      layoutAttr(layout), fmt::join(types, ", "), body, fmt::join(names, ", "));
 }
+std::string rowMeansText(Width n, const std::string& type) {
+  return fill(
+      "func.func @means(%x: <X>) -> <R> {\n" + widen("x", "xf", type) +
+          "  %m = kiln.reduce mean %xf dims [1] : <F> -> <R>\n  return %m : <R>\n}\n",
+      {{"X", tensor("?x", n, type)}, {"F", tensor("?x", n, "f32")}, {"R", "tensor<?xf32>"}});
+}
+
 std::string sharedBiasText(Width n, const std::string& type, const std::string& bias) {
   return fill(R"(func.func @shared(%x: <X>, %b: <B>, %g: tensor<?x1x<N>x<T>>) -> <X> {
   %bf = arith.extf %b : <B> to tensor<6x<N>xf32>

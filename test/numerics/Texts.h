@@ -22,6 +22,7 @@ std::string leadingSumsText(Width n, const std::string& type, const std::vector<
                             const std::string& to = "f32", const std::string& layout = "");
 /// (x + b) * g with b: tensor<6xn> and g: tensor<?x1xn>, whose gradients are sums over some
 /// leading dimensions; x: tensor<?x6xn>.
+std::string rowMeansText(Width n, const std::string& type);
 std::string sharedBiasText(Width n, const std::string& type, const std::string& bias);
 /// Rows of %t: tensor<`table` x n> by %i: tensor<`lead`>, and what RMSNorm makes of them if `norm`.
 std::string gatherText(Width n, const std::string& type, const std::string& table,

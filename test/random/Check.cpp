@@ -176,6 +176,8 @@ Case caseOf(const Function& function) {
   made.schedule = drawSchedules(functions.module, options, function, random);
   options.function = functions.names[1];
   made.scheduleOfBackward = drawSchedules(functions.module, options, function, random);
+  if (made.scheduleOfBackward.empty())
+    made.schedule.clear(); // it would be for both
   return made;
 }
 

@@ -1,10 +1,14 @@
 // The C++ interface: modules, errors with their places, remarks, many threads.
 #include "kiln/derivative.h"
+#include "kiln/plan.h"
+#include "kiln/tuner.h"
+#include "kiln/verify.h"
 #include "test/backend/Helpers.h"
 #include "test/numerics/Texts.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 using namespace kiln;
@@ -128,6 +132,47 @@ TEST(Api, ADerivativeReturnsEachGradientOnce) {
                            ": tensor<4x8xf32>\n}"));
                      }),
              "nothing to differentiate");
+}
+
+void expectEmpty(const std::string& what, const std::vector<std::function<void()>>& calls) {
+  for (const auto& call : calls)
+    EXPECT_HAS(errorOf(ErrorKind::input, call), "this kiln::" + what + " is empty");
+}
+
+TEST(Api, EmptyModulesAndProgramsAreRefused) {
+  TemporaryFolder folder;
+  Module full = Module::fromOp({"softmax", {-1, 64}, DType::f32}), moved = std::move(full);
+  for (const Module& module : {Module(), full})
+    expectEmpty("Module",
+                {[&] { module.text(); }, [&] { module.functions(); }, [&] { module.state(); },
+                 [&] { Program::compile(module); }, [&] { differentiate(module); },
+                 [&] { plan(module); },
+                 [&] { Cache::open(folder.path / "store").compile({module, {}, {}, ""}); }});
+  Program made = Program::compile(moved, untilCuda()), taken = std::move(made);
+  for (const Program& program : {Program(), made})
+    expectEmpty("Program",
+                {[&] { program.text(Stage::cuda); }, [&] { program.cubin(); },
+                 [&] { program.launchPlan(); }, [&] { program.ptx(); },
+                 [&] { program.usageJson(); }, [&] { program.arch(); }, [&] { program.remarks(); },
+                 [&] { program.kernels(); }, [&] { program.launches(); }, [&] { program.inputs(); },
+                 [&] { program.outputs(); }, [&] { program.lists(); },
+                 [&] { program.runOnHost({}, {}); }, [&] { program.state(); },
+                 [&] { Executable executable(program); }, [&] { verify(program); },
+                 [&] { predict(program); }});
+  EXPECT_EQ(taken.inputs().size(), 1U);
+  made = taken; // may be assigned to
+  EXPECT_EQ(made.inputs().size(), 1U);
+}
+
+TEST(Api, EmptyTunersAndCachesAreRefused) {
+  const TuningTask task = {Module::fromOp({"softmax", {8, 64}, DType::f32}), {}, {}, "softmax"};
+  const Tuner tuner;
+  EXPECT_EQ(tuner.lookup(tuner.name(task)), nullptr); // never throws
+  expectEmpty("Tuner", {[&] { tuner.find(task); }, [&] { tuner.warmup({&task, 1}); },
+                        [&] { tuner.freeze(); }, [&] { tuner.recordShapes("nowhere"); },
+                        [&] { tuner.explain(task); }, [&] { tuner.stats(); }});
+  const Cache cache;
+  expectEmpty("Cache", {[&] { cache.compile(task); }, [&] { cache.warnings(); }});
 }
 
 TEST(Api, ErrorsNameFileLineAndColumn) {

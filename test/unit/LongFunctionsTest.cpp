@@ -1,0 +1,98 @@
+// Functions that are too much for one kernel: how they are parted, and that compiling them takes
+// time that grows with their length. What they compute is checked in test/cli/run_test.py.
+#include "kiln/derivative.h"
+#include "test/backend/Helpers.h"
+#include "test/numerics/LongTexts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <regex>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+Program compiled(const std::string& text, bool backward = false, const std::string& arch = "") {
+  CompileOptions options;
+  options.until = Stage::cuda;
+  options.backward = backward;
+  if (!arch.empty())
+    options.arch = arch;
+  return Program::compile(Module::parse(text), options);
+}
+
+double secondsOf(const std::string& text, bool backward) {
+  auto start = std::chrono::steady_clock::now();
+  compiled(text, backward);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST(LongFunctions, AChainBecomesSeveralKernels) {
+  Program program = compiled(longChainText(1000));
+  EXPECT_EQ(program.launches(), 4U); // 320 operations each
+  ASSERT_EQ(program.remarks().size(), 3U);
+  EXPECT_HAS(program.remarks()[0], "321 operations an element; a kernel has up to 320");
+  EXPECT_EQ(compiled(longChainText(300)).launches(), 1U);
+}
+
+TEST(LongFunctions, ASumBecomesSeveralKernels) {
+  Program program = compiled(longSumText(250));
+  EXPECT_EQ(program.launches(), 5U);
+  EXPECT_HAS(program.remarks()[0], "tensors read or written; a kernel has up to 64");
+}
+
+/// Forty rows of 32 KB are more than a multiprocessor has, of newer ones and of older ones.
+TEST(LongFunctions, WhatFitsNoScheduleIsParted) {
+  const std::string text = longSumText(40, 8192);
+  for (const char* arch : {"sm_90a", "sm_86"}) {
+    Program program = compiled(text, false, arch);
+    EXPECT_GT(program.launches(), 1U) << arch;
+    EXPECT_HAS(program.remarks()[0], std::string("fits no schedule on ") + arch);
+  }
+  EXPECT_GE(compiled(text, false, "sm_86").launches(), compiled(text).launches());
+}
+
+TEST(LongFunctions, ManyReadersOfOneTensorAreOneKernel) {
+  EXPECT_EQ(compiled(manyReadersText(100)).launches(), 1U);
+}
+
+TEST(LongFunctions, ABackwardSavesAValueEveryFewSteps) {
+  auto savedOf = [](int operations) {
+    const Derivative derived = differentiate(Module::parse(longChainText(operations)));
+    CompileOptions options;
+    options.until = Stage::cuda;
+    options.function = derived.forward;
+    return Program::compile(derived.module, options).outputs().size() - 1;
+  };
+  EXPECT_EQ(savedOf(60), 0U);
+  EXPECT_EQ(savedOf(400), 6U);
+}
+
+/// A kernel that a chain ends in nests no deeper than compilers of C++ accept.
+TEST(LongFunctions, ExpressionsAreNotNestedWithoutEnd) {
+  const std::string text = compiled(longChainText(300)).text(Stage::cuda);
+  int depth = 0, most = 0;
+  for (char c : text) {
+    depth += (c == '(') - (c == ')');
+    most = std::max(most, depth);
+  }
+  EXPECT_LT(most, 64);
+  EXPECT_GT(most, 16);
+}
+
+/// Twice the length takes about twice the time; the bound is for slow and busy machines.
+TEST(LongFunctions, CompileInTimeThatGrowsWithTheirLength) {
+  EXPECT_LT(secondsOf(longChainText(1000), false), 8);
+  EXPECT_LT(secondsOf(longChainText(400), true), 8);
+  EXPECT_LT(secondsOf(longSumText(500), false), 8);
+}
+
+TEST(LongFunctions, AreLimited) {
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { compiled(longChainText(10001)); }),
+             "operations; a function has up to 10000");
+}
+
+} // namespace
