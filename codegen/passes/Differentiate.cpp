@@ -179,34 +179,6 @@ class Splitter {
     return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
   }
 
-  /// Values of the forward that stand at the end of too many steps for one kernel to compute them
-  /// all again and hold what its backward reads, with more to follow. If the backward needs what
-  /// follows they are saved, and steps are counted from there.
-  llvm::DenseSet<Value> farFromSaved(const llvm::DenseSet<Value>& backward) {
-    constexpr int kMostSteps = 64, kMore = 8;
-    llvm::DenseMap<Value, int> before, behind;
-    for (Operation& op : llvm::reverse(block->without_terminator()))
-      for (Value operand : op.getOperands())
-        for (Value result : op.getResults())
-          if (!backward.contains(result))
-            behind[operand] = std::max(behind.lookup(operand), behind.lookup(result) + 1);
-    llvm::DenseSet<Value> far;
-    for (Operation& op : block->without_terminator()) {
-      int most = 0;
-      for (Value operand : op.getOperands())
-        most = std::max(most, before.lookup(operand));
-      for (Value result : op.getResults()) {
-        if (isSourceOf(result) || backward.contains(result))
-          continue;
-        const bool isFar = most >= kMostSteps && behind.lookup(result) >= kMore && !isFree(&op);
-        before[result] = isFar ? 0 : most + 1;
-        if (isFar)
-          far.insert(result);
-      }
-    }
-    return far;
-  }
-
   /// An operation is the backward's if it depends on a cotangent.
   void chooseSaved() {
     llvm::DenseSet<Value> backward;
@@ -233,7 +205,7 @@ class Splitter {
         }
     for (auto& [gradient, index] : gradients)
       need(gradient);
-    llvm::DenseSet<Value> far = farFromSaved(backward);
+    llvm::DenseSet<Value> far = farFromSources(*block, backward, isSourceOf);
     auto isSource = [&](Value value) { return isSourceOf(value) || far.contains(value); };
     auto cost = [&](Value value) { // saving costs a write, reading is paid by all
       bool there = !value.getDefiningOp() || isResult(value);

@@ -1,6 +1,8 @@
 // See MinCut.h.
 #include "codegen/passes/MinCut.h"
 
+#include "codegen/passes/FusionRequests.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -114,6 +116,32 @@ llvm::SetVector<Value> cheapestCut(const CutProblem& problem) {
     if (reached[nodes[value].first] && !reached[nodes[value].second])
       cut.insert(value);
   return cut;
+}
+
+llvm::DenseSet<Value> farFromSources(Block& block, const llvm::DenseSet<Value>& backward,
+                                     llvm::function_ref<bool(Value)> isSource) {
+  constexpr int kMostSteps = 64, kMore = 8;
+  llvm::DenseMap<Value, int> before, behind;
+  for (Operation& op : llvm::reverse(block.without_terminator()))
+    for (Value operand : op.getOperands())
+      for (Value result : op.getResults())
+        if (!backward.contains(result))
+          behind[operand] = std::max(behind.lookup(operand), behind.lookup(result) + 1);
+  llvm::DenseSet<Value> far;
+  for (Operation& op : block.without_terminator()) {
+    int most = 0;
+    for (Value operand : op.getOperands())
+      most = std::max(most, before.lookup(operand));
+    for (Value result : op.getResults()) {
+      if (isSource(result) || backward.contains(result))
+        continue;
+      const bool isFar = most >= kMostSteps && behind.lookup(result) >= kMore && !isFree(&op);
+      before[result] = isFar ? 0 : most + 1;
+      if (isFar)
+        far.insert(result);
+    }
+  }
+  return far;
 }
 
 } // namespace kiln::passes

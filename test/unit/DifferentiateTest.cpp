@@ -319,6 +319,23 @@ TEST(Differences, Broadcast) {
                              way.from, way.dims)));
 }
 
+/// What is computed again begins at values that were saved on the way.
+TEST(Differences, LongChain) {
+  std::string text, last = "%x";
+  for (int i = 0; i < 150; ++i) {
+    text += fmt::format("%s{0} = math.sin {1} : tensor<2x3xf32>\n"
+                        "%v{0} = arith.addf %s{0}, %x : tensor<2x3xf32>\n",
+                        i, last);
+    last = fmt::format("%v{}", i);
+  }
+  const std::string all = function("%x: tensor<2x3xf32>) -> tensor<2x3xf32>",
+                                   text + "return " + last + " : tensor<2x3xf32>");
+  Derived f(all);
+  ASSERT_TRUE(f.derived);
+  EXPECT_EQ(f.function("f_forward").getNumResults(), 5U); // 300 steps
+  checkAgainstDifferences(all);
+}
+
 TEST(Differences, ChainWithSavedAndRecomputedValues) {
   checkAgainstDifferences(function(
       "%x: tensor<3x4xf32> {kiln.name = \"x\"}, %c: tensor<4xf32>) -> (tensor<3x4xf32>, "
