@@ -119,7 +119,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
   if (facts.passes == 1) // all inputs of a vector are at work at once
     registers += s.vector * static_cast<std::int64_t>(facts.inputs.size());
-  // A few values and results find room; more of an element wait for readers, of a vector for stores.
+  // A few values and results find room; more of an element wait for readers, of a vector for
+  // stores.
   constexpr std::int64_t kHeld = 16, kStored = 8;
   registers += std::max(facts.waiting - kHeld, std::int64_t{0}) * 3 / 2;
   registers += s.vector * std::max(std::ssize(facts.outputs) - kStored, std::ptrdiff_t{0});
@@ -226,12 +227,13 @@ struct Checker {
   void code() {
     constexpr std::int64_t kUsual = 192, kMost = 3072;
     const std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
-    require(facts.operations <= kUsual || elements <= (facts.width + 1023) / 1024 ||
-                elements * facts.operations <= kMost,
-            "code",
-            "about {} instructions for each of {} elements of a thread, {} in all are allowed where "
-            "one takes more than {}; take fewer rows, a smaller vector or more lanes",
-            facts.operations, elements, kMost, kUsual);
+    require(
+        facts.operations <= kUsual || elements <= (facts.width + 1023) / 1024 ||
+            elements * facts.operations <= kMost,
+        "code",
+        "about {} instructions for each of {} elements of a thread, {} in all are allowed where "
+        "one takes more than {}; take fewer rows, a smaller vector or more lanes",
+        facts.operations, elements, kMost, kUsual);
   }
 
   void ring() {
