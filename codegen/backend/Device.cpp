@@ -82,6 +82,24 @@ void DeviceBuffer::download(std::span<std::byte> to) const {
   driver.synchronize();
 }
 
+void DeviceBuffer::upload(std::span<const std::byte> from, const Stream& stream) {
+  checkSize(from.size());
+  const Driver& driver = Driver::get();
+  if (bytes > 0)
+    driver.check(driver.cuMemcpyHtoDAsync(pointer, from.data(), bytes, stream.get()),
+                 "cuMemcpyHtoDAsync");
+  stream.synchronize();
+}
+
+void DeviceBuffer::download(std::span<std::byte> to, const Stream& stream) const {
+  checkSize(to.size());
+  const Driver& driver = Driver::get();
+  if (bytes > 0)
+    driver.check(driver.cuMemcpyDtoHAsync(to.data(), pointer, bytes, stream.get()),
+                 "cuMemcpyDtoHAsync");
+  stream.synchronize();
+}
+
 void DeviceBuffer::fill(std::uint8_t value) {
   const Driver& driver = Driver::get();
   driver.synchronize();

@@ -134,7 +134,10 @@ class Driver {
 /// Empty: there is a driver with a GPU. Otherwise why not, in the words of the error.
 std::string whyNoGpu();
 
-/// Memory of the current device. Copies wait until they are done.
+class Stream;
+
+/// Memory of the current device. Copies wait until they are done: for all work of the device, or,
+/// on a stream, for that stream alone, as is needed beside the capture of a graph.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(std::size_t bytes);
@@ -146,6 +149,8 @@ class DeviceBuffer {
   std::size_t size() const { return bytes; }
   void upload(std::span<const std::byte> from); // throws Error(input) if sizes differ
   void download(std::span<std::byte> to) const;
+  void upload(std::span<const std::byte> from, const Stream& stream);
+  void download(std::span<std::byte> to, const Stream& stream) const;
   void fill(std::uint8_t value);
   void repeat(std::span<const std::byte> pattern); // one copy behind the other, the last cut off
 

@@ -107,14 +107,15 @@ struct DeviceSet {
   std::vector<DeviceBuffer> memory;
   std::vector<Buffer> inputs, outputs;
 
-  explicit DeviceSet(const Tensors& tensors) {
-    add(tensors.inputs, inputs);
-    add(tensors.outputs, outputs);
+  DeviceSet(const Tensors& tensors, const Stream& stream) {
+    add(tensors.inputs, inputs, stream);
+    add(tensors.outputs, outputs, stream);
   }
-  void add(const std::vector<HostTensor>& tensors, std::vector<Buffer>& buffers) {
+  void add(const std::vector<HostTensor>& tensors, std::vector<Buffer>& buffers,
+           const Stream& stream) {
     for (const HostTensor& tensor : tensors) {
       DeviceBuffer& buffer = memory.emplace_back(tensor.guarded().size());
-      buffer.upload(tensor.guarded());
+      buffer.upload(tensor.guarded(), stream);
       buffers.push_back(tensor.at(static_cast<std::byte*>(buffer.data())));
     }
   }
@@ -130,18 +131,19 @@ void runOnHost(const LaunchPlan& plan, const HostProgram& host, Tensors& tensors
       std::span(outputs).first(plan.outputs.size()));
 }
 
+/// On a stream of its own, and waiting for no other: graphs may be captured beside it.
 void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
-  DeviceSet set(tensors);
+  Stream stream;
+  DeviceSet set(tensors, stream);
   const program::LaunchBuffers buffers(loaded.plan(), program::oddLengths(), set.inputs,
                                        set.outputs);
   DeviceBuffer workspace(
       std::max<std::size_t>(loaded.workspaceBytes(buffers.inputs, buffers.outputs), 256));
-  workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}));
-  Stream stream;
+  workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}), stream);
   loaded.launch(buffers.inputs, buffers.outputs, workspace.data(), stream.get());
   stream.synchronize();
   for (std::size_t i = 0; i < tensors.outputs.size(); ++i)
-    set.memory[tensors.inputs.size() + i].download(tensors.outputs[i].guarded());
+    set.memory[tensors.inputs.size() + i].download(tensors.outputs[i].guarded(), stream);
 }
 
 /// What to compare with: the module given, or the program's own function before fusion.
@@ -220,9 +222,10 @@ Measurement measure(const Program& program, const RunOptions& options) {
       result.bytes += static_cast<std::int64_t>(tensor.data().size());
   // Sets enough that nothing is still in the L2 when it is used again.
   std::int64_t wanted = 12 * device.l2Bytes / std::max<std::int64_t>(result.bytes, 1) + 1;
+  const Stream stream;
   std::vector<DeviceSet> sets;
   for (std::int64_t i = 0, n = std::clamp<std::int64_t>(wanted, 4, 64); i < n; ++i)
-    sets.emplace_back(tensors);
+    sets.emplace_back(tensors, stream);
   std::vector<program::LaunchBuffers> buffers;
   for (const DeviceSet& set : sets)
     buffers.emplace_back(loaded.plan(), program::typicalLengths(), set.inputs, set.outputs);
