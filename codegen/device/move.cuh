@@ -308,9 +308,10 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
         store_global(row + at.column(c) + i, Vec<T, 1>{{rounded[i]}});
 }
 
-/// Bytes of scratch that one staged value a row needs; 0 if few rows are stored directly.
+/// Bytes of scratch that one staged value a row needs; 0 if rows are stored directly: few of them,
+/// or those of a cluster, of whose blocks only the first has the lanes that would stage them.
 template <class Tile> KILN_DEVICE constexpr int staged_row_bytes() {
-  return Tile::rows_per_block < 8 ? 0 : 8;
+  return Tile::rows_per_block < 8 || Tile::cluster > 1 ? 0 : 8;
 }
 
 /// Where the i-th value of a row of the block is staged.

@@ -90,23 +90,9 @@ std::string tryInputs(const Chain& chain, const Case& numericCase, std::uint64_t
   return problems;
 }
 
-/// Rounding may turn over single comparisons, and noise may happen to move too little: a function
-/// that is wrong is wrong for the third inputs too.
-std::string tryCase(const Function& function, const Case& numericCase, Where where) {
-  const Chain chain(numericCase, where);
-  std::string problems;
-  for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
-    bool disagrees = false;
-    problems = tryInputs(chain, numericCase, function.seed + attempt, disagrees);
-    if (!disagrees)
-      break;
-  }
-  return problems;
-}
-
 std::string problemsHere(const Function& function, Where where) {
   try {
-    return tryCase(function, caseOf(function), where);
+    return problemsOf(caseOf(function), where, function.seed);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::unavailable)
       throw;
@@ -179,6 +165,20 @@ Case caseOf(const Function& function) {
   if (made.scheduleOfBackward.empty())
     made.schedule.clear(); // it would be for both
   return made;
+}
+
+/// Rounding may turn over single comparisons, and noise may happen to move too little: a function
+/// that is wrong is wrong for the third inputs too.
+std::string problemsOf(const Case& numericCase, Where where, std::uint64_t seed) {
+  const Chain chain(numericCase, where);
+  std::string problems;
+  for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
+    bool disagrees = false;
+    problems = tryInputs(chain, numericCase, seed + attempt, disagrees);
+    if (!disagrees)
+      break;
+  }
+  return problems;
 }
 
 std::string problemsOf(const Function& function, Where where) {

@@ -12,6 +12,8 @@ Case caseOf(const Function& function);
 /// Empty if everything agrees, else what does not. On the host target in a process of its own, so
 /// that a crash is a problem like others. Throws Error(unavailable) only.
 std::string problemsOf(const Function& function, Where where);
+/// The same in this process, of a case whose schedules are given.
+std::string problemsOf(const Case& numericCase, Where where, std::uint64_t seed = 0);
 /// A smaller function that still has problems, found within so many attempts.
 Function shrink(const Function& function, Where where, int attempts = 150);
 

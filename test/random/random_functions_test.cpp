@@ -95,6 +95,25 @@ TEST(RandomFunctions, ManySumsOfWideRowsDoNotRace) {
   });
 }
 
+/// Of the blocks of a cluster the first has the lanes that have values of rows to store.
+TEST(RandomFunctions, RowsOfAClusterAreStoredByItsFirstBlock) {
+  Function function;
+  function.width = 10000;
+  function.rows = 11;
+  function.steps.resize(1);
+  function.steps.push_back(
+      {&*std::ranges::find(forms(), std::string_view("sum"), &Form::name), Kind::statistic, {0}});
+  function.results = {{1, "f32"}};
+  const char* schedule =
+      "#kiln.schedule<lanes = 256, vector = 2, rows = 8, threads = 128, blocks = "
+      "1, grid = one_shot, keep = shared, launch = programmatic, cluster = 2>";
+  skipIfUnavailable([&] {
+    Case numericCase = caseOf(function);
+    numericCase.schedule = schedule;
+    EXPECT_EQ(problemsOf(numericCase, Where::host), "");
+  });
+}
+
 TEST(RandomFunctions, SeedsAreReproducible) {
   EXPECT_EQ(textOf(draw(12345)), textOf(draw(12345)));
   EXPECT_NE(textOf(draw(12345)), textOf(draw(12346)));
