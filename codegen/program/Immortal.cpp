@@ -7,7 +7,7 @@
 // sees them in the place of the C++ library's; nobody else does.
 #include <unistd.h>
 
-// NOLINTBEGIN(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 
 using Destructor = void (*)(void*);
@@ -26,4 +26,4 @@ int __cxa_thread_atexit_impl(Destructor destructor, void* object, void* library)
 }
 
 } // extern "C"
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

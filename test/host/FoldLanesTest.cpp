@@ -41,7 +41,7 @@ TEST(FoldLanes, EachValueIsOfOneGroupOfLanesAndNoOther) {
     std::vector<float> result(lanes);
     const std::string name = fmt::format("fold_{}", count);
     runKernel(*library,
-              {.name = name.c_str(),
+              {.name = name,
                .blocks = 1,
                .threads = lanes,
                .arguments = {pointer(x), pointer(held), pointer(result), pointer(sharing)},

@@ -1,6 +1,7 @@
 // New functions at every run, each forward or in both directions, by default or drawn schedules: on
 // the host target, whose clocks see races, and on a GPU if there is one. KILN_RANDOM_SEED and
-// KILN_RANDOM_COUNT name others; a test is named after its function's seed.
+// KILN_RANDOM_COUNT name others; a test is named after its function's seed. KILN_RANDOM_PRINT=1
+// prints the texts.
 #include "codegen/backend/Driver.h"
 #include "test/numerics/Skip.h"
 #include "test/random/Check.h"
@@ -34,6 +35,11 @@ std::uint64_t firstSeed() {
 
 void check(std::uint64_t seed, Where where) {
   const Function function = draw(seed);
+  if (numberOf("KILN_RANDOM_PRINT", 0) != 0) {
+    const Case drawn = caseOf(function);
+    fmt::print("{}// rows: {}\n// {}\n// {}\n", drawn.text, function.rows, drawn.schedule,
+               drawn.scheduleOfBackward);
+  }
   const std::string problems = problemsOf(function, where);
   if (problems.empty())
     return;

@@ -165,7 +165,7 @@ TEST(Compile, TrainingFlagsOfModulesAreFollowedHoweverTheyAreHeld) {
   local.train();
   expectFlagsAreFollowed(local, compile(&local, x, options), "pointer");
   FlaggedImpl another;
-  const auto ofCopy = compile(std::move(another), {x}, options);
+  const auto ofCopy = compile(std::move(another), x, options);
   expectClose(ofCopy(x), FlaggedImpl().forward(x), "a module that is given away");
   torch::nn::AnyModule any(shared);
   shared->train();
