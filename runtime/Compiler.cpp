@@ -1,11 +1,9 @@
 // See Compiler.h.
 #include "runtime/Compiler.h"
 
-#include "kiln/tuner.h"
-#include "kiln/verify.h"
 #include "runtime/Backend.h"
 #include "runtime/Log.h"
-#include "runtime/Tune.h"
+#include "runtime/Stores.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,84 +21,6 @@
 namespace kiln::runtime {
 
 namespace {
-
-/// Stores as the options name them.
-struct Stores {
-  /// `isForked`: connections to a store's file must not be taken along into a process that was
-  /// forked, nor may others be opened beside them: it is read without locks, and not written.
-  Stores(const Options& given, bool isForked) : options(given) {
-    TunerOptions tunerOptions;
-    tunerOptions.onWarning = [](const std::string& text) { log("{}", text); };
-    if (isForked) {
-      options.mode = options.mode == Mode::tune ? Mode::use : options.mode;
-      tunerOptions.layers.project = tunerOptions.layers.user = "";
-      if (!options.cache.empty())
-        tunerOptions.layers.pinned = options.cache;
-    } else if (!options.cache.empty()) {
-      cache.emplace(Cache::open(options.cache));
-      for (const std::string& warning : cache->warnings())
-        log("{}", warning);
-      tunerOptions.layers.project = options.cache;
-    }
-    tuner.emplace(Tuner::open(tunerOptions));
-  }
-  Options options;
-  std::optional<Cache> cache;
-  std::optional<Tuner> tuner;
-};
-
-/// Nobody has compared the cost model's choice with fp64 yet: here, before it is launched for
-/// anybody. Throws Error(verification).
-void check(const Program& program, const Backend& backend) {
-  if (!isFirstCheckWanted())
-    return;
-  const Where where = backend.until() == Stage::cubin ? Where::gpu : Where::host;
-  if (const std::string wrong = firstCheck(program, where); !wrong.empty())
-    throw Error(
-        ErrorKind::verification,
-        fmt::format("the kernel that the cost model chose is wrong and is not used: {}", wrong));
-}
-
-/// The cost model's choice, compared with fp64 once; kept in the cache, with the verdict, if there
-/// is one.
-Cache::Result compileInto(const Stores& stores, const TuningTask& task, const Backend& backend) {
-  if (stores.cache && backend.until() == Stage::cubin)
-    return stores.cache->compile(task);
-  Cache::Result made{Program::compile(task.module, task.options), true};
-  check(made.program, backend);
-  return made;
-}
-
-/// What a store has chosen, tuned before if the mode says so; null: nothing. The host takes what a
-/// store that is named has for the GPU: schedules, and where ATen is faster. `task` becomes what
-/// the choice was made for: a backward that reads ahead is better than what nobody has measured,
-/// though it waits when it is launched.
-const Tuned* findChosen(const Stores& stores, TuningTask& task, const Backend& backend) {
-  if (backend.until() != Stage::cubin && !stores.cache)
-    return nullptr;
-  if (backend.until() == Stage::cubin && stores.options.mode == Mode::tune)
-    tuneInto(stores.options.cache, task);
-  const Tuned* tuned = stores.tuner->find(task);
-  if (!task.options.backward || (tuned && tuned->source() != "model"))
-    return tuned;
-  task.options.readAhead = true;
-  const Tuned* ahead = stores.tuner->find(task);
-  if (ahead && (!tuned || ahead->source() != "model"))
-    return ahead;
-  task.options.readAhead = false;
-  return tuned;
-}
-
-/// The kernel of a choice that is Kiln's: as it is stored, and was compared with fp64 before it was
-/// chosen, or, where cubins do not run, compiled.
-Program programOf(const Tuned& tuned, TuningTask task, const Backend& backend) {
-  if (backend.until() == Stage::cubin)
-    return tuned.program();
-  task.options.schedule = tuned.schedule();
-  Program program = Program::compile(task.module, task.options);
-  check(program, backend); // the store's verdict is on a cubin
-  return program;
-}
 
 /// NVRTC registers what it does when the process ends while it compiles for the first time. What
 /// is registered later is called earlier: once this is done, stop() finds NVRTC still whole.
@@ -186,7 +106,7 @@ class Compiler {
   }
   std::filesystem::path cacheFile() {
     std::lock_guard held(mutex);
-    return stores    ? stores->options.cache
+    return stores    ? stores->options().cache
            : options ? options->cache // as the parent had
                      : std::filesystem::path();
   }
@@ -333,10 +253,6 @@ class Compiler {
   }
 
   Order::State make(Order& order, const OrderText& text, const Stores& from) {
-    if (order.partner && order.partner->state != Order::State::ready) {
-      order.detail = "its gradient has no kernel: " + order.partner->detail;
-      return Order::State::aten;
-    }
     const Backend& backend = order.backend;
     TuningTask task{Module::parse(text.module, text.label), {}, text.sizes, text.label};
     task.options.arch = backend.enter(order.device);
@@ -345,8 +261,8 @@ class Compiler {
     task.options.readAhead = false; // callers of ATen's ops promise nothing about what runs before
     task.options.until = backend.until();
     const bool onlyGains =
-        text.onlyChosen && from.options.mode == Mode::use && !from.options.strict;
-    if (const Tuned* tuned = findChosen(from, task, backend))
+        text.onlyChosen && from.options().mode == Mode::use && !from.options().strict;
+    if (const Tuned* tuned = from.find(task, backend))
       return take(order, *tuned, task, onlyGains);
     if (onlyGains) {
       order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
@@ -357,7 +273,7 @@ class Compiler {
     std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
     order.detail = "the cost model's choice";
     if (!kernel) {
-      const Cache::Result made = compileInto(from, task, backend);
+      const Cache::Result made = from.compile(task, backend);
       ++(made.compiled ? counts.compiled : counts.stored);
       kernel = backend.load(made.program);
     }
@@ -438,10 +354,10 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                         const auto stores = Compiler::get().current();
                         task.options.arch = backend.enter(device);
                         task.options.until = backend.until();
-                        if (const Tuned* tuned = findChosen(*stores, task, backend);
+                        if (const Tuned* tuned = stores->find(task, backend);
                             tuned && !tuned->isVendor())
                           return programOf(*tuned, task, backend);
-                        return compileInto(*stores, task, backend).program;
+                        return stores->compile(task, backend).program;
                       });
                     })
       .get();

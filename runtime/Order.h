@@ -23,8 +23,7 @@ class Order {
  public:
   enum class State { queued, compiling, ready, aten, failed };
 
-  Order(Backend& backend, int device, const Order* partner = nullptr)
-      : backend(backend), device(device), partner(partner) {}
+  Order(Backend& backend, int device) : backend(backend), device(device) {}
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
 
@@ -34,7 +33,6 @@ class Order {
 
   Backend& backend;
   const int device;
-  const Order* const partner; // made before, and without whose kernel this one's is of no use
   std::atomic<const Kernel*> kernel = nullptr; // lives as long as the process
   std::atomic<State> state = State::queued;    // set after `detail` and `kernel`
   std::string detail;                          // ready: where the kernel is from; else why not

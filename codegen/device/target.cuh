@@ -306,13 +306,18 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
 KILN_DEVICE void end_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until of the groups that this thread ended all but the last `groups` are done.
+// ptxas 13.0 moves loads of what was copied above the wait, unless a barrier follows it. That of the
+// warp is no instruction where the warp is whole.
+/// Waits until of the groups that this thread ended all but the last `groups` are done. All threads
+/// of the warp call it.
 template <int groups> KILN_DEVICE void wait_for_copies_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+  warp_barrier();
 }
-/// Waits until all copies that this thread started are done.
+/// Waits until all copies that this thread started are done. All threads of the warp call it.
 KILN_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
+  warp_barrier();
 }
 
 } // namespace kiln

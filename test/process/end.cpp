@@ -1,6 +1,8 @@
 // A program that calls Kiln while it ends. Its first argument says what the destructor of a static
 // object does, which was there before main; "thread" compiles in a thread that nobody waits for.
 // The second says how it ends.
+#include "Leave.h"
+
 #include <kiln/kiln.h>
 
 #include <atomic>
@@ -9,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 using namespace kiln;
 
@@ -79,11 +80,6 @@ int main(int, char** arguments) {
     while (threads < 2)
       std::this_thread::yield();
   }
-  if (how == "exit")
-    std::exit(0);
-  if (how == "quick")
-    std::quick_exit(0);
-  if (how == "now")
-    ::_exit(0);
+  leave(how);
   return 0;
 }

@@ -90,6 +90,20 @@ class InFolder : public testing::Test {
     return Store::open(path(name), access);
   }
 
+  std::string bytes(const char* name = "store") const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& contents, const char* name = "store") const {
+    std::ofstream(path(name), std::ios::binary) << contents;
+  }
+  /// A store of several pages without journals.
+  void fill(int keys = 20) const {
+    auto store = open();
+    for (int i = 0; i < keys; ++i)
+      tune(*store, keyNumber(i), "schedule " + std::to_string(i), 10);
+  }
+
   std::filesystem::path folder;
 };
 
