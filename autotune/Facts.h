@@ -23,6 +23,9 @@ struct KernelFacts {
 std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std::int64_t>& sizes);
 
 Space enumerate(const KernelFacts& kernel, const Target& target, bool explain = true);
-Prediction predict(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target);
+Cost costOf(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target);
+/// Of any schedule of the kernel, also of one that its space leaves out.
+Candidate candidateOf(const rows::Schedule& schedule, const KernelFacts& kernel,
+                      const Target& target);
 
 } // namespace kiln::autotune
