@@ -28,6 +28,7 @@ Work workOf(const rows::Facts& facts, double rows) {
   work.erfs = elements * facts.erfs;
   work.hasSums = facts.hasSums();
   work.summed = double(facts.columnSums * facts.width + facts.totalSums);
+  work.rows = rows;
   work.readsAhead = facts.hasOlder();
   return work;
 }
@@ -39,6 +40,7 @@ Work workOf(const segments::Facts& facts, double elements) {
   work.bytesWritten = elements * facts.bytesWritten;
   work.hasSums = facts.outputs == 0;
   work.summed = work.hasSums ? 1.0 : 0.0;
+  work.rows = elements / double(segments::chunkElements);
   return work;
 }
 
@@ -57,8 +59,10 @@ double cheapestMicroseconds(const Work& work, const Target& target, const CostCo
   const double each = (work.bytesRead + work.bytesWritten) / target.multiprocessors;
   time +=
       (k.ramp - (work.readsAhead && overlaps ? k.readAhead : 0.0)) * each / (each + k.rampBytes);
-  if (work.hasSums)
-    time += k.sums + k.sumsPartial * target.multiprocessors * work.summed;
+  if (work.hasSums) {
+    const double lines = std::min(double(target.multiprocessors), work.rows / k.sumsRows);
+    time += k.sums + k.sumsPartial * lines * work.summed;
+  }
   return time;
 }
 

@@ -16,6 +16,7 @@ struct Work {
   double operations = 0, erfs = 0;        // of all elements
   bool hasSums = false;                   // down columns, or of everything: a second kernel
   double summed = 0;                      // columns of them, together
+  double rows = 0;                        // which blocks share
   bool readsAhead = false;                // of the end of the kernel before
 };
 /// `rows`: how many, where the facts do not fix it.

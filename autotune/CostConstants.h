@@ -8,22 +8,26 @@
 namespace kiln::autotune {
 
 struct CostConstants {
-#define KILN_FITTED(name, value, what) double name = (value);
+#define KILN_RANKING(name, value, what) double name = (value);
+#define KILN_TIME(name, value, what) double name = (value);
+#define KILN_FIXED(name, value, what) double name = (value);
 #include "autotune/cost_constants.def"
 };
 
 /// Those that everything but a fit uses.
 inline constexpr CostConstants kCostConstants;
 
-/// A constant for whoever changes it.
+/// A constant for whoever changes it, and what it is of.
 struct CostConstant {
+  enum class Part { ranking, time, fixed };
+  Part part;
   std::string_view name;
   double CostConstants::* member;
-  bool isFitted;
 };
 inline constexpr auto kAllCostConstants = std::to_array<CostConstant>({
-#define KILN_FIXED(name, value, what) {#name, &CostConstants::name, false},
-#define KILN_FITTED(name, value, what) {#name, &CostConstants::name, true},
+#define KILN_RANKING(name, value, what) {CostConstant::Part::ranking, #name, &CostConstants::name},
+#define KILN_TIME(name, value, what) {CostConstant::Part::time, #name, &CostConstants::name},
+#define KILN_FIXED(name, value, what) {CostConstant::Part::fixed, #name, &CostConstants::name},
 #include "autotune/cost_constants.def"
 });
 

@@ -1,8 +1,6 @@
 // See Facts.h.
 #include "autotune/Facts.h"
 
-#include "autotune/Calibration.h"
-
 #include "codegen/backend/Fail.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/ListPlan.h"
@@ -105,9 +103,15 @@ Space enumerate(const KernelFacts& kernel, const Target& target, bool explain) {
       kernel.facts);
 }
 
-Cost costOf(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target) {
-  return std::visit([&](const auto& facts) { return costOf(schedule, facts, target, kernel.rows); },
-                    kernel.facts);
+Cost costOf(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target,
+            const CostConstants& k) {
+  return std::visit(
+      [&](const auto& facts) { return costOf(schedule, facts, target, kernel.rows, k); },
+      kernel.facts);
+}
+
+Work workOf(const KernelFacts& kernel) {
+  return std::visit([&](const auto& facts) { return workOf(facts, kernel.rows); }, kernel.facts);
 }
 
 Candidate candidateOf(const rows::Schedule& schedule, const KernelFacts& kernel,
@@ -117,9 +121,7 @@ Candidate candidateOf(const rows::Schedule& schedule, const KernelFacts& kernel,
   const auto cheapest =
       std::ranges::min_element(all, {}, [](const Candidate& one) { return one.cost.total; });
   const double ratio = cheapest == all.end() ? 1.0 : candidate.cost.total / cheapest->cost.total;
-  const Work work =
-      std::visit([&](const auto& facts) { return workOf(facts, kernel.rows); }, kernel.facts);
-  candidate.microseconds = cheapestMicroseconds(work, target) * slowdown(ratio);
+  candidate.microseconds = cheapestMicroseconds(workOf(kernel), target) * slowdown(ratio);
   return candidate;
 }
 

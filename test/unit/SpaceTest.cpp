@@ -1,5 +1,6 @@
 // The search space and the cost model: complete, feasible, ordered, and the same every time.
 #include "autotune/Space.h"
+#include "autotune/Calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -282,6 +283,50 @@ TEST(Cost, LongFunctionsTakeMoreElementsAThread) {
     return totalOf(many, f) / totalOf(few, f);
   };
   EXPECT_LT(more(1), more(0) - 0.05);
+}
+
+/// What ranks costs ranks times, from what the work takes upwards.
+TEST(Calibration, TimesRiseWithCosts) {
+  EXPECT_DOUBLE_EQ(slowdown(1), 1);
+  EXPECT_LT(slowdown(1.05), 1.03) << "near the cheapest they hardly differ";
+  EXPECT_NEAR(slowdown(8) / slowdown(4), 2, 0.05) << "far from it they rise alike";
+  for (bool sums : {false, true}) {
+    const rows::Facts f = facts(384, sums);
+    const Target& target = findTarget("sm_90a");
+    const Space space = enumerate(f, target);
+    EXPECT_DOUBLE_EQ(space.feasible[0].microseconds,
+                     cheapestMicroseconds(workOf(f, kTypicalRows), target));
+    EXPECT_DOUBLE_EQ(cheapest(f, target)->microseconds, space.feasible[0].microseconds);
+    for (std::size_t i = 1; i < space.feasible.size(); ++i)
+      EXPECT_GE(space.feasible[i].microseconds, space.feasible[i - 1].microseconds);
+  }
+}
+
+TEST(Calibration, MoreWorkTakesLonger) {
+  const Target& target = findTarget("sm_90a");
+  auto time = [&](const rows::Facts& f, double rows) {
+    return cheapestMicroseconds(workOf(f, rows), target);
+  };
+  rows::Facts f = facts(1024);
+  EXPECT_GT(time(f, 0), 0.5) << "a launch";
+  EXPECT_LT(time(f, 0), 1.0);
+  EXPECT_NEAR(time(f, 2e6) / time(f, 1e6), 2, 0.01);
+  EXPECT_GT(time(f, 1e5), 4e5 * 1024 / target.memoryGBs / 1e3) << "than memory at its best";
+  const double before = time(f, 1e5);
+  f.inputs[0].again = true; // no bytes of its own
+  EXPECT_LT(time(f, 1e5), before * 0.7);
+  f.inputs[0].again = false;
+  f.columnSums = 2;
+  EXPECT_GT(time(f, 1e5), before + 1);
+  f.columnSums = 0;
+  f.erfs = 4;
+  EXPECT_GT(time(f, 1e5), before * 1.5);
+  f.erfs = 0;
+  f.inputs[0].older = true;
+  EXPECT_LT(time(f, 1e5), before);
+  const Target& ampere = findTarget("sm_86"); // overlaps no launches
+  EXPECT_DOUBLE_EQ(cheapestMicroseconds(workOf(f, 1e5), ampere),
+                   cheapestMicroseconds(workOf(facts(1024), 1e5), ampere));
 }
 
 /// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
