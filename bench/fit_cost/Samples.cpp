@@ -1,6 +1,7 @@
 // See Samples.h.
 #include "bench/fit_cost/Samples.h"
 
+#include "autotune/Label.h"
 #include "autotune/search/Points.h"
 #include "autotune/store/Store.h"
 #include "codegen/passes/FunctionPlan.h"
@@ -13,20 +14,6 @@ namespace kiln::bench {
 using namespace autotune;
 
 namespace {
-
-/// "layer_norm_bf16_128 65536 backward" is of layer_norm.
-std::string opOf(std::string_view label) {
-  std::string_view name = label.substr(0, label.find(' '));
-  std::string op;
-  while (!name.empty()) {
-    const std::string_view part = name.substr(0, name.find('_'));
-    name.remove_prefix(std::min(name.size(), part.size() + 1));
-    const bool isType = part == "bf16" || part == "f16" || part == "f32";
-    if (!isType && (part.empty() || !std::isdigit(static_cast<unsigned char>(part[0]))))
-      op += (op.empty() ? "" : "_") + std::string(part);
-  }
-  return op;
-}
 
 std::vector<KernelSpace> spacesOf(const TunedKey& key) {
   std::vector<KernelSpace> spaces;
@@ -72,7 +59,7 @@ std::optional<TunedKey> tunedKey(const Store& store, const KnownKey& known) {
     return std::nullopt;
   TunedKey key;
   key.label = known.label;
-  key.op = opOf(known.label);
+  key.op = opOfLabel(known.label);
   key.twin = known.digest;
   key.target = &findTarget(task->arch);
   CompileOptions options;

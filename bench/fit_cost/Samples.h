@@ -18,7 +18,7 @@ struct Sample {
 
 struct TunedKey {
   std::string label;
-  std::string op;   // its label without sizes and dtypes
+  std::string op;   // its label's
   std::string twin; // the same for keys that share a choice: fixed sizes, and those of run time
   const Target* target = nullptr;
   std::vector<autotune::KernelFacts> kernels;

@@ -1,6 +1,7 @@
 // Reports: each figure comes from the row that it should, in every format, and nothing that a label
 // holds can break one.
 #include "autotune/report/Report.h"
+#include "autotune/Label.h"
 #include "autotune/report/Rejections.h"
 #include "test/store/Rows.h"
 
@@ -201,18 +202,87 @@ TEST(Report, Json) {
     }
 }
 
+/// How often a text is in another.
+std::size_t times(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size())
+    ++count;
+  return count;
+}
+
 TEST(Report, Page) {
   auto store = filled();
+  store->describe(keyNumber(5), "layer_norm 64x128 bf16 backward", "func.func");
+  store->choose(keyNumber(5), choiceOf("modelled", "", Source::model));
   std::string text = render(reportOf(*store, {}), "html");
-  EXPECT_THAT(text, Not(HasSubstr("@DATA@")));
-  EXPECT_THAT(text, Not(HasSubstr("<script>fail()")));
-  EXPECT_THAT(text, HasSubstr("<caption>H200, 132 SMs (sm_90a)</caption>"));
-  EXPECT_THAT(text, HasSubstr("<th scope=\"row\">layer_norm 64x128 bf16</th><td>16.00</td>"));
-  EXPECT_THAT(text, Not(HasSubstr("http-equiv")));
-  EXPECT_THAT(text, Not(HasSubstr("src="))); // nothing is fetched
+  for (const char* mark : {"@STYLE@", "@STORE@", "@SUMMARY@", "@GROUPS@", "@DATA@", "@SCRIPT@"})
+    EXPECT_THAT(text, Not(HasSubstr(mark)));
+  EXPECT_THAT(text, HasSubstr("<h2>H200, 132 SMs (sm_90a)</h2>"));
+  EXPECT_EQ(times(text, "<details class=\"group rows\" open>"), 5u);
+  EXPECT_THAT(text, HasSubstr("<h3>layer_norm</h3><span class=\"many\">1 kernel</span>"
+                              "<span>default 1.25×</span><span>vendor 1.88×</span>"
+                              "<span>62 % of roofline</span>"));
+  EXPECT_THAT(text, HasSubstr("<h3>layer_norm, backward</h3>"));
+  EXPECT_EQ(times(text, "data-direction=\"backward\""), 1u);
+  EXPECT_THAT(text,
+              HasSubstr("<summary>layer_norm 64x128 bf16</summary><p><code>schedule 2</code>"));
+  EXPECT_THAT(text, HasSubstr("<td data-value=\"16\" data-title=\"µs\">16.00</td>"));
+  EXPECT_THAT(text,
+              HasSubstr("aria-label=\"default 1.25, aten 2.12.0 1.88, plain copy 0.94 times"));
   EXPECT_THAT(render(reportOf(*Store::inMemory(), {}), "html"), HasSubstr("holds no choices"));
   if (const char* path = std::getenv("REPORT_PAGE")) // page_test.py opens it
     std::ofstream(path) << text;
+}
+
+/// Whatever a store holds is text on the page, and nothing is fetched for it.
+TEST(Report, PageEscapesWhatAStoreHolds) {
+  const std::string evil = "x\" onload=\"fail()\"><img src=x>&amp;<!--</script><script>@DATA@";
+  Report report;
+  report.store = evil;
+  Line line;
+  line.key = line.label = line.arch = line.device = line.source = line.schedule = line.reason =
+      line.provider = evil;
+  line.chosen = line.vendor = line.copy = {2, 1, 3};
+  report.lines = {line, line};
+  report.lines[1].label = "@SCRIPT@ @GROUPS@";
+  const std::string text = render(report, "html");
+  EXPECT_THAT(text, Not(HasSubstr("<img")));
+  EXPECT_THAT(text, Not(HasSubstr("x\" onload")));
+  EXPECT_THAT(text, Not(HasSubstr("<!--")));
+  EXPECT_EQ(times(text, "<script"), 2u) << "the data and the page's own";
+  EXPECT_EQ(times(text, "</script"), 2u);
+  EXPECT_THAT(text, HasSubstr("<summary>@SCRIPT@ @GROUPS@</summary>"));
+  EXPECT_THAT(text, HasSubstr("content=\"default-src 'none'; style-src 'unsafe-inline'"));
+  for (const char* fetching : {" src=", "url(", "@import", "fetch(", "<link", "XMLHttp"})
+    EXPECT_THAT(renderHtml({}), Not(HasSubstr(fetching)));
+  for (const char* parsing :
+       {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("})
+    EXPECT_THAT(text, Not(HasSubstr(parsing)));
+}
+
+TEST(Report, PageHasASectionForEachDevice) {
+  auto store = filled();
+  Key other = keyNumber(1);
+  other.device = "B200, 148 SMs";
+  search(*store, other, "layer_norm 64x128 bf16", {1, 0.9}, 1);
+  const std::string text = render(reportOf(*store, {}), "html");
+  EXPECT_EQ(times(text, "<section class=\"device\">"), 2u);
+  EXPECT_LT(text.find("<h2>B200, 148 SMs (sm_90a)</h2>"),
+            text.find("<h2>H200, 132 SMs (sm_90a)</h2>"));
+  EXPECT_EQ(times(text, "<h3>layer_norm</h3>"), 2u);
+}
+
+TEST(Report, LabelsTellOpsAndDirections) {
+  for (const auto& [label, op, backward] :
+       {std::tuple("layer_norm 65536x128 bf16", "layer_norm", false),
+        std::tuple("layer_norm_bf16_128 65536 backward no_read_ahead", "layer_norm", true),
+        std::tuple("dropout_backward_f32_1024 10240", "dropout", true),
+        std::tuple("cross_entropy_with_gradient_50304 8192", "cross_entropy_with_gradient", false),
+        std::tuple("gate 65536", "gate", false), std::tuple("", "", false),
+        std::tuple("128_bf16 7", "128_bf16", false), std::tuple("_ _", "_", false)}) {
+    EXPECT_EQ(opOfLabel(label), op);
+    EXPECT_EQ(isBackwardLabel(label), backward) << label;
+  }
 }
 
 TEST(Report, UnknownFormatsAreRefused) {
