@@ -1,8 +1,8 @@
-// See Cost.h. The constants, here and of the losses, are a fit to 8,000 timed schedules of
-// AlphaFold's LayerNorms and of the language models' rows, forward and backward, on an H200
-// (bench/sweep.cpp makes the data), then to the 15,700 of 140 keys that tuning these timed
-// (bench/tune_store.sh), which lie nearer to the best. Other GPUs scale with their bandwidth, their
-// number of multiprocessors and their L2 cache.
+// See Cost.h. The constants (cost_constants.def) are a fit to 8,000 timed schedules of AlphaFold's
+// LayerNorms and of the language models' rows, forward and backward, on an H200 (bench/sweep.cpp
+// makes the data), then to the 15,700 of 140 keys that tuning these timed (bench/tune_store.sh),
+// which lie nearer to the best. bench/fit_cost fits them to any store. Other GPUs scale with their
+// bandwidth, their number of multiprocessors and their L2 cache.
 //
 // A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
 // that a schedule does less well than a copy (Losses.h), or it issues instructions as fast as a
@@ -14,40 +14,6 @@
 
 namespace kiln::autotune {
 namespace {
-
-constexpr double kReachable = 0.943; // of the nominal bandwidth, by the best copy
-constexpr double kLaunch = 0.98;     // us to start and drain a kernel
-constexpr double kPlainLaunch = 0.5; // us more without programmatic launch
-constexpr double kShareOfOne = 2.5;  // fair shares of bandwidth that one multiprocessor can take
-constexpr double kAgain = 0.48;      // of the bytes that another pass reads from the L2 cache
-
-// Instructions that a multiprocessor issues in a us, of single threads, and what takes them: a
-// thread that starts and finds its elements, an operation, two of which often are one instruction,
-// and what an error function has beyond the operations counted for it.
-constexpr double kIssued = 128 * 1750;
-constexpr double kThreadIssues = 200, kOperationIssues = 0.5, kErfIssues = 20;
-
-// us of a round.
-constexpr double kElement = 0.027;     // an element that a thread holds
-constexpr double kRingElement = 0.02;  // the same of a ring's tile
-constexpr double kSharedAccess = 0.01; // an access to shared memory
-constexpr double kAccess = 0.022;      // an access of a thread
-constexpr double kStep = 0.0042;       // a step of an exchange between lanes
-constexpr double kBarrier = 0.14;      // an exchange between warps
-constexpr double kGather = 0.007;      // a value that it gathers
-constexpr double kColumnsHeld = 8;     // elements of them that a thread can ask for with its rows'
-constexpr double kColumnsLate = 0.39;  // more are asked for only after the exchanges
-constexpr double kColumnStaged = 0.0075; // an element of them that a thread puts into shared memory
-constexpr double kColumnsStage = 0.06;   // the barrier behind that
-constexpr double kRowsStaged = 0.17;     // the barrier before values of rows are stored together
-constexpr double kThreads = 0.18, kRingThreads = 0.79; // 1024 threads in a block
-constexpr double kSingle = 0.15; // a value that a ring's mover copies by itself
-// us of sums down the columns.
-constexpr double kFinish = 1.3;      // the kernel that adds up partial sums
-constexpr double kFinishAhead = 0.5; // while the next kernel fills its ring
-constexpr double kPartials = 5.2e-6; // a partial sum
-constexpr double kCombine = 9.2e-5;  // a column that a team hands to the others of its block
-constexpr double kTie = 1e-4;        // a block promised: the fewer registers given up, the better
 
 /// The norm of two times, with the exponent 1.5, or 8 where one hardly waits for the other.
 double joined(double a, double b, bool hardlyWaits) {
@@ -76,105 +42,106 @@ double sharedAccesses(const Shape& shape, const rows::Schedule& s, const rows::F
 }
 
 /// us from the first load of a round to its last store.
-double round(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts) {
+double round(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
+             const CostConstants& k) {
   const bool ring = s.keep == rows::Keep::ring;
-  double time = ring ? kRingElement * shape.held + kSharedAccess * sharedAccesses(shape, s, facts)
-                     : kElement * shape.held + kAccess * shape.loads;
-  time += kStep * shape.steps * shape.exchanges +
-          (ring ? kRingThreads : kThreads) * double(s.threads) / 1024.0;
+  double time = ring ? k.ringElement * shape.held + k.sharedAccess * sharedAccesses(shape, s, facts)
+                     : k.element * shape.held + k.access * shape.loads;
+  time += k.step * shape.steps * shape.exchanges +
+          (ring ? k.ringThreads : k.threads) * double(s.threads) / 1024.0;
   if (shape.wide)
-    time +=
-        shape.exchanges * (kBarrier + kGather * double(s.rows * std::max(1, facts.widestExchange)));
+    time += shape.exchanges *
+            (k.barrier + k.gather * double(s.rows * std::max(1, facts.widestExchange)));
   const bool late =
-      shape.once ? facts.columnsPass > 0 && shape.chunks * double(s.vector) > kColumnsHeld : true;
+      shape.once ? facts.columnsPass > 0 && shape.chunks * double(s.vector) > k.columnsHeld : true;
   if (!facts.columns.empty() && late && s.columns == rows::Columns::global)
-    time += kColumnsLate;
+    time += k.columnsLate;
   if (shape.once && facts.rowOutputs > 0 && s.rowsPerBlock() >= 8)
-    time += kRowsStaged;
+    time += k.rowsStaged;
   return time;
 }
 
 /// Bytes of a row that later passes read again, as if from memory. The L2 cache has what fits there
 /// of the rows at work on all multiprocessors together.
 double bytesAgain(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
-                  const Target& target) {
+                  const Target& target, const CostConstants& k) {
   const double row = rowBytes(facts.inputs, facts);
   const double atWork = row * double(s.rowsPerBlock()) * shape.resident * target.multiprocessors;
   const double cached = std::min(1.0, double(target.l2Bytes) / std::max(1.0, atWork));
-  return row * (facts.passes - 1) * (kAgain * cached + 1.0 - cached);
+  return row * (facts.passes - 1) * (k.again * cached + 1.0 - cached);
 }
 
 /// us that it takes to issue all instructions. Threads that hold few elements have more of them.
 double issuing(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
-               const Target& target, double rows) {
+               const Target& target, double rows, const CostConstants& k) {
   const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
-  const double ofElement = kOperationIssues * operations + kErfIssues * facts.erfs;
+  const double ofElement = k.operationIssues * operations + k.erfIssues * facts.erfs;
   const double issues =
-      shape.blocks * double(s.threads) * kThreadIssues + rows * double(facts.width) * ofElement;
-  return issues / (kIssued * target.multiprocessors);
+      shape.blocks * double(s.threads) * k.threadIssues + rows * double(facts.width) * ofElement;
+  return issues / (k.issued * target.multiprocessors);
 }
 
 } // namespace
 
-Prediction predict(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
-                   double rows) {
+Cost costOf(const rows::Schedule& s, const rows::Facts& facts, const Target& target, double rows,
+            const CostConstants& k) {
   // No rows take as long as one: a launch.
   rows = std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
   const Shape shape(s, facts, target, rows);
-  const double bandwidth = target.memoryGBs * 1e3 * kReachable; // bytes a us
-  Prediction result;
-  result.copyMicroseconds = kLaunch + facts.bytes(rows) / bandwidth;
+  const double bandwidth = target.memoryGBs * 1e3 * k.reachable; // bytes a us
+  Cost result;
+  result.copy = k.launch + facts.bytes(rows) / bandwidth;
   result.bytesInFlight = shape.inFlight;
   result.waves = shape.blocks / shape.slots;
 
   double bytes = facts.bytes(rows);
   if (s.keep == rows::Keep::global)
-    bytes += rows * bytesAgain(shape, s, facts, target);
+    bytes += rows * bytesAgain(shape, s, facts, target, k);
   const bool ring = s.keep == rows::Keep::ring;
   double busy =
       bytes / bandwidth *
-      std::exp(ring ? ringLoss(shape, s, facts, target) : tileLoss(shape, s, facts, target));
-  busy *= std::max(1.0, target.multiprocessors / (kShareOfOne * shape.blocks));
-  busy = joined(busy, issuing(shape, s, facts, target, rows), /*hardlyWaits=*/true);
-  double waiting = shape.rounds * round(shape, s, facts);
+      std::exp(ring ? ringLoss(shape, s, facts, target, k) : tileLoss(shape, s, facts, target, k));
+  busy *= std::max(1.0, target.multiprocessors / (k.shareOfOne * shape.blocks));
+  busy = joined(busy, issuing(shape, s, facts, target, rows, k), /*hardlyWaits=*/true);
+  double waiting = shape.rounds * round(shape, s, facts, k);
   if (shape.once && s.columns == rows::Columns::shared) // later rounds hide it
-    waiting += kColumnsStage + kColumnStaged * double(facts.columns.size()) * double(facts.width) /
-                                   double(s.threads);
+    waiting += k.columnsStage + k.columnStaged * double(facts.columns.size()) *
+                                    double(facts.width) / double(s.threads);
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
-        std::max(waiting, kSingle * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
+        std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
   result.moving = busy;
   result.waiting = waiting;
-  result.starting = kLaunch + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
+  result.starting = k.launch + (s.launch == rows::Launch::plain ? k.plainLaunch : 0.0);
   double time = joined(busy, waiting, /*hardlyWaits=*/ring) + result.starting;
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
     double columns = double(facts.columnSums * facts.width + facts.totalSums);
     double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
-    result.summing =
-        (ring ? kFinishAhead : kFinish) + kPartials * lines * columns + kCombine * teams * columns;
+    result.summing = (ring ? k.finishAhead : k.finish) + k.partials * lines * columns +
+                     k.combine * teams * columns;
     time += result.summing;
   }
-  result.microseconds = time + kTie * double(s.blocks);
+  result.total = time + k.tie * double(s.blocks);
   return result;
 }
 
 /// The bytes that are in flight count, and for sums how many partial ones there are.
-Prediction predict(const rows::Schedule& s, const segments::Facts& facts, const Target& target,
-                   double elements) {
+Cost costOf(const rows::Schedule& s, const segments::Facts& facts, const Target& target,
+            double elements, const CostConstants& k) {
   const double bytes = elements * (facts.bytesRead + facts.bytesWritten);
-  const double bandwidth = target.memoryGBs * 1e3 * kReachable;
-  Prediction result;
-  result.copyMicroseconds = kLaunch + bytes / bandwidth;
+  const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
+  Cost result;
+  result.copy = k.launch + bytes / bandwidth;
   result.bytesInFlight =
       double(s.blocks * s.threads * s.vector * facts.bytesRead) / facts.parts; // of a part's block
   const double tiles = std::ceil(elements / double(segments::chunkElements * s.rows)) * facts.parts;
   result.waves = tiles / (double(s.blocks) * target.multiprocessors);
-  result.microseconds =
-      kLaunch + bytes / bandwidth * std::exp(listLoss(s, facts, result.bytesInFlight)) +
-      kTie * double(s.blocks) + (s.launch == rows::Launch::plain ? kPlainLaunch : 0.0);
+  result.total = k.launch +
+                 bytes / bandwidth * std::exp(listLoss(s, facts, result.bytesInFlight, k)) +
+                 k.tie * double(s.blocks) + (s.launch == rows::Launch::plain ? k.plainLaunch : 0.0);
   if (facts.outputs == 0)
-    result.microseconds += kFinish + kPartials * tiles;
+    result.total += k.finish + k.partials * tiles;
   return result;
 }
 

@@ -103,12 +103,26 @@ Space enumerate(const KernelFacts& kernel, const Target& target, bool explain) {
       kernel.facts);
 }
 
-Prediction predict(const rows::Schedule& schedule, const KernelFacts& kernel,
-                   const Target& target) {
+Cost costOf(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target,
+            const CostConstants& k) {
   return std::visit(
-      Either{[&](const rows::Facts& f) { return predict(schedule, f, target, kernel.rows); },
-             [&](const segments::Facts& f) { return predict(schedule, f, target, kernel.rows); }},
+      [&](const auto& facts) { return costOf(schedule, facts, target, kernel.rows, k); },
       kernel.facts);
+}
+
+Work workOf(const KernelFacts& kernel) {
+  return std::visit([&](const auto& facts) { return workOf(facts, kernel.rows); }, kernel.facts);
+}
+
+Candidate candidateOf(const rows::Schedule& schedule, const KernelFacts& kernel,
+                      const Target& target) {
+  Candidate candidate{schedule, costOf(schedule, kernel, target)};
+  const std::vector<Candidate> all = enumerate(kernel, target, /*explain=*/false).feasible;
+  const auto cheapest =
+      std::ranges::min_element(all, {}, [](const Candidate& one) { return one.cost.total; });
+  const double ratio = cheapest == all.end() ? 1.0 : candidate.cost.total / cheapest->cost.total;
+  candidate.microseconds = cheapestMicroseconds(workOf(kernel), target) * slowdown(ratio);
+  return candidate;
 }
 
 } // namespace kiln::autotune

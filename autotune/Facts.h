@@ -1,6 +1,7 @@
 // What the schedules of a function's kernels depend on, and which there are, whatever the family.
 #pragma once
 
+#include "autotune/Calibration.h"
 #include "autotune/Space.h"
 
 #include <variant>
@@ -23,6 +24,11 @@ struct KernelFacts {
 std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std::int64_t>& sizes);
 
 Space enumerate(const KernelFacts& kernel, const Target& target, bool explain = true);
-Prediction predict(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target);
+Cost costOf(const rows::Schedule& schedule, const KernelFacts& kernel, const Target& target,
+            const CostConstants& k = kCostConstants);
+Work workOf(const KernelFacts& kernel);
+/// Of any schedule of the kernel, also of one that its space leaves out.
+Candidate candidateOf(const rows::Schedule& schedule, const KernelFacts& kernel,
+                      const Target& target);
 
 } // namespace kiln::autotune

@@ -44,20 +44,19 @@ inline double halvings(double from, double to) {
 double rowBytes(const std::vector<rows::Facts::Stream>& streams, const rows::Facts& facts);
 
 /// Blocks that a multiprocessor has room for, whatever was promised.
-int roomFor(const rows::Schedule& s, const rows::Facts& facts, const Target& target);
+int roomFor(const rows::Schedule& s, const rows::Facts& facts, const Target& target,
+            const CostConstants& k);
 
 /// The logarithm of all losses of tiles that threads load themselves (Losses.cpp).
 double tileLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
-                const Target& target);
+                const Target& target, const CostConstants& k);
 
 /// The same where tiles come through a ring (RingLosses.cpp).
 double ringLoss(const Shape& shape, const rows::Schedule& s, const rows::Facts& facts,
-                const Target& target);
+                const Target& target, const CostConstants& k);
 
 /// Of a kernel over lists with so many bytes in flight on a multiprocessor (Losses.cpp).
-double listLoss(const rows::Schedule& s, const segments::Facts& facts, double inFlight);
-
-/// Each doubling of the pieces that a thread has of a row.
-inline constexpr double kPieces = 0.031;
+double listLoss(const rows::Schedule& s, const segments::Facts& facts, double inFlight,
+                const CostConstants& k);
 
 } // namespace kiln::autotune

@@ -30,19 +30,22 @@ std::string tightest(const rows::Schedule& schedule, const KernelFacts& kernel,
   return std::ranges::max_element(uses, {}, &Use::share)->what;
 }
 
-Prediction predictionOf(const rows::Schedule& schedule, const KernelFacts& kernel,
+/// The terms of a cost are told as shares of the time.
+Prediction predictionOf(const autotune::Candidate& candidate, const KernelFacts& kernel,
                         const Target& target) {
-  autotune::Prediction cost = autotune::predict(schedule, kernel, target);
+  const rows::Schedule& schedule = candidate.schedule;
+  const autotune::Cost& cost = candidate.cost;
+  const double timeOfCost = candidate.microseconds / cost.total;
   Prediction result;
   result.bytesRead = static_cast<std::int64_t>(kernel.bytesRead());
   result.bytesWritten = static_cast<std::int64_t>(kernel.bytesWritten());
-  result.microseconds = cost.microseconds;
+  result.microseconds = candidate.microseconds;
   result.rooflineMicroseconds =
       static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
-  result.moving = cost.moving;
-  result.waiting = cost.waiting;
-  result.starting = cost.starting;
-  result.summing = cost.summing;
+  result.moving = cost.moving * timeOfCost;
+  result.waiting = cost.waiting * timeOfCost;
+  result.starting = cost.starting * timeOfCost;
+  result.summing = cost.summing * timeOfCost;
   result.waves = cost.waves;
   result.bytesInFlight = cost.bytesInFlight;
   result.occupancy = static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
@@ -70,8 +73,9 @@ std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options
       result.rejections.push_back({rule, refused.count, refused.worst});
     std::ranges::stable_sort(result.rejections, std::greater{}, &Rejection::count);
     for (std::size_t i = 0; i < space.feasible.size() && i < std::size_t(rank.keep); ++i) {
-      const rows::Schedule& schedule = space.feasible[i].schedule;
-      result.best.push_back({rows::toText(schedule), predictionOf(schedule, kernel, target)});
+      const autotune::Candidate& candidate = space.feasible[i];
+      result.best.push_back(
+          {rows::toText(candidate.schedule), predictionOf(candidate, kernel, target)});
     }
     plans.push_back(std::move(result));
   }
@@ -94,7 +98,9 @@ std::vector<Prediction> predict(const Program& program, const RankOptions& rank)
         for (std::size_t i = 0; i < predictions.size(); ++i)
           if (kernel.name == op.getName() &&
               program.kernels()[i].name == passes::entryName(kernel.name))
-            predictions[i] = predictionOf(passes::scheduleOf(*op.getSchedule()), kernel, target);
+            predictions[i] = predictionOf(
+                autotune::candidateOf(passes::scheduleOf(*op.getSchedule()), kernel, target),
+                kernel, target);
   return predictions;
 }
 

@@ -1,6 +1,8 @@
 // See Space.h.
 #include "autotune/Space.h"
 
+#include "autotune/Calibration.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -137,11 +139,10 @@ class Sorter {
  public:
   explicit Sorter(bool explain) : explain(explain) {}
   template <class Check>
-  void add(const rows::Schedule& schedule, const std::optional<Prediction>& prediction,
-           Check check) {
+  void add(const rows::Schedule& schedule, const std::optional<Cost>& cost, Check check) {
     ++space.tuples;
-    if (prediction) {
-      space.feasible.push_back({schedule, *prediction});
+    if (cost) {
+      space.feasible.push_back({schedule, *cost});
     } else if (explain) {
       std::vector<rows::Violation> violations = check();
       Space::Refused& refused = space.refused[violations.front().rule];
@@ -149,17 +150,20 @@ class Sorter {
       refused.worst = violations.front().message;
     }
   }
-  /// Times with their places are sorted, which are small, and the candidates moved once.
-  Space take() {
+  /// Costs with their places are sorted, which are small, and the candidates moved once.
+  /// `microseconds`: that the cheapest should take.
+  Space take(double microseconds) {
     std::vector<std::pair<double, std::size_t>> order;
     order.reserve(space.feasible.size());
     for (const Candidate& candidate : space.feasible)
-      order.emplace_back(candidate.prediction.microseconds, order.size());
+      order.emplace_back(candidate.cost.total, order.size());
     std::ranges::sort(order);
     std::vector<Candidate> sorted;
     sorted.reserve(order.size());
-    for (const auto& [time, place] : order)
+    for (const auto& [total, place] : order) {
       sorted.push_back(space.feasible[place]);
+      sorted.back().microseconds = microseconds * slowdown(total / order.front().first);
+    }
     space.feasible = std::move(sorted);
     return std::move(space);
   }
@@ -169,11 +173,11 @@ class Sorter {
   Space space;
 };
 
-std::optional<Prediction> predictIfFits(const rows::Schedule& schedule, const rows::Facts& facts,
-                                        const Target& target) {
+std::optional<Cost> costIfFits(const rows::Schedule& schedule, const rows::Facts& facts,
+                               const Target& target) {
   if (!fits(schedule, facts, target))
     return std::nullopt;
-  return predict(schedule, facts, target, kTypicalRows);
+  return costOf(schedule, facts, target, kTypicalRows);
 }
 
 } // namespace
@@ -181,21 +185,23 @@ std::optional<Prediction> predictIfFits(const rows::Schedule& schedule, const ro
 Space enumerate(const rows::Facts& facts, const Target& target, bool explain) {
   Sorter sorter(explain);
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
-    sorter.add(schedule, predictIfFits(schedule, facts, target),
+    sorter.add(schedule, costIfFits(schedule, facts, target),
                [&] { return check(schedule, facts, target); });
     return false;
   });
-  return sorter.take();
+  return sorter.take(cheapestMicroseconds(workOf(facts, kTypicalRows), target));
 }
 
 std::optional<Candidate> cheapest(const rows::Facts& facts, const Target& target) {
   std::optional<Candidate> best;
   eachTuple(facts, target, [&](const rows::Schedule& schedule) {
-    const std::optional<Prediction> prediction = predictIfFits(schedule, facts, target);
-    if (prediction && (!best || prediction->microseconds < best->prediction.microseconds))
-      best = {schedule, *prediction};
+    const std::optional<Cost> cost = costIfFits(schedule, facts, target);
+    if (cost && (!best || cost->total < best->cost.total))
+      best = {schedule, *cost};
     return false;
   });
+  if (best)
+    best->microseconds = cheapestMicroseconds(workOf(facts, kTypicalRows), target);
   return best;
 }
 
@@ -214,12 +220,12 @@ Space enumerate(const segments::Facts& facts, const Target& target, double eleme
           s.rows = rows;
           s.blocks = blocks;
           std::vector<rows::Violation> broken = segments::check(s, facts, target);
-          std::optional<Prediction> prediction;
+          std::optional<Cost> cost;
           if (broken.empty())
-            prediction = predict(s, facts, target, elements);
-          sorter.add(s, prediction, [&] { return broken; });
+            cost = costOf(s, facts, target, elements);
+          sorter.add(s, cost, [&] { return broken; });
         }
-  Space space = sorter.take();
+  Space space = sorter.take(cheapestMicroseconds(workOf(facts, elements), target));
   auto isUsual = [&](const Candidate& candidate) { return candidate.schedule == usual; };
   std::ranges::stable_partition(space.feasible, isUsual);
   return space;

@@ -12,7 +12,8 @@ namespace kiln::autotune {
 
 struct Candidate {
   rows::Schedule schedule;
-  Prediction prediction;
+  Cost cost;               // by which candidates are ranked
+  double microseconds = 0; // that it should take
 };
 
 /// What fits one kernel of a function.

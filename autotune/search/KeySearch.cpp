@@ -257,7 +257,7 @@ std::vector<std::size_t> KeySearch::moves() {
   std::map<std::size_t, double> expected; // ratios to the default, by place
   for (const Ready* one : from)
     for (std::size_t place : points.neighbours(one->place, kMovesEach, isWanted)) {
-      const double step = points[place].microseconds / points[one->place].microseconds;
+      const double step = points[place].cost / points[one->place].cost;
       const double ratio = (one == base ? 1 : one->ratio) * step;
       auto [known, isNew] = expected.emplace(place, ratio);
       if (!isNew)
@@ -341,10 +341,10 @@ bool KeySearch::isOver() {
 /// Whether what the model says of those left, less some deviations of its error so far, is slower
 /// than the best.
 bool KeySearch::cannotImprove() const {
-  double sum = 0, squares = 0, timed = 0; // of the logarithm of measured over predicted
+  double sum = 0, squares = 0, timed = 0; // of the logarithm of the time over the cost
   for (const auto& [place, candidate] : ready)
     if (candidate->microseconds > 0) {
-      double error = std::log(candidate->microseconds / points[place].microseconds);
+      double error = std::log(candidate->microseconds / points[place].cost);
       sum += error;
       squares += error * error;
       ++timed;
@@ -356,7 +356,7 @@ bool KeySearch::cannotImprove() const {
   const double lowest = std::exp(mean - bench.options.modelDeviations * deviation);
   for (std::size_t place = 0; place < points.size(); ++place)
     if (isFresh(place)) // the cheapest of those left
-      return points[place].microseconds * lowest > bench.progress.best;
+      return points[place].cost * lowest > bench.progress.best;
   return false;
 }
 

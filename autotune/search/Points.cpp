@@ -16,7 +16,8 @@ Points::Point pointAt(std::span<const KernelSpace> spaces, std::vector<std::size
   for (std::size_t k = 0; k < spaces.size(); ++k) {
     const Candidate& candidate = spaces[k].feasible[at[k]];
     schedules.emplace_back(spaces[k].kernel, rows::toText(candidate.schedule));
-    point.microseconds += candidate.prediction.microseconds;
+    point.cost += candidate.cost.total;
+    point.microseconds += candidate.microseconds;
   }
   point.schedules = joinSchedules(schedules);
   point.at = std::move(at);
@@ -36,7 +37,7 @@ Points::Points(std::span<const KernelSpace> given) : spaces(given) {
       at[k] = place;
       points.push_back(pointAt(spaces, std::move(at)));
     }
-  std::ranges::stable_sort(points, {}, &Point::microseconds);
+  std::ranges::stable_sort(points, {}, &Point::cost);
   for (std::size_t i = 0; i < points.size(); ++i)
     bySchedules.emplace(points[i].schedules, i);
 }
@@ -83,7 +84,7 @@ std::vector<std::size_t> Points::neighbours(std::size_t from, std::size_t count,
       return true;
     });
   }
-  std::ranges::stable_sort(found, {}, [&](std::size_t i) { return points[i].microseconds; });
+  std::ranges::stable_sort(found, {}, [&](std::size_t i) { return points[i].cost; });
   found.resize(std::min(found.size(), count));
   return found;
 }

@@ -16,7 +16,8 @@ class Points {
   struct Point {
     std::vector<std::size_t> at; // places in the spaces of the kernels
     std::string schedules;       // as CompileOptions takes them
-    double microseconds = 0;     // by the cost model
+    double cost = 0;             // by which points are ranked
+    double microseconds = 0;     // that it should take
   };
 
   /// Ordered by cost; the first is the cheapest of every kernel.

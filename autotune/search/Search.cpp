@@ -22,7 +22,7 @@ struct LeaseLost {};
 double predicted(const Problem& problem) {
   double time = 0;
   for (const KernelSpace& space : problem.spaces)
-    time += space.feasible.empty() ? 0 : space.feasible.front().prediction.microseconds;
+    time += space.feasible.empty() ? 0 : space.feasible.front().microseconds;
   return time;
 }
 

@@ -330,7 +330,7 @@ class Alike final : public Device {
 TEST(Search, EqualCodeLaunchedOtherwiseIsAnotherCandidate) {
   Problem problem = problemOf(128, 10);
   for (Candidate& candidate : spaceOf(problem))
-    candidate.prediction.microseconds = 50;
+    candidate.microseconds = 50;
   problem.refusals = {{"kiln_layer_norm", "registers", 12, "256 registers"}};
   DeviceFactory make = [] { return std::make_unique<Alike>(false); };
   auto store = Store::inMemory();
@@ -348,7 +348,7 @@ TEST(Search, EqualCodeLaunchedOtherwiseIsAnotherCandidate) {
 TEST(Search, EqualCodeIsTimedOnce) {
   Problem problem = problemOf(128, 10);
   for (Candidate& candidate : spaceOf(problem))
-    candidate.prediction.microseconds = 50;
+    candidate.microseconds = 50;
   DeviceFactory make = [] { return std::make_unique<Alike>(); };
   auto store = Store::inMemory();
   Result result = tune({&problem, 1}, *store, make, make, thorough()).at(0);

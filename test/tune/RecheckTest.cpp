@@ -58,7 +58,7 @@ TEST(Recheck, SearchesAreRecorded) {
   ASSERT_TRUE(subject.record());
   EXPECT_EQ(subject.record()->place, 2);
   EXPECT_EQ(subject.record()->predicted,
-            tuned.problem.spaces[0].feasible[2].prediction.microseconds);
+            tuned.problem.spaces[0].feasible[2].microseconds);
 }
 
 TEST(Recheck, TimesStandBesideTheDefaultAndACopy) {

@@ -15,8 +15,8 @@ namespace {
 TEST(Search, ASmallSpaceIsSearchedWhole) {
   Problem problem = problemOf(128, 60);
   Simulation simulation;
-  simulation.slower[scheduleAt(problem, 53)] = 0.8 * spaceOf(problem)[0].prediction.microseconds /
-                                               spaceOf(problem)[53].prediction.microseconds;
+  simulation.slower[scheduleAt(problem, 53)] =
+      0.8 * spaceOf(problem)[0].microseconds / spaceOf(problem)[53].microseconds;
   MemoryJournal journal;
   Result result = tuneOne(problem, journal, simulation, thorough());
   ASSERT_TRUE(result.choice);
@@ -43,8 +43,7 @@ TEST(Search, MovesReachWhatTheModelDoesNotSee) {
   ASSERT_FALSE(steps.empty());
   simulation.slower[scheduleAt(problem, 0)] = 0.95; // moves start from the best
   simulation.slower[scheduleAt(problem, steps[0])] =
-      0.8 * spaceOf(problem)[0].prediction.microseconds /
-      spaceOf(problem)[steps[0]].prediction.microseconds;
+      0.8 * spaceOf(problem)[0].microseconds / spaceOf(problem)[steps[0]].microseconds;
   SearchOptions options = thorough();
   MemoryJournal journal;
   Result result = tuneOne(problem, journal, simulation, options);
@@ -63,10 +62,10 @@ TEST(Search, MovesReachWhatTheModelDoesNotSee) {
 TEST(Search, MovesFollowWhatWasTimed) {
   Problem problem = problemOf();
   Simulation simulation = exact();
-  const double best = spaceOf(problem)[0].prediction.microseconds;
+  const double best = spaceOf(problem)[0].microseconds;
   auto take = [&](std::size_t place, double share) { // of the time of the model's best
     simulation.slower[scheduleAt(problem, place)] =
-        share * best / spaceOf(problem)[place].prediction.microseconds;
+        share * best / spaceOf(problem)[place].microseconds;
   };
   const std::size_t far = spaceOf(problem).size() / 4;
   auto steps = neighbours(spaceOf(problem), far, 20, [](std::size_t place) { return place > 100; });
@@ -85,8 +84,8 @@ TEST(Search, WhatWonAtANearShapeIsTried) {
   Problem problem = problemOf();
   const std::size_t far = spaceOf(problem).size() - 1;
   Simulation simulation = exact();
-  simulation.slower[scheduleAt(problem, far)] = 0.7 * spaceOf(problem)[0].prediction.microseconds /
-                                                spaceOf(problem)[far].prediction.microseconds;
+  simulation.slower[scheduleAt(problem, far)] =
+      0.7 * spaceOf(problem)[0].microseconds / spaceOf(problem)[far].microseconds;
   MemoryJournal without, with;
   SearchOptions options = quiet();
   options.effort = Effort::quick;
@@ -129,9 +128,8 @@ TEST(Search, NeighboursInTheStoreSaveCandidates) {
   Problem problem = problemOf();
   const std::size_t place = 9;
   Simulation simulation = exact();
-  simulation.slower[scheduleAt(problem, place)] = 0.8 *
-                                                  spaceOf(problem)[0].prediction.microseconds /
-                                                  spaceOf(problem)[place].prediction.microseconds;
+  simulation.slower[scheduleAt(problem, place)] =
+      0.8 * spaceOf(problem)[0].microseconds / spaceOf(problem)[place].microseconds;
   SearchOptions options = thorough();
   options.effort = Effort::quick;
   auto store = Store::inMemory();
@@ -170,7 +168,7 @@ TEST(Points, FindSchedulesOfSeveralKernels) {
 /// Two copies of one kernel come out the same, a planted gain of 3 % is found.
 TEST(Search, NullTestAndPlantedGain) {
   Problem problem = problemOf(128, 2);
-  spaceOf(problem)[1].prediction.microseconds = spaceOf(problem)[0].prediction.microseconds;
+  spaceOf(problem)[1].microseconds = spaceOf(problem)[0].microseconds;
   SearchOptions options = quiet();
   options.compilers = 1;
   options.rooflineShare = 10;
@@ -211,8 +209,10 @@ TEST(Search, StopsAtTheRoofline) {
 
 TEST(Search, StopsWhereTheModelSaysThatNothingIsLeft) {
   Problem problem = problemOf(128, 200);
-  for (std::size_t i = 20; i < 200; ++i)
-    spaceOf(problem)[i].prediction.microseconds *= 2;
+  for (std::size_t i = 20; i < 200; ++i) {
+    spaceOf(problem)[i].cost.total *= 2;
+    spaceOf(problem)[i].microseconds *= 2;
+  }
   SearchOptions options = quiet();
   options.rooflineShare = 10;
   MemoryJournal journal;

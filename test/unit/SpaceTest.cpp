@@ -1,5 +1,6 @@
 // The search space and the cost model: complete, feasible, ordered, and the same every time.
 #include "autotune/Space.h"
+#include "autotune/Calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -80,12 +81,10 @@ TEST(Space, SameAnswerEveryTimeCheapestFirst) {
     for (std::size_t i = 0; i < first.feasible.size(); ++i) {
       EXPECT_EQ(first.feasible[i].schedule, again.feasible[i].schedule);
       EXPECT_EQ(first.feasible[i].schedule, quiet.feasible[i].schedule);
-      EXPECT_EQ(first.feasible[i].prediction.microseconds,
-                again.feasible[i].prediction.microseconds);
+      EXPECT_EQ(first.feasible[i].cost.total, again.feasible[i].cost.total);
       if (i == 0)
         continue;
-      EXPECT_LE(first.feasible[i - 1].prediction.microseconds,
-                first.feasible[i].prediction.microseconds);
+      EXPECT_LE(first.feasible[i - 1].cost.total, first.feasible[i].cost.total);
     }
     EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")), first.feasible[0].schedule);
     f.spilledRegisters = 64; // then only what leaves more is offered
@@ -115,8 +114,7 @@ TEST(Cost, MoreRowsNeverCostLess) {
     for (std::size_t i = 0; i < space.feasible.size(); i += 37) {
       double before = 0;
       for (double rows = 1024; rows < 1e8; rows *= 2) {
-        double now =
-            predict(space.feasible[i].schedule, f, findTarget("sm_90a"), rows).microseconds;
+        double now = costOf(space.feasible[i].schedule, f, findTarget("sm_90a"), rows).total;
         EXPECT_GE(now, before) << toText(space.feasible[i].schedule) << " rows " << rows;
         before = now;
       }
@@ -129,15 +127,15 @@ TEST(Cost, NeverFasterThanACopyOfTheBytes) {
     rows::Facts f = facts(width);
     for (const autotune::Candidate& candidate :
          enumerate(f, findTarget("sm_90a"), false).feasible) {
-      EXPECT_GE(candidate.prediction.microseconds, candidate.prediction.copyMicroseconds * 0.99);
-      EXPECT_GT(candidate.prediction.waves, 0);
+      EXPECT_GE(candidate.cost.total, candidate.cost.copy * 0.99);
+      EXPECT_GT(candidate.cost.waves, 0);
     }
   }
 }
 
-/// The time of a schedule on the GPU that the model was fitted to.
-double timeOf(const rows::Schedule& schedule, const rows::Facts& f) {
-  return predict(schedule, f, findTarget("sm_90a"), 65536).microseconds;
+/// The cost of a schedule on the GPU that the model was fitted to.
+double totalOf(const rows::Schedule& schedule, const rows::Facts& f) {
+  return costOf(schedule, f, findTarget("sm_90a"), 65536).total;
 }
 
 /// Two rows of 200 KB fit in no block, but half of each does; what no block keeps is read again
@@ -152,7 +150,7 @@ TEST(Cost, RowsBeyondTheCacheAreReadFromMemoryAgain) {
   rows::Schedule many = few;
   many.lanes = many.threads = 384;
   many.blocks = 4;
-  EXPECT_LT(timeOf(few, f), timeOf(many, f));
+  EXPECT_LT(totalOf(few, f), totalOf(many, f));
   EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")).cluster, 2);
   f.inputs.pop_back(); // fits, and then two blocks have nothing to give each other
   EXPECT_EQ(rows::defaultSchedule(f, findTarget("sm_90a")).cluster, 1);
@@ -170,7 +168,7 @@ TEST(Cost, StagedColumnsComeLateForTilesInRegisters) {
     rows::Schedule s{.vector = 8, .threads = 256, .blocks = 4, .keep = keep};
     rows::Schedule staged = s;
     staged.columns = rows::Columns::shared;
-    return timeOf(s, of) / timeOf(staged, of);
+    return totalOf(s, of) / totalOf(staged, of);
   };
   const double late = gain(rows::Keep::registers, f);
   EXPECT_LT(late, gain(rows::Keep::shared, f) - 0.02);
@@ -188,7 +186,7 @@ TEST(Cost, FewLanesExchangeLess) {
     rows::Schedule half = s;
     half.lanes = half.lanes / 2;
     half.rows = half.rows / 2;
-    return timeOf(s, f) / timeOf(half, f);
+    return totalOf(s, f) / totalOf(half, f);
   };
   EXPECT_LT(gain(8, 1), gain(8, 4) - 0.005);
   EXPECT_LT(gain(4, 2), gain(8, 2) - 0.05);
@@ -202,7 +200,7 @@ TEST(Cost, ManyOperationsKeepOutOfSharedMemory) {
     rows::Schedule s{.lanes = 160, .vector = 8, .rows = 2, .threads = 160, .blocks = 4};
     rows::Schedule shared = s;
     shared.keep = rows::Keep::shared;
-    return timeOf(shared, f) / timeOf(s, f);
+    return totalOf(shared, f) / totalOf(s, f);
   };
   EXPECT_LT(extra(12), extra(28) - 0.05);
 }
@@ -217,7 +215,7 @@ TEST(Cost, MappingTakesFewAccesses) {
     rows::Schedule two{.lanes = 128, .vector = 8, .rows = 2, .blocks = 8};
     rows::Schedule four = two;
     four.rows = 4;
-    return timeOf(four, f) / timeOf(two, f);
+    return totalOf(four, f) / totalOf(two, f);
   };
   EXPECT_GT(more(1), 1.0);
   EXPECT_LT(more(2), 1.0);
@@ -233,7 +231,7 @@ TEST(Cost, StagedColumnsAreForManyRows) {
     s.keep = rows::Keep::shared;
     rows::Schedule staged = s;
     staged.columns = rows::Columns::shared;
-    return timeOf(s, f) / timeOf(staged, f);
+    return totalOf(s, f) / totalOf(staged, f);
   };
   EXPECT_GT(gain(128, 16), 1.0);
   EXPECT_LT(gain(8192, 256), gain(128, 16) - 0.02);
@@ -251,7 +249,7 @@ TEST(Cost, ASingleRowInARingTakesNarrowVectors) {
     s.stages = 2;
     rows::Schedule eight = s;
     eight.vector = 8;
-    return timeOf(eight, f) / timeOf(s, f);
+    return totalOf(eight, f) / totalOf(s, f);
   };
   EXPECT_GT(wide(512), 1.02);
   EXPECT_LT(wide(1024), wide(512) - 0.02);
@@ -267,7 +265,7 @@ TEST(Cost, OperationsSufferFromAPartialRound) {
     const rows::Schedule s{.lanes = 128, .vector = 8, .rows = 2, .blocks = 8};
     const double round = 2.0 * 8 * findTarget("sm_90a").multiprocessors; // rows
     const Target& target = findTarget("sm_90a");
-    return predict(s, f, target, 5.2 * round).moving / predict(s, f, target, 5 * round).moving;
+    return costOf(s, f, target, 5.2 * round).moving / costOf(s, f, target, 5 * round).moving;
   };
   EXPECT_GT(loss(30), loss(4) + 0.03);
 }
@@ -282,9 +280,53 @@ TEST(Cost, LongFunctionsTakeMoreElementsAThread) {
     rows::Schedule few{.lanes = 128, .vector = 8, .blocks = 8};
     rows::Schedule many = few;
     many.lanes = 16;
-    return timeOf(many, f) / timeOf(few, f);
+    return totalOf(many, f) / totalOf(few, f);
   };
   EXPECT_LT(more(1), more(0) - 0.05);
+}
+
+/// What ranks costs ranks times, from what the work takes upwards.
+TEST(Calibration, TimesRiseWithCosts) {
+  EXPECT_DOUBLE_EQ(slowdown(1), 1);
+  EXPECT_LT(slowdown(1.05), 1.03) << "near the cheapest they hardly differ";
+  EXPECT_NEAR(slowdown(8) / slowdown(4), 2, 0.05) << "far from it they rise alike";
+  for (bool sums : {false, true}) {
+    const rows::Facts f = facts(384, sums);
+    const Target& target = findTarget("sm_90a");
+    const Space space = enumerate(f, target);
+    EXPECT_DOUBLE_EQ(space.feasible[0].microseconds,
+                     cheapestMicroseconds(workOf(f, kTypicalRows), target));
+    EXPECT_DOUBLE_EQ(cheapest(f, target)->microseconds, space.feasible[0].microseconds);
+    for (std::size_t i = 1; i < space.feasible.size(); ++i)
+      EXPECT_GE(space.feasible[i].microseconds, space.feasible[i - 1].microseconds);
+  }
+}
+
+TEST(Calibration, MoreWorkTakesLonger) {
+  const Target& target = findTarget("sm_90a");
+  auto time = [&](const rows::Facts& f, double rows) {
+    return cheapestMicroseconds(workOf(f, rows), target);
+  };
+  rows::Facts f = facts(1024);
+  EXPECT_GT(time(f, 0), 0.5) << "a launch";
+  EXPECT_LT(time(f, 0), 1.0);
+  EXPECT_NEAR(time(f, 2e6) / time(f, 1e6), 2, 0.01);
+  EXPECT_GT(time(f, 1e5), 4e5 * 1024 / target.memoryGBs / 1e3) << "than memory at its best";
+  const double before = time(f, 1e5);
+  f.inputs[0].again = true; // no bytes of its own
+  EXPECT_LT(time(f, 1e5), before * 0.7);
+  f.inputs[0].again = false;
+  f.columnSums = 2;
+  EXPECT_GT(time(f, 1e5), before + 1);
+  f.columnSums = 0;
+  f.erfs = 4;
+  EXPECT_GT(time(f, 1e5), before * 1.5);
+  f.erfs = 0;
+  f.inputs[0].older = true;
+  EXPECT_LT(time(f, 1e5), before);
+  const Target& ampere = findTarget("sm_86"); // overlaps no launches
+  EXPECT_DOUBLE_EQ(cheapestMicroseconds(workOf(f, 1e5), ampere),
+                   cheapestMicroseconds(workOf(facts(1024), 1e5), ampere));
 }
 
 /// Parts of a kernel move as many bytes a thread, and a thread holds the lists of one.
@@ -328,8 +370,7 @@ TEST(Space, OfLists) {
       for (std::size_t i = 0; i < space.feasible.size(); ++i) {
         EXPECT_TRUE(segments::check(space.feasible[i].schedule, f, target).empty());
         if (i > 1) {
-          EXPECT_LE(space.feasible[i - 1].prediction.microseconds,
-                    space.feasible[i].prediction.microseconds);
+          EXPECT_LE(space.feasible[i - 1].cost.total, space.feasible[i].cost.total);
         }
       }
     }

@@ -1,0 +1,205 @@
+// See Fit.h.
+#include "bench/fit_cost/Fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <set>
+
+namespace kiln::bench {
+
+using namespace autotune;
+
+namespace {
+
+using ErrorOf = std::function<double(const CostConstants&)>;
+
+constexpr double kFirstStep = 0.25, kLastStep = 2e-3; // of a logarithm
+constexpr double kWorthwhile = 1e-3;                  // of the error: descending once more
+constexpr int kMostDescents = 8;
+constexpr double kStays = 0.03;   // to leave a place: each squared logarithm
+constexpr double kOutlier = 0.15; // errors beyond count no more than this
+constexpr double kNear = 0.1;     // of the logarithm of the best: what is as far counts a third
+
+double squareOf(double error) {
+  const double bounded = std::min(std::abs(error), kOutlier);
+  return bounded * bounded;
+}
+
+/// The sum of squares of the time's errors.
+double timeError(std::span<const RankedKey> keys, const CostConstants& k) {
+  double sum = 0.0;
+  for (const RankedKey& ranked : keys)
+    for (std::size_t i = 0; i < ranked.key->samples.size(); ++i)
+      sum += squareOf(std::log(predicted(ranked, i, k) / ranked.key->samples[i].microseconds));
+  return sum;
+}
+
+double totalCost(const TunedKey& key, const Sample& sample, const CostConstants& k) {
+  double total = 0.0;
+  for (std::size_t kernel = 0; kernel < key.kernels.size(); ++kernel)
+    total += costOf(sample.ofKernel[kernel], key.kernels[kernel], *key.target, k).total;
+  return total;
+}
+
+/// The same of the errors within each key: what its schedules share ranks nothing.
+double rankingError(std::span<const TunedKey> keys, const CostConstants& k) {
+  double sum = 0.0;
+  std::vector<std::pair<double, double>> errors; // with their weights
+  for (const TunedKey& key : keys) {
+    const double best = std::ranges::min(key.samples, {}, &Sample::microseconds).microseconds;
+    double mean = 0.0, weights = 0.0;
+    errors.clear();
+    for (const Sample& sample : key.samples) {
+      const double weight = std::pow(best / sample.microseconds, 1.0 / kNear);
+      errors.emplace_back(std::log(totalCost(key, sample, k) / sample.microseconds), weight);
+      mean += weight * errors.back().first;
+      weights += weight;
+    }
+    for (const auto& [error, weight] : errors)
+      sum += weight * squareOf(error - mean / weights);
+  }
+  return sum;
+}
+
+/// Once down from a place, until all steps are small.
+class Descent {
+ public:
+  Descent(const CostConstants& from, CostConstant::Part part, const ErrorOf& error)
+      : error(error), best(from), least(error(from)) {
+    for (const CostConstant& constant : kAllCostConstants)
+      if (constant.part == part)
+        steps.emplace_back(constant.member, kFirstStep);
+  }
+  void run() {
+    for (bool moves = true; moves;) {
+      const CostConstants before = best;
+      moves = sweep();
+      CostConstants further = best; // as far again as all have gone together
+      for (const auto& [member, step] : steps)
+        further.*member *= best.*member / before.*member;
+      improves(further);
+    }
+  }
+  const CostConstants& found() const { return best; }
+  double foundError() const { return least; }
+
+ private:
+  bool improves(const CostConstants& k) {
+    const double now = error(k);
+    if (now >= least)
+      return false;
+    least = now;
+    best = k;
+    return true;
+  }
+  bool sweep() {
+    bool moves = false;
+    for (auto& [member, step] : steps) {
+      if (step < kLastStep)
+        continue;
+      moves = true;
+      CostConstants more = best, less = best;
+      more.*member *= std::exp(step);
+      less.*member *= std::exp(-step);
+      step *= improves(more) || improves(less) ? 1.2 : 0.5;
+    }
+    return moves;
+  }
+
+  const ErrorOf& error;
+  CostConstants best;
+  double least;
+  std::vector<std::pair<double CostConstants::*, double>> steps;
+};
+
+/// The constants of a part that make the error least, and of those the nearest to `start`.
+CostConstants descend(const CostConstants& start, CostConstant::Part part, const ErrorOf& error) {
+  const ErrorOf whole = [&](const CostConstants& k) {
+    double sum = error(k);
+    for (const CostConstant& constant : kAllCostConstants)
+      if (constant.part == part) {
+        const double moved = std::log(k.*constant.member / start.*constant.member);
+        sum += kStays * moved * moved;
+      }
+    return sum;
+  };
+  CostConstants best = start;
+  for (int i = 0; i < kMostDescents; ++i) {
+    const double before = whole(best);
+    Descent descent(best, part, whole);
+    descent.run();
+    best = descent.found();
+    if (descent.foundError() > before * (1.0 - kWorthwhile))
+      break;
+  }
+  return best;
+}
+
+/// A line of the file that has a constant: where its value stands.
+std::pair<std::size_t, std::size_t> placeOf(const std::string& text, std::string_view name) {
+  for (std::string_view kind : {"KILN_RANKING", "KILN_TIME", "KILN_FIXED"}) {
+    const std::string begin = fmt::format("\n{}({}, ", kind, name);
+    if (const std::size_t at = text.find(begin); at != std::string::npos)
+      return {at + begin.size(), text.find(',', at + begin.size())};
+  }
+  throw Error(ErrorKind::input,
+              fmt::format("no line 'KILN_...({}, value, ...)': is this autotune/cost_constants.def "
+                          "of the sources that this program was built from?",
+                          name));
+}
+
+/// Three digits, and no exponent where none is needed.
+std::string textOf(double value) {
+  const std::string text = fmt::format("{:.3g}", value);
+  return value >= 1000 ? fmt::format("{:.0f}", std::stod(text)) : text;
+}
+
+/// As a file of them holds them.
+CostConstants rounded(const CostConstants& k) {
+  CostConstants result = k;
+  for (const CostConstant& constant : kAllCostConstants)
+    if (constant.part != CostConstant::Part::fixed)
+      result.*constant.member = std::stod(textOf(k.*constant.member));
+  return result;
+}
+
+} // namespace
+
+CostConstants fit(CostConstant::Part part, std::span<const TunedKey> keys,
+                  const CostConstants& start) {
+  if (part == CostConstant::Part::ranking)
+    return rounded(
+        descend(start, part, [&](const CostConstants& k) { return rankingError(keys, k); }));
+  const std::vector<RankedKey> ranked = rank(keys, start);
+  return rounded(
+      descend(start, part, [&](const CostConstants& k) { return timeError(ranked, k); }));
+}
+
+Figures heldOut(CostConstant::Part part, std::span<const TunedKey> keys,
+                std::span<const std::size_t> groups, const CostConstants& start) {
+  Figures figures;
+  for (std::size_t group : std::set<std::size_t>(groups.begin(), groups.end())) {
+    std::vector<TunedKey> shown, held;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      (groups[i] == group ? held : shown).push_back(keys[i]);
+    const CostConstants k = fit(part, shown, start);
+    figures.add(figuresOf(rank(held, k), k));
+  }
+  return figures;
+}
+
+std::string withValues(std::string text, const CostConstants& k) {
+  for (const CostConstant& constant : kAllCostConstants) {
+    const auto [begin, end] = placeOf(text, constant.name);
+    if (constant.part == CostConstant::Part::fixed)
+      continue;
+    const std::string value = textOf(k.*constant.member);
+    if (std::stod(text.substr(begin, end - begin)) != std::stod(value))
+      text.replace(begin, end - begin, value);
+  }
+  return text;
+}
+
+} // namespace kiln::bench

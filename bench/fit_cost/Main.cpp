@@ -1,0 +1,131 @@
+// How good the cost model is by the times in stores, and constants that make it better:
+//   fit_cost autotune/stores/h200.db                              what it is worth as it stands
+//   fit_cost tuned.db --refit=time --write=autotune/cost_constants.def
+// A store that a tuning has filled knows all the schedules that it timed; one that was exported
+// knows choices and defaults, which is enough for the time and little for the ranking. Every refit
+// is also tried on keys, and on ops, that it was not shown. No GPU is needed.
+#include "bench/fit_cost/Fit.h"
+#include "kiln/files.h"
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+#include <map>
+
+using namespace kiln;
+using namespace kiln::bench;
+using autotune::CostConstant;
+using autotune::CostConstants;
+using autotune::kCostConstants;
+
+namespace {
+
+constexpr std::size_t kParts = 5;
+
+std::string textOf(Share share) {
+  return fmt::format("{:5.1f} % ({} of {})", 100 * share.value(), share.count, share.known);
+}
+
+void print(std::string_view what, const Figures& figures) {
+  fmt::print("{}\n", what);
+  fmt::print("  ranking: the best eight hold one within 3 % of the best    {}\n"
+             "           the default, where timed, within 1.10 of the best {}\n",
+             textOf(figures.ranking.bestEight), textOf(figures.ranking.standard));
+  auto errors = [](std::string_view of, const Errors& e) {
+    fmt::print(
+        "  time of {:<9} {} within 10 %; over the measured {:.3f}, 5..95 %: {:.3f}..{:.3f}\n", of,
+        textOf(e.within()), e.quantile(0.5), e.quantile(0.05), e.quantile(0.95));
+  };
+  errors("choices:", figures.choices);
+  errors("defaults:", figures.defaults);
+  errors("all:", figures.timed);
+}
+
+void printKeys(std::span<const RankedKey> keys, const CostConstants& k) {
+  fmt::print("label,place,chosen,measured_us,predicted_us,schedule\n");
+  for (const RankedKey& ranked : keys)
+    for (std::size_t i = 0; i < ranked.key->samples.size(); ++i) {
+      const Sample& sample = ranked.key->samples[i];
+      fmt::print("\"{}\",{},{},{:.2f},{:.2f},\"{}\"\n", ranked.key->label, ranked.places[i],
+                 int(sample.isChosen), sample.microseconds, predicted(ranked, i, k),
+                 sample.schedules);
+    }
+}
+
+/// A number for each key, the same for those of which `nameOf` says the same.
+std::vector<std::size_t> groupsOf(std::span<const TunedKey> keys, std::string TunedKey::* nameOf) {
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> groups;
+  for (const TunedKey& key : keys)
+    groups.push_back(numbers.emplace(key.*nameOf, numbers.size()).first->second);
+  return groups;
+}
+
+void printChanges(CostConstant::Part part, const CostConstants& k) {
+  for (const CostConstant& constant : autotune::kAllCostConstants)
+    if (constant.part == part)
+      fmt::print("  {:<20} {:>9.4g}  was {:>9.4g}\n", constant.name, k.*constant.member,
+                 kCostConstants.*constant.member);
+}
+
+CostConstants refit(CostConstant::Part part, std::span<const TunedKey> keys) {
+  const CostConstants k = fit(part, keys, kCostConstants);
+  print("refitted", figuresOf(rank(keys, k), k));
+  std::vector<std::size_t> groups = groupsOf(keys, &TunedKey::op);
+  print("held out by op: each op by constants fitted to the others",
+        heldOut(part, keys, groups, kCostConstants));
+  groups = groupsOf(keys, &TunedKey::twin);
+  for (std::size_t& group : groups)
+    group %= kParts;
+  print(fmt::format("held out by keys, in {} parts", kParts),
+        heldOut(part, keys, groups, kCostConstants));
+  printChanges(part, k);
+  return k;
+}
+
+struct Request {
+  std::vector<std::filesystem::path> stores;
+  std::string part;
+  std::filesystem::path constants;
+  bool keys = false;
+};
+
+void run(const Request& request) {
+  std::vector<std::string> skipped;
+  const std::vector<TunedKey> keys = tunedKeys(request.stores, skipped);
+  for (const std::string& reason : skipped)
+    fmt::print(stderr, "fit_cost: left out {}\n", reason);
+  if (keys.empty())
+    throw Error(ErrorKind::missing, "no store has a key with a choice and a timed schedule");
+  const std::vector<RankedKey> ranked = rank(keys, kCostConstants);
+  if (request.keys)
+    return printKeys(ranked, kCostConstants);
+  print(fmt::format("{} keys, as they are", keys.size()), figuresOf(ranked, kCostConstants));
+  if (request.part.empty())
+    return;
+  const CostConstants k =
+      refit(request.part == "time" ? CostConstant::Part::time : CostConstant::Part::ranking, keys);
+  if (!request.constants.empty())
+    writeFile(request.constants, withValues(readFile(request.constants), k));
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  Request request;
+  CLI::App app("How good the cost model is by the times in stores, and constants that fit them.");
+  app.add_option("stores", request.stores, "files of 'kernel-compile tune'")->required();
+  auto* refitted = app.add_option("--refit", request.part, "fit the constants of this part anew")
+                       ->check(CLI::IsMember({"time", "ranking"}));
+  app.add_option("--write", request.constants, "autotune/cost_constants.def, to get their values")
+      ->needs(refitted);
+  app.add_flag("--keys", request.keys, "every timed schedule as a line of CSV, nothing else");
+  CLI11_PARSE(app, count, arguments);
+  try {
+    run(request);
+    return 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "fit_cost: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,33 @@
+// What stores know of how long schedules take, in the terms of the cost model: for each tuned key
+// the facts of its kernels and every schedule that was timed. No GPU and no NVRTC are needed.
+#pragma once
+
+#include "autotune/Facts.h"
+
+#include <filesystem>
+
+namespace kiln::bench {
+
+struct Sample {
+  std::string schedules;                // as stores name them
+  std::vector<rows::Schedule> ofKernel; // in the order of the key's kernels
+  double microseconds = 0;              // the last time that was taken while nothing throttled
+  bool isChosen = false;
+  bool wasDefault = false; // of the last search: the model's first that compiled
+};
+
+struct TunedKey {
+  std::string label;
+  std::string op;   // its label without sizes and dtypes
+  std::string twin; // the same for keys that share a choice: fixed sizes, and those of run time
+  const Target* target = nullptr;
+  std::vector<autotune::KernelFacts> kernels;
+  std::vector<Sample> samples; // of schedules that are in the space still
+};
+
+/// Keys with a choice and at least one timed schedule, in the order of their labels. What cannot be
+/// read any more is told in `skipped`. Throws Error if a file is no store.
+std::vector<TunedKey> tunedKeys(std::span<const std::filesystem::path> stores,
+                                std::vector<std::string>& skipped);
+
+} // namespace kiln::bench
