@@ -1,6 +1,7 @@
 // See FunctionPlan.h.
 #include "codegen/passes/FunctionPlan.h"
 
+#include "codegen/backend/Symbols.h"
 #include "codegen/segments/Partition.h"
 
 #include "mlir/IR/Dominance.h"
@@ -130,6 +131,12 @@ class Planner {
     if (failed(addResults()))
       return failure();
     addBuffers();
+    if (symbols.size() > maxSymbols)
+      return function.emitError() << symbols.size()
+                                  << " run-time sizes, none of which has to equal another; a "
+                                  << "function has up to " << maxSymbols
+                                  << ". Write fixed sizes, or make several functions of it",
+             failure();
     return std::move(plan);
   }
 

@@ -147,8 +147,29 @@ RowError errorOfRow(const ir::Tensor64& exact, ArrayRef<const ir::Tensor64*> noi
   return {std::sqrt(row.difference / count), std::sqrt(row.value / count)};
 }
 
-/// For all elements of a row, what is typical of that row. Noise may cancel in one of many rows:
-/// each is allowed what is typical of all of them against the size of its values.
+/// What is typical of all rows: noise may cancel in one of many. Rows that are smaller than their
+/// noise are what is left where numbers cancel, and say nothing about the others.
+struct Typical {
+  double ofValue = 0.0;   // difference over value
+  double ofNothing = 0.0; // difference where a row is nothing but noise
+
+  explicit Typical(ArrayRef<RowError> rows) {
+    double values = 0.0, nothings = 0.0;
+    for (const RowError& row : rows)
+      if (row.value > row.difference)
+        ofValue += row.difference / row.value, values += 1.0;
+      else
+        ofNothing += row.difference, nothings += 1.0;
+    ofValue /= std::max(values, 1.0);
+    ofNothing /= std::max(nothings, 1.0);
+  }
+  double of(const RowError& row) const {
+    const bool isNothing = row.value <= std::max(row.difference, 0x1p-24 * ofNothing);
+    return std::max(row.difference, isNothing ? ofNothing : ofValue * row.value);
+  }
+};
+
+/// For all elements of a row, what is typical of that row, and of all.
 ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
                            ArrayRef<const ir::Tensor64*> noisy) {
   ir::Tensor64 allowed = ir::makeTensor64(exact.shape);
@@ -157,16 +178,12 @@ ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
   if (width == 0)
     return allowed;
   std::vector<RowError> errors;
-  double sum = 0.0, count = 0.0;
-  for (std::int64_t start = 0; start < exact.size(); start += width) {
-    const RowError& row = errors.emplace_back(errorOfRow(exact, noisy, start, width));
-    if (row.value > 0.0)
-      sum += row.difference / row.value, count += 1.0;
-  }
-  double usual = count > 0.0 ? sum / count : 0.0;
+  for (std::int64_t start = 0; start < exact.size(); start += width)
+    errors.push_back(errorOfRow(exact, noisy, start, width));
+  const Typical usual(errors);
   for (std::int64_t start = 0; start < exact.size(); start += width) {
     const RowError& row = errors[start / width];
-    double typical = std::max(row.difference, usual * row.value);
+    const double typical = usual.of(row);
     for (std::int64_t i = start; i < start + width; ++i) {
       // What is off by the same factor all along a row is off most where values are largest.
       const double size = std::abs(exact.data[i]);

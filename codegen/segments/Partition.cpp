@@ -222,12 +222,21 @@ class Partition {
 LogicalResult partition(func::FuncOp function) {
   if (failed(checkSignature(function)))
     return failure();
+  // Kernels hand no lists on to each other, so that a long function cannot be parted.
+  constexpr int kMostOperations = 320;
+  int operations = 0;
   for (Operation& op : function.getBody().front().without_terminator()) {
     if (isa<KernelOp>(op))
       return op.emitError("a kernel in a function over lists before kiln-fuse, which forms them");
     if (failed(checkOperation(op)))
       return failure();
+    operations += !isa<arith::ConstantOp, BroadcastOp>(op);
   }
+  if (operations > kMostOperations)
+    return function.emitError() << operations
+                                << " operations over lists of tensors; a function over "
+                                << "lists has up to " << kMostOperations
+                                << ". Make several functions of it, each with lists as results";
   Partition(function).run();
   return success();
 }

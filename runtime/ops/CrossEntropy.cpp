@@ -222,7 +222,7 @@ struct CrossEntropy {
     made.slope =
         emptyToScale(launch.backend(), logits.sizes(), logits.scalar_type(), logits.device());
     launch({&*in, &*t, &weight}, {&loss, &made.slope, nullptr});
-    made.loss = reduced(call, std::move(loss), made.share);
+    made.loss = reduced(call, loss, made.share);
     return made;
   }
 
@@ -234,11 +234,13 @@ struct CrossEntropy {
                : at::full(sizes, magnifier, logits.options().dtype(at::kFloat));
   }
 
-  /// Of the sum, or of each: as the call wants it.
-  static Tensor reduced(const Call& call, Tensor loss, const Tensor& share) {
-    if (share.defined())
-      loss.mul_(share);
-    return loss.to(scalarTypeOf(call.key.dtypes[ofLoss]));
+  /// Of the sum, or of each: as the call wants it. Rounded once.
+  static Tensor reduced(const Call& call, const Tensor& loss, const Tensor& share) {
+    const auto type = scalarTypeOf(call.key.dtypes[ofLoss]);
+    if (!share.defined())
+      return loss.to(type);
+    Tensor mean = at::empty(loss.sizes(), loss.options().dtype(type));
+    return at::mul_out(mean, loss, share);
   }
 
   static Tensor recorded(const Call& call, const Tensor& logits, const Tensor& classes,

@@ -30,6 +30,33 @@ inline std::string longSumText(int operands, int width = 128) {
                      text, last, type);
 }
 
+/// The same over a list of tensors.
+inline std::string longListText(int operations) {
+  std::string text = "func.func @steps(%p: tensor<?xf32> {kiln.list}) -> "
+                     "(tensor<?xf32> {kiln.list}) {\n",
+              last = "%p";
+  for (int i = 0; i < operations; ++i) {
+    text += fmt::format("  %v{} = math.tanh {} : tensor<?xf32>\n", i, last);
+    last = fmt::format("%v{}", i);
+  }
+  return text + fmt::format("  return {} : tensor<?xf32>\n}}\n", last);
+}
+
+/// Operands whose sizes have nothing to do with each other.
+inline std::string manySizesText(int operands) {
+  const std::string type = "tensor<?x8xf32>";
+  std::string arguments, types, values, text;
+  for (int i = 0; i < operands; ++i) {
+    const char* comma = i == 0 ? "" : ", ";
+    arguments += fmt::format("{}%a{}: {}", comma, i, type);
+    types += comma + type;
+    values += fmt::format("{}%r{}", comma, i);
+    text += fmt::format("  %r{0} = math.exp %a{0} : {1}\n", i, type);
+  }
+  return fmt::format("func.func @sizes({}) -> ({}) {{\n{}  return {} : {}\n}}\n", arguments, types,
+                     text, values, types);
+}
+
 /// Each of so many operations reads the one tensor.
 inline std::string manyReadersText(int readers) {
   const std::string type = "tensor<?x64xf32>";

@@ -55,6 +55,13 @@ TEST(LongFunctions, WhatFitsNoScheduleIsParted) {
   EXPECT_GE(compiled(text, false, "sm_86").launches(), compiled(text).launches());
 }
 
+/// Of a value that both a sine and a cosine read the angle waits, which takes two registers: no
+/// schedule is tried that spills.
+TEST(LongFunctions, AngleThatWaitsTakesTwoRegisters) {
+  const std::string text = std::regex_replace(longChainText(200), std::regex("tanh"), "sin");
+  EXPECT_EQ(compiled(text, true).launches(), 5U);
+}
+
 TEST(LongFunctions, ManyReadersOfOneTensorAreOneKernel) {
   EXPECT_EQ(compiled(manyReadersText(100)).launches(), 1U);
 }
@@ -93,6 +100,12 @@ TEST(LongFunctions, CompileInTimeThatGrowsWithTheirLength) {
 TEST(LongFunctions, AreLimited) {
   EXPECT_HAS(errorOf(ErrorKind::input, [] { compiled(longChainText(10001)); }),
              "operations; a function has up to 10000");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { compiled(longListText(321)); }),
+             "321 operations over lists of tensors; a function over lists has up to 320");
+  compiled(longListText(320));
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { compiled(manySizesText(65)); }),
+             "65 run-time sizes, none of which has to equal another; a function has up to 64");
+  compiled(manySizesText(64));
 }
 
 } // namespace

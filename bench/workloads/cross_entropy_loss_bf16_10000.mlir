@@ -1,0 +1,55 @@
+// A routed loss with its gradient, for the sum of the losses times dloss.
+func.func @cross_entropy_with_gradient(%arg0: tensor<?x10000xbf16> {kiln.name = "x"}, %arg1: tensor<?xi64> {kiln.name = "target"}, %arg2: tensor<f32> {kiln.name = "dloss"}) -> (tensor<f32> {kiln.name = "loss"}, tensor<?x10000xbf16> {kiln.name = "dx"}) {
+  %0 = arith.extf %arg0 : tensor<?x10000xbf16> to tensor<?x10000xf32>
+  %max = kiln.reduce  max %0 dims [1] : tensor<?x10000xf32> -> tensor<?xf32>
+  %1 = kiln.broadcast %max dims [0] like %0 : tensor<?xf32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %2 = arith.subf %0, %1 : tensor<?x10000xf32>
+  %3 = math.exp %2 fastmath<afn> : tensor<?x10000xf32>
+  %sum = kiln.reduce  sum %3 dims [1] : tensor<?x10000xf32> -> tensor<?xf32>
+  %4 = math.log %sum : tensor<?xf32>
+  %picked = kiln.pick %arg0, %arg1 : tensor<?x10000xbf16>, tensor<?xi64> -> tensor<?xbf16>
+  %5 = arith.extf %picked : tensor<?xbf16> to tensor<?xf32>
+  %6 = arith.subf %5, %max : tensor<?xf32>
+  %7 = arith.subf %4, %6 : tensor<?xf32>
+  %cst = arith.constant dense<10000> : tensor<i64>
+  %8 = kiln.broadcast %cst dims [] like %arg1 : tensor<i64>, tensor<?xi64> -> tensor<?xi64>
+  %9 = arith.cmpi ult, %arg1, %8 : tensor<?xi64>
+  %cst_0 = arith.constant dense<0x7FC00000> : tensor<f32>
+  %10 = kiln.broadcast %cst_0 dims [] like %7 : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %11 = arith.select %9, %7, %10 : tensor<?xi1>, tensor<?xf32>
+  %cst_1 = arith.constant dense<0.000000e+00> : tensor<f32>
+  %12 = kiln.broadcast %cst_1 dims [] like %11 : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %cst_2 = arith.constant dense<-100> : tensor<i64>
+  %13 = kiln.broadcast %cst_2 dims [] like %arg1 : tensor<i64>, tensor<?xi64> -> tensor<?xi64>
+  %14 = arith.cmpi eq, %arg1, %13 : tensor<?xi64>
+  %15 = arith.select %14, %12, %11 : tensor<?xi1>, tensor<?xf32>
+  %sum_3 = kiln.reduce  sum %15 dims [0] : tensor<?xf32> -> tensor<f32>
+  %16 = kiln.broadcast %arg2 dims [] like %15 : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %17 = kiln.broadcast %cst_0 dims [] like %16 : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %18 = arith.select %9, %16, %17 : tensor<?xi1>, tensor<?xf32>
+  %cst_4 = arith.constant dense<1.000000e+00> : tensor<f32>
+  %19 = kiln.broadcast %cst_4 dims [] like %0 : tensor<f32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %20 = kiln.broadcast %cst_1 dims [] like %0 : tensor<f32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %index = kiln.index dim 1 like %arg0 : tensor<?x10000xbf16> -> tensor<?x10000xi64>
+  %21 = kiln.broadcast %arg1 dims [0] like %arg0 : tensor<?xi64>, tensor<?x10000xbf16> -> tensor<?x10000xi64>
+  %22 = arith.cmpi eq, %index, %21 : tensor<?x10000xi64>
+  %23 = arith.select %22, %19, %20 : tensor<?x10000xi1>, tensor<?x10000xf32>
+  %24 = kiln.broadcast %18 dims [0] like %0 : tensor<?xf32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %25 = arith.mulf %23, %24 : tensor<?x10000xf32>
+  %cst_5 = arith.constant dense<-1.600000e+01> : tensor<f32>
+  %26 = kiln.broadcast %cst_5 dims [] like %4 : tensor<f32>, tensor<?xf32> -> tensor<?xf32>
+  %27 = arith.addf %4, %26 : tensor<?xf32>
+  %28 = arith.subf %27, %4 : tensor<?xf32>
+  %29 = math.exp %28 : tensor<?xf32>
+  %30 = arith.mulf %18, %29 : tensor<?xf32>
+  %31 = kiln.broadcast %30 dims [0] like %2 : tensor<?xf32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %32 = kiln.broadcast %27 dims [0] like %2 : tensor<?xf32>, tensor<?x10000xf32> -> tensor<?x10000xf32>
+  %33 = arith.subf %2, %32 : tensor<?x10000xf32>
+  %34 = math.exp %33 fastmath<afn> : tensor<?x10000xf32>
+  %35 = arith.mulf %34, %31 : tensor<?x10000xf32>
+  %36 = arith.subf %35, %25 : tensor<?x10000xf32>
+  %37 = kiln.broadcast %14 dims [0] like %0 : tensor<?xi1>, tensor<?x10000xf32> -> tensor<?x10000xi1>
+  %38 = arith.select %37, %20, %36 : tensor<?x10000xi1>, tensor<?x10000xf32>
+  %39 = arith.truncf %38 : tensor<?x10000xf32> to tensor<?x10000xbf16>
+  return %sum_3, %39 : tensor<f32>, tensor<?x10000xbf16>
+}
