@@ -7,7 +7,6 @@
 #include "kiln/kiln.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -88,7 +87,7 @@ double longest(const Line& line) {
 constexpr double kBarsWidth = 150, kBarHeight = 4, kMostRatio = 3; // what is longer ends in a gap
 
 /// The bars of a line, as long as the times; the longest of all lines has the whole width.
-std::string barsOf(const Line& line, double most) {
+std::string drawnBars(const Line& line, double most) {
   const std::vector<Bar> bars = barsOf(line);
   if (bars.size() < 2)
     return "";
@@ -125,7 +124,7 @@ std::string legend() {
   return text + "</ul>\n";
 }
 
-/// What a cell is sorted by; nothing: by its text.
+/// What the cells of a line are sorted by; nothing: by their text.
 std::vector<std::optional<double>> valuesOf(const Line& line) {
   const double width = line.chosen.isKnown() ? line.chosen.high - line.chosen.low : 0;
   return {std::nullopt,         line.chosen.middle,     width,
@@ -134,10 +133,18 @@ std::vector<std::optional<double>> valuesOf(const Line& line) {
           std::nullopt};
 }
 
-std::string classOf(std::size_t column) {
-  constexpr std::array<std::string_view, 10> classes{"text", "", "interval", "",      "",
-                                                     "",     "", "",         "tried", "source"};
-  return classes[column].empty() ? "" : fmt::format(" class=\"{}\"", classes[column]);
+/// What narrow pages leave out.
+std::string_view classOf(std::size_t column) {
+  switch (column) {
+  case 2:
+    return " class=\"interval\"";
+  case 8:
+    return " class=\"tried\"";
+  case 9:
+    return " class=\"source\"";
+  default:
+    return "";
+  }
 }
 
 std::string valueText(double value) {
@@ -157,7 +164,7 @@ std::string rowOf(const Line& line, std::size_t number, double most) {
                         values[i] ? fmt::format(" data-value=\"{}\"", valueText(*values[i])) : "",
                         names[i], escaped(row[i]));
   return text + fmt::format("<td class=\"times\" data-value=\"{}\">{}</td></tr>\n",
-                            valueText(longest(line)), barsOf(line, most));
+                            valueText(longest(line)), drawnBars(line, most));
 }
 
 /// Its geometric means, of the lines that know.
@@ -192,7 +199,7 @@ std::string headOf() {
   const std::vector<std::string> names = titles();
   for (std::size_t i = 0; i < names.size(); ++i)
     text += fmt::format("<th scope=\"col\"{}>{}</th>", classOf(i), names[i]);
-  return text + fmt::format("<th scope=\"col\" class=\"text\">{}</th></tr></thead>\n", kBarsTitle);
+  return text + fmt::format("<th scope=\"col\">{}</th></tr></thead>\n", kBarsTitle);
 }
 
 /// A device's lines, by op and direction.

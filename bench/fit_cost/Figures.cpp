@@ -6,6 +6,7 @@
 #include "codegen/passes/FunctionPlan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kiln::bench {
 
@@ -132,7 +133,8 @@ double Errors::quantile(double share) const {
     return 1.0;
   std::vector<double> sorted = all;
   std::ranges::sort(sorted);
-  return std::exp(sorted[static_cast<std::size_t>(share * double(sorted.size() - 1) + 0.5)]);
+  const long place = std::lround(share * double(sorted.size() - 1));
+  return std::exp(sorted[static_cast<std::size_t>(place)]);
 }
 
 } // namespace kiln::bench

@@ -77,7 +77,7 @@ std::vector<TunedKey> tunedKeys(std::span<const std::filesystem::path> stores,
                                 std::vector<std::string>& skipped) {
   std::vector<TunedKey> keys;
   for (const std::filesystem::path& path : stores) {
-    const std::unique_ptr<Store> store = Store::open(path, Store::Access::immutable);
+    const std::unique_ptr<Store> store = Store::open(path, Store::Access::read);
     const std::map<std::string, std::string> generals = store->generals();
     for (const KnownKey& known : store->keys())
       try {
