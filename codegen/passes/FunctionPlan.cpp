@@ -205,6 +205,7 @@ class Planner {
           if (Value result = kernel.op.getResult(output.index);
               ir::tensorType(result).isDynamicDim(d))
             meet(result, d, to);
+    takeLentSizes(kernel, at);
     for (auto [d, dimension] : llvm::enumerate(at))
       if (ShapedType::isDynamic(kernel.program->space[d]) && !dimension)
         return kernel.op.emitError("the size of dimension ")
@@ -217,6 +218,23 @@ class Planner {
       return kernel.op.emitError("has ")
              << rows << " rows, a kernel counts up to " << maxRows << "; split the batch";
     return success();
+  }
+  /// Sizes that no tensor has which the kernel reads or writes: of rows that are all the same and
+  /// are added up, only an input knows that a broadcast is like.
+  static void takeLentSizes(PlannedKernel& kernel,
+                            llvm::SmallVectorImpl<std::optional<Dimension>>& at) {
+    Block& body = kernel.body->getBody().front();
+    if (!body.getOps<ir::TransposeOp>().empty())
+      return; // whose dimensions are others
+    for (auto broadcast : body.getOps<ir::BroadcastOp>()) {
+      auto like = dyn_cast_if_present<BlockArgument>(broadcast.getLike());
+      const auto rank = like ? static_cast<size_t>(ir::tensorType(like).getRank()) : 0;
+      if (rank != at.size() && rank != at.size() + 1) // neither values of rows nor rows
+        continue;
+      for (auto [d, dimension] : llvm::enumerate(at))
+        if (!dimension && ir::tensorType(like).isDynamicDim(d))
+          dimension = {kernel.op.getInputs()[like.getArgNumber()], static_cast<int>(d)};
+    }
   }
   /// What is kept of a sum of rows has the sizes that it had; segments are as many as their pattern
   /// has, and indices as many as rows.

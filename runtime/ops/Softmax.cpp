@@ -218,12 +218,15 @@ template <typename Narrow, typename Backward> struct Wide {
     return recorded(input, dim, [&] { return Narrow::run(launch, input, dim, true); });
   }
   /// As autocast, but with the same node: what is saved is what the kernel's is. Of ATen's kernels
-  /// only that for GPUs casts.
+  /// only those of fp16 on GPUs cast.
   static Tensor instead(const Call&, const Tensor& input, std::int64_t dim,
                         std::optional<at::ScalarType>) {
     return recorded(input, dim, [&] {
-      return input.is_cpu() ? Narrow::natives.cpu(input.to(at::kFloat), dim, false)
-                            : Narrow::natives.gpu(input, dim, true);
+      if (input.is_cpu())
+        return Narrow::natives.cpu(input.to(at::kFloat), dim, false);
+      return input.scalar_type() == at::kHalf
+                 ? Narrow::natives.gpu(input, dim, true)
+                 : Narrow::natives.gpu(input.to(at::kFloat), dim, false);
     });
   }
 

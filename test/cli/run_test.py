@@ -51,6 +51,23 @@ class Host(CommandTest):
                                     code=3)
             self.assertIn("there is nothing to time", done.out)
 
+    def test_sums_of_rows_that_are_all_the_same(self):
+        """Of the kernel that adds them up only a shape says how many there are."""
+        rows = "tensor<?x24xf32>"
+        module = self.write("f.mlir", f"""func.func @f(%x: {rows}) -> tensor<24xf32> {{
+  %s = math.sin %x : {rows}
+  %t = kiln.reduce sum %s dims [0, 1] : {rows} -> tensor<f32>
+  %b = kiln.broadcast %t dims [] like %x : tensor<f32>, {rows} -> {rows}
+  %a = arith.addf %b, %x : {rows}
+  %y = kiln.reduce sum %a dims [0] : {rows} -> tensor<24xf32>
+  return %y : tensor<24xf32>
+}}
+""")
+        for rows in [1, 9, 200]:
+            done = self.run_command("run", module, "--backward", f"--sizes={rows}",
+                                    "--target=host")
+            self.assertIn("agrees", done.out)
+
     def test_functions_of_several_kernels_because_of_their_length(self):
         kind = "tensor<?x64xf32>"
         chain = f"func.func @f(%v0: {kind}) -> {kind} {{\n"

@@ -12,7 +12,8 @@ import unittest
 from command import SOURCE, CommandTest, needs_nvrtc
 
 PACKAGES = sysconfig.get_path("purelib")
-ENDS, WAITS = re.compile(r"\bLDGDEPBAR\b"), re.compile(r"\bDEPBAR\.LE\b")
+COPIES, ENDS = re.compile(r"\bLDGSTS\b"), re.compile(r"\bLDGDEPBAR\b")
+WAITS = re.compile(r"\bDEPBAR\.LE SB0, (\w+)")  # until so many groups are left
 LOADS = re.compile(r"\bLDS\S* R\d")  # into a register that counts
 
 
@@ -22,14 +23,18 @@ def disassembler():
 
 
 def loads_before_waits(text):
-    """Of one disassembled cubin: loads behind an LDGDEPBAR and before its DEPBAR, and the waits."""
-    loads, waits, copying = [], 0, False
+    """Of one disassembled cubin: loads behind an LDGDEPBAR and before its DEPBAR while copies are
+    under way, and the waits."""
+    loads, waits, is_copying, is_ended = [], 0, False, False
     for line in text.splitlines():
-        if ENDS.search(line):
-            copying = True
-        elif WAITS.search(line):
-            waits, copying = waits + copying, False
-        elif copying and LOADS.search(line):
+        if COPIES.search(line):
+            is_copying = True
+        elif ENDS.search(line):
+            is_ended = True
+        elif found := WAITS.search(line):
+            waits, is_ended = waits + is_ended, False
+            is_copying = is_copying and int(found.group(1), 16) > 0
+        elif is_copying and is_ended and LOADS.search(line):
             loads.append(line.strip())
     return loads, waits
 
@@ -48,7 +53,7 @@ class Waits(CommandTest):
         return waits
 
     def test_a_load_before_its_wait_is_found(self):
-        text = "LDGDEPBAR ;\n LDS.U16 R17, [R26] ;\n DEPBAR.LE SB0, 0x0 ;\n LDS R1, [R2] ;"
+        text = "LDGSTS.E [R1] ;\n LDGDEPBAR ;\n LDS.U16 R17, [R26] ;\n DEPBAR.LE SB0, 0x0 ;\n LDS R1, [R2] ;"
         self.assertEqual(loads_before_waits(text), (["LDS.U16 R17, [R26] ;"], 1))
 
     @needs_nvrtc

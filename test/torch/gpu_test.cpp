@@ -180,6 +180,22 @@ TEST_F(TorchGpu, CrossEntropyAndItsGradientAreSevenLaunches) {
   EXPECT_EQ(launched, 7) << report();
 }
 
+/// The first call of a shape is ATen's: it computes in fp32 what autocast computes in fp32.
+TEST_F(TorchGpu, FirstCallsUnderAutocastAreATens) {
+  Options patient;
+  patient.mode = Mode::use;
+  enable(patient);
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const Tensor x = at::randn({512, 1029}, at::device(at::kCUDA).dtype(type));
+    at::autocast::set_autocast_enabled(at::kCUDA, true);
+    const Tensor soft = at::softmax(x, 1), logSoft = at::log_softmax(x, 1);
+    at::autocast::set_autocast_enabled(at::kCUDA, false);
+    EXPECT_EQ(soft.scalar_type(), at::kFloat);
+    EXPECT_LT(errorOf(soft, at::softmax(x.to(at::kDouble), 1)), 1e-6);
+    EXPECT_LT(errorOf(logSoft, at::log_softmax(x.to(at::kDouble), 1)), 1e-5);
+  }
+}
+
 /// Beside ATen under autocast: the same types, and as close to fp64; with weights of fp32 and of
 /// half precision.
 TEST_F(TorchGpu, AutocastsHalfPrecisionIsReadAsItIs) {
