@@ -57,8 +57,7 @@ TEST(Recheck, SearchesAreRecorded) {
   EXPECT_NEAR(1 - subject.search()->ratio, subject.choice().margin, 1e-9);
   ASSERT_TRUE(subject.record());
   EXPECT_EQ(subject.record()->place, 2);
-  EXPECT_EQ(subject.record()->predicted,
-            tuned.problem.spaces[0].feasible[2].microseconds);
+  EXPECT_EQ(subject.record()->predicted, tuned.problem.spaces[0].feasible[2].microseconds);
 }
 
 TEST(Recheck, TimesStandBesideTheDefaultAndACopy) {
