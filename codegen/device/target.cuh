@@ -306,8 +306,8 @@ KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64*
 KILN_DEVICE void end_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// ptxas 13.0 moves loads of what was copied above the wait, unless a barrier follows it. That of the
-// warp is no instruction where the warp is whole.
+// ptxas 13.0 moves loads of what was copied above the wait, unless a barrier follows it. That of
+// the warp is no instruction where the warp is whole.
 /// Waits until of the groups that this thread ended all but the last `groups` are done. All threads
 /// of the warp call it.
 template <int groups> KILN_DEVICE void wait_for_copies_but() {
