@@ -11,7 +11,7 @@ using at::Tensor;
 
 namespace {
 
-// What README.md shows.
+// What runtime/README.md shows.
 // One kernel forward and one backward, for any number of rows; b: [width].
 static const auto gate =
     kiln::fuse([](kiln::Expr x, kiln::Expr g, kiln::Expr b) { return x * kiln::sigmoid(g + b); });

@@ -10,13 +10,16 @@ function(kiln_find_torch result)
     set(${result} ${KILN_TORCH_DIR} PARENT_SCOPE)
     return()
   endif()
-  file(GLOB wheels ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
-  foreach(wheel IN LISTS wheels)
-    if(EXISTS ${wheel}/lib/libtorch_cpu.so)
-      set(${result} ${wheel} PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
+  # A build whose folder was configured before LibTorch was installed finds it all the same.
+  file(GLOB wheels CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+  if(wheels)
+    list(GET wheels 0 wheel)
+    cmake_path(GET wheel PARENT_PATH lib)
+    cmake_path(GET lib PARENT_PATH wheel)
+    set(${result} ${wheel} PARENT_SCOPE)
+    return()
+  endif()
   execute_process(
     COMMAND python3 -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

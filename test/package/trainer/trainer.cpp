@@ -23,6 +23,7 @@ int main() {
     optimizer.step();
     (step == 0 ? first : last) = loss.item<float>();
   }
-  std::cout << "loss " << first << " -> " << last << "\n" << kiln::report();
+  std::cout << "loss " << first << " -> " << last << "\n";
+  std::cout << kiln::report();
   return last < first / 2 ? 0 : 1;
 }
