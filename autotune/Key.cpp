@@ -2,14 +2,12 @@
 // values in the source do not matter; names of arguments do, since launch plans hold them.
 #include "autotune/Key.h"
 
-#include "autotune/Facts.h"
+#include "autotune/Kernels.h"
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Nvrtc.h"
 #include "codegen/passes/FunctionPlan.h"
-#include "codegen/passes/ListPlan.h"
 #include "codegen/program/State.h"
-#include "codegen/segments/Partition.h"
 
 #include "kiln_source_hash.h"
 
@@ -83,12 +81,13 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
 std::vector<KernelSpace> spacesOf(const std::string& fused, std::span<const std::int64_t> sizes,
                                   const Target& target, bool explain) {
   std::vector<KernelSpace> spaces;
-  for (const KernelFacts& kernel : factsOf(fused, {sizes.begin(), sizes.end()})) {
-    Space space = enumerate(kernel, target, explain);
+  for (const NamedKernel& kernel : kernelsOf(fused, {sizes.begin(), sizes.end()})) {
+    Space space = kernel.model->space(target, explain);
     KernelSpace& found = spaces.emplace_back();
-    found.kernel = passes::entryName(kernel.name);
+    found.kernel = family::entryName(kernel.name);
+    found.model = kernel.model;
     found.feasible = std::move(space.feasible);
-    found.bytes = kernel.bytesRead() + kernel.bytesWritten();
+    found.bytes = kernel.model->bytesRead() + kernel.model->bytesWritten();
     for (const auto& [rule, refused] : space.refused)
       found.refusals.push_back({found.kernel, rule, refused.count, refused.worst});
   }
@@ -102,7 +101,7 @@ std::string hashOf(const std::vector<KernelSpace>& spaces) {
   for (const KernelSpace& space : spaces) {
     std::vector<std::string> texts;
     for (const Candidate& candidate : space.feasible)
-      texts.push_back(rows::toText(candidate.schedule));
+      texts.push_back(toText(candidate.schedule));
     std::ranges::sort(texts);
     all += fmt::format("{}", fmt::join(texts, "\n")) + '\0';
   }
@@ -116,13 +115,10 @@ LaunchPlan launchOf(const std::string& fused) {
   auto function = passes::findFunction(*parsed, "");
   if (failed(function))
     session.fail("finding the function");
-  auto launch = [&](auto plan) {
-    if (failed(plan))
-      session.fail("planning");
-    return (*plan)->launch;
-  };
-  return segments::isOverLists(*function) ? launch(passes::planLists(*function))
-                                          : launch(passes::planFunction(*function));
+  auto plan = passes::planFunction(*function);
+  if (failed(plan))
+    session.fail("planning");
+  return std::move((*plan)->launch);
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 // From a function and its options to the key of everything that is known about it.
 #pragma once
 
+#include "autotune/KernelSpace.h"
 #include "autotune/Records.h"
-#include "autotune/Space.h"
 #include "kiln/kiln.h"
 
 namespace kiln::autotune {

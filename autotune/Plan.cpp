@@ -1,7 +1,6 @@
 // kiln::plan and kiln::predict: the search space and the cost model, for people.
 #include "kiln/plan.h"
-#include "autotune/Facts.h"
-#include "autotune/Space.h"
+#include "autotune/Kernels.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/program/State.h"
@@ -12,29 +11,27 @@ namespace kiln {
 
 namespace {
 
-using autotune::factsOf;
-using autotune::KernelFacts;
+using autotune::kernelsOf;
+using autotune::NamedKernel;
 
-std::string tightest(const rows::Schedule& schedule, const KernelFacts& kernel,
-                     const Target& target) {
-  std::int64_t shared = kernel.sharedBytes(schedule) + target.sharedReserved;
+std::string tightest(const model::Resources& asked, const Target& target) {
   struct Use {
     const char* what;
     double share;
   } uses[] = {
-      {"threads", double(schedule.threads * schedule.blocks) / target.threadsPerSM},
-      {"shared memory", double(shared * schedule.blocks) / double(target.sharedPerSM)},
-      {"registers", double(kernel.registers(schedule) * schedule.threads * schedule.blocks) /
-                        target.registersPerSM},
-      {"blocks", double(schedule.blocks) / target.blocksPerSM}};
+      {"threads", double(asked.threads * asked.blocks) / target.threadsPerSM},
+      {"shared memory", double((asked.sharedBytes + target.sharedReserved) * asked.blocks) /
+                            double(target.sharedPerSM)},
+      {"registers", double(asked.registers * asked.threads * asked.blocks) / target.registersPerSM},
+      {"blocks", double(asked.blocks) / target.blocksPerSM}};
   return std::ranges::max_element(uses, {}, &Use::share)->what;
 }
 
 /// The terms of a cost are told as shares of the time.
-Prediction predictionOf(const autotune::Candidate& candidate, const KernelFacts& kernel,
+Prediction predictionOf(const model::Candidate& candidate, const model::KernelModel& kernel,
                         const Target& target) {
-  const rows::Schedule& schedule = candidate.schedule;
-  const autotune::Cost& cost = candidate.cost;
+  const model::Cost& cost = candidate.cost;
+  const model::Resources asked = kernel.resources(candidate.schedule);
   const double timeOfCost = candidate.microseconds / cost.total;
   Prediction result;
   result.bytesRead = static_cast<std::int64_t>(kernel.bytesRead());
@@ -48,8 +45,8 @@ Prediction predictionOf(const autotune::Candidate& candidate, const KernelFacts&
   result.summing = cost.summing * timeOfCost;
   result.waves = cost.waves;
   result.bytesInFlight = cost.bytesInFlight;
-  result.occupancy = static_cast<double>(schedule.threads * schedule.blocks) / target.threadsPerSM;
-  result.limitedBy = tightest(schedule, kernel, target);
+  result.occupancy = static_cast<double>(asked.threads * asked.blocks) / target.threadsPerSM;
+  result.limitedBy = tightest(asked, target);
   return result;
 }
 
@@ -62,20 +59,20 @@ std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options
   Program program = Program::compile(module, until);
   const Target& target = findTarget(options.arch);
   std::vector<KernelPlan> plans;
-  for (const KernelFacts& kernel : factsOf(program.text(Stage::fused), rank.sizes)) {
-    autotune::Space space = autotune::enumerate(kernel, target);
+  for (const NamedKernel& kernel : kernelsOf(program.text(Stage::fused), rank.sizes)) {
+    model::Space space = kernel.model->space(target);
     KernelPlan result;
     result.name = kernel.name;
-    result.family = kernel.family();
+    result.family = kernel.model->form().family;
     result.considered = space.tuples;
     result.feasible = static_cast<std::int64_t>(space.feasible.size());
     for (const auto& [rule, refused] : space.refused)
       result.rejections.push_back({rule, refused.count, refused.worst});
     std::ranges::stable_sort(result.rejections, std::greater{}, &Rejection::count);
     for (std::size_t i = 0; i < space.feasible.size() && i < std::size_t(rank.keep); ++i) {
-      const autotune::Candidate& candidate = space.feasible[i];
+      const model::Candidate& candidate = space.feasible[i];
       result.best.push_back(
-          {rows::toText(candidate.schedule), predictionOf(candidate, kernel, target)});
+          {toText(candidate.schedule), predictionOf(candidate, *kernel.model, target)});
     }
     plans.push_back(std::move(result));
   }
@@ -90,17 +87,17 @@ std::vector<Prediction> predict(const Program& program, const RankOptions& rank)
   const Target& target = findTarget(program.arch());
   program::Session session;
   auto module = session.parse(text, "<scheduled>");
-  auto kernels = factsOf(text, rank.sizes);
+  auto kernels = kernelsOf(text, rank.sizes);
   std::vector<Prediction> predictions(program.kernels().size());
   for (auto function : module->getOps<mlir::func::FuncOp>())
     for (auto op : function.getOps<ir::KernelOp>())
-      for (const KernelFacts& kernel : kernels)
+      for (const NamedKernel& kernel : kernels)
         for (std::size_t i = 0; i < predictions.size(); ++i)
           if (kernel.name == op.getName() &&
-              program.kernels()[i].name == passes::entryName(kernel.name))
+              program.kernels()[i].name == family::entryName(kernel.name))
             predictions[i] = predictionOf(
-                autotune::candidateOf(passes::scheduleOf(*op.getSchedule()), kernel, target),
-                kernel, target);
+                model::candidateOf(op.getSchedule()->getSchedule(), *kernel.model, target),
+                *kernel.model, target);
   return predictions;
 }
 

@@ -1,4 +1,4 @@
-// Layouts, schedules and targets: what can be checked without a kernel.
+// Layouts, pairs and targets: what can be checked without a kernel.
 #include "dialect/Kiln.h"
 
 #include "mlir/IR/Builders.h"
@@ -48,36 +48,6 @@ int64_t PairsAttr::partnerOf(int64_t column) const {
   if (getKind() == Pairing::interleaved)
     return column ^ 1;
   return (column + getWidth() / 2) % getWidth();
-}
-
-LogicalResult ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                                   int64_t lanes, int64_t vector, int64_t rows, int64_t threads,
-                                   int64_t blocks, Grid, Keep keep, LaunchMode, Columns,
-                                   int64_t stages, int64_t cluster) {
-  if (lanes < 1 || lanes > 1024 || (lanes < 32 ? !llvm::isPowerOf2_64(lanes) : lanes % 32 != 0))
-    return emitError() << "lanes = " << lanes
-                       << ": a row is shared by 1, 2, 4, 8, 16 threads or a multiple of 32 up to "
-                          "1024";
-  if (vector < 1 || vector > 16 || !llvm::isPowerOf2_64(vector))
-    return emitError() << "vector = " << vector << ": a power of two up to 16 is allowed";
-  if (rows < 1 || rows > 16)
-    return emitError() << "rows = " << rows << ": 1 to 16 rows a thread are allowed";
-  if (threads < 32 || threads > 1024 || threads % 32 != 0)
-    return emitError() << "threads = " << threads
-                       << ": a multiple of 32 from 32 to 1024 is allowed";
-  if (cluster != 1 && cluster != 2)
-    return emitError() << "cluster = " << cluster << ": 1 or 2 blocks share a row";
-  if (cluster == 1 && threads % lanes != 0)
-    return emitError() << "lanes = " << lanes << " does not divide threads = " << threads;
-  if (cluster > 1 && lanes != threads * cluster)
-    return emitError() << "lanes = " << lanes << ": all threads of a cluster of " << cluster
-                       << " blocks share a row, " << threads * cluster
-                       << " for threads = " << threads;
-  if (blocks < 1 || blocks > 32)
-    return emitError() << "blocks = " << blocks << ": 1 to 32 blocks a multiprocessor are allowed";
-  if (keep == Keep::ring ? stages < 2 || stages > 16 : stages != 0)
-    return emitError() << "stages = " << stages << ": keep = ring has 2 to 16, others have none";
-  return success();
 }
 
 } // namespace kiln::ir

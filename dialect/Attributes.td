@@ -27,21 +27,10 @@ def Kiln_Pairing : Kiln_Enum<"Pairing", "which columns form a pair", [
   I32EnumAttrCase<"interleaved", 0>, I32EnumAttrCase<"half_split", 1>]>;
 def Kiln_PairingAttr : EnumAttr<Kiln_Dialect, Kiln_Pairing, "pairing">;
 
-def Kiln_Grid : Kiln_Enum<"Grid", "how many blocks are launched", [
-  I32EnumAttrCase<"one_shot", 0>, I32EnumAttrCase<"resident", 1>]>;
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
   I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>,
   I32EnumAttrCase<"global", 2>, I32EnumAttrCase<"ring", 3>]>;
 def Kiln_KeepAttr : EnumAttr<Kiln_Dialect, Kiln_Keep, "keep">;
-def Kiln_Columns : Kiln_Enum<"Columns", "from where values that all rows share are read", [
-  I32EnumAttrCase<"global", 0>, I32EnumAttrCase<"shared", 1>]>;
-def Kiln_ColumnsParameter : EnumParameter<Kiln_Columns> {
-  let defaultValue = "Columns::global";
-}
-def Kiln_LaunchMode : Kiln_Enum<"LaunchMode", "how a kernel follows its predecessor", [
-  I32EnumAttrCase<"plain", 0>, I32EnumAttrCase<"programmatic", 1>,
-  I32EnumAttrCase<"older_first", 2>]>;
-
 def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   let summary = "How a tensor lies in memory";
   let description = [{
@@ -73,48 +62,17 @@ def Kiln_PairsAttr : Kiln_Attr<"Pairs", "pairs"> {
 }
 
 def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
-  let summary = "How a kernel of the row family runs";
+  let summary = "How a kernel runs";
   let description = [{
-    `lanes`: threads that share a row: a power of two up to 32, or a multiple of 32.
-    `vector`: neighbouring columns a thread handles together: a power of two that divides the row
-    width; or, where rows lie one after another and nothing is the same for all rows, vectors of
-    memory that overlap the ends of rows.
-    `rows`: rows a thread works on at once. `threads`: threads in a block.
-    `blocks`: blocks that must fit on a multiprocessor; limits the registers.
-    `grid`: one block for each tile of rows, or as many blocks as are resident.
-    `keep`: where rows are kept between the passes over them: in registers, in shared memory, or
-    nowhere (`global`): each pass reads them again. Only that has no limit to the width. Through a
-    `ring` of `stages` tiles in shared memory they come into registers: one more warp of the block
-    keeps it filled by bulk copies, as long as dense rows lie one after another.
-    `launch`: plain, or programmatic (the launch overlaps the end of the predecessor), and then
-    perhaps `older_first`: inputs that are known to be older than the predecessor (`kiln.older`)
-    are loaded before it has ended.
-    `columns`: values that all rows share (gamma) are read from global memory each time, or from
-    a copy in shared memory that is made while the first rows are on their way.
-    `cluster`: blocks that share their rows, 1 or 2: of 2 each holds half of every row, so that
-    wider rows fit into shared memory, and `lanes` are the threads of both.
+    A value for each knob of the kernel's family, which declares them (codegen/families). The word of
+    a family that is not implied stands first: `#kiln.schedule<family, knob = 4, ...>`.
 
-    In a kernel over lists of tensors a row is a chunk of 1024 elements, which all threads of a
-    block share (`lanes` = `threads`), and `rows` is how many chunks a block works through.
-
-    Example: `#kiln.schedule<lanes = 16, vector = 8, rows = 4, threads = 128, blocks = 8,
-    grid = one_shot, keep = registers, launch = programmatic>`.
+    Example, of a kernel of rows: `#kiln.schedule<lanes = 16, vector = 8, rows = 4, threads = 128,
+    blocks = 8, grid = one_shot, keep = registers, launch = programmatic>`.
   }];
-  let parameters = (ins "int64_t":$lanes, "int64_t":$vector, "int64_t":$rows,
-                        "int64_t":$threads, "int64_t":$blocks,
-                        EnumParameter<Kiln_Grid>:$grid, EnumParameter<Kiln_Keep>:$keep,
-                        EnumParameter<Kiln_LaunchMode>:$launch,
-                        Kiln_ColumnsParameter:$columns,
-                        DefaultValuedParameter<"int64_t", "0">:$stages,
-                        DefaultValuedParameter<"int64_t", "1">:$cluster);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "::kiln::Schedule":$schedule);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Of a block, or of the cluster whose blocks share them.
-    int64_t rowsPerBlock() const {
-      return getThreads() * getCluster() / getLanes() * getRows();
-    }
-  }];
 }
 
 def Kiln_TargetAttr : Kiln_Attr<"Target", "target"> {

@@ -5,14 +5,20 @@
 #include "dialect/Gradient.h"
 #include "dialect/Math.h"
 #include "dialect/Reference.h"
+#include "dialect/Schedule.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace kiln {
+llvm::hash_code hash_value(const Schedule& schedule);
+} // namespace kiln
 
 #include "dialect/Dialect.h.inc"
 #include "dialect/Enums.h.inc"
@@ -23,6 +29,14 @@
 #include "dialect/Ops.h.inc"
 
 namespace kiln::ir {
+
+/// What families of kernels add to the dialect: the forms of their schedules, without which none
+/// can be read.
+class ScheduleForms : public mlir::DialectInterface::Base<ScheduleForms> {
+ public:
+  explicit ScheduleForms(mlir::Dialect* dialect) : Base(dialect) {}
+  virtual llvm::ArrayRef<const ScheduleForm*> all() const = 0;
+};
 
 /// Loads kiln and the upstream dialects that its functions use.
 void registerDialects(mlir::DialectRegistry& registry);

@@ -15,7 +15,7 @@ Points::Point pointAt(std::span<const KernelSpace> spaces, std::vector<std::size
   std::vector<std::pair<std::string, std::string>> schedules;
   for (std::size_t k = 0; k < spaces.size(); ++k) {
     const Candidate& candidate = spaces[k].feasible[at[k]];
-    schedules.emplace_back(spaces[k].kernel, rows::toText(candidate.schedule));
+    schedules.emplace_back(spaces[k].kernel, toText(candidate.schedule));
     point.cost += candidate.cost.total;
     point.microseconds += candidate.microseconds;
   }
@@ -50,8 +50,7 @@ std::optional<std::size_t> Points::find(const std::string& schedules) {
   std::vector<std::size_t> at;
   for (const KernelSpace& space : spaces) {
     auto isGiven = [&](const Candidate& candidate) {
-      return schedules.find(space.kernel + " = " + rows::toText(candidate.schedule)) !=
-             std::string::npos;
+      return schedules.find(space.kernel + " = " + toText(candidate.schedule)) != std::string::npos;
     };
     auto found = std::ranges::find_if(space.feasible, isGiven);
     if (found == space.feasible.end())
@@ -74,7 +73,7 @@ std::vector<std::size_t> Points::neighbours(std::size_t from, std::size_t count,
   std::vector<std::size_t> found;
   for (std::size_t k = 0; k < spaces.size(); ++k) {
     std::vector<std::size_t> at = points[from].at;
-    autotune::neighbours(spaces[k].feasible, at[k], count, [&](std::size_t place) {
+    autotune::neighbours(spaces[k], at[k], count, [&](std::size_t place) {
       std::vector<std::size_t> next = at;
       next[k] = place;
       const std::size_t point = add(std::move(next));

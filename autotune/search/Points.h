@@ -3,7 +3,7 @@
 // the search adds: a step of one kernel, or what two good points have changed, taken together.
 #pragma once
 
-#include "autotune/Space.h"
+#include "autotune/KernelSpace.h"
 
 #include <deque>
 #include <functional>

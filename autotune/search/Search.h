@@ -4,7 +4,7 @@
 #pragma once
 
 #include "autotune/Journal.h"
-#include "autotune/Space.h"
+#include "autotune/KernelSpace.h"
 #include "autotune/measure/Device.h"
 
 #include <chrono>

@@ -1,9 +1,9 @@
 // See Figures.h.
 #include "bench/fit_cost/Figures.h"
 
-#include "autotune/Calibration.h"
 #include "autotune/search/Points.h"
-#include "codegen/passes/FunctionPlan.h"
+#include "codegen/family/Buffers.h"
+#include "codegen/model/Calibration.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 namespace kiln::bench {
 
 using namespace autotune;
+using namespace model;
 
 namespace {
 
@@ -20,13 +21,14 @@ constexpr double kNearBest = 1.03, kNearStandard = 1.10, kNearTime = 1.10;
 /// The spaces of a key's kernels by other constants.
 std::vector<KernelSpace> rankedSpaces(const TunedKey& key, const CostConstants& k) {
   std::vector<KernelSpace> spaces;
-  for (const KernelFacts& kernel : key.kernels) {
-    KernelSpace space{passes::entryName(kernel.name),
-                      enumerate(kernel, *key.target, /*explain=*/false).feasible,
+  for (const NamedKernel& kernel : key.kernels) {
+    KernelSpace space{family::entryName(kernel.name),
+                      kernel.model,
+                      kernel.model->space(*key.target, /*explain=*/false).feasible,
                       0,
                       {}};
     for (Candidate& candidate : space.feasible)
-      candidate.cost = costOf(candidate.schedule, kernel, *key.target, k);
+      candidate.cost = kernel.model->cost(candidate.schedule, *key.target, k);
     std::ranges::stable_sort(space.feasible, {},
                              [](const Candidate& candidate) { return candidate.cost.total; });
     spaces.push_back(std::move(space));
@@ -87,8 +89,8 @@ double predicted(const RankedKey& ranked, std::size_t sample, const CostConstant
   const TunedKey& key = *ranked.key;
   double time = 0.0;
   for (std::size_t kernel = 0; kernel < key.kernels.size(); ++kernel)
-    time += cheapestMicroseconds(workOf(key.kernels[kernel]), *key.target, k) *
-            slowdown(ranked.ratios[sample][kernel], k);
+    time += model::cheapestMicroseconds(key.kernels[kernel].model->work(), *key.target, k) *
+            model::slowdown(ranked.ratios[sample][kernel], k);
   return time;
 }
 

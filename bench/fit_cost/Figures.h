@@ -40,11 +40,11 @@ struct RankedKey {
   /// since it does not compile, what the last search had instead. Of samples.size(): none.
   std::size_t standard() const;
 };
-std::vector<RankedKey> rank(std::span<const TunedKey> keys, const autotune::CostConstants& k);
+std::vector<RankedKey> rank(std::span<const TunedKey> keys, const model::CostConstants& k);
 
 /// us that a sample should take.
-double predicted(const RankedKey& key, std::size_t sample, const autotune::CostConstants& k);
+double predicted(const RankedKey& key, std::size_t sample, const model::CostConstants& k);
 
-Figures figuresOf(std::span<const RankedKey> keys, const autotune::CostConstants& k);
+Figures figuresOf(std::span<const RankedKey> keys, const model::CostConstants& k);
 
 } // namespace kiln::bench

@@ -10,6 +10,7 @@
 namespace kiln::bench {
 
 using namespace autotune;
+using namespace model;
 
 namespace {
 
@@ -39,7 +40,7 @@ double timeError(std::span<const RankedKey> keys, const CostConstants& k) {
 double totalCost(const TunedKey& key, const Sample& sample, const CostConstants& k) {
   double total = 0.0;
   for (std::size_t kernel = 0; kernel < key.kernels.size(); ++kernel)
-    total += costOf(sample.ofKernel[kernel], key.kernels[kernel], *key.target, k).total;
+    total += key.kernels[kernel].model->cost(sample.ofKernel[kernel], *key.target, k).total;
   return total;
 }
 
@@ -144,10 +145,11 @@ std::pair<std::size_t, std::size_t> placeOf(const std::string& text, std::string
     if (const std::size_t at = text.find(begin); at != std::string::npos)
       return {at + begin.size(), text.find(',', at + begin.size())};
   }
-  throw Error(ErrorKind::input,
-              fmt::format("no line 'KILN_...({}, value, ...)': is this autotune/cost_constants.def "
-                          "of the sources that this program was built from?",
-                          name));
+  throw Error(
+      ErrorKind::input,
+      fmt::format("no line 'KILN_...({}, value, ...)': is this codegen/model/cost_constants.def "
+                  "of the sources that this program was built from?",
+                  name));
 }
 
 /// Three digits, and no exponent where none is needed.

@@ -11,16 +11,16 @@ namespace kiln::bench {
 /// Those of a part that fit the keys best, rounded to what a file of them holds. Of the ranking:
 /// the differences of measured times and costs within each key, those near the best above all. Of
 /// the time: measured and predicted ones, all ranked by `start`.
-autotune::CostConstants fit(autotune::CostConstant::Part part, std::span<const TunedKey> keys,
-                            const autotune::CostConstants& start);
+model::CostConstants fit(model::CostConstant::Part part, std::span<const TunedKey> keys,
+                         const model::CostConstants& start);
 
 /// The figures of each group of keys by constants that were fitted to all others: `groups` has that
 /// of each key.
-Figures heldOut(autotune::CostConstant::Part part, std::span<const TunedKey> keys,
-                std::span<const std::size_t> groups, const autotune::CostConstants& start);
+Figures heldOut(model::CostConstant::Part part, std::span<const TunedKey> keys,
+                std::span<const std::size_t> groups, const model::CostConstants& start);
 
 /// `text` of cost_constants.def with the values of `k`, to three digits, where they differ. Throws
 /// Error(input) if one of its lines names no constant or a constant has no line.
-std::string withValues(std::string text, const autotune::CostConstants& k);
+std::string withValues(std::string text, const model::CostConstants& k);
 
 } // namespace kiln::bench

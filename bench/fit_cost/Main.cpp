@@ -1,6 +1,6 @@
 // How good the cost model is by the times in stores, and constants that make it better:
 //   fit_cost autotune/stores/h200.db                              what it is worth as it stands
-//   fit_cost tuned.db --refit=time --write=autotune/cost_constants.def
+//   fit_cost tuned.db --refit=time --write=codegen/model/cost_constants.def
 // A store that a tuning has filled knows all the schedules that it timed; one that was exported
 // knows choices and defaults, which is enough for the time and little for the ranking. Every refit
 // is also tried on keys, and on ops, that it was not shown. No GPU is needed.
@@ -14,9 +14,9 @@
 
 using namespace kiln;
 using namespace kiln::bench;
-using autotune::CostConstant;
-using autotune::CostConstants;
-using autotune::kCostConstants;
+using model::CostConstant;
+using model::CostConstants;
+using model::kCostConstants;
 
 namespace {
 
@@ -62,7 +62,7 @@ std::vector<std::size_t> groupsOf(std::span<const TunedKey> keys, std::string Tu
 }
 
 void printChanges(CostConstant::Part part, const CostConstants& k) {
-  for (const CostConstant& constant : autotune::kAllCostConstants)
+  for (const CostConstant& constant : model::kAllCostConstants)
     if (constant.part == part)
       fmt::print("  {:<20} {:>9.4g}  was {:>9.4g}\n", constant.name, k.*constant.member,
                  kCostConstants.*constant.member);
@@ -117,7 +117,8 @@ int main(int count, char** arguments) {
   app.add_option("stores", request.stores, "files of 'kernel-compile tune'")->required();
   auto* refitted = app.add_option("--refit", request.part, "fit the constants of this part anew")
                        ->check(CLI::IsMember({"time", "ranking"}));
-  app.add_option("--write", request.constants, "autotune/cost_constants.def, to get their values")
+  app.add_option("--write", request.constants,
+                 "codegen/model/cost_constants.def, to get their values")
       ->needs(refitted);
   app.add_flag("--keys", request.keys, "every timed schedule as a line of CSV, nothing else");
   CLI11_PARSE(app, count, arguments);

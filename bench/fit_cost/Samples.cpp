@@ -4,7 +4,7 @@
 #include "autotune/Label.h"
 #include "autotune/search/Points.h"
 #include "autotune/store/Store.h"
-#include "codegen/passes/FunctionPlan.h"
+#include "codegen/family/Buffers.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -17,9 +17,10 @@ namespace {
 
 std::vector<KernelSpace> spacesOf(const TunedKey& key) {
   std::vector<KernelSpace> spaces;
-  for (const KernelFacts& kernel : key.kernels)
-    spaces.push_back({passes::entryName(kernel.name),
-                      enumerate(kernel, *key.target, /*explain=*/false).feasible,
+  for (const NamedKernel& kernel : key.kernels)
+    spaces.push_back({family::entryName(kernel.name),
+                      kernel.model,
+                      kernel.model->space(*key.target, /*explain=*/false).feasible,
                       0,
                       {}});
   return spaces;
@@ -66,7 +67,7 @@ std::optional<TunedKey> tunedKey(const Store& store, const KnownKey& known) {
   options.arch = task->arch;
   options.until = Stage::fused;
   const Program program = Program::compile(Module::parse(task->module, known.label), options);
-  key.kernels = factsOf(program.text(Stage::fused), task->sizes);
+  key.kernels = kernelsOf(program.text(Stage::fused), task->sizes);
   key.samples = samplesOf(key, history);
   return key;
 }

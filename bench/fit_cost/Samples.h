@@ -2,16 +2,16 @@
 // the facts of its kernels and every schedule that was timed. No GPU and no NVRTC are needed.
 #pragma once
 
-#include "autotune/Facts.h"
+#include "autotune/Kernels.h"
 
 #include <filesystem>
 
 namespace kiln::bench {
 
 struct Sample {
-  std::string schedules;                // as stores name them
-  std::vector<rows::Schedule> ofKernel; // in the order of the key's kernels
-  double microseconds = 0;              // the last time that was taken while nothing throttled
+  std::string schedules;          // as stores name them
+  std::vector<Schedule> ofKernel; // in the order of the key's kernels
+  double microseconds = 0;        // the last time that was taken while nothing throttled
   bool isChosen = false;
   bool wasDefault = false; // of the last search: the model's first that compiled
 };
@@ -21,7 +21,7 @@ struct TunedKey {
   std::string op;   // its label's
   std::string twin; // the same for keys that share a choice: fixed sizes, and those of run time
   const Target* target = nullptr;
-  std::vector<autotune::KernelFacts> kernels;
+  std::vector<autotune::NamedKernel> kernels;
   std::vector<Sample> samples; // of schedules that are in the space still
 };
 

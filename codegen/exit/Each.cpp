@@ -37,9 +37,9 @@ void RowAccumulatorOp::emit(Emitter& e) {
 /// what lies in memory is walked by a loop.
 static void openChunks(Emitter& e, Operation* op, const std::string& tile, bool inMemory) {
   auto kernel = op->getParentOfType<KernelOp>();
-  ir::ScheduleAttr schedule = *kernel.getSchedule();
-  int64_t columns = kernel.getColumns(), across = schedule.getLanes() * schedule.getVector();
-  inMemory &= schedule.getKeep() != ir::Keep::registers && schedule.getKeep() != ir::Keep::ring;
+  const rows::Schedule schedule = scheduleOf(kernel);
+  int64_t columns = kernel.getColumns(), across = schedule.lanes * schedule.vector;
+  inMemory &= schedule.keep != rows::Keep::registers && schedule.keep != rows::Keep::ring;
   e.unrolled(kEachChunk, inMemory && columns > kUnrolled * across ? 4 : 0);
   if (columns % across != 0)
     e.line("if (!" + tile + ".has(c)) continue;");
@@ -113,7 +113,7 @@ void EachOp::emit(Emitter& e) {
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
   auto kernel = (*this)->getParentOfType<KernelOp>();
-  bool overlaps = kernel.getColumns() % kernel.getSchedule()->getVector() != 0;
+  bool overlaps = kernel.getColumns() % scheduleOf(kernel).vector != 0;
   if (overlaps)
     e.open(tile + ".each_in_row(c, [&](int i)");
   else

@@ -5,6 +5,10 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::cu;
 
+rows::Schedule kiln::cu::scheduleOf(KernelOp kernel) {
+  return rows::Schedule::of(kernel.getSchedule()->getSchedule());
+}
+
 std::string kiln::cu::sharedAt(int64_t offset) {
   return "shared_memory() + " + std::to_string(offset);
 }
@@ -45,17 +49,16 @@ void KernelOp::emit(Emitter& e) {
   }
   e.line("KILN_KERNEL(" + std::to_string(getThreads()) + ", " + std::to_string(getBlocks()) + ")");
   e.open(head + ")");
-  if (auto schedule = getSchedule(); schedule && getColumns() > 0)
+  if (getSchedule() && getColumns() > 0) {
+    const rows::Schedule s = scheduleOf(*this);
     e.line("using Tile = RowTile<" + std::to_string(getColumns()) + " /*columns*/, " +
-           std::to_string(schedule->getLanes()) + " /*lanes*/, " +
-           std::to_string(schedule->getVector()) + " /*vector*/, " +
-           std::to_string(schedule->getRows()) + " /*rows*/, " +
-           std::to_string(schedule->getThreads()) + " /*threads*/" +
-           (schedule->getKeep() == ir::Keep::ring ? ", 1 /*movers*/"
-            : schedule->getCluster() > 1
-                ? ", 0 /*movers*/, " + std::to_string(schedule->getCluster()) + " /*cluster*/"
-                : "") +
+           std::to_string(s.lanes) + " /*lanes*/, " + std::to_string(s.vector) + " /*vector*/, " +
+           std::to_string(s.rows) + " /*rows*/, " + std::to_string(s.threads) + " /*threads*/" +
+           (s.keep == rows::Keep::ring ? ", 1 /*movers*/"
+            : s.cluster > 1 ? ", 0 /*movers*/, " + std::to_string(s.cluster) + " /*cluster*/"
+                            : "") +
            ">;");
+  }
   e.block(block);
   e.close();
 }
@@ -67,8 +70,8 @@ void ReleaseOp::emit(Emitter& e) {
   e.line("release_successor();");
 }
 void BarrierOp::emit(Emitter& e) {
-  auto schedule = (*this)->getParentOfType<KernelOp>().getSchedule();
-  bool movers = schedule && schedule->getKeep() == ir::Keep::ring;
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  bool movers = kernel.getColumns() > 0 && scheduleOf(kernel).keep == rows::Keep::ring;
   e.line(movers ? "Tile::barrier();" : "block_barrier();");
 }
 
@@ -120,7 +123,7 @@ void PairedOp::emit(Emitter& e) {
 void TilesOp::emit(Emitter& e) {
   Block& block = getBody().front();
   std::string tile = e.declare(block.getArgument(0), "at");
-  bool clusters = (*this)->getParentOfType<KernelOp>().getSchedule()->getCluster() > 1;
+  bool clusters = scheduleOf((*this)->getParentOfType<KernelOp>()).cluster > 1;
   std::string index = clusters ? "block_index() / Tile::cluster" : "block_index()";
   std::string start = "Tile " + tile + "(" + e.name(getRows()) + ", " + index + ");";
   if (getOnce()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/emit/Emitter.h"
+#include "codegen/families/rows/Schedule.h"
 #include "dialect/Kiln.h"
 
 #include "codegen/exit/Dialect.h.inc"
@@ -16,6 +17,8 @@ namespace kiln::cu {
 /// Attribute of a module of exit operations: the plan of its launches, as JSON.
 inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
 
+/// Of a kernel of rows.
+rows::Schedule scheduleOf(KernelOp kernel);
 /// The text of a place in the dynamic shared memory.
 std::string sharedAt(int64_t offset);
 /// Declares what keeps a tile, in registers or in shared memory at `scratch`.

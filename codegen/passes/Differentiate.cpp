@@ -1,11 +1,11 @@
 // kiln-differentiate: reverse mode on the tensor graph, then a cut between forward and backward.
 // One function with forward and backward is built first, then split: what the backward reads of
 // the forward is saved or computed again, whichever moves fewer bytes.
+#include "codegen/family/Elementary.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/FusionRequests.h"
 #include "codegen/passes/MinCut.h"
 #include "codegen/passes/Passes.h"
-#include "codegen/rows/RowProgram.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -125,7 +125,7 @@ class Splitter {
     for (auto& [gradient, index] : gradients)
       ends.push_back(gradient);
     auto end = builder.create<func::ReturnOp>(function.getLoc(), ends);
-    rows::decomposeNamedOps(*block);
+    family::decomposeNamedOps(*block);
     IRRewriter rewriter(function.getContext());
     DominanceInfo dominance(joint);
     eliminateCommonSubExpressions(rewriter, dominance, joint);
@@ -209,7 +209,7 @@ class Splitter {
     auto isSource = [&](Value value) { return isSourceOf(value) || far.contains(value); };
     auto cost = [&](Value value) { // saving costs a write, reading is paid by all
       bool there = !value.getDefiningOp() || isResult(value);
-      return bytesOf(value) * (there ? 1.0 : 2.0);
+      return family::bytesOf(value) * (there ? 1.0 : 2.0);
     };
     problem.isSource = isSource;
     problem.cost = cost;

@@ -3,11 +3,9 @@
 // the merged group, and crosses no cut that the text asks for. What must be one kernel is merged
 // first. Free operations (constants, broadcasts, random numbers) belong to nobody: each kernel gets
 // its own copy.
+#include "codegen/family/FusionPreparation.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/FusionGraph.h"
-#include "codegen/passes/FusionLimits.h"
-#include "codegen/passes/FusionPreparation.h"
-#include "codegen/segments/Partition.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -38,7 +36,7 @@ class Fuser {
         builder(function.getContext()) {}
 
   LogicalResult run() {
-    groups = prepareFusion(function);
+    groups = family::FusionPreparation(function).run();
     llvm::DenseSet<Operation*> grouped;
     for (Group& group : groups)
       grouped.insert(group.begin(), group.end());
@@ -88,7 +86,7 @@ class Fuser {
     IRMapping map;
     for (Operation* op : ops) {
       for (Value operand : op->getOperands())
-        capture(builder, operand, *built.kernel, map);
+        family::capture(builder, operand, *built.kernel, map);
       clearRequests(builder.clone(*op, map));
     }
     SmallVector<Value> ends;
@@ -99,22 +97,15 @@ class Fuser {
     return built;
   }
 
-  /// Empty if the family can execute the group as one kernel, which is not too much for it if that
-  /// is `limited`.
+  /// Empty if a family can execute the group as one kernel, which is not too much for it if that is
+  /// `limited`.
   std::string reasonAgainst(const Group& group, bool limited = false) {
     Built built = build(group);
-    OwningOpRef<ir::KernelOp> copy = elementaryCopy(*built.kernel);
-    Block& body = copy->getBody().front();
-    if (llvm::any_of(group, sums::standsAlone)) {
-      std::string reason;
-      return sums::analyze(body, reason) ? "" : reason;
-    }
-    rows::Refusal refusal;
-    std::unique_ptr<rows::RowProgram> program = rows::analyze(body, refusal);
-    if (!program || !limited)
-      return refusal.reason;
-    return tooMuch({function, *copy, built.inputs, built.results, std::move(program)}, most,
-                   target);
+    std::optional<family::FusionLimits> limits;
+    if (limited)
+      limits.emplace(family::FusionLimits{most, target});
+    return family::of(*built.kernel)
+        .reasonAgainst({function, *built.kernel, built.inputs, built.results}, limits);
   }
 
   /// What is left after all merges must be a kernel; an operation alone need not have been one.
@@ -223,10 +214,10 @@ class Fuser {
       Group* producer = value.getDefiningOp() ? graph->groupOf(value.getDefiningOp()) : nullptr;
       const size_t count = groupsOfValue.size(), reach = count > kManyReaders ? 1 : count;
       for (Group* reader : groupsOfValue)
-        propose(producer, reader, bytesOf(value) * (count == 1 ? 2 : 1), value);
+        propose(producer, reader, family::bytesOf(value) * (count == 1 ? 2 : 1), value);
       for (size_t i = 0; i < count; ++i)
         for (size_t j = i + 1; j < std::min(count, i + 1 + reach); ++j)
-          propose(groupsOfValue[i], groupsOfValue[j], bytesOf(value), value);
+          propose(groupsOfValue[i], groupsOfValue[j], family::bytesOf(value), value);
     }
     llvm::stable_sort(merges, [](const Merge& a, const Merge& b) { return a.saved > b.saved; });
     return merges;
@@ -337,8 +328,8 @@ struct Fuse : impl::FuseBase<Fuse> {
         continue;
       if (failed(checkFunction(function)))
         return signalPassFailure();
-      bool lists = segments::isOverLists(function);
-      if (lists ? failed(refuseRequests(function)) || failed(segments::partition(function))
+      const family::FunctionFamily* whole = family::ofFunction(function);
+      if (whole ? failed(refuseRequests(function)) || failed(whole->fuse(function))
                 : failed(Fuser(function, most, target).run()))
         return signalPassFailure();
     }

@@ -1,37 +1,9 @@
 // See FusionRequests.h.
 #include "codegen/passes/FusionRequests.h"
 
-#include "dialect/Scalar.h"
-
 using namespace mlir;
 
 namespace kiln::passes {
-
-/// Arithmetic on single integers, such as the offset of the second of two dropouts.
-static bool isSingleInteger(Operation* op) {
-  if (op->getNumResults() != 1 || !ir::findScalarOp(op->getName().getStringRef()))
-    return false;
-  auto type = ir::tensorType(op->getResult(0));
-  return type.getRank() == 0 && type.getElementType().isInteger();
-}
-
-bool isFree(Operation* op) {
-  if (op->hasAttr(ir::kCutAttr))
-    return false;
-  auto named = dyn_cast<ir::KilnOpInterface>(op);
-  return op->hasTrait<OpTrait::ConstantLike>() || (named && named.isFree()) || isSingleInteger(op);
-}
-
-void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
-  SmallVector<Value> work{value};
-  llvm::DenseSet<Operation*> seen; // free operations, which many paths may lead to
-  while (!work.empty())
-    for (Operation* user : work.pop_back_val().getUsers())
-      if (!isFree(user))
-        visit(user);
-      else if (seen.insert(user).second)
-        work.push_back(user->getResult(0));
-}
 
 std::optional<Cut> cutWithin(const Group& group) {
   std::optional<Cut> cut;

@@ -3,6 +3,7 @@
 // one kernel (`kiln.fuse`).
 #pragma once
 
+#include "codegen/family/FusionPreparation.h"
 #include "codegen/passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -12,13 +13,9 @@
 
 namespace kiln::passes {
 
-/// Operations of one future kernel.
-using Group = llvm::SetVector<mlir::Operation*>;
-
-/// Cheaper to make than to load, and not asked to be stored: copied to wherever it is used.
-bool isFree(mlir::Operation* op);
-/// Users, looking through free operations.
-void eachUser(mlir::Value value, llvm::function_ref<void(mlir::Operation*)> visit);
+using family::eachUser;
+using family::Group;
+using family::isFree;
 
 /// An operation whose results are to be stored, and one that reads them.
 struct Cut {

@@ -2,8 +2,8 @@
 // kiln-verify-schedule) or of exit operations (from kiln-lower on).
 #pragma once
 
+#include "codegen/backend/Target.h"
 #include "codegen/exit/Exit.h"
-#include "codegen/rows/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

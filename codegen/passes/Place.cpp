@@ -7,6 +7,7 @@
 // loop the next write of a scratch must lie behind another barrier than that: if there is none, the
 // loop ends with one. Sums are combined after the loop and reuse its memory; their helpers begin
 // with a barrier.
+#include "codegen/families/row_sums/RowSum.h"
 #include "codegen/passes/FunctionPlan.h"
 
 using namespace mlir;
@@ -29,7 +30,7 @@ struct Places {
 };
 
 int elementBytes(Type element) {
-  return sizeInBytes(dtypeOf(element));
+  return sizeInBytes(family::dtypeOf(element));
 }
 
 struct Place : impl::PlaceBase<Place> {
@@ -40,8 +41,8 @@ struct Place : impl::PlaceBase<Place> {
 
   void place(cu::KernelOp kernel) {
     int64_t most = 0;
-    if (auto attribute = kernel.getSchedule()) {
-      rows::Schedule schedule = scheduleOf(*attribute);
+    if (kernel.getColumns() > 0) {
+      rows::Schedule schedule = cu::scheduleOf(kernel);
       Places places;
       kernel.walk([&](cu::StageColumnsOp op) {
         op.setScratch(places.take(rows::columnBytes(
@@ -70,7 +71,7 @@ struct Place : impl::PlaceBase<Place> {
     kernel.walk([&](cu::SumRowsOp op) { most = std::max(most, placeSum(op)); });
     kernel.walk([&](cu::ListRowsOp op) {
       op.setScratch(0);
-      most = std::max(most, sums::listBytes());
+      most = std::max(most, row_sums::listBytes());
     });
     kernel.walk([&](cu::StoreSumOp op) {
       op.setScratch(0);

@@ -1,7 +1,5 @@
 // kiln-schedule and what it shares with kiln-verify-schedule: schedules as attributes.
 #include "codegen/passes/FunctionPlan.h"
-#include "codegen/passes/ListPlan.h"
-#include "codegen/segments/Partition.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,44 +27,38 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
-  /// Into the facts of a kernel: what its last schedules have shown.
-  template <class Facts> void noteSpills(Facts& facts, const std::string& entryPoint) {
+  /// What the last schedules of a kernel have shown.
+  void noteSpills(model::KernelModel& kernel, const std::string& entryPoint) {
     for (StringRef entry : spilled)
       if (auto [name, count] = entry.rsplit('='); name == entryPoint) {
-        count.getAsInteger(10, facts.spilledRegisters);
-        ++facts.spills;
+        int registers = 0;
+        count.getAsInteger(10, registers);
+        kernel.noteSpill(registers);
       }
   }
 
+  /// Gives every kernel without a schedule the user's or the default.
   LogicalResult run(func::FuncOp function) {
     const Target& target = findTarget(arch);
-    if (segments::isOverLists(function))
-      return give(planLists(function), [&](ListKernel& kernel) {
-        noteSpills(kernel.facts, entryName(kernel.op.getName()));
-        return segments::defaultSchedule(kernel.facts, target);
-      });
-    return give(planFunction(function), [&](PlannedKernel& kernel) {
-      rows::Facts facts = factsOf(kernel);
-      noteSpills(facts, entryName(kernel.op.getName()));
-      return rows::defaultSchedule(facts, target);
-    });
-  }
-
-  /// Gives every kernel of a plan without a schedule the user's or the default.
-  template <class Plan, class Default> LogicalResult give(const Plan& plan, Default choose) {
+    auto plan = planFunction(function);
     if (failed(plan))
       return failure();
     SmallVector<std::string> names;
-    for (auto& kernel : (*plan)->kernels) {
-      if (!kernel.takesSchedule())
+    for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels) {
+      if (!kernel->form())
         continue;
-      names.push_back(entryName(kernel.op.getName()));
-      if (kernel.op.getSchedule())
+      names.push_back(family::entryName(kernel->op.getName()));
+      if (kernel->op.getSchedule())
         continue;
-      FailureOr<ir::ScheduleAttr> wanted = wantedFor(kernel.op, names.back());
+      FailureOr<ir::ScheduleAttr> wanted = wantedFor(kernel->op, names.back());
       if (failed(wanted))
         return failure();
-      kernel.op.setScheduleAttr(*wanted ? *wanted : scheduleAttr(&getContext(), choose(kernel)));
+      if (!*wanted) {
+        const std::unique_ptr<model::KernelModel> model = kernel->model({});
+        noteSpills(*model, names.back());
+        wanted = ir::ScheduleAttr::get(&getContext(), model->usual(target));
+      }
+      kernel->op.setScheduleAttr(*wanted);
     }
     return checkNames(names);
   }

@@ -1,7 +1,5 @@
 // kiln-verify-schedule: every schedule against the limits of the target, with the numbers.
 #include "codegen/passes/FunctionPlan.h"
-#include "codegen/passes/ListPlan.h"
-#include "codegen/segments/Partition.h"
 
 using namespace mlir;
 
@@ -9,6 +7,20 @@ namespace kiln::passes {
 
 #define GEN_PASS_DEF_VERIFYSCHEDULE
 #include "codegen/passes/Passes.h.inc"
+
+LogicalResult hasSchedule(family::Kernel& kernel) {
+  const ScheduleForm* wanted = kernel.form();
+  if (!wanted)
+    return success();
+  if (!kernel.op.getSchedule())
+    return kernel.op.emitError("has no schedule; run kiln-schedule first");
+  const ScheduleForm* given = kernel.op.getSchedule()->getSchedule().form;
+  if (given != wanted)
+    return kernel.op.emitError("has a schedule of the family '")
+           << std::string(given->family) << "' and is a kernel of the family '"
+           << std::string(wanted->family) << "'";
+  return success();
+}
 
 namespace {
 
@@ -41,34 +53,23 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
   }
 
   LogicalResult run(func::FuncOp function, const Target& target) {
-    if (segments::isOverLists(function))
-      return verify(planLists(function), [&](const rows::Schedule& schedule, ListKernel& kernel) {
-        return segments::check(schedule, kernel.facts, target);
-      });
-    return verify(planFunction(function),
-                  [&](const rows::Schedule& schedule, PlannedKernel& kernel) {
-                    return rows::check(schedule, factsOf(kernel), target);
-                  });
-  }
-
-  template <class Plan, class Check> LogicalResult verify(const Plan& plan, Check check) {
+    auto plan = planFunction(function);
     if (failed(plan))
       return failure();
     bool valid = true;
-    for (auto& kernel : (*plan)->kernels) {
-      if (!kernel.takesSchedule())
-        continue;
-      if (!kernel.op.getSchedule()) {
-        kernel.op.emitError("has no schedule; run kiln-schedule first");
-        valid = false;
-        continue;
-      }
-      for (const rows::Violation& violation : check(scheduleOf(*kernel.op.getSchedule()), kernel)) {
-        kernel.op.emitError("schedule refused: ") << violation.message;
-        valid = false;
-      }
-    }
+    for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels)
+      if (kernel->form())
+        valid &= succeeded(verify(*kernel, target));
     return success(valid);
+  }
+
+  static LogicalResult verify(family::Kernel& kernel, const Target& target) {
+    if (failed(hasSchedule(kernel)))
+      return failure();
+    const auto broken = kernel.model({})->check(kernel.op.getSchedule()->getSchedule(), target);
+    for (const model::Violation& violation : broken)
+      kernel.op.emitError("schedule refused: ") << violation.message;
+    return success(broken.empty());
   }
 };
 

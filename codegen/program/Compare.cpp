@@ -2,8 +2,9 @@
 #include "codegen/program/Compare.h"
 
 #include "codegen/backend/Fail.h"
-#include "codegen/passes/FunctionPlan.h"
-#include "codegen/rows/RowProgram.h"
+#include "codegen/family/Buffers.h"
+#include "codegen/family/Elementary.h"
+#include "codegen/passes/Passes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +73,7 @@ struct Noise {
     return (z & 1) != 0 ? size : -size;
   }
   void operator()(Value value, ir::Tensor64& tensor) {
-    const DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
+    const DType dtype = family::dtypeOf(ir::tensorType(value).getElementType());
     const ir::ReduceOp sum = asSum(value.getDefiningOp());
     const bool isResult = llvm::all_of(
         value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
@@ -275,7 +276,7 @@ Expected expect(const Module& module, const std::string& function,
   });
   const std::vector<ir::Tensor64> values = ordered(inputs, arguments);
   auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(values); });
-  rows::decomposeNamedOps(noisily.block());
+  family::decomposeNamedOps(noisily.block());
   std::vector<std::vector<ir::Tensor64>> noisy;
   Noise noise;
   auto evaluateOnce = [&] {

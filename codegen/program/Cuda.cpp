@@ -2,7 +2,7 @@
 #include "codegen/emit/Cuda.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
-#include "codegen/passes/FunctionPlan.h"
+#include "codegen/family/Buffers.h"
 #include "codegen/program/State.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ static void checkPromises(const Program::State& state) {
 static CudaJob jobOf(const Program::State& state) {
   CudaJob job;
   job.source = state.texts[static_cast<int>(Stage::cuda)];
-  job.name = passes::entryName(state.function).substr(5) + ".cu"; // which messages show
+  job.name = family::entryName(state.function).substr(5) + ".cu"; // which messages show
   job.arch = state.options.arch;
   job.nvrtc = state.options.nvrtc;
   for (const auto* file = kiln_device_files; file->name; ++file)

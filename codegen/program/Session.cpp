@@ -1,4 +1,5 @@
 // MLIR contexts, parsing and pass running, with diagnostics turned into one error text.
+#include "codegen/family/Family.h"
 #include "codegen/program/Names.h"
 #include "codegen/program/State.h"
 
@@ -15,8 +16,7 @@ namespace kiln::program {
 
 Session::Session() {
   DialectRegistry registry;
-  ir::registerDialects(registry);
-  registry.insert<cu::CuDialect>();
+  family::registerDialects(registry);
   context_ = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context_->loadAllAvailableDialects();
   context_->printOpOnDiagnostic(false); // the place in the text says more than a dump

@@ -126,9 +126,11 @@ Problem gateProblem(std::size_t count) {
   problem.label = "gate";
   problem.task.module = kGate;
   problem.task.sizes = {kRows};
-  problem.spaces = {{"kiln_gate", {}, 0, {}}};
-  for (Candidate& candidate : enumerate(facts, target, false).feasible)
-    if (candidate.schedule.grid == rows::Grid::oneShot && test::spaceOf(problem).size() < count)
+  const auto model = std::make_shared<rows::Model>(facts, kRows);
+  problem.spaces = {{"kiln_gate", model, {}, 0, {}}};
+  for (Candidate& candidate : model->space(target, false).feasible)
+    if (rows::Schedule::of(candidate.schedule).grid == rows::Grid::oneShot &&
+        test::spaceOf(problem).size() < count)
       test::spaceOf(problem).push_back(candidate);
   return problem;
 }
@@ -141,8 +143,8 @@ TEST(FaultKernels, Compile) {
   for (const Fault& fault : kFaults) {
     bool spilled = false;
     try {
-      EXPECT_FALSE(artifactOf(faulty(rows::toText(test::spaceOf(problem)[1].schedule), fault))
-                       .cubin.empty());
+      EXPECT_FALSE(
+          artifactOf(faulty(toText(test::spaceOf(problem)[1].schedule), fault)).cubin.empty());
     } catch (const Error& error) {
       spilled = std::string_view(error.what()).find("spills") != std::string_view::npos;
       EXPECT_TRUE(spilled) << error.what();

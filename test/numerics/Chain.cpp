@@ -2,6 +2,7 @@
 #include "test/numerics/Chain.h"
 
 #include "codegen/backend/Target.h"
+#include "codegen/family/Family.h"
 #include "codegen/passes/Passes.h"
 #include "dialect/Kiln.h"
 
@@ -103,8 +104,7 @@ Program compiled(const Case& numericCase, Stage until) {
 
 Parsed::Parsed(const std::string& source) {
   mlir::DialectRegistry registry;
-  ir::registerDialects(registry);
-  registry.insert<cu::CuDialect>();
+  family::registerDialects(registry);
   context.appendDialectRegistry(registry);
   module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
   name = (*module->getOps<mlir::func::FuncOp>().begin()).getName().str();

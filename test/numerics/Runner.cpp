@@ -1,6 +1,7 @@
 // See Runner.h.
 #include "test/numerics/Runner.h"
 
+#include "codegen/family/Family.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "dialect/Kiln.h"
 #include "test/numerics/Chain.h"
@@ -27,7 +28,7 @@ struct Mover {
   }
   /// Values on the way that are stored, between kernels, in a narrow type.
   void operator()(mlir::Value value, Tensor64& tensor) const {
-    DType dtype = passes::dtypeOf(ir::tensorType(value).getElementType());
+    DType dtype = family::dtypeOf(ir::tensorType(value).getElementType());
     bool returned = llvm::any_of(value.getUsers(), [](mlir::Operation* user) {
       return llvm::isa<mlir::func::ReturnOp>(user);
     });

@@ -147,7 +147,7 @@ func.func @count(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32> {kiln.name = "n"
 
 //--- sum.mlir
 // A kernel that stores no list takes eight chunks a block, 16 bytes a thread and pass.
-// SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<lanes = 128, vector = 8, rows = 8, threads = 128, blocks = 16, grid = one_shot, keep = registers, launch = programmatic>)
+// SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<multi_tensor, vector = 8, chunks = 8, threads = 128, blocks = 16, launch = programmatic>)
 // AMPERE: launch = plain>
 // The plan knows the table by its two parts, and the lists apart from the other inputs.
 // CHECK: \22inputs\22:[{\22name\22:\22limit\22,{{.*}}},{\22name\22:\22chunks\22,{{.*}}},{\22name\22:\22segments\22,
@@ -183,10 +183,8 @@ func.func @norm(%g: tensor<?xbf16> {kiln.list, kiln.name = "g"}, %limit: tensor<
 
 //--- schedule.mlir
 func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
-  // expected-error @+3 {{schedule refused: lanes = 32 and threads = 512; all threads of a block share a chunk of a list, so they are equal}}
-  // expected-error @+2 {{schedule refused: 512 threads of 4 elements pass over a chunk of 1024}}
-  // expected-error @+1 {{schedule refused: kernels over lists have grid = one_shot, keep = registers and no columns}}
-  %y = kiln.kernel "k"(%x) schedule(#kiln.schedule<lanes = 32, vector = 4, rows = 1, threads = 512, blocks = 2, grid = resident, keep = registers, launch = plain>) : (tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{schedule refused: 512 threads of 4 elements pass over a chunk of 1024}}
+  %y = kiln.kernel "k"(%x) schedule(#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 512, blocks = 2, launch = plain>) : (tensor<?xf32>) -> tensor<?xf32> {
   ^bb0(%i: tensor<?xf32>):
     kiln.yield %i : tensor<?xf32>
   }
@@ -196,11 +194,21 @@ func.func @f(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
 // -----
 func.func @parts(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xbf16> {kiln.list = 1}) -> (tensor<?xf32> {kiln.list}, tensor<?xbf16> {kiln.list = 1}) {
   // expected-error @+1 {{schedule refused: 256 threads of 8 elements pass over a chunk of 1024}}
-  %z:2 = kiln.kernel "k"(%x, %y) schedule(#kiln.schedule<lanes = 256, vector = 4, rows = 1, threads = 256, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?xf32>, tensor<?xbf16>) -> (tensor<?xf32>, tensor<?xbf16>) {
+  %z:2 = kiln.kernel "k"(%x, %y) schedule(#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 256, blocks = 2, launch = plain>) : (tensor<?xf32>, tensor<?xbf16>) -> (tensor<?xf32>, tensor<?xbf16>) {
   ^bb0(%i: tensor<?xf32>, %j: tensor<?xbf16>):
     kiln.yield %i, %j : tensor<?xf32>, tensor<?xbf16>
   }
   return %z#0, %z#1 : tensor<?xf32>, tensor<?xbf16>
+}
+
+// -----
+func.func @family(%x: tensor<?xf32> {kiln.list}) -> (tensor<?xf32> {kiln.list}) {
+  // expected-error @+1 {{has a schedule of the family 'rows' and is a kernel of the family 'multi_tensor'}}
+  %y = kiln.kernel "k"(%x) schedule(#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 2, grid = one_shot, keep = registers, launch = plain>) : (tensor<?xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<?xf32>):
+    kiln.yield %i : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
 }
 
 //--- lower.mlir

@@ -2,6 +2,7 @@
 // what it is worth on keys that it was not shown, that it finds constants that were planted, and
 // that it writes what it found.
 #include "bench/fit_cost/Fit.h"
+#include "codegen/families/multi_tensor/cost/Cost.h"
 #include "kiln/files.h"
 #include "kiln/plan.h"
 #include "test/store/Rows.h"
@@ -14,6 +15,7 @@
 using namespace kiln;
 using namespace kiln::autotune;
 using namespace kiln::bench;
+using namespace kiln::model;
 
 namespace {
 
@@ -71,9 +73,11 @@ TEST(CostModel, TellsTimesOfKeysThatItHasNotSeen) {
 
 /// Optimizers are in no store that was fitted to: 853 us measured (bench/results/adamw_h200.md).
 TEST(CostModel, TellsTheTimeOfAnOpThatItHasNotSeen) {
-  const segments::Facts adamw{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
+  const multi_tensor::Facts adamw{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
   const double elements = 128'508'416;
-  EXPECT_NEAR(cheapestMicroseconds(workOf(adamw, elements), findTarget("sm_90a")), 853, 60);
+  EXPECT_NEAR(
+      model::cheapestMicroseconds(multi_tensor::workOf(adamw, elements), findTarget("sm_90a")), 853,
+      60);
 }
 
 TEST(CostModel, PlanPrintsTheseTimes) {
@@ -100,14 +104,15 @@ std::vector<TunedKey> planted(const CostConstants& k) {
   std::vector<TunedKey> keys;
   for (std::size_t i = 0; i < shipped().size(); i += 5) {
     TunedKey key = shipped()[i];
-    const std::vector<autotune::Candidate> space =
-        enumerate(key.kernels.at(0), *key.target, /*explain=*/false).feasible;
+    const model::KernelModel& kernel = *key.kernels.at(0).model;
+    const std::vector<model::Candidate> space =
+        kernel.space(*key.target, /*explain=*/false).feasible;
     key.samples.clear();
     for (std::size_t place = 0; place < space.size(); place += 1 + place / 12) {
-      const rows::Schedule& schedule = space[place].schedule;
-      const double cost = costOf(schedule, key.kernels.at(0), *key.target, k).total;
+      const Schedule& schedule = space[place].schedule;
+      const double cost = kernel.cost(schedule, *key.target, k).total;
       key.samples.push_back(
-          {rows::toText(schedule), {schedule}, 1.7 * cost * std::exp(noise(random)), false, false});
+          {toText(schedule), {schedule}, 1.7 * cost * std::exp(noise(random)), false, false});
     }
     keys.push_back(std::move(key));
   }
@@ -119,7 +124,7 @@ double regret(std::span<const TunedKey> keys, const CostConstants& k) {
   double sum = 0;
   for (const TunedKey& key : keys) {
     const Sample& first = *std::ranges::min_element(key.samples, {}, [&](const Sample& sample) {
-      return costOf(sample.ofKernel.at(0), key.kernels.at(0), *key.target, k).total;
+      return key.kernels.at(0).model->cost(sample.ofKernel.at(0), *key.target, k).total;
     });
     const Sample& best = *std::ranges::min_element(key.samples, {}, &Sample::microseconds);
     sum += first.microseconds / best.microseconds - 1;
@@ -164,7 +169,7 @@ TEST(CostFit, LeavesWhatTheTimesSayNothingOf) {
 }
 
 TEST(CostFit, WritesValuesWhereTheyStand) {
-  const std::string text = readFile(kSources / "autotune/cost_constants.def");
+  const std::string text = readFile(kSources / "codegen/model/cost_constants.def");
   EXPECT_EQ(withValues(text, kCostConstants), text);
   CostConstants other = kCostConstants;
   other.ring = 0.03141;

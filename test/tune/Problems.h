@@ -4,6 +4,7 @@
 #include "autotune/measure/Worker.h"
 #include "autotune/search/Search.h"
 #include "autotune/simulate/SimulatedDevice.h"
+#include "codegen/families/rows/Model.h"
 #include "test/tune/MemoryJournal.h"
 
 #include <atomic>
@@ -39,7 +40,8 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   problem.key.function = "layer_norm";
   problem.key.tensors = std::to_string(width);
   problem.label = "layer_norm 65536x" + std::to_string(width);
-  problem.spaces = {{"kiln_layer_norm", enumerate(facts, target, false).feasible, 0, {}}};
+  const auto model = std::make_shared<rows::Model>(facts, 65536);
+  problem.spaces = {{"kiln_layer_norm", model, model->space(target, false).feasible, 0, {}}};
   if (count > 0 && spaceOf(problem).size() > count)
     spaceOf(problem).resize(count);
   problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);
@@ -47,7 +49,7 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
 }
 
 inline std::string scheduleAt(const Problem& problem, std::size_t place) {
-  return rows::toText(problem.spaces.at(0).feasible.at(place).schedule);
+  return toText(problem.spaces.at(0).feasible.at(place).schedule);
 }
 
 /// A simulation in which every schedule takes what the model says.

@@ -103,7 +103,7 @@ TEST(Search, KernelsOfAFunctionAreTunedTogether) {
   auto at = [&](std::size_t first, std::size_t second) {
     auto schedule = [&](std::size_t kernel, std::size_t place) {
       const KernelSpace& space = problem.spaces[kernel];
-      return space.kernel + " = " + rows::toText(space.feasible[place].schedule);
+      return space.kernel + " = " + toText(space.feasible[place].schedule);
     };
     return "{" + schedule(0, first) + ", " + schedule(1, second) + "}";
   };
@@ -351,6 +351,10 @@ TEST(Search, KeysWithMoreToGainComeFirst) {
 }
 
 TEST(Moves, ChangeAtMostTwoKnobsByAStep) {
+  const rows::Model model(test::layerNormFacts(128), 65536);
+  auto isNear = [&](const rows::Schedule& from, const rows::Schedule& to) {
+    return model.isNear(from.general(), to.general());
+  };
   rows::Schedule a;
   a.lanes = 16, a.threads = 128;
   rows::Schedule b = a;

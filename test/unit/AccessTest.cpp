@@ -1,10 +1,10 @@
 // How buffers are reached: strides, merged dimensions, the widest access that is proved aligned.
-#include "codegen/rows/Access.h"
+#include "codegen/family/Access.h"
 
 #include <gtest/gtest.h>
 
 using namespace kiln;
-using namespace kiln::rows;
+using namespace kiln::family;
 
 namespace {
 

@@ -1,6 +1,7 @@
 // An MLIR context with Kiln's dialects, and text parsed in it.
 #pragma once
 
+#include "codegen/family/Family.h"
 #include "codegen/passes/Passes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -31,8 +32,7 @@ struct Context {
  private:
   static mlir::DialectRegistry registry() {
     mlir::DialectRegistry dialects;
-    ir::registerDialects(dialects);
-    dialects.insert<cu::CuDialect>();
+    family::registerDialects(dialects);
     return dialects;
   }
 };

@@ -1,5 +1,6 @@
 // Which pass over a tile computes what, and what is kept between passes.
-#include "codegen/rows/PassPlan.h"
+#include "codegen/families/rows/PassPlan.h"
+#include "codegen/family/Elementary.h"
 #include "test/unit/Context.h"
 
 using namespace kiln;
@@ -18,7 +19,7 @@ struct Planned {
       : module(context.parse("func.func @f(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> " + result +
                              " {\n" + body + "}")) {
     mlir::Block& block = (*module->getOps<mlir::func::FuncOp>().begin()).getBody().front();
-    rows::decomposeNamedOps(block);
+    family::decomposeNamedOps(block);
     program = rows::analyze(block, refusal);
     if (program)
       passes = rows::planPasses(*program);

@@ -1,5 +1,5 @@
 // The rules of the row family: each refuses what it should, with its name and the numbers.
-#include "codegen/rows/Schedule.h"
+#include "codegen/families/rows/Schedule.h"
 
 #include "test/backend/Helpers.h"
 
@@ -8,6 +8,8 @@ using namespace kiln::rows;
 using namespace kiln::test;
 
 namespace {
+
+using rows::Schedule;
 
 Facts facts() {
   Facts f;

@@ -11,7 +11,7 @@ function(source_hash_files variable root)
     endforeach()
   endforeach()
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ARGN} RELATIVE ${root} ${patterns})
-  foreach(other "(host|include)/" "backend/(Device|Driver|Executable|Files|Libraries|Npy|Timer|Workload)[.]"
+  foreach(other "(host|include|model|families/[^/]+/cost)/" "backend/(Device|Driver|Executable|Files|Libraries|Npy|Timer|Workload)[.]"
                 "program/(Compare|Doctor|Execute|Operands|PlainCopy|Tensors|Verify)[.]")
     list(FILTER files EXCLUDE REGEX "^codegen/${other}")
   endforeach()

@@ -1,4 +1,5 @@
 // kiln-opt: MLIR text in, passes by name, MLIR text out. Holds no logic of its own.
+#include "codegen/family/Family.h"
 #include "codegen/passes/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -41,8 +42,7 @@ void buildPipeline(mlir::OpPassManager& manager, const PipelineOptions& options)
 
 int main(int argc, char** argv) {
   mlir::DialectRegistry registry;
-  ir::registerDialects(registry);
-  registry.insert<cu::CuDialect>();
+  family::registerDialects(registry);
   passes::registerPasses();
   mlir::PassPipelineRegistration<PipelineOptions> pipeline(
       "kiln-emittable", "All passes from a function to what can be printed", buildPipeline);

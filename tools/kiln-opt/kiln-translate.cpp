@@ -1,6 +1,7 @@
 // kiln-translate: a module of exit operations, as kiln-prepare leaves it, to CUDA text.
 #include "codegen/emit/Cuda.h"
 #include "codegen/exit/Exit.h"
+#include "codegen/family/Family.h"
 
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
@@ -16,10 +17,8 @@ static llvm::LogicalResult toCuda(mlir::Operation* op, llvm::raw_ostream& out) {
 }
 
 int main(int argc, char** argv) {
-  mlir::TranslateFromMLIRRegistration cuda("kiln-to-cuda", "print exit operations as CUDA C++",
-                                           toCuda, [](mlir::DialectRegistry& registry) {
-                                             ir::registerDialects(registry);
-                                             registry.insert<cu::CuDialect>();
-                                           });
+  mlir::TranslateFromMLIRRegistration cuda(
+      "kiln-to-cuda", "print exit operations as CUDA C++", toCuda,
+      [](mlir::DialectRegistry& registry) { family::registerDialects(registry); });
   return failed(mlir::mlirTranslateMain(argc, argv, "Prints Kiln's kernels\n"));
 }

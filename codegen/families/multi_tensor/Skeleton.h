@@ -1,0 +1,44 @@
+// Lowers one kernel over lists of tensors to exit operations: what all elements share, then the
+// block's chunks element by element, then partial sums; and a kernel of one block that adds these
+// up and computes what depends on them. Lists of several parts share the launch: the first blocks
+// work on the first part, and so on, so that each holds what its part needs and no more.
+#pragma once
+
+#include "codegen/backend/LaunchPlan.h"
+#include "codegen/families/multi_tensor/Schedule.h"
+#include "dialect/Kiln.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+
+namespace kiln::multi_tensor {
+
+/// Where a kernel finds an input or leaves a result.
+struct Place {
+  int list = -1;    // its pointer in the records of its part's table; -1: it has no dimensions
+  std::string name; // of the list, or of the buffer in the launch plan
+  int part = 0;     // of a list
+};
+
+/// The table of one part of the function: its two buffers in the launch plan.
+struct Table {
+  std::string chunks, segments;
+  Extent chunkCount;
+  int lists = 0; // pointers in a record
+};
+
+struct KernelContext {
+  std::string name;
+  mlir::Block* body = nullptr; // elementary operations
+  Schedule schedule;
+  llvm::SmallVector<Place> inputs, outputs;
+  llvm::ArrayRef<Table> tables;        // by part
+  std::map<int, std::int64_t> vectors; // elements that a thread moves, by the parts with lists here
+};
+
+/// Appends the kernel, and the one that finishes its sums if it has any or computes numbers, to
+/// the end of `module` and to the plan.
+void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
+
+} // namespace kiln::multi_tensor

@@ -1,0 +1,126 @@
+// What the choice of a kernel's schedule depends on, read off its analysis and its buffers.
+#include "codegen/families/rows/Kernel.h"
+#include "codegen/families/rows/PassPlan.h"
+
+using namespace mlir;
+
+namespace kiln::rows {
+namespace {
+
+/// Elements one access may move, up to 16.
+Facts::Stream streamOf(const Access& access, int64_t width) {
+  Facts::Stream stream{static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
+                       widestAccess(access, 16)};
+  stream.turned = isTurned(access, width);
+  if (stream.turned) // threads reach it through shared memory
+    stream.widest = 16;
+  return stream;
+}
+
+const BufferInfo& bufferOf(const RowKernel& kernel, Value input) {
+  return *kernel.inputs[cast<BlockArgument>(input).getArgNumber()];
+}
+Access accessOf(const RowKernel& kernel, const Node& input) {
+  return makeAccess(bufferOf(kernel, input.value), input.map, kernel.program->rank(), input.pairs);
+}
+
+/// Whether bulk copies can move every input that differs by row.
+bool hasDenseRows(const RowKernel& kernel) {
+  const RowProgram& program = *kernel.program;
+  return llvm::all_of(program.nodes, [&](const std::unique_ptr<Node>& node) {
+    if (node->kind == Node::Kind::gather)
+      return false;
+    if (node->kind != Node::Kind::input || !node->perRow)
+      return true;
+    return family::hasDenseRows(accessOf(kernel, *node), kernel.space,
+                                node->perColumn ? program.width() : 1);
+  });
+}
+
+/// Whether vectors may overlap the ends of rows: what is next to a row must be the next row, in
+/// everything that the kernel reads or writes by column.
+bool hasPackedRows(const RowKernel& kernel) {
+  const RowProgram& program = *kernel.program;
+  auto packed = [&](const Access& access) {
+    return family::hasPackedRows(access, kernel.space, program.width());
+  };
+  for (const auto& node : program.nodes) {
+    if (!node->perColumn)
+      continue;
+    using Kind = Node::Kind;
+    if (node->kind == Kind::gather || node->kind == Kind::random)
+      return false;
+    if (node->kind != Kind::input)
+      continue;
+    if (!node->perRow || !packed(accessOf(kernel, *node)))
+      return false;
+  }
+  return llvm::all_of(program.outputs, [&](const Output& output) {
+    return output.kind == Output::Kind::full
+               ? packed(makeAccess(*kernel.outputs[output.index], output.map, program.rank()))
+               : output.kind != Output::Kind::columnSum;
+  });
+}
+
+} // namespace
+
+Facts RowKernel::facts() const {
+  const RowKernel& kernel = *this;
+  const RowProgram& program = *this->program;
+  Facts facts;
+  facts.width = program.width();
+  facts.rows = 1;
+  for (const Extent& extent : kernel.space)
+    facts.rows = extent.isStatic() && facts.rows >= 0 ? facts.rows * extent.size : -1;
+  facts.passes = program.levels;
+  std::vector<int> exchanges(program.levels + 1, 0);
+  for (auto& node : program.nodes) {
+    if (node->kind == Node::Kind::rowReduce) {
+      ++facts.reductions;
+      facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
+    }
+    facts.rowInputs += node->kind == Node::Kind::pick;
+    facts.randoms += node->kind == Node::Kind::random && node->perColumn;
+    if (node->kind == Node::Kind::gather) {
+      Value table = cast<ir::GatherOp>(node->op()).getTable();
+      facts.inputs.push_back(streamOf(makeAccess(bufferOf(kernel, table), {0, 1}, 1), facts.width));
+    }
+    if (node->kind != Node::Kind::input)
+      continue;
+    auto stream = streamOf(accessOf(kernel, *node), facts.width);
+    stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
+                     return other->value == node->value && other->map == node->map && !other->pairs;
+                   });
+    stream.older = kernel.older[cast<BlockArgument>(node->value).getArgNumber()];
+    if (node->perColumn && node->perRow)
+      facts.inputs.push_back(stream);
+    else if (node->perColumn)
+      facts.columns.push_back(stream);
+    else if (node->perRow)
+      ++facts.rowInputs;
+  }
+  facts.dense = hasDenseRows(kernel);
+  facts.packed = hasPackedRows(kernel);
+  auto passes = planPasses(program);
+  auto reads = [](const Pass& pass) { return !pass.columns.empty(); };
+  facts.columnsPass = llvm::find_if(passes, reads) - passes.begin();
+  for (const Pass& pass : passes) {
+    facts.kept += pass.kept.size();
+    facts.operations += pass.operations;
+    facts.columnOperations += pass.columnOperations;
+    facts.erfs += pass.erfs;
+  }
+  for (const Output& output : program.outputs) {
+    if (output.kind == Output::Kind::full)
+      facts.outputs.push_back(streamOf(
+          makeAccess(*kernel.outputs[output.index], output.map, program.rank()), facts.width));
+    else if (output.kind == Output::Kind::row)
+      ++facts.rowOutputs;
+    else
+      ++(output.kind == Output::Kind::columnSum ? facts.columnSums : facts.totalSums);
+  }
+  facts.waiting = mostWaiting(program);
+  return facts;
+}
+
+} // namespace kiln::rows

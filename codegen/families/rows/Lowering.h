@@ -1,0 +1,169 @@
+// How one kernel of the row family is lowered; shared by the files that do it. The order of a
+// generated kernel:
+//   maps of the buffers; the ring and what fills it; wait; uniform values; running column sums;
+//   for each tile: loads, random numbers; for each level: values of rows, pass over the elements,
+//   exchange;
+//   release; partial column sums.
+#pragma once
+
+#include "codegen/exit/Exit.h"
+#include "codegen/families/rows/PassPlan.h"
+#include "codegen/families/rows/Schedule.h"
+#include "codegen/families/rows/Skeleton.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <deque>
+
+namespace kiln::rows {
+
+inline bool isFull(const Node* n) {
+  return n->perColumn && n->perRow;
+}
+inline bool isRowValue(const Node* n) {
+  return n->perRow && !n->perColumn;
+}
+inline bool isUniform(const Node* n) {
+  return !n->perRow && !n->perColumn;
+}
+/// Rounding to the type stored happens in the store.
+inline Node* beforeRounding(Node* n) {
+  bool rounds = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::TruncFOp>(n->op());
+  return rounds ? n->operands[0] : n;
+}
+
+/// What is stored of a value that is computed with in fp32.
+inline Node* beforeWidening(Node* n) {
+  bool widens = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::ExtFOp>(n->op());
+  return widens ? n->operands[0] : n;
+}
+
+class Lowering {
+ public:
+  Lowering(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan)
+      : context(context), program(context.program), schedule(context.schedule), plan(plan),
+        builder(module.getContext()), location(module.getLoc()) {
+    builder.setInsertionPointToEnd(module.getBody());
+  }
+  void run();
+
+ private:
+  struct ElementBody; // builds the scalar operations of one pass
+
+  // Arguments.cpp
+  const BufferInfo* bufferOf(const Node* input) const;
+  const BufferInfo* tableOf(const Node* gather) const;
+  bool isOlder(const Node* input) const;
+  int64_t accessWidth(const Access& access) const;
+  mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
+  mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
+  mlir::Value source(const Access& access, mlir::Type element);
+  mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
+                      const std::string& name);
+  mlir::Value strideArgument(const Access& access, const Stride& stride);
+  mlir::Value rowMap(const Access& access, bool withColumn);
+  mlir::Location named(const std::string& name);
+  mlir::Location named(const std::string& name, mlir::Location at);
+  std::string nameOf(const Node* node, llvm::StringRef fallback);
+  mlir::Type resultElement(const Output& output);
+
+  // Skeleton.cpp: the kernel around its tiles
+  const BufferInfo& numbersOf(const Node* random);
+  void collectAccesses();
+  void startKernel();
+  void emitBody();
+  void startRing();
+  void awaitPredecessor();
+  void stageColumns();
+  void awaitColumns();
+  std::string sumName(const Output& output);
+  void emitPartial(const Output& output, int64_t first);
+  void emitUniforms();
+  mlir::Value scalarConstant(Node* node);
+  void notePromises();
+  void finishKernel();
+  void emitFinishKernel();
+
+  // Tile.cpp
+  mlir::Value index(Node* node);
+  mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
+  void emitTile();
+  void emitInput(Node* node, const Access& access);
+  void emitInputs();
+  void emitPick(Node* node);
+  bool turns(const Access& access) const {
+    return isTurned(access, program.width()) && schedule.rowsPerBlock() >= kTurnedRows;
+  }
+  bool readsTurned();
+  void storeTurned();
+  void emitRandom(Node* node, const Access& access);
+  void emitGathers();
+  void emitRowValues(int level);
+  void stageRowOutputs();
+  void storeRowOutputs();
+  void sumRowOutputs();
+  mlir::Value valuesOfRows(Node* node, mlir::Location at);
+  void emitEachRow(llvm::ArrayRef<Node*> targets);
+
+  // Elements.cpp
+  void emitPass(int level);
+  mlir::Value accumulator(Node* reduce);
+  void computeRows(mlir::Location at, llvm::ArrayRef<mlir::Value> inputs,
+                   llvm::function_ref<void(mlir::ValueRange)> body);
+  mlir::Value extremeOf(Node* reduce) const;
+  bool emitExtremes(Pass& pass);
+  void emitEach(Pass& pass);
+  void emitResult(const Output& output, ElementBody& body);
+  void emitExchange(Pass& pass);
+
+  // Online.cpp
+  bool sumsExponentials(Node* reduce, Node* largest) const;
+  bool needsElementsAgain() const;
+  bool emitOnline(Pass& pass);
+  void scaleOnline(Node* largest);
+
+  bool isProgrammatic() const { return schedule.launch != Launch::plain; }
+  bool hasRing() const { return schedule.keep == Keep::ring; }
+  ir::Keep keep() const { return static_cast<ir::Keep>(schedule.keep); }
+  ir::ScheduleAttr scheduleAttr() const {
+    return ir::ScheduleAttr::get(builder.getContext(), schedule.general());
+  }
+  /// Whether a tile loads what is older before it waits for the predecessor.
+  bool loadsAhead() const { return schedule.launch == Launch::olderFirst && !hasRing(); }
+
+  const KernelContext& context;
+  const RowProgram& program;
+  Schedule schedule;
+  LaunchPlan& plan;
+  mlir::OpBuilder builder;
+  mlir::Location location;
+
+  std::vector<Pass> passes;
+  llvm::MapVector<Node*, Access> inputAccess, randomAccess;
+  std::deque<BufferInfo> imagined;
+  llvm::MapVector<const Output*, Access> outputAccess;
+  llvm::SmallVector<std::pair<size_t, size_t>> runs;
+  llvm::SmallVector<std::pair<const Output*, int64_t>> sums; // and the first column in the partials
+  int64_t partialWidth = 0, partialStride = 0;
+
+  cu::KernelOp kernel;
+  mlir::Block* block = nullptr;
+  mlir::Operation* mapsEnd = nullptr;
+  mlir::Value rows, tile, ring;
+  llvm::DenseMap<Node*, int64_t> places; // of an input in a stage of the ring
+  std::vector<KernelArgument> arguments;
+  std::vector<std::string> argumentNames;
+  llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
+  llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
+  cu::AwaitCopiesOp awaited; // of the tile
+  Node* onlineSum = nullptr; // taken in the first pass, beside the row's largest element
+  mlir::Value ownLargest;    // to which a thread's onlineSum refers
+  int columnsLevel = -1;     // the pass before which a tile awaits the columns
+  bool keepsGuarded = false; // values are kept of rows before the end only
+  llvm::SmallVector<mlir::Value> rowOutputs;
+  llvm::MapVector<const Output*, mlir::Value> turned; // tiles of results on their way to memory
+  llvm::DenseMap<const Output*, mlir::Value> accumulators;
+};
+
+} // namespace kiln::rows

@@ -1,0 +1,135 @@
+// The schedule of a row kernel as plain numbers: what it must satisfy and what it needs.
+// Every constraint is stated once, here, with the message it gives; the tuner enumerates from
+// the same list. No MLIR.
+#pragma once
+
+#include "codegen/model/Space.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::rows {
+
+enum class Grid { oneShot, resident };
+enum class Keep { registers, shared, global, ring };
+enum class Launch { plain, programmatic, olderFirst };
+enum class Columns { global, shared };
+
+/// The fewest rows of a block that are worth moving together where rows are neighbours in memory.
+inline constexpr std::int64_t kTurnedRows = 8;
+
+/// The knobs as typed values.
+struct Schedule {
+  /// Threads that share a row: a power of two up to 32, or a multiple of 32.
+  std::int64_t lanes = 32;
+  /// Neighbouring columns that a thread handles together: a power of two that divides the row
+  /// width; or, where rows lie one after another and nothing is the same for all rows, vectors of
+  /// memory that overlap the ends of rows.
+  std::int64_t vector = 1;
+  std::int64_t rows = 1;      // that a thread works on at once
+  std::int64_t threads = 128; // of a block
+  std::int64_t blocks = 1;    // that must fit on a multiprocessor: limits the registers
+  /// One block for each tile of rows, or as many blocks as are resident.
+  Grid grid = Grid::oneShot;
+  /// Where rows are kept between the passes over them: in registers, in shared memory, or nowhere
+  /// (global): each pass reads them again, and only that has no limit to the width. Through a ring
+  /// of `stages` tiles in shared memory they come into registers: one more warp of the block keeps
+  /// it filled by bulk copies, as long as dense rows lie one after another.
+  Keep keep = Keep::registers;
+  /// Plain, or programmatic (the launch overlaps the end of the predecessor), and then perhaps
+  /// older first: inputs known to be older than the predecessor are loaded before it has ended.
+  Launch launch = Launch::programmatic;
+  /// Values that all rows share (gamma) are read from global memory each time, or from a copy in
+  /// shared memory that is made while the first rows are on their way.
+  Columns columns = Columns::global;
+  std::int64_t stages = 0; // of the ring
+  /// Blocks that share their rows, 1 or 2: of 2 each holds half of every row, so that wider rows
+  /// fit into shared memory, and `lanes` are the threads of both.
+  std::int64_t cluster = 1;
+  bool operator==(const Schedule&) const = default;
+
+  /// From the general form, which is of this family, and back.
+  static Schedule of(const kiln::Schedule& schedule);
+  kiln::Schedule general() const;
+
+  /// Whether vectors are those of memory, which overlap the ends of rows.
+  bool overlaps(std::int64_t width) const { return width % vector != 0; }
+  std::int64_t chunks(std::int64_t width) const {
+    const std::int64_t span = width + (overlaps(width) ? vector - 1 : 0);
+    return (span + lanes * vector - 1) / (lanes * vector);
+  }
+  /// Of a block, or of the cluster whose blocks share them.
+  std::int64_t rowsPerBlock() const { return threads * cluster / lanes * rows; }
+  /// Whether tiles of turned tensors pass through shared memory; else single elements are moved.
+  bool turns() const { return rowsPerBlock() >= kTurnedRows; }
+  /// With the warp that keeps a ring filled.
+  std::int64_t allThreads() const { return threads + (keep == Keep::ring ? 32 : 0); }
+};
+std::string toText(const Schedule& schedule); // "#kiln.schedule<lanes = 16, ...>"
+extern const ScheduleForm scheduleForm;
+
+/// What the choice of a schedule depends on.
+struct Facts {
+  struct Stream {
+    int bytes = 4;           // of an element as stored
+    std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
+    bool again = false;      // reads what another stream has just read
+    bool older = false;      // than the predecessor of the launch
+    bool turned = false;     // rows are neighbours in memory, columns are not
+  };
+  std::int64_t width = 1;
+  std::int64_t rows = -1;     // -1: known at run time only
+  std::vector<Stream> inputs; // tensors read once an element
+  std::vector<Stream> outputs;
+  std::vector<Stream> columns;       // rows that are the same for all rows
+  int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
+  bool packed = false; // rows of all that is full lie one after another, and nothing is by column
+  bool dense = false;  // all inputs that differ by row: rows one after another, the first aligned
+  int kept = 0;        // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;     // tiles of random numbers
+  int columnSums = 0, totalSums = 0;
+  int columnsPass = 0;    // the first pass that reads `columns`
+  int reductions = 0;     // values exchanged between lanes, all passes
+  int widestExchange = 0; // values in one exchange
+  int passes = 1;
+  int operations = 0;       // scalar instructions an element, all passes, roughly
+  int columnOperations = 0; // those that are the same for all rows of a thread
+  int waiting = 0;          // computed values of an element that are read later, at most at once
+  int erfs = 0; // error functions an element: long polynomials, counted as operations too
+  int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
+  int spills = 0;           // schedules that did
+
+  /// Whether rows begin between the multiples of 16 bytes, where no wide access can.
+  bool hasOddRows() const;
+  /// Whether there is anything to load ahead of the predecessor's end.
+  bool hasOlder() const;
+  /// Of a row, in tensors whose rows are neighbours in memory.
+  std::int64_t turnedBytes() const;
+  bool hasSums() const { return columnSums + totalSums > 0; }
+  /// Bytes moved for `rowCount` rows, each tensor once.
+  double bytes(double rowCount) const;
+};
+
+using model::Violation;
+std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
+/// Whether nothing is broken; fast, for enumerating.
+bool fits(const Schedule& schedule, const Facts& facts, const Target& target);
+
+/// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
+std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
+std::int64_t exchangeBytes(const Schedule& schedule, int values);
+std::int64_t rowStoreBytes(const Schedule& schedule, int values);
+/// A stage of a ring: every input that differs by row.
+std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
+/// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are.
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes);
+std::int64_t turnedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
+std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
+std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
+std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
+
+/// Registers a thread will need, roughly; the assembler's count decides.
+std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
+
+} // namespace kiln::rows

@@ -1,0 +1,28 @@
+// Lowers one kernel of the row family to exit operations: load the tile, then one pass over it
+// for each level of row reductions, each pass ending in an exchange between lanes.
+#pragma once
+
+#include "codegen/families/rows/Kernel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace kiln::rows {
+
+struct KernelContext {
+  std::string name;
+  const RowProgram& program;
+  Schedule schedule;
+  llvm::SmallVector<const BufferInfo*> inputs; // of the kernel op, in order
+  llvm::SmallVector<const BufferInfo*> outputs;
+  llvm::SmallVector<bool> older;   // inputs that are older than the kernel's predecessor
+  llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
+};
+
+/// Appends the kernel, and the kernel that finishes its column sums if it has any, to the end of
+/// `module` and to the plan.
+void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
+
+/// Threads of the kernel that adds up partial sums.
+inline constexpr int kFinishThreads = 512;
+
+} // namespace kiln::rows

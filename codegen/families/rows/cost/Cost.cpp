@@ -1,0 +1,150 @@
+// See Cost.h. The constants (cost_constants.def) are a fit to 8,000 timed schedules of AlphaFold's
+// LayerNorms and of the language models' rows, forward and backward, on an H200 (bench/sweep.cpp
+// makes the data), then to the 15,700 of 140 keys that tuning these timed (bench/tune_store.sh),
+// which lie nearer to the best. bench/fit_cost fits them to any store. Other GPUs scale with their
+// bandwidth, their number of multiprocessors and their L2 cache.
+//
+// A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
+// that a schedule does less well than a copy (Losses.h), or it issues instructions as fast as a
+// multiprocessor can, or it waits, and then takes as long as the rounds of blocks that a
+// multiprocessor works through. The three are joined smoothly.
+#include "codegen/families/rows/cost/Cost.h"
+
+#include "codegen/families/rows/cost/Losses.h"
+
+namespace kiln::rows {
+namespace {
+
+/// The norm of two times, with the exponent 1.5, or 8 where one hardly waits for the other.
+double joined(double a, double b, bool hardlyWaits) {
+  if (hardlyWaits) {
+    auto eighth = [](double x) { return (x *= x, x *= x, x * x); };
+    return std::sqrt(std::sqrt(std::sqrt(eighth(a) + eighth(b))));
+  }
+  const double root = std::cbrt(a * std::sqrt(a) + b * std::sqrt(b));
+  return root * root;
+}
+
+/// Accesses of a thread to a ring and to staged columns. Of vectors wider than 16 bytes the parts
+/// are one access each, for which lanes meet at the same banks.
+double sharedAccesses(const Shape& shape, const Schedule& s, const Facts& facts) {
+  auto each = [&](const Facts::Stream& stream) {
+    const double parts = std::max(1.0, double(s.vector * stream.bytes) / 16.0);
+    return parts * parts * shape.chunks;
+  };
+  double count = 0.0;
+  for (const auto& stream : facts.inputs)
+    count += double(s.rows) * each(stream);
+  if (s.columns == Columns::shared)
+    for (const auto& stream : facts.columns)
+      count += each(stream);
+  return count;
+}
+
+/// us from the first load of a round to its last store.
+double round(const Shape& shape, const Schedule& s, const Facts& facts, const CostConstants& k) {
+  const bool ring = s.keep == Keep::ring;
+  double time = ring ? k.ringElement * shape.held + k.sharedAccess * sharedAccesses(shape, s, facts)
+                     : k.element * shape.held + k.access * shape.loads;
+  time += k.step * shape.steps * shape.exchanges +
+          (ring ? k.ringThreads : k.threads) * double(s.threads) / 1024.0;
+  if (shape.wide)
+    time += shape.exchanges *
+            (k.barrier + k.gather * double(s.rows * std::max(1, facts.widestExchange)));
+  const bool late =
+      shape.once ? facts.columnsPass > 0 && shape.chunks * double(s.vector) > k.columnsHeld : true;
+  if (!facts.columns.empty() && late && s.columns == Columns::global)
+    time += k.columnsLate;
+  if (shape.once && facts.rowOutputs > 0 && s.rowsPerBlock() >= 8)
+    time += k.rowsStaged;
+  return time;
+}
+
+/// Bytes of a row that later passes read again, as if from memory. The L2 cache has what fits there
+/// of the rows at work on all multiprocessors together.
+double bytesAgain(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                  const CostConstants& k) {
+  const double row = rowBytes(facts.inputs, facts);
+  const double atWork = row * double(s.rowsPerBlock()) * shape.resident * target.multiprocessors;
+  const double cached = std::min(1.0, double(target.l2Bytes) / std::max(1.0, atWork));
+  return row * (facts.passes - 1) * (k.again * cached + 1.0 - cached);
+}
+
+/// us that it takes to issue all instructions. Threads that hold few elements have more of them.
+double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+               double rows, const CostConstants& k) {
+  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
+  const double ofElement = k.operationIssues * operations + k.erfIssues * facts.erfs;
+  const double issues =
+      shape.blocks * double(s.threads) * k.threadIssues + rows * double(facts.width) * ofElement;
+  return issues / (k.issued * target.multiprocessors);
+}
+
+} // namespace
+
+Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double rows,
+            const CostConstants& k) {
+  // No rows take as long as one: a launch.
+  rows = std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
+  const Shape shape(s, facts, target, rows);
+  const double bandwidth = target.memoryGBs * 1e3 * k.reachable; // bytes a us
+  Cost result;
+  result.copy = k.launch + facts.bytes(rows) / bandwidth;
+  result.bytesInFlight = shape.inFlight;
+  result.waves = shape.blocks / shape.slots;
+
+  double bytes = facts.bytes(rows);
+  if (s.keep == Keep::global)
+    bytes += rows * bytesAgain(shape, s, facts, target, k);
+  const bool ring = s.keep == Keep::ring;
+  double busy =
+      bytes / bandwidth *
+      std::exp(ring ? ringLoss(shape, s, facts, target, k) : tileLoss(shape, s, facts, target, k));
+  busy *= std::max(1.0, target.multiprocessors / (k.shareOfOne * shape.blocks));
+  busy = joined(busy, issuing(shape, s, facts, target, rows, k), /*hardlyWaits=*/true);
+  double waiting = shape.rounds * round(shape, s, facts, k);
+  if (shape.once && s.columns == Columns::shared) // later rounds hide it
+    waiting += k.columnsStage + k.columnStaged * double(facts.columns.size()) *
+                                    double(facts.width) / double(s.threads);
+  if (ring && s.rowsPerBlock() % 4 != 0)
+    waiting =
+        std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
+  result.moving = busy;
+  result.waiting = waiting;
+  result.starting = k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
+  double time = joined(busy, waiting, /*hardlyWaits=*/ring) + result.starting;
+  if (facts.hasSums()) {
+    double lines = std::min(shape.blocks, shape.slots);
+    double columns = double(facts.columnSums * facts.width + facts.totalSums);
+    double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
+    result.summing = (ring ? k.finishAhead : k.finish) + k.partials * lines * columns +
+                     k.combine * teams * columns;
+    time += result.summing;
+  }
+  result.total = time + k.tie * double(s.blocks);
+  return result;
+}
+
+Work workOf(const Facts& facts, double rows) {
+  rows = facts.rows >= 0 ? double(facts.rows) : rows;
+  const double elements = rows * double(facts.width);
+  const auto bytesOf = [&](const std::vector<Facts::Stream>& streams) {
+    double bytes = 0.0;
+    for (const Facts::Stream& stream : streams)
+      bytes += stream.again ? 0.0 : double(stream.bytes) * elements;
+    return bytes;
+  };
+  Work work;
+  work.bytesRead = bytesOf(facts.inputs);
+  work.bytesWritten = bytesOf(facts.outputs);
+  work.rowValueBytes = rows * 4.0 * (facts.rowInputs + facts.rowOutputs);
+  work.operations = elements * facts.operations;
+  work.erfs = elements * facts.erfs;
+  work.hasSums = facts.hasSums();
+  work.summed = double(facts.columnSums * facts.width + facts.totalSums);
+  work.rows = rows;
+  work.readsAhead = facts.hasOlder();
+  return work;
+}
+
+} // namespace kiln::rows

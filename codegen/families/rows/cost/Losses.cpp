@@ -1,0 +1,138 @@
+// Losses of tiles that threads load themselves; see Losses.h. "Each halving" and
+// "each doubling" count fractions. Kernels of one pass, which only map elements, are told from
+// those that reduce rows: no thread of theirs waits for another, so that few bytes in flight
+// suffice.
+#include "codegen/families/rows/cost/Losses.h"
+
+namespace kiln::rows {
+namespace {
+
+/// The logarithm of the loss of a stream of accesses below 16 bytes or with gaps between lanes: a
+/// vector that is moved in parts leaves them.
+double accessLoss(const Schedule& s, const Facts& facts, const CostConstants& k) {
+  if (s.overlaps(facts.width))
+    return k.overlap * std::min(1.0, 2.0 / double(s.chunks(facts.width)));
+  const bool pieces = s.chunks(facts.width) > 1; // else those of the next row read on
+  double worst = 0.0;
+  auto look = [&](const Facts::Stream& stream) {
+    double wanted = double(s.vector * stream.bytes);
+    double moved = std::min(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
+    const double run = pieces ? double(s.lanes) * wanted : k.run;
+    worst = std::max(worst, k.narrow * std::log2(16.0 / moved) + k.gaps * halvings(moved, wanted) +
+                                k.shortRun * halvings(run, k.run));
+  };
+  for (const auto& stream : facts.inputs)
+    look(stream);
+  for (const auto& stream : facts.outputs)
+    look(stream);
+  return worst;
+}
+
+/// Scalar operations for each byte moved.
+double operationsOfByte(const Schedule& s, const Facts& facts) {
+  const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
+  return operations * double(facts.width) / std::max(1.0, facts.bytes(1.0));
+}
+
+/// The logarithm of what operations add that loads and stores do not hide.
+double arithmeticLoss(const Shape& shape, const Schedule& s, const Facts& facts,
+                      const CostConstants& k) {
+  const double ofByte = operationsOfByte(s, facts);
+  double hindered = s.keep == Keep::shared ? k.hinderedShared : 0.0;
+  if (s.keep == Keep::registers)
+    hindered = k.hinderedPieces * std::log2(shape.chunks);
+  return k.arithmetic * ofByte *
+             (1.0 + k.together * halvings(128.0, double(s.threads * s.cluster))) +
+         hindered * std::max(0.0, ofByte - k.hidden);
+}
+
+/// Of columns that the blocks of a grid read, one block a tile.
+double columnsLoss(const Shape& shape, const Schedule& s, const Facts& facts,
+                   const CostConstants& k) {
+  const bool staged = s.columns == Columns::shared;
+  const double bytesLoaded = rowBytes(facts.inputs, facts);
+  double sum = 0.0;
+  if (bytesLoaded > 0.0)
+    sum = (staged ? k.columnsCopied : k.columnsAgain) * rowBytes(facts.columns, facts) /
+          (bytesLoaded * double(staged ? s.rowsPerBlock() : s.rows));
+  if (!staged)
+    return sum;
+  for (const auto& stream : facts.columns)
+    sum += k.columnsConflict * halvings(16.0, double(s.vector * stream.bytes)) / double(s.rows);
+  if (s.keep == Keep::registers && facts.columns.size() == 1 && facts.outputs.size() == 1)
+    sum += k.stagedLate * halvings(shape.inFlight, 4.0 * k.wanted);
+  return sum;
+}
+
+/// Of the size of blocks and tiles.
+double sizeLoss(const Shape& shape, const Schedule& s, const Facts& facts, const CostConstants& k) {
+  const double accesses =
+      std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
+  const double threads = double(s.threads * s.cluster); // that meet at a barrier
+  if (!shape.once)
+    return k.fewAccessesLooping * halvings(accesses, 1.0) +
+           k.manyAccessesLooping * halvings(2.0, accesses) +
+           k.smallBlockLooping * halvings(threads, 256.0) +
+           k.largeBlockLooping * halvings(640.0, threads);
+  double sum = k.smallBlock * halvings(threads, 128.0) + k.largeBlock * halvings(256.0, threads);
+  if (facts.rowOutputs > 0)
+    sum += k.fewRows * std::max(0.0, 1.0 - double(s.rowsPerBlock()) / 8.0);
+  if (facts.passes == 1)
+    return sum + k.fewMapped * halvings(accesses, 2.0) + k.manyMapped * halvings(2.0, accesses);
+  return sum + k.fewAccesses * halvings(accesses, 2.0) + k.manyAccesses * halvings(4.0, accesses);
+}
+
+/// Of where rows are kept.
+double keepLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                const CostConstants& k) {
+  const bool maps = facts.passes == 1;
+  double sum = 0.0;
+  if (s.keep == Keep::shared)
+    sum += shape.wide || maps ? k.wideShared : k.tilesShared;
+  if (s.keep == Keep::global && maps)
+    sum += k.littleAtOnce;
+  if (shape.wide && s.keep == Keep::registers && facts.passes > 2)
+    sum += k.wideHeld * halvings(16.0, shape.held);
+  if (shape.held >= (maps ? k.manyMappedHeld : k.manyHeld) &&
+      roomFor(s, facts, target, k) < s.blocks)
+    sum += k.crowded;
+  return sum;
+}
+
+} // namespace
+
+double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts) {
+  double bytes = 0.0;
+  for (const auto& stream : streams)
+    bytes += double(stream.bytes * facts.width);
+  return bytes;
+}
+
+int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k) {
+  const int registers = int(estimatedRegisters(s, facts)) + int(k.unforeseen);
+  return residentBlocks(target, int(s.allThreads()), std::min(registers, target.registersPerThread),
+                        sharedBytes(s, facts));
+}
+
+double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                const CostConstants& k) {
+  const bool maps = facts.passes == 1;
+  double sum = accessLoss(s, facts, k) + arithmeticLoss(shape, s, facts, k) +
+               sizeLoss(shape, s, facts, k) + keepLoss(shape, s, facts, target, k);
+  if (!facts.inputs.empty())
+    sum += k.underfilled * halvings(shape.inFlight, maps ? k.wantedMapping : k.wanted);
+  if (!maps)
+    sum += k.pieces * std::log2(shape.chunks);
+  sum += k.shuffles * shape.steps * double(facts.reductions * s.lanes) /
+         std::max(1.0, facts.bytes(1.0));
+  const double idle = std::ceil(shape.waves) / shape.waves - 1.0;
+  sum += idle * (k.tail / shape.waves + k.tailBusy * operationsOfByte(s, facts));
+  if (shape.wide && shape.exchanges > 0.0)
+    sum += k.teams + k.atBarriers * double(s.cluster) / shape.resident +
+           (s.cluster > 1 ? k.clustered : 0.0);
+  if (shape.once)
+    return sum + columnsLoss(shape, s, facts, k);
+  return sum + (s.columns == Columns::shared ? k.columnsStaged : 0.0);
+}
+
+} // namespace kiln::rows

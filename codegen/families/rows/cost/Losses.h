@@ -1,0 +1,55 @@
+// What keeps a kernel from the time of a copy of its bytes, as logarithms of losses that add up:
+// the part of the cost model that scales with the bytes moved. Cost.cpp has the times of waiting.
+// For the files of this folder only.
+#pragma once
+
+#include "codegen/families/rows/cost/Cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::rows {
+
+/// What one schedule does to one kernel, in the quantities that the constants speak of.
+struct Shape {
+  Shape(const Schedule& s, const Facts& facts, const Target& target, double rows)
+      : once(s.grid == Grid::oneShot), wide(s.lanes > 32),
+        steps(std::log2(double(std::min<std::int64_t>(s.lanes, 32)))),
+        exchanges(std::max(0, facts.passes - 1)), chunks(double(s.chunks(facts.width))),
+        blocks(std::ceil(rows / double(s.rowsPerBlock())) * double(s.cluster)),
+        resident(std::clamp(std::ceil(blocks / target.multiprocessors), 1.0, double(s.blocks))) {
+    for (const auto& stream : facts.inputs) {
+      double vectorBytes = double(s.vector * stream.bytes);
+      accesses += double(s.rows) * chunks * vectorBytes / 16.0;
+      loads += double(s.rows) * chunks;
+      inFlight += resident * double(s.threads * s.rows) * chunks * vectorBytes;
+    }
+    held = double(s.rows) * chunks * double(s.vector);
+    slots = double(s.blocks) * target.multiprocessors;
+    waves = std::max(1.0, blocks / slots);
+    rounds = once ? waves : std::ceil(waves);
+  }
+  bool once, wide;
+  double steps, exchanges, chunks, blocks;
+  double resident; // blocks on a multiprocessor: no more than there are
+  double accesses = 0, loads = 0, inFlight = 0; // of 16 bytes a thread; vectors a thread; bytes
+  double held, slots, waves, rounds;
+};
+
+using model::halvings;
+
+/// Bytes that a pass reads of a row, or of the rows that are the same for all.
+double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts);
+
+/// Blocks that a multiprocessor has room for, whatever was promised.
+int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k);
+
+/// The logarithm of all losses of tiles that threads load themselves (Losses.cpp).
+double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                const CostConstants& k);
+
+/// The same where tiles come through a ring (RingLosses.cpp).
+double ringLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                const CostConstants& k);
+
+} // namespace kiln::rows

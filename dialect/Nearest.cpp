@@ -1,0 +1,19 @@
+// See Nearest.h.
+#include "dialect/Nearest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace kiln::ir {
+
+std::string hint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known) {
+  auto distance = [&](llvm::StringRef other) { return word.edit_distance(other); };
+  const auto* nearest = std::min_element(known.begin(), known.end(),
+                                         [&](auto a, auto b) { return distance(a) < distance(b); });
+  // A third of the letters wrong is still the word.
+  if (nearest != known.end() && distance(*nearest) <= std::max<size_t>(1, nearest->size() / 3))
+    return "; did you mean '" + nearest->str() + "'?";
+  return "; known are " + llvm::join(known, ", ");
+}
+
+} // namespace kiln::ir
