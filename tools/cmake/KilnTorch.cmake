@@ -1,8 +1,9 @@
 # LibTorch as imported targets made by hand: find_package(Torch) would ask for nvcc, and only headers
 # and libraries are needed. They lie in the pip wheel of .venv or of the python3 at hand, or in the
 # folder that KILN_TORCH_DIR names (the one with include/ and lib/). A wheel without CUDA works too.
-# Sets KILN_TORCH_FOUND and KILN_TORCH_CUDA, and makes the target kiln_libtorch. Also used by the
-# installed package, whose users have their own LibTorch.
+# Sets KILN_TORCH_FOUND, KILN_TORCH_VERSION (2.11), KILN_TORCH_CUDA and KILN_TORCH_CUDA_VERSION (13.0, or
+# empty), and makes the target kiln_libtorch. Also used by the installed package, whose users have
+# their own LibTorch; `kiln_beside` is where one lies beside the package in Python's site-packages.
 set(KILN_TORCH_DIR "" CACHE PATH "folder of LibTorch, with include/ and lib/; empty: search")
 
 function(kiln_find_torch result)
@@ -10,7 +11,7 @@ function(kiln_find_torch result)
     set(${result} ${KILN_TORCH_DIR} PARENT_SCOPE)
     return()
   endif()
-  file(GLOB wheels ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  file(GLOB wheels ${kiln_beside} ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   foreach(wheel IN LISTS wheels)
     if(EXISTS ${wheel}/lib/libtorch_cpu.so)
       set(${result} ${wheel} PARENT_SCOPE)
@@ -29,7 +30,24 @@ if(kiln_torch_folder AND EXISTS ${kiln_torch_folder}/lib/libtorch_cpu.so)
   set(KILN_TORCH_FOUND ON)
 endif()
 
+# kiln_read_define(VARIABLE NAME HEADER): the number that HEADER defines NAME as.
+function(kiln_read_define variable name header)
+  file(STRINGS ${header} line REGEX "^#define ${name} +[0-9]+")
+  string(REGEX MATCH "[0-9]+$" number "${line}")
+  set(${variable} ${number} PARENT_SCOPE)
+endfunction()
+
 if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
+  set(kiln_header ${kiln_torch_folder}/include/torch/headeronly/version.h)
+  if(NOT EXISTS ${kiln_header})
+    message(FATAL_ERROR "LibTorch in ${kiln_torch_folder} is too old, it has no "
+      "include/torch/headeronly/version.h: install torch 2.11, or name the folder of another LibTorch "
+      "with -DKILN_TORCH_DIR=")
+  endif()
+  kiln_read_define(kiln_major TORCH_VERSION_MAJOR ${kiln_header})
+  kiln_read_define(kiln_minor TORCH_VERSION_MINOR ${kiln_header})
+  set(KILN_TORCH_VERSION ${kiln_major}.${kiln_minor})
+  set(KILN_TORCH_CUDA_VERSION "")
   set(kiln_torch_lib ${kiln_torch_folder}/lib)
   # CUDA's headers and runtime: the wheels that torch's asks for, else a toolkit. The folder crt/ is
   # in a wheel of nvcc's, which torch does not ask for, but also in triton's, which it does.
@@ -45,6 +63,10 @@ if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
     file(GLOB kiln_cuda_runtime ${kiln_cuda}/lib/libcudart.so* ${kiln_cuda}/lib64/libcudart.so*)
     if(KILN_CUDA_INCLUDE AND KILN_CUDA_CRT_INCLUDE AND kiln_cuda_runtime)
       set(KILN_TORCH_CUDA ON)
+      kiln_read_define(kiln_cuda_version CUDART_VERSION ${KILN_CUDA_INCLUDE}/cuda_runtime_api.h)
+      math(EXPR kiln_major "${kiln_cuda_version} / 1000")
+      math(EXPR kiln_minor "${kiln_cuda_version} % 1000 / 10")
+      set(KILN_TORCH_CUDA_VERSION ${kiln_major}.${kiln_minor})
       list(GET kiln_cuda_runtime 0 kiln_cuda_runtime)
     else()
       message(WARNING "LibTorch has CUDA, but its headers are not there (cuda_runtime_api.h: "
