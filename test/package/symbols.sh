@@ -56,7 +56,7 @@ for library in "$prefix"/lib/libkiln.so "$prefix"/lib/libkiln_torch.so; do
 done
 check_needed "$prefix/lib/libkiln.so" 'none'
 ! [[ -e $prefix/lib/libkiln_torch.so ]] || check_needed "$prefix/lib/libkiln_torch.so" \
-  'libkiln\.so\.[0-9.]+|lib(torch|c10)(_cpu|_cuda)?\.so|libcudart\.so\.[0-9]+'
+  'libkiln\.so\.[0-9.]+|libtorch\.so'
 for command in "$prefix"/bin/*; do
   check_needed "$command" 'libkiln(_torch)?\.so\.[0-9.]+'
   check_loading "$command"

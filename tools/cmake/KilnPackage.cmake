@@ -25,11 +25,10 @@ set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(kiln PROPERTIES VERSION ${version} SOVERSION ${version})
 
 if(TARGET kiln_torch)
-  # libkiln.so lies in the same folder. LibTorch's libraries are those that the program has loaded; for
-  # one that has none of its own they are looked for where site-packages has them, beside Kiln's folder.
-  string(REGEX MATCH "^[0-9]+" cuda "${KILN_TORCH_CUDA_VERSION}")
+  # libkiln.so lies in the same folder. LibTorch is the one that the program has loaded; for a program
+  # that has none of its own it is looked for where site-packages has it, beside Kiln's folder.
   set_target_properties(kiln_torch PROPERTIES VERSION ${version} SOVERSION ${version} EXPORT_NAME torch
-    INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu${cuda}/lib")
+    INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
   install(TARGETS kiln_torch EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/include/kiln
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

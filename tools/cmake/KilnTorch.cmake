@@ -1,9 +1,10 @@
 # LibTorch as imported targets made by hand: find_package(Torch) would ask for nvcc, and only headers
 # and libraries are needed. They lie in the pip wheel of .venv or of the python3 at hand, or in the
 # folder that KILN_TORCH_DIR names (the one with include/ and lib/). A wheel without CUDA works too.
-# Sets KILN_TORCH_FOUND, KILN_TORCH_VERSION (2.11), KILN_TORCH_CUDA and KILN_TORCH_CUDA_VERSION (13.0, or
-# empty), and makes the target kiln_libtorch. Also used by the installed package, whose users have
-# their own LibTorch; `kiln_beside` is where one lies beside the package in Python's site-packages.
+# Sets KILN_TORCH_FOUND, KILN_TORCH_VERSION (2.11), KILN_TORCH_CUDA and KILN_TORCH_CUDA_VERSION (13.0,
+# or empty), and makes the targets kiln_libtorch and, without libraries, kiln_libtorch_headers. Also
+# used by the installed package, whose users have their own LibTorch; `kiln_beside` is where one lies
+# beside the package in Python's site-packages.
 set(KILN_TORCH_DIR "" CACHE PATH "folder of LibTorch, with include/ and lib/; empty: search")
 
 function(kiln_find_torch result)
@@ -26,8 +27,15 @@ endfunction()
 
 kiln_find_torch(kiln_torch_folder)
 set(KILN_TORCH_FOUND OFF)
+set(kiln_header ${kiln_torch_folder}/include/torch/headeronly/version.h)
 if(kiln_torch_folder AND EXISTS ${kiln_torch_folder}/lib/libtorch_cpu.so)
-  set(KILN_TORCH_FOUND ON)
+  if(EXISTS ${kiln_header})
+    set(KILN_TORCH_FOUND ON)
+  else()
+    message(WARNING "LibTorch in ${kiln_torch_folder} is too old, it has no "
+      "include/torch/headeronly/version.h, and is left aside: install torch 2.11, or name the folder "
+      "of another LibTorch with -DKILN_TORCH_DIR=")
+  endif()
 endif()
 
 # kiln_read_define(VARIABLE NAME HEADER): the number that HEADER defines NAME as.
@@ -38,12 +46,6 @@ function(kiln_read_define variable name header)
 endfunction()
 
 if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
-  set(kiln_header ${kiln_torch_folder}/include/torch/headeronly/version.h)
-  if(NOT EXISTS ${kiln_header})
-    message(FATAL_ERROR "LibTorch in ${kiln_torch_folder} is too old, it has no "
-      "include/torch/headeronly/version.h: install torch 2.11, or name the folder of another LibTorch "
-      "with -DKILN_TORCH_DIR=")
-  endif()
   kiln_read_define(kiln_major TORCH_VERSION_MAJOR ${kiln_header})
   kiln_read_define(kiln_minor TORCH_VERSION_MINOR ${kiln_header})
   set(KILN_TORCH_VERSION ${kiln_major}.${kiln_minor})
@@ -75,15 +77,17 @@ if(KILN_TORCH_FOUND AND NOT TARGET kiln_libtorch)
     endif()
   endif()
 
-  add_library(kiln_libtorch INTERFACE)
-  target_include_directories(kiln_libtorch SYSTEM INTERFACE
+  add_library(kiln_libtorch_headers INTERFACE)
+  target_include_directories(kiln_libtorch_headers SYSTEM INTERFACE
     ${kiln_torch_folder}/include ${kiln_torch_folder}/include/torch/csrc/api/include)
-  target_compile_definitions(kiln_libtorch INTERFACE AT_PER_OPERATOR_HEADERS)
-  target_compile_features(kiln_libtorch INTERFACE cxx_std_20)
-  set(kiln_torch_libraries torch_cpu c10)
+  target_compile_definitions(kiln_libtorch_headers INTERFACE AT_PER_OPERATOR_HEADERS)
+  target_compile_features(kiln_libtorch_headers INTERFACE cxx_std_20)
+  set(kiln_torch_libraries torch torch_cpu c10)
+  add_library(kiln_libtorch INTERFACE)
+  target_link_libraries(kiln_libtorch INTERFACE kiln_libtorch_headers)
   if(KILN_TORCH_CUDA)
-    target_include_directories(kiln_libtorch SYSTEM INTERFACE ${KILN_CUDA_INCLUDE}
-                                                              ${KILN_CUDA_CRT_INCLUDE})
+    target_include_directories(kiln_libtorch_headers SYSTEM INTERFACE ${KILN_CUDA_INCLUDE}
+                                                                      ${KILN_CUDA_CRT_INCLUDE})
     list(PREPEND kiln_torch_libraries torch_cuda c10_cuda)
     target_link_libraries(kiln_libtorch INTERFACE ${kiln_cuda_runtime})
   endif()
