@@ -47,12 +47,14 @@ if [[ -n ${2:-} ]]; then
   sample trainer -DKILN_TORCH_DIR="$2" -DCMAKE_CXX_FLAGS=-O0 # most of it is LibTorch's headers
   "$work/trainer/build/trainer"
 
-  # As find_package(Torch) links programs: LibTorch's parts are found by libtorch.so, not by Kiln.
+  # As find_package(Torch) links programs: with libtorch.so, without c10 and CUDA's runtime.
   printf '#include <kiln/torch.h>\n#include <cstdio>\nint main() { std::puts(kiln::report().c_str()); }\n' \
     > "$work/other.cpp"
+  parts=("$2"/lib/libtorch.so "$2"/lib/libtorch_cpu.so)
+  ! [[ -e $2/lib/libtorch_cuda.so ]] || parts+=("$2/lib/libtorch_cuda.so")
   c++ -std=c++20 -I"$kiln/include" "$work/other.cpp" -o "$work/other" "$kiln/lib/libkiln_torch.so" \
-    -Wl,--no-as-needed "$2/lib/libtorch.so" "$2/lib/libtorch_cpu.so" -Wl,--as-needed \
-    -Wl,--allow-shlib-undefined -Wl,-rpath,"$kiln/lib:$2/lib"
+    -Wl,--no-as-needed "${parts[@]}" -Wl,--as-needed -Wl,--allow-shlib-undefined \
+    -Wl,-rpath,"$kiln/lib:$2/lib"
   "$work/other"
   # The command that needs LibTorch finds it beside Kiln's folder, as in site-packages.
   ln -s "$2" "$work/moved/torch"

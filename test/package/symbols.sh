@@ -37,6 +37,12 @@ check_loading() {
     "$(strings -a "$1" | grep -F "$root/" || true)"
 }
 
+# check_filesystem FILE: LibTorch's libraries export parts of it that are not libstdc++'s.
+check_filesystem() {
+  fail "$1" "would take std::filesystem from LibTorch" \
+    "$(nm -DC --undefined-only "$1" | grep -E ' U .*\bstd::filesystem::' | grep -vF ' kiln::' || true)"
+}
+
 # check_exports FILE: weak symbols are templates and types that shared objects share; of them, those
 # of hidden libraries are wrong.
 check_exports() {
@@ -52,11 +58,12 @@ check_exports() {
 for library in "$prefix"/lib/libkiln.so "$prefix"/lib/libkiln_torch.so; do
   [[ -e $library || $library != *_torch.so ]] || continue
   check_exports "$library"
+  check_filesystem "$library"
   check_loading "$library"
 done
 check_needed "$prefix/lib/libkiln.so" 'none'
 ! [[ -e $prefix/lib/libkiln_torch.so ]] || check_needed "$prefix/lib/libkiln_torch.so" \
-  'libkiln\.so\.[0-9.]+|libtorch\.so'
+  'libkiln\.so\.[0-9.]+|libtorch_(cpu|cuda)\.so'
 for command in "$prefix"/bin/*; do
   check_needed "$command" 'libkiln(_torch)?\.so\.[0-9.]+'
   check_loading "$command"

@@ -17,3 +17,19 @@ find_package(fmt REQUIRED)
 add_library(kiln_fmt STATIC ${PROJECT_SOURCE_DIR}/tools/cmake/fmt.cpp)
 target_include_directories(kiln_fmt SYSTEM PUBLIC
   $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+
+# std::filesystem, out of libstdc++'s archive into a smaller one. LibTorch's libraries export the
+# functions of it that their compiler linked in, libtorch.so not even all that these call; the loader
+# would take those in place of libstdc++'s in libraries that do not have their own.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.a
+  OUTPUT_VARIABLE kiln_archive OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(kiln_members fs_dir.o fs_ops.o fs_path.o)
+set(kiln_folder ${PROJECT_BINARY_DIR}/filesystem)
+file(MAKE_DIRECTORY ${kiln_folder})
+foreach(arguments "x;${kiln_archive}" "rcs;libkiln_filesystem.a")
+  execute_process(COMMAND ${CMAKE_AR} ${arguments} ${kiln_members}
+    WORKING_DIRECTORY ${kiln_folder} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+add_library(kiln_filesystem STATIC IMPORTED)
+set_target_properties(kiln_filesystem PROPERTIES
+  IMPORTED_LOCATION ${kiln_folder}/libkiln_filesystem.a)

@@ -20,7 +20,7 @@ done
 cd "$stage"
 "$python" -m hatchling build -t wheel -d plain > hatchling.log 2>&1 || { cat hatchling.log >&2; exit 1; }
 PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair plain/*.whl -w repaired \
-  --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcudart*' > auditwheel.log 2>&1 ||
+  --exclude 'libtorch_*' > auditwheel.log 2>&1 ||
   { cat auditwheel.log >&2; exit 1; }
 mkdir -p "$output"
 rm -f "$output"/kiln-*.whl
