@@ -47,15 +47,14 @@ if [[ -n ${2:-} ]]; then
   sample trainer -DKILN_TORCH_DIR="$2" -DCMAKE_CXX_FLAGS=-O0 # most of it is LibTorch's headers
   "$work/trainer/build/trainer"
 
-  # As find_package(Torch) links programs: with libtorch.so, without c10 and CUDA's runtime.
-  printf '#include <kiln/torch.h>\n#include <cstdio>\nint main() { std::puts(kiln::report().c_str()); }\n' \
-    > "$work/other.cpp"
+  # As find_package(Torch) links programs: with libtorch.so, without c10 and CUDA's runtime. The host
+  # target removes a folder; libtorch.so exports a function for that which crashes.
   parts=("$2"/lib/libtorch.so "$2"/lib/libtorch_cpu.so)
   ! [[ -e $2/lib/libtorch_cuda.so ]] || parts+=("$2/lib/libtorch_cuda.so")
-  c++ -std=c++20 -I"$kiln/include" "$work/other.cpp" -o "$work/other" "$kiln/lib/libkiln_torch.so" \
-    -Wl,--no-as-needed "${parts[@]}" -Wl,--as-needed -Wl,--allow-shlib-undefined \
+  c++ -std=c++20 -I"$kiln/include" "$here/project/gate.cpp" -o "$work/gate" -Wl,--no-as-needed \
+    "$kiln"/lib/libkiln{_torch,}.so "${parts[@]}" -Wl,--as-needed -Wl,--allow-shlib-undefined \
     -Wl,-rpath,"$kiln/lib:$2/lib"
-  "$work/other"
+  env -u KILN_HOST_CACHE "$work/gate"
   # The command that needs LibTorch finds it beside Kiln's folder, as in site-packages.
   ln -s "$2" "$work/moved/torch"
   "$kiln/bin/kiln-baseline" --help > "$work/help" || { cat "$work/help"; exit 1; }

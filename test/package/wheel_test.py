@@ -20,7 +20,6 @@ BUILT_FOR = runpy.run_path(str(BUILD / "tools/python/_built_for.py"))
 TORCH, CUDA = BUILT_FOR["TORCH"], BUILT_FOR["CUDA"]
 
 TRAIN = """
-import os
 import torch
 import kiln
 

@@ -25,11 +25,13 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.a
   OUTPUT_VARIABLE kiln_archive OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(kiln_members fs_dir.o fs_ops.o fs_path.o)
 set(kiln_folder ${PROJECT_BINARY_DIR}/filesystem)
-file(MAKE_DIRECTORY ${kiln_folder})
-foreach(arguments "x;${kiln_archive}" "rcs;libkiln_filesystem.a")
-  execute_process(COMMAND ${CMAKE_AR} ${arguments} ${kiln_members}
-    WORKING_DIRECTORY ${kiln_folder} COMMAND_ERROR_IS_FATAL ANY)
-endforeach()
+if(${kiln_archive} IS_NEWER_THAN ${kiln_folder}/libkiln_filesystem.a) # or that is not there yet
+  file(MAKE_DIRECTORY ${kiln_folder})
+  foreach(arguments "x;${kiln_archive}" "rcs;libkiln_filesystem.a")
+    execute_process(COMMAND ${CMAKE_AR} ${arguments} ${kiln_members}
+      WORKING_DIRECTORY ${kiln_folder} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+endif()
 add_library(kiln_filesystem STATIC IMPORTED)
 set_target_properties(kiln_filesystem PROPERTIES
   IMPORTED_LOCATION ${kiln_folder}/libkiln_filesystem.a)
