@@ -2,6 +2,7 @@
 #include "autotune/Facts.h"
 
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/Symbols.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/ListPlan.h"
 #include "codegen/program/State.h"
@@ -83,6 +84,8 @@ std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std:
     auto plan = passes::planLists(*function);
     if (failed(plan))
       session.fail("planning");
+    const LaunchPlan& launch = (*plan)->launch;
+    checkSizes(launch.function, launch.inputs, launch.outputs, sizes);
     for (passes::ListKernel& kernel : (*plan)->kernels)
       all.push_back({kernel.op.getName().str(), kernel.facts, kTypicalElements});
     return all;
@@ -90,6 +93,8 @@ std::vector<KernelFacts> factsOf(const std::string& text, const std::vector<std:
   auto plan = passes::planFunction(*function);
   if (failed(plan))
     session.fail("planning");
+  const LaunchPlan& launch = (*plan)->launch;
+  checkSizes(launch.function, launch.inputs, launch.outputs, sizes);
   for (passes::PlannedKernel& kernel : (*plan)->kernels)
     if (kernel.takesSchedule())
       all.push_back(rowFacts(kernel, sizes));

@@ -1,4 +1,5 @@
 // Layouts, schedules and targets: what can be checked without a kernel.
+#include "dialect/DidYouMean.h"
 #include "dialect/Kiln.h"
 
 #include "mlir/IR/Builders.h"
@@ -20,6 +21,34 @@ void KilnDialect::registerAttributes() {
 #define GET_ATTRDEF_LIST
 #include "dialect/Attributes.cpp.inc"
       >();
+}
+
+/// The fields of attributes that are written as `NAME = VALUE`.
+static constexpr StringLiteral kScheduleFields[] = {"lanes",   "vector", "rows",   "threads",
+                                                    "blocks",  "grid",   "keep",   "launch",
+                                                    "columns", "stages", "cluster"};
+static constexpr StringLiteral kLayoutFields[] = {"strides", "align"};
+
+Attribute KilnDialect::parseAttribute(DialectAsmParser& parser, Type type) const {
+  const SMLoc place = parser.getCurrentLocation();
+  const StringRef text = parser.getFullSymbolSpec();
+  const std::pair<StringRef, ArrayRef<StringLiteral>> written[] = {{"schedule", kScheduleFields},
+                                                                   {"layout", kLayoutFields}};
+  for (const auto& [mnemonic, fields] : written)
+    if (text.starts_with(mnemonic) && failed(verifyFields(parser, text, fields)))
+      return {};
+  Attribute attribute;
+  StringRef mnemonic;
+  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
+    return attribute;
+  parser.emitError(place, "unknown attribute '#kiln.")
+      << mnemonic << "'"
+      << didYouMean(mnemonic, ArrayRef<StringRef>({"schedule", "layout", "target", "pairs"}));
+  return {};
+}
+
+void KilnDialect::printAttribute(Attribute attribute, DialectAsmPrinter& printer) const {
+  (void)generatedAttributePrinter(attribute, printer); // succeeds for the dialect's own
 }
 
 LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,

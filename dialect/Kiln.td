@@ -42,12 +42,19 @@ def Kiln_Dialect : Dialect {
     %s = kiln.reduce sum %a dims [1] {kiln.fuse = "tail"} : tensor<?x8xf32> -> tensor<?xf32>
     ```
   }];
-  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
-  let extraClassDeclaration = [{ void registerAttributes(); }];
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+    /// For operations that the dialect does not have: says which it has.
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
+  }];
 }
 
 // What every named operation tells about itself, each in its own file ops/<Name>.cpp.
@@ -89,7 +96,9 @@ def Kiln_SeedTensor : TensorRankOf<[I64], [0]>,
     BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 
-class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;
+def Kiln_OwnAttributes : NativeOpTrait<"OwnAttributes"> { let cppNamespace = "::kiln::ir"; }
+class Kiln_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Kiln_Dialect, mnemonic, !listconcat([Kiln_OwnAttributes], traits)>;
 
 // A named operation: pure, with names for its results, and the interface above.
 class Kiln_NamedOp<string mnemonic, list<Trait> traits = []>

@@ -13,8 +13,7 @@
 
 namespace kiln::cu {
 
-/// Attribute of a module of exit operations: the plan of its launches, as JSON.
-inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+using ir::kLaunchAttr;
 
 /// The text of a place in the dynamic shared memory.
 std::string sharedAt(int64_t offset);

@@ -1,6 +1,7 @@
 // kiln::Module: parsing, and building the function of one op.
 #include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
+#include "dialect/DidYouMean.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,26 +48,35 @@ static std::string tensor(std::span<const std::int64_t> shape, std::string_view 
 }
 
 /// The function that an op has of itself, by name; only ops with one are in the map.
-static std::map<std::string, std::string> functionsOfOps() {
-  program::Session session;
-  std::map<std::string, std::string> functions;
-  for (RegisteredOperationName op : session.context().getRegisteredOperations())
-    if (auto* interface = op.getInterface<ir::KilnOpInterface>())
-      if (StringRef text = interface->asFunction(); !text.empty())
-        functions.emplace(op.stripDialect(), text.ltrim());
-  return functions;
+static const std::map<std::string, std::string>& functionsOfOps() {
+  static const std::map<std::string, std::string> all = [] {
+    program::Session session;
+    std::map<std::string, std::string> functions;
+    for (RegisteredOperationName op : session.context().getRegisteredOperations())
+      if (auto* interface = op.getInterface<ir::KilnOpInterface>())
+        if (StringRef text = interface->asFunction(); !text.empty())
+          functions.emplace(op.stripDialect(), text.ltrim());
+    return functions;
+  }();
+  return all;
+}
+
+std::vector<std::string> Module::ops() {
+  auto names = std::views::keys(functionsOfOps());
+  return {names.begin(), names.end()};
 }
 
 /// The text of a function that applies the op to arguments of its own. Statistics are results
 /// without a gradient, as in ATen.
 static std::string textOf(const OpSpec& spec) {
-  static const std::map<std::string, std::string> functions = functionsOfOps();
+  const std::map<std::string, std::string>& functions = functionsOfOps();
   auto found = functions.find(spec.op);
   if (found == functions.end())
     throw Error(ErrorKind::input,
                 fmt::format("no op '{}' to build from a shape; known are {}; write anything else "
-                            "as .mlir",
-                            spec.op, fmt::join(std::views::keys(functions), ", ")));
+                            "as .mlir{}",
+                            spec.op, fmt::join(std::views::keys(functions), ", "),
+                            didYouMean(spec.op, std::views::keys(functions))));
   std::span<const std::int64_t> shape = spec.shape, leading = shape.first(shape.size() - 1);
   const std::pair<std::string_view, std::string> types[] = {{"$x", tensor(shape, name(spec.dtype))},
                                                             {"$row", tensor(shape.last(1), "f32")},
