@@ -1,5 +1,4 @@
 // Layouts, schedules and targets: what can be checked without a kernel.
-#include "dialect/DidYouMean.h"
 #include "dialect/Kiln.h"
 
 #include "mlir/IR/Builders.h"
@@ -8,6 +7,22 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+
+namespace kiln::ir {
+
+static constexpr StringLiteral kScheduleFields[] = {"lanes",   "vector", "rows",   "threads",
+                                                    "blocks",  "grid",   "keep",   "launch",
+                                                    "columns", "stages", "cluster"};
+static constexpr StringLiteral kLayoutFields[] = {"strides", "align"};
+
+/// Looks ahead: what the generated parser says of a field that it does not know names none that it
+/// does. Consumes and prints nothing.
+static ParseResult parseKnownFields(AsmParser& parser, ArrayRef<StringLiteral> fields) {
+  return verifyFields(parser, fields);
+}
+static void printKnownFields(AsmPrinter&, ArrayRef<StringLiteral>) {}
+
+} // namespace kiln::ir
 
 // Strides and alignments are parsed as plain lists; -1 stands for a run-time stride.
 #define GET_ATTRDEF_CLASSES
@@ -21,34 +36,6 @@ void KilnDialect::registerAttributes() {
 #define GET_ATTRDEF_LIST
 #include "dialect/Attributes.cpp.inc"
       >();
-}
-
-/// The fields of attributes that are written as `NAME = VALUE`.
-static constexpr StringLiteral kScheduleFields[] = {"lanes",   "vector", "rows",   "threads",
-                                                    "blocks",  "grid",   "keep",   "launch",
-                                                    "columns", "stages", "cluster"};
-static constexpr StringLiteral kLayoutFields[] = {"strides", "align"};
-
-Attribute KilnDialect::parseAttribute(DialectAsmParser& parser, Type type) const {
-  const SMLoc place = parser.getCurrentLocation();
-  const StringRef text = parser.getFullSymbolSpec();
-  const std::pair<StringRef, ArrayRef<StringLiteral>> written[] = {{"schedule", kScheduleFields},
-                                                                   {"layout", kLayoutFields}};
-  for (const auto& [mnemonic, fields] : written)
-    if (text.starts_with(mnemonic) && failed(verifyFields(parser, text, fields)))
-      return {};
-  Attribute attribute;
-  StringRef mnemonic;
-  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
-    return attribute;
-  parser.emitError(place, "unknown attribute '#kiln.")
-      << mnemonic << "'"
-      << didYouMean(mnemonic, ArrayRef<StringRef>({"schedule", "layout", "target", "pairs"}));
-  return {};
-}
-
-void KilnDialect::printAttribute(Attribute attribute, DialectAsmPrinter& printer) const {
-  (void)generatedAttributePrinter(attribute, printer); // succeeds for the dialect's own
 }
 
 LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,

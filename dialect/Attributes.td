@@ -51,7 +51,10 @@ def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$strides,
                         DefaultValuedParameter<"int64_t", "16">:$align);
-  let assemblyFormat = "`<` (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`";
+  let assemblyFormat = [{
+    `<` custom<KnownFields>("kLayoutFields") ``
+    (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 
@@ -107,7 +110,7 @@ def Kiln_ScheduleAttr : Kiln_Attr<"Schedule", "schedule"> {
                         Kiln_ColumnsParameter:$columns,
                         DefaultValuedParameter<"int64_t", "0">:$stages,
                         DefaultValuedParameter<"int64_t", "1">:$cluster);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let assemblyFormat = "`<` custom<KnownFields>(\"kScheduleFields\") `` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Of a block, or of the cluster whose blocks share them.

@@ -69,8 +69,8 @@ mlir::LogicalResult verifyOperationName(mlir::Operation* op, llvm::StringRef nam
 /// `name` is that of an attribute of `what`, "argument" or "result", number `index`.
 mlir::LogicalResult verifyTensorName(mlir::Operation* op, llvm::StringRef what, unsigned index,
                                      llvm::StringRef name);
-/// Every `NAME =` in the text of an attribute, `schedule<lanes = 4>`, is one of its fields.
-mlir::LogicalResult verifyFields(mlir::AsmParser& parser, llvm::StringRef text,
+/// Every `NAME =` that the parser has before it, up to the closing '>', is one of the fields.
+mlir::LogicalResult verifyFields(mlir::AsmParser& parser,
                                  llvm::ArrayRef<llvm::StringLiteral> fields);
 
 /// "[?, 128]", for messages.

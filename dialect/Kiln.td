@@ -42,16 +42,13 @@ def Kiln_Dialect : Dialect {
     %s = kiln.reduce sum %a dims [1] {kiln.fuse = "tail"} : tensor<?x8xf32> -> tensor<?xf32>
     ```
   }];
+  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
-    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
-                                     ::mlir::Type type) const override;
-    void printAttribute(::mlir::Attribute attribute,
-                        ::mlir::DialectAsmPrinter &printer) const override;
     /// For operations that the dialect does not have: says which it has.
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];

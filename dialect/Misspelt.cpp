@@ -65,43 +65,44 @@ LogicalResult verifyOwnAttributes(Operation* op) {
 
 static ParseResult refuseOperation(OpAsmParser& parser, OperationState& result) {
   const StringRef name = result.name.getStringRef();
-  SmallVector<StringRef> operations;
+  SmallVector<StringRef> operations, bare;
   for (RegisteredOperationName op : parser.getContext()->getRegisteredOperations())
     if (op.getDialectNamespace() == KilnDialect::getDialectNamespace())
       operations.push_back(op.getStringRef());
-  return parser.emitError(parser.getNameLoc(), "unknown operation '")
-         << name << "'; kiln has "
-         << llvm::join(
-                llvm::map_range(operations, [](StringRef op) { return op.split('.').second; }),
-                ", ")
-         << didYouMean(name, operations);
+  llvm::sort(operations);
+  for (StringRef operation : operations)
+    bare.push_back(operation.split('.').second);
+  return parser.emitError(parser.getNameLoc()) // which begins with "custom op 'kiln.layernorm' "
+         << "is unknown; kiln has " << llvm::join(bare, ", ") << didYouMean(name, operations);
 }
 
 std::optional<Dialect::ParseOpHook> KilnDialect::getParseOperationHook(StringRef) const {
   return ParseOpHook(refuseOperation);
 }
 
-/// `schedule<lanse = 4>`: the place of the first name before a '=' that is not in `fields`. Empty:
-/// there is none.
+/// The first name before a '=' that is not in `fields`; empty: there is none.
 static StringRef unknownField(StringRef text, ArrayRef<StringLiteral> fields) {
   for (size_t equals = text.find('='); equals != StringRef::npos;
        equals = text.find('=', equals + 1)) {
     const StringRef before = text.take_front(equals).rtrim();
-    const size_t start = before.find_last_of("<,[ \t\n");
-    const StringRef field = start == StringRef::npos ? before : before.drop_front(start + 1);
+    const StringRef field = before.drop_front(before.find_last_of(", \t\r\n") + 1);
     if (!field.empty() && !llvm::is_contained(fields, field))
       return field;
   }
   return {};
 }
 
-LogicalResult verifyFields(AsmParser& parser, StringRef text, ArrayRef<StringLiteral> fields) {
-  const StringRef field = unknownField(text, fields);
+LogicalResult verifyFields(AsmParser& parser, ArrayRef<StringLiteral> fields) {
+  // Texts that are parsed end with a zero. No field of these attributes holds a '>'.
+  const char* begin = parser.getCurrentLocation().getPointer();
+  const char* end = begin;
+  while (*end != '\0' && *end != '>')
+    ++end;
+  const StringRef field = unknownField(StringRef(begin, end - begin), fields);
   if (field.empty())
     return success();
   return parser.emitError(SMLoc::getFromPointer(field.data()), "unknown field '")
-         << field << "' of a " << text.take_until([](char c) { return c == '<'; }).rtrim()
-         << "; its fields are " << llvm::join(fields, ", ") << didYouMean(field, fields);
+         << field << "'; there are " << llvm::join(fields, ", ") << didYouMean(field, fields);
 }
 
 } // namespace kiln::ir

@@ -2,6 +2,7 @@
 #include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
 #include "dialect/DidYouMean.h"
+#include "kiln/workload.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,6 +84,11 @@ static std::string textOf(const OpSpec& spec) {
                                                             {"$each", tensor(leading, "f32")},
                                                             {"$index", tensor(leading, "i64")}};
   std::string text = found->second;
+  if (leading.empty() && text.find("$index") != std::string::npos)
+    throw Error(ErrorKind::input,
+                fmt::format("op '{}' has 1 size ({}); it has an index a row and needs 2 or more, "
+                            "leading sizes and then the row width, such as 8192x{}",
+                            spec.op, shape[0], shape[0]));
   for (const auto& [word, type] : types)
     for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
       text.replace(at, word.size(), type);
@@ -96,9 +102,10 @@ Module Module::fromOp(const OpSpec& spec) {
                             "65536x128 or ?x128",
                             spec.op));
   if (spec.shape.back() < 1)
-    throw Error(ErrorKind::input, fmt::format("op '{}': the row width is {}; it must be a constant "
-                                              "of at least 1",
-                                              spec.op, spec.shape.back()));
+    throw Error(ErrorKind::input,
+                fmt::format("op '{}' with shape {}: the last size, the row width, must be a "
+                            "constant of at least 1",
+                            spec.op, shapeText(spec.shape)));
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
     throw Error(ErrorKind::input,
                 fmt::format("op '{}' with dtype {}: f32, bf16 and f16 are allowed", spec.op,

@@ -6,7 +6,9 @@
 #include "tools/kernel-compile/Tree.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
 
 namespace kiln::tool {
@@ -40,7 +42,7 @@ std::vector<std::string> optionNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options({}))
     for (const std::string& name : option->get_lnames())
-      names.push_back("--" + name);
+      names.push_back(name);
   return names;
 }
 
@@ -70,10 +72,15 @@ const CLI::Option* optionOf(const CLI::App& app, std::string_view argument) {
 
 [[noreturn]] void refuseOption(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
-  const bool isVerbs = !app.get_parent() && argument == "--json";
+  const std::vector<std::string> names = optionNames(app);
+  const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
+  const std::string_view nearest = nearestWord(bare, names);
+  const std::string advice = !verbNames(app).empty() && name == "--json"
+                                 ? "; write it behind the verb"
+                             : nearest.empty() ? ""
+                                               : fmt::format("; did you mean '--{}'?", nearest);
   throw CLI::ValidationError(
-      fmt::format("'{}' is no option of {}{}", printable(name), fullName(app),
-                  isVerbs ? "; write it behind the verb" : didYouMean(name, optionNames(app))));
+      fmt::format("'{}' is no option of {}{}", printable(name), fullName(app), advice));
 }
 
 /// The value is in the argument itself, or the next argument and no option.

@@ -214,7 +214,7 @@ void addCompile(CLI::App& app, Outcome& outcome) {
   verb->add_option("-o,--output", request->output,
                    "file to write, a folder for a workload; - = the standard output")
       ->type_name("FILE");
-  verb->add_option("--emit", request->emit, "what is written; mlir has its schedule in it")
+  verb->add_option("--emit", request->emit, "what is printed or written (json: what it uses)")
       ->type_name("WHAT")
       ->check(OneOf({"mlir", "cuda", "ptx", "cubin", "json"}));
   auto* store = verb->add_option("--store", request->store,

@@ -30,14 +30,13 @@ CompileOptions Request::compileOptions() const {
 void addSourceOptions(CLI::App& verb, Request& request, bool several) {
   constexpr const char* what = "What to compile";
   auto* file = verb.add_option("FILE", request.file, ".mlir file, or - for the standard input");
-  auto* op = verb.add_option("--op", request.op, "a named op; all else is written as .mlir")
-                 ->type_name("NAME")
-                 ->check(oneOfOps());
+  auto* op =
+      verb.add_option("--op", request.op, "a named op")->type_name("NAME")->check(oneOfOps());
   file->excludes(op);
   verb.add_option("--shape", request.shape, "its sizes, such as 65536x128; ? = at run time")
       ->type_name("SIZES")
       ->needs(op);
-  verb.add_option("--dtype", request.dtype, "its element type; fp32, float, half, bfloat16 too")
+  verb.add_option("--dtype", request.dtype, "its element type, by any usual name (fp32, half)")
       ->type_name("NAME")
       ->transform(oneOfDTypes())
       ->needs(op)

@@ -16,8 +16,11 @@ using namespace kiln;
 
 /// As JSON too, if that was asked for. An output that cannot be written is most likely what has
 /// been complained of.
-int fail(bool json, std::string_view kind, const std::string& text, int code) {
+int fail(bool json, std::string_view kind, const std::string& text, int code,
+         const std::string& advice = "") {
   tool::complain(text);
+  if (!advice.empty())
+    tool::advise(advice);
   if (json)
     try {
       tool::printJson(nlohmann::ordered_json{{"error", {{"kind", kind}, {"message", text}}}});
@@ -26,19 +29,20 @@ int fail(bool json, std::string_view kind, const std::string& text, int code) {
   return code;
 }
 
+int fail(bool json, const Error& error) {
+  return fail(json, tool::kindName(error.kind()), error.what(), tool::exitCode(error.kind()));
+}
+
 /// Help and versions are answers, everything else is wrong usage.
 int answer(const CLI::App& app, const CLI::ParseError& error,
            const std::vector<std::string>& arguments) {
-  if (error.get_exit_code() == 0) {
-    std::ostringstream text;
-    app.exit(error, text, text);
-    tool::print(text.str());
-    return 0;
-  }
-  const bool json = tool::wantsJson(arguments);
-  const int code = fail(json, "usage", error.what(), tool::kUsage);
-  tool::advise(fmt::format("'{} --help' tells what it takes", tool::verbOf(app, arguments)));
-  return code;
+  if (error.get_exit_code() != 0)
+    return fail(tool::wantsJson(arguments), "usage", error.what(), tool::kUsage,
+                fmt::format("'{} --help' tells what it takes", tool::verbOf(app, arguments)));
+  std::ostringstream text;
+  app.exit(error, text, text);
+  tool::print(text.str());
+  return 0;
 }
 
 void addVerbs(CLI::App& app, tool::Outcome& outcome) {
@@ -57,14 +61,6 @@ void addVerbs(CLI::App& app, tool::Outcome& outcome) {
   tool::addGenerate(app);
 }
 
-std::string footer() {
-  std::string text =
-      "kernel-compile VERB --help tells a verb's options and an example.\nExit codes: ";
-  for (const tool::Exit& exit : tool::kExits)
-    text += fmt::format("{}{} {}", exit.code == 0 ? "" : ", ", exit.code, exit.meaning);
-  return text + ".";
-}
-
 int run(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   CLI::App app("Kiln compiles tensor programs in MLIR to GPU kernels.", "kernel-compile");
@@ -72,7 +68,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string(version()), "print the version");
   app.set_help_flag("-h,--help", "print this");
   app.require_subcommand(1);
-  app.footer(footer());
+  app.footer("kernel-compile VERB --help tells a verb's options and an example.");
   tool::Outcome outcome;
   addVerbs(app, outcome);
   try {
@@ -81,8 +77,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return answer(app, error, arguments);
   } catch (const Error& error) {
-    return fail(outcome.json, tool::kindName(error.kind()), error.what(),
-                tool::exitCode(error.kind()));
+    return fail(outcome.json, error);
   } catch (const std::exception& error) {
     return fail(outcome.json, tool::kindName(ErrorKind::input), error.what(), 1);
   }
@@ -99,5 +94,7 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const tool::ClosedPipe&) {
     return tool::kClosedPipe;
+  } catch (const Error& error) { // of an answer that could not be printed
+    return fail(false, error);
   }
 }

@@ -38,7 +38,7 @@ std::string optionsOf(const VerbInfo& verb) {
   std::string out;
   for (bool positional : {true, false})
     for (const OptionInfo& option : verb.options)
-      if (option.positional == positional)
+      if (option.positional == positional && (!option.isHelp() || verb.path.size() == 1))
         out += ".TP\n" + term(option) + "\n" + roff(option.fullText()) + "\n";
   return out;
 }

@@ -15,7 +15,7 @@ void addDevice(CLI::App& verb, std::string& device) {
   auto check = [words](std::string& text) {
     return text.starts_with("simulated:") ? "" : words(text);
   };
-  verb.add_option("--device", device, "simulated:FILE.json tries things out on other numbers")
+  verb.add_option("--device", device, "what runs it (simulated:FILE.json too)")
       ->type_name("NAME")
       ->check(OneOf([] { return std::vector<std::string>{"gpu", "simulated"}; }, check))
       ->capture_default_str();

@@ -190,7 +190,7 @@ void addRun(CLI::App& app, Outcome& outcome) {
   auto request = std::make_shared<RunRequest>();
   CLI::App* verb = app.add_subcommand("run", "execute, compare with fp64, measure");
   addSourceOptions(*verb, *request, true);
-  verb->add_option("--target", request->target, "where it runs; the host needs no GPU")
+  verb->add_option("--target", request->target, "where it runs (the host needs no GPU)")
       ->type_name("WHERE")
       ->check(OneOf({"host", "gpu"}))
       ->capture_default_str();

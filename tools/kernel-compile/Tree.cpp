@@ -68,7 +68,7 @@ std::string VerbInfo::fullName() const {
 }
 
 std::string VerbInfo::synopsis() const {
-  std::string all = fullName() + (verbs.empty() ? " [OPTIONS]" : " VERB");
+  std::string all = fullName() + (verbs.empty() ? " [OPTIONS]" : " [OPTIONS] VERB");
   for (const OptionInfo& option : options)
     if (option.positional) {
       const std::string name = option.value + (option.several ? "..." : "");

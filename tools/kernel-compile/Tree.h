@@ -19,6 +19,7 @@ struct OptionInfo {
 
   bool takesFile() const { return value == "FILE" || value.starts_with("STORE"); }
   bool takesFolder() const { return value == "FOLDER"; }
+  bool isHelp() const { return names.back() == "--help"; }
   /// Its text, and after it the words, the default and what it needs.
   std::string fullText() const;
 };

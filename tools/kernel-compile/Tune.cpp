@@ -221,7 +221,7 @@ void addTune(CLI::App& app, Outcome& outcome) {
   verb->add_option("--store", request->store,
                    "file that keeps what is learned; else $KILN_STORE or .kiln/store")
       ->type_name("FILE");
-  verb->add_option("--effort", options.effort, "how long to search; none takes the cost model's")
+  verb->add_option("--effort", options.effort, "of the search (none: the cost model's choice)")
       ->type_name("HOW")
       ->check(OneOf({"none", "quick", "full", "exhaustive"}))
       ->capture_default_str();
