@@ -101,7 +101,9 @@ LogicalResult verifyFields(AsmParser& parser, ArrayRef<StringLiteral> fields) {
   const StringRef field = unknownField(StringRef(begin, end - begin), fields);
   if (field.empty())
     return success();
-  return parser.emitError(SMLoc::getFromPointer(field.data()), "unknown field '")
+  // Not by the parser, which would begin with the operation's name if one is being parsed.
+  return emitError(parser.getEncodedSourceLoc(SMLoc::getFromPointer(field.data())),
+                   "unknown field '")
          << field << "'; there are " << llvm::join(fields, ", ") << didYouMean(field, fields);
 }
 

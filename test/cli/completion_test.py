@@ -48,7 +48,7 @@ class ShellTest(CommandTest):
             pass
         os.close(ours)
         process.wait(timeout=60)
-        return out.decode(errors="replace")
+        return out.decode(errors="replace").replace("\a", "")  # it rings where nothing fits
 
 
 class Pages(CommandTest):
@@ -69,6 +69,16 @@ class Pages(CommandTest):
                     self.assertIn(flag + name.lstrip("-") + " ", pages["fish"])
                 for what, between in [("bash", " "), ("zsh", " "), ("fish", " "), ("man", ", ")]:
                     self.assertIn(between.join(option["words"]), pages[what])
+
+    @needs("cmake")
+    def test_are_installed_where_shells_and_man_look(self):
+        subprocess.run(["cmake", "--install", PAGES, "--prefix", self.folder / "usr"], check=True,
+                       capture_output=True, timeout=60)
+        for place in ("bash-completion/completions/kernel-compile",
+                      "zsh/site-functions/_kernel-compile",
+                      "fish/vendor_completions.d/kernel-compile.fish",
+                      "man/man1/kernel-compile.1"):
+            self.assertTrue((self.folder / "usr" / "share" / place).is_file(), place)
 
     def test_hidden_verbs_are_not_in_them(self):
         for what in ("bash", "zsh", "fish", "man"):

@@ -214,9 +214,8 @@ int refresh(const CacheRequest& request) {
   std::vector<cache::Refreshed> all;
   {
     StatusLine line(!request.json);
-    all = cache::refresh(request.store, request.nvrtc, [&](std::size_t done, std::size_t of) {
-      line.show(fmt::format("{} of {} choices", done, of));
-    });
+    all = cache::refresh(request.store, request.nvrtc,
+                         [&](std::size_t done, std::size_t of) { line.show(done, of, "choices"); });
   }
   auto count = [&](State state) {
     return std::ranges::count(all, state, &cache::Refreshed::state);

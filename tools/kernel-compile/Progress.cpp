@@ -62,6 +62,12 @@ void StatusLine::show(std::string_view text, double secondsLeft) {
   draw();
 }
 
+void StatusLine::show(std::size_t done, std::size_t total, std::string_view label) {
+  const auto left = static_cast<double>(total - std::min(done, total));
+  show(fmt::format("[{}/{}]{}{}", done, total, label.empty() ? "" : " ", label),
+       done == 0 ? -1 : elapsed() / static_cast<double>(done) * left);
+}
+
 void StatusLine::draw() {
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -80,15 +86,12 @@ void StatusLine::tick() {
 }
 
 Progress::Progress(std::size_t total, bool wanted) : total_(total), line_(wanted && total > 1) {
-  line_.show(fmt::format("[0/{}]", total_));
+  line_.show(0, total_, "");
 }
 
 void Progress::step(std::string_view label) {
   std::lock_guard lock(mutex_);
-  ++done_;
-  const double each = line_.elapsed() / static_cast<double>(done_);
-  line_.show(fmt::format("[{}/{}] {}", done_, total_, label),
-             each * static_cast<double>(total_ - done_));
+  line_.show(++done_, total_, label);
 }
 
 } // namespace kiln::tool

@@ -25,6 +25,8 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
   void show(std::string_view text, double secondsLeft = -1);
+  /// "[3/31] label": of steps that take about the same time.
+  void show(std::size_t done, std::size_t total, std::string_view label);
   bool isShown() const { return shown_; }
   double elapsed() const; // seconds since it was made
 

@@ -52,9 +52,7 @@ RecheckOptions optionsOf(const RecheckRequest& request, StatusLine& status) {
   RecheckOptions options = request.options;
   options.worker = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
   options.progress = [&status](std::size_t done, std::size_t total, const std::string& label) {
-    const double each = done > 0 ? status.elapsed() / static_cast<double>(done) : -1;
-    status.show(fmt::format("[{}/{}] {}", done, total, label),
-                each * static_cast<double>(total - done));
+    status.show(done, total, label);
   };
   return options;
 }

@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 namespace kiln::tool {
 
 namespace {
 
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kLeastText = 18; // narrower columns of text are hard to read
+constexpr std::size_t kLeastText = 18;   // narrower columns of text are hard to read
+constexpr std::size_t kLongestWord = 36; // longer ones may be broken
 
 bool isInsideCharacter(char byte) { // of UTF-8
   return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
@@ -33,6 +35,25 @@ std::size_t bytesOf(std::string_view text, std::size_t width) {
   return at;
 }
 
+std::size_t longestWord(const std::string& text) {
+  std::size_t longest = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    longest = std::max(longest, widthOf(word));
+  return longest;
+}
+
+/// Where a line of at most `room` bytes ends: at the last blank that does not part `rows = 2`.
+/// None: there is no such blank behind a word.
+std::size_t lastBreak(std::string_view text, std::size_t room) {
+  const std::size_t first = text.find_first_not_of(' ');
+  for (std::size_t at = text.rfind(' ', room); at != text.npos && at > first;
+       at = text.rfind(' ', at - 1))
+    if (text[at - 1] != '=' && text.substr(at + 1, 1) != "=")
+      return at;
+  return text.npos;
+}
+
 std::string padded(const std::string& text, std::size_t width, Table::Align align) {
   const std::string blanks(width - std::min(width, widthOf(text)), ' ');
   return align == Table::Align::left ? text + blanks : blanks + text;
@@ -43,14 +64,11 @@ std::string padded(const std::string& text, std::size_t width, Table::Align alig
 std::vector<std::string> wrapped(std::string text, std::size_t width) {
   std::vector<std::string> lines;
   while (widthOf(text) > width) {
-    const std::size_t room = bytesOf(text, width);
-    std::size_t end = text.rfind(' ', room);
-    const bool isWord = end == std::string::npos || text.find_first_not_of(' ') > end;
-    if (isWord)
-      end = std::max<std::size_t>(room, 1);
+    const std::size_t room = std::max<std::size_t>(bytesOf(text, width), 1);
+    const std::size_t end = std::min(lastBreak(text, room), room);
     lines.push_back(text.substr(0, end));
     lines.back().erase(lines.back().find_last_not_of(' ') + 1);
-    text.erase(0, isWord ? end : text.find_first_not_of(' ', end));
+    text.erase(0, std::min(text.size(), text.find_first_not_of(' ', end)));
   }
   lines.push_back(std::move(text));
   return lines;
@@ -75,12 +93,15 @@ std::size_t Table::naturalWidth(std::size_t column) const {
   return width;
 }
 
-/// Numbers are never broken.
+/// Numbers are never broken, words hardly ever.
 std::size_t Table::leastWidth(std::size_t column) const {
   const std::size_t natural = naturalWidth(column);
   if (aligns_[column] == Align::right)
     return natural;
-  return std::min(natural, std::max(kLeastText, widthOf(titles_[column])));
+  std::size_t word = widthOf(titles_[column]);
+  for (const auto& row : rows_)
+    word = std::max(word, longestWord(row[column]));
+  return std::min(natural, std::clamp(word, kLeastText, kLongestWord));
 }
 
 std::size_t Table::leastWidth(const Columns& columns) const {
@@ -127,14 +148,16 @@ std::vector<std::size_t> Table::widths(const Columns& columns, std::size_t width
   const auto total = [&] {
     return std::accumulate(widths.begin(), widths.end(), kGap * (columns.size() - 1));
   };
+  std::vector<std::size_t> least;
+  for (std::size_t column : columns)
+    least.push_back(leastWidth(column));
   while (width > 0 && total() > width) {
     std::size_t widest = columns.size();
     for (std::size_t i = 0; i < columns.size(); ++i)
-      if (widths[i] > leastWidth(columns[i]) &&
-          (widest == columns.size() || widths[i] > widths[widest]))
+      if (widths[i] > least[i] && (widest == columns.size() || widths[i] > widths[widest]))
         widest = i;
     if (widest == columns.size())
-      break; // the terminal is narrower than one number
+      break; // the terminal is narrower than one word
     --widths[widest];
   }
   return widths;
