@@ -45,11 +45,13 @@ class CommandLine(CommandTest):
             self.assertNotIn("worker", error)
 
     def test_in_workloads(self):
-        self.write("w.txt", "layernorm 8x8 f32 1\nlayer_norm 8x8 bf61 1\n")
+        self.write("w.txt", "layernorm 8x8 f32 1\nlayer_norm 8x8 bf61 1\n"
+                            "layer_norm 8x8 f32 1 forward,bakward\n")
         done = self.run_command("plan", "--workload=w.txt", code=1)
         self.assertIn("did you mean 'layer_norm'?", done.error)
         self.assertIn("w.txt:2: 'bf61'", done.error)
         self.assertIn("did you mean 'bf16'?", done.error)
+        self.assertIn("did you mean 'backward'?", done.error)
 
 
 class Texts(CommandTest):
@@ -68,6 +70,10 @@ class Texts(CommandTest):
                           "did you mean 'kiln.fuse'?")
         self.refuses_text(GATE.replace("arith.mulf", "kiln.swigul"), "bad.mlir:2:8: error: ",
                           "did you mean 'kiln.swiglu'?")
+
+    def test_functions(self):
+        self.refuses_text(GATE, "no function @gaet", "did you mean 'gate'?",
+                          arguments=["--function=gaet"])
 
     def test_schedules(self):
         self.refuses("compile", *LAYER_NORM, "--emit=cuda", "--schedule=#kiln.schedule<lanse = 4>",

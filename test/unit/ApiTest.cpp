@@ -251,7 +251,7 @@ TEST(Api, ErrorsOfOptions) {
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {}, DType::f32}); }),
              "has no shape");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, -1}, DType::f32}); }),
-             "it must be a constant of at least 1");
+             "with shape 4x?: the last size, the row width, must be a constant of at least 1");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, 8}, DType::i32}); }),
              "f32, bf16 and f16 are allowed");
 }
