@@ -37,6 +37,9 @@ def Kiln_Dialect : Dialect {
     kernel with all others of that name; where the family of kernels cannot, that is an error.
     Derived functions (a backward) start without them.
 
+    Another attribute with the dialect's name is an error, and so is one without a dialect's name on
+    an operation that does not have it: a misspelt request would do nothing.
+
     ```mlir
     %a = math.exp %x {kiln.cut} : tensor<?x8xf32>
     %s = kiln.reduce sum %a dims [1] {kiln.fuse = "tail"} : tensor<?x8xf32> -> tensor<?xf32>

@@ -33,7 +33,8 @@ class CommandLine(CommandTest):
         self.suggests("report", "a.db", "--format=htlm", word="html")
 
     def test_nothing_is_near(self):
-        for words in (["paint"], ["compile", "--colour"], ["compile", *LAYER_NORM, "--emit=pdf"],
+        for words in (["paint"], ["compile", "--colour"], ["---"],
+                      ["compile", "--=x"], [""], ["compile", "-x"], ["compile", *LAYER_NORM, "--emit=pdf"],
                       ["compile", *LAYER_NORM, "--emit=" + "cuda" * 100]):
             with self.subTest(words):
                 self.assertNotIn("did you mean", self.run_command(*words, code=2).error)

@@ -73,7 +73,8 @@ const CLI::Option* optionOf(const CLI::App& app, std::string_view argument) {
 [[noreturn]] void refuseOption(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   const std::vector<std::string> names = optionNames(app);
-  const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
+  const std::string_view bare =
+      std::string_view(name).substr(std::min(name.size(), name.find_first_not_of('-')));
   const std::string_view nearest = nearestWord(bare, names);
   const std::string advice = !verbNames(app).empty() && name == "--json"
                                  ? "; write it behind the verb"
