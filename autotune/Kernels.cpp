@@ -1,6 +1,7 @@
 // See Kernels.h.
 #include "autotune/Kernels.h"
 
+#include "codegen/backend/Symbols.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/program/State.h"
 
@@ -16,6 +17,8 @@ std::vector<NamedKernel> kernelsOf(const std::string& text,
   auto plan = passes::planFunction(*function);
   if (failed(plan))
     session.fail("planning");
+  const LaunchPlan& launch = (*plan)->launch;
+  checkSizes(launch.function, launch.inputs, launch.outputs, sizes);
   std::vector<NamedKernel> all;
   for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels)
     if (std::unique_ptr<model::KernelModel> model = kernel->model(sizes))

@@ -8,6 +8,19 @@
 
 using namespace mlir;
 
+namespace kiln::ir {
+
+static constexpr StringLiteral kLayoutFields[] = {"strides", "align"};
+
+/// Looks ahead: what the generated parser says of a field that it does not know names none that it
+/// does. Consumes and prints nothing.
+static ParseResult parseKnownFields(AsmParser& parser, ArrayRef<StringLiteral> fields) {
+  return verifyFields(parser, fields);
+}
+static void printKnownFields(AsmPrinter&, ArrayRef<StringLiteral>) {}
+
+} // namespace kiln::ir
+
 // Strides and alignments are parsed as plain lists; -1 stands for a run-time stride.
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Attributes.cpp.inc"

@@ -40,7 +40,10 @@ def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$strides,
                         DefaultValuedParameter<"int64_t", "16">:$align);
-  let assemblyFormat = "`<` (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`";
+  let assemblyFormat = [{
+    `<` custom<KnownFields>("kLayoutFields") ``
+    (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

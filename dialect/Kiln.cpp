@@ -62,6 +62,8 @@ Operation* KilnDialect::materializeConstant(OpBuilder& builder, Attribute value,
 }
 
 LogicalResult KilnDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
+  if (failed(verifyOperationName(op, attribute.getName())))
+    return failure();
   if (attribute.getName() == kTargetAttr && !isa<TargetAttr>(attribute.getValue()))
     return op->emitOpError("attribute '") << kTargetAttr << "' must be a #kiln.target";
   if (attribute.getName() == kCutAttr && !isa<UnitAttr>(attribute.getValue()))
@@ -95,6 +97,8 @@ static LogicalResult verifyList(Operation* op, Attribute value, StringRef what, 
 
 LogicalResult KilnDialect::verifyRegionResultAttribute(Operation* op, unsigned, unsigned result,
                                                        NamedAttribute attribute) {
+  if (failed(verifyTensorName(op, "result", result, attribute.getName())))
+    return failure();
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() != kListAttr || !function)
     return success();
@@ -103,6 +107,8 @@ LogicalResult KilnDialect::verifyRegionResultAttribute(Operation* op, unsigned, 
 
 LogicalResult KilnDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned argument,
                                                     NamedAttribute attribute) {
+  if (failed(verifyTensorName(op, "argument", argument, attribute.getName())))
+    return failure();
   if (attribute.getName() == kNameAttr && !isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("attribute '") << kNameAttr << "' must be a string";
   if (attribute.getName() == kOlderAttr && !isa<UnitAttr>(attribute.getValue()))

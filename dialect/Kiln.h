@@ -20,6 +20,17 @@ namespace kiln {
 llvm::hash_code hash_value(const Schedule& schedule);
 } // namespace kiln
 
+namespace kiln::ir {
+
+/// An attribute without a dialect's name before it must be one of the operation's own.
+mlir::LogicalResult verifyOwnAttributes(mlir::Operation* op);
+template <class Op> class OwnAttributes : public mlir::OpTrait::TraitBase<Op, OwnAttributes> {
+ public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation* op) { return verifyOwnAttributes(op); }
+};
+
+} // namespace kiln::ir
+
 #include "dialect/Dialect.h.inc"
 #include "dialect/Enums.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -60,6 +71,21 @@ inline constexpr llvm::StringLiteral kFuseAttr = "kiln.fuse";
 /// On math.sin and math.cos: no angle is larger than 2^20, so the general case is left out.
 inline constexpr llvm::StringLiteral kNearAttr = "kiln.near";
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
+/// On a module of exit operations: the plan of its launches, as JSON.
+inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+/// On an argument or a result, `false`: it has no gradient.
+inline constexpr llvm::StringLiteral kGradientAttr = "kiln.gradient";
+
+// Names that the dialect does not know are errors that say what it does; see Misspelt.cpp.
+
+/// `name`, with the dialect's prefix, is that of an attribute of operations.
+mlir::LogicalResult verifyOperationName(mlir::Operation* op, llvm::StringRef name);
+/// `name` is that of an attribute of `what`, "argument" or "result", number `index`.
+mlir::LogicalResult verifyTensorName(mlir::Operation* op, llvm::StringRef what, unsigned index,
+                                     llvm::StringRef name);
+/// Every `NAME =` that the parser has before it, up to the closing '>', is one of the fields.
+mlir::LogicalResult verifyFields(mlir::AsmParser& parser,
+                                 llvm::ArrayRef<llvm::StringLiteral> fields);
 
 /// "[?, 128]", for messages.
 std::string shapeText(llvm::ArrayRef<int64_t> shape);

@@ -37,6 +37,9 @@ def Kiln_Dialect : Dialect {
     kernel with all others of that name; where the family of kernels cannot, that is an error.
     Derived functions (a backward) start without them.
 
+    Another attribute with the dialect's name is an error, and so is one without a dialect's name on
+    an operation that does not have it: a misspelt request would do nothing.
+
     ```mlir
     %a = math.exp %x {kiln.cut} : tensor<?x8xf32>
     %s = kiln.reduce sum %a dims [1] {kiln.fuse = "tail"} : tensor<?x8xf32> -> tensor<?xf32>
@@ -47,7 +50,11 @@ def Kiln_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
-  let extraClassDeclaration = [{ void registerAttributes(); }];
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    /// For operations that the dialect does not have: says which it has.
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
+  }];
 }
 
 // What every named operation tells about itself, each in its own file ops/<Name>.cpp.
@@ -89,7 +96,9 @@ def Kiln_SeedTensor : TensorRankOf<[I64], [0]>,
     BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 def Kiln_Tensor : RankedTensorOf<[F32, BF16, F16, F64, I1, I32, I64]>;
 
-class Kiln_Op<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, traits>;
+def Kiln_OwnAttributes : NativeOpTrait<"OwnAttributes"> { let cppNamespace = "::kiln::ir"; }
+class Kiln_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Kiln_Dialect, mnemonic, !listconcat([Kiln_OwnAttributes], traits)>;
 
 // A named operation: pure, with names for its results, and the interface above.
 class Kiln_NamedOp<string mnemonic, list<Trait> traits = []>

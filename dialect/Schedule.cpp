@@ -1,11 +1,12 @@
 // Schedules as text and as attributes; see Schedule.h.
 #include "dialect/Schedule.h"
 
+#include "dialect/DidYouMean.h"
 #include "dialect/Kiln.h"
-#include "dialect/Nearest.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <bitset>
 
@@ -45,6 +46,11 @@ namespace ir {
 
 namespace {
 
+/// "; there are lanes and vector; did you mean 'lanes'?"
+std::string hint(StringRef word, ArrayRef<StringRef> known) {
+  return "; there are " + llvm::join(known, ", ") + didYouMean(word, known);
+}
+
 /// Reads one schedule, whose first bracket has been read.
 class ScheduleParser {
  public:
@@ -72,6 +78,11 @@ class ScheduleParser {
   }
 
  private:
+  /// Not by the parser, which would begin with the name of the operation that is being parsed.
+  InFlightDiagnostic error(SMLoc at, const Twine& text) {
+    return emitError(parser.getEncodedSourceLoc(at), text);
+  }
+
   /// The family of that word; without one, the family that texts do not name.
   LogicalResult findForm(StringRef word, SMLoc at) {
     SmallVector<StringRef> words;
@@ -82,7 +93,7 @@ class ScheduleParser {
     }
     if (schedule.form)
       return success();
-    return parser.emitError(at, "unknown family of kernels '") << word << "'" << hint(word, words);
+    return error(at, "unknown family of kernels '") << word << "'" << hint(word, words);
   }
 
   LogicalResult parseValue(StringRef name, SMLoc at) {
@@ -92,11 +103,11 @@ class ScheduleParser {
       if (names.back() != name)
         continue;
       if (seen.test(i))
-        return parser.emitError(at, "'") << name << "' is given twice";
+        return error(at, "'") << name << "' is given twice";
       seen.set(i);
       return knob.words.empty() ? parseNumber(i) : parseWord(knob, i);
     }
-    return parser.emitError(at, "unknown knob '") << name << "'" << hint(name, names);
+    return error(at, "unknown knob '") << name << "'" << hint(name, names);
   }
 
   LogicalResult parseNumber(size_t i) {
@@ -105,7 +116,7 @@ class ScheduleParser {
     if (parser.parseInteger(value))
       return failure();
     if (value < 0 || value > std::numeric_limits<int32_t>::max())
-      return parser.emitError(at) << value << " is no value of a knob; 0 to 2^31 - 1 are";
+      return error(at, "") << value << " is no value of a knob; 0 to 2^31 - 1 are";
     schedule.values[i] = static_cast<int32_t>(value);
     return success();
   }
@@ -123,7 +134,7 @@ class ScheduleParser {
       schedule.values[i] = static_cast<int32_t>(value);
       return success();
     }
-    return parser.emitError(at, "'")
+    return error(at, "'")
            << word << "' is no value of '" << nameOf(knob) << "'" << hint(word, words);
   }
 
@@ -132,7 +143,7 @@ class ScheduleParser {
       if (seen.test(i))
         continue;
       if (!knob.optional)
-        return parser.emitError(at, "a schedule needs a value of '") << nameOf(knob) << "'", false;
+        return error(at, "a schedule needs a value of '") << nameOf(knob) << "'", false;
       schedule.values[i] = knob.usual;
     }
     return true;
@@ -153,7 +164,7 @@ Attribute ScheduleAttr::parse(AsmParser& parser, Type) {
   const auto* families =
       parser.getContext()->getLoadedDialect<KilnDialect>()->getRegisteredInterface<ScheduleForms>();
   if (!families)
-    return parser.emitError(at, "a schedule, but no family of kernels is registered"), Attribute();
+    return error(at, "a schedule, but no family of kernels is registered"), Attribute();
   FailureOr<Schedule> schedule = ScheduleParser(parser, families->all()).parse();
   if (failed(schedule) || parser.parseGreater())
     return {};

@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 
 namespace kiln {
 
@@ -142,6 +144,28 @@ void Symbols::bind(const std::vector<TensorInfo>& tensors, const char* role,
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
     bindOne(tensors[i], role, buffers[i]);
+}
+
+void checkSizes(const std::string& function, std::span<const TensorInfo> inputs,
+                std::span<const TensorInfo> outputs, std::span<const std::int64_t> values) {
+  std::map<int, std::string> sizes; // where each is met first
+  for (std::span<const TensorInfo> tensors : {inputs, outputs})
+    for (const TensorInfo& tensor : tensors)
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+        if (!tensor.shape[d].isStatic())
+          sizes.try_emplace(tensor.shape[d].symbol,
+                            fmt::format("dimension {} of '{}'", d, tensor.name));
+  if (values.empty() || values.size() == sizes.size() || (values.size() == 1 && !sizes.empty()))
+    return;
+  const std::string given =
+      fmt::format("{} value{} given for run-time sizes ({})", values.size(),
+                  values.size() == 1 ? " is" : "s are", fmt::join(values, "x"));
+  if (sizes.empty())
+    fail(ErrorKind::input, "{}, '{}' has none: all its sizes are in its text; give no sizes", given,
+         function);
+  fail(ErrorKind::input, "{}, '{}' has {}: {}; give {}", given, function, sizes.size(),
+       fmt::join(std::views::values(sizes), ", "),
+       sizes.size() == 1 ? "one value" : "one value each, in this order, or one for all");
 }
 
 std::int64_t Symbols::product(std::span<const Extent> factors) const {

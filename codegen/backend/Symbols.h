@@ -44,6 +44,10 @@ class Symbols {
   std::array<Origin, maxSymbols> origins; // of those that a buffer has set
 };
 
+/// Values given for the run-time sizes of a function: one each in the order of their symbols, one
+/// for all, or none yet. Throws Error(input) for another number, naming the sizes that there are.
+void checkSizes(const std::string& function, std::span<const TensorInfo> inputs,
+                std::span<const TensorInfo> outputs, std::span<const std::int64_t> values);
 /// In elements; packed where the buffer names none.
 std::int64_t strideOf(const Buffer& buffer, std::size_t dimension);
 /// Throws Error(input) for null and for less alignment than was compiled for, unless it is empty.

@@ -3,6 +3,7 @@
 #include "codegen/backend/Target.h"
 
 #include "codegen/backend/Fail.h"
+#include "dialect/DidYouMean.h"
 
 #include <fmt/ranges.h>
 
@@ -100,7 +101,19 @@ const Target& findTarget(std::string_view arch) {
       return target;
     known.push_back(target.arch);
   }
-  fail(ErrorKind::input, "'{}' is no known target; known are {}", arch, fmt::join(known, ", "));
+  fail(ErrorKind::input, "'{}' is no known target; known are {}{}", arch, fmt::join(known, ", "),
+       didYouMean(arch, known));
+}
+
+std::vector<std::string> archNames() {
+  std::vector<std::string> names;
+  for (const Target& target : targets)
+    names.emplace_back(target.arch);
+  return names;
+}
+
+std::string parseArch(std::string_view text) {
+  return std::string(findTarget(text).arch);
 }
 
 const Target& targetOfCapability(int major, int minor) {

@@ -2,9 +2,12 @@
 // allowed there; the lines after it are parsed all the same.
 #include "kiln/workload.h"
 
+#include "dialect/DidYouMean.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -102,8 +105,10 @@ Options parseOptions(std::span<const std::string_view> fields) {
       else if (word.starts_with("function=") && word.size() > 9)
         options.function = word.substr(9);
       else
-        refuse(fmt::format("{} is no option: forward, backward, no_read_ahead or function=NAME",
-                           quoted(word)));
+        refuse(fmt::format("{} is no option: forward, backward, no_read_ahead or function=NAME{}",
+                           quoted(word),
+                           didYouMean(word, std::array<std::string_view, 3>{"forward", "backward",
+                                                                            "no_read_ahead"})));
   options.forward |= !options.backward;
   if (!options.readAhead && !options.backward)
     refuse("no_read_ahead is about backwards, and there is none");

@@ -14,8 +14,7 @@
 
 namespace kiln::cu {
 
-/// Attribute of a module of exit operations: the plan of its launches, as JSON.
-inline constexpr llvm::StringLiteral kLaunchAttr = "kiln.launch";
+using ir::kLaunchAttr;
 
 /// Of a kernel of rows.
 rows::Schedule scheduleOf(KernelOp kernel);

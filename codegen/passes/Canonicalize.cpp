@@ -1,10 +1,12 @@
 // kiln-canonicalize: folding, common subexpressions, dead code.
 #include "codegen/passes/Passes.h"
+#include "dialect/DidYouMean.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -39,21 +41,22 @@ static FailureOr<func::FuncOp> checked(func::FuncOp function) {
 }
 
 FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name) {
-  std::string known;
+  SmallVector<StringRef> names;
   func::FuncOp only;
-  int count = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.getName() == name)
       return checked(function);
-    known += (count++ ? ", @" : "@") + function.getName().str();
+    names.push_back(function.getName());
     only = function;
   }
+  const std::string known = names.empty() ? "" : "@" + llvm::join(names, ", @");
   if (!name.empty())
     return module.emitError("no function @")
-           << name << "; the module has " << (count ? known : "none");
-  if (count != 1)
+           << name << "; the module has " << (names.empty() ? "none" : known)
+           << didYouMean(name, names);
+  if (names.size() != 1)
     return module.emitError("the module has ")
-           << count << " functions" << (count ? " (" + known + ")" : "")
+           << names.size() << " functions" << (names.empty() ? "" : " (" + known + ")")
            << "; name the one to compile";
   return checked(only);
 }

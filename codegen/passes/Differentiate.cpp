@@ -21,8 +21,6 @@ namespace kiln::passes {
 
 namespace {
 
-constexpr llvm::StringLiteral kGradientAttr = "kiln.gradient";
-
 bool isFloat(Value value) {
   return isa<FloatType>(ir::tensorType(value).getElementType());
 }
@@ -63,7 +61,7 @@ class Splitter {
 
  private:
   bool differentiable(DictionaryAttr attributes) {
-    auto flag = attributes ? attributes.getAs<BoolAttr>(kGradientAttr) : BoolAttr();
+    auto flag = attributes ? attributes.getAs<BoolAttr>(ir::kGradientAttr) : BoolAttr();
     return !flag || flag.getValue();
   }
   bool isResult(Value value) { return llvm::is_contained(results, value); }

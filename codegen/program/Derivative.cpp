@@ -12,7 +12,7 @@ namespace {
 using From = Derivative::Source::From;
 
 bool hasGradient(func::FuncOp function, unsigned argument) {
-  auto flag = function.getArgAttrOfType<BoolAttr>(argument, "kiln.gradient");
+  auto flag = function.getArgAttrOfType<BoolAttr>(argument, ir::kGradientAttr);
   return isa<FloatType>(ir::tensorType(function.getArgument(argument)).getElementType()) &&
          (!flag || flag.getValue());
 }

@@ -1,6 +1,8 @@
 // kiln::Module: parsing, and building the function of one op.
 #include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
+#include "dialect/DidYouMean.h"
+#include "kiln/workload.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,32 +49,46 @@ static std::string tensor(std::span<const std::int64_t> shape, std::string_view 
 }
 
 /// The function that an op has of itself, by name; only ops with one are in the map.
-static std::map<std::string, std::string> functionsOfOps() {
-  program::Session session;
-  std::map<std::string, std::string> functions;
-  for (RegisteredOperationName op : session.context().getRegisteredOperations())
-    if (auto* interface = op.getInterface<ir::KilnOpInterface>())
-      if (StringRef text = interface->asFunction(); !text.empty())
-        functions.emplace(op.stripDialect(), text.ltrim());
-  return functions;
+static const std::map<std::string, std::string>& functionsOfOps() {
+  static const std::map<std::string, std::string> all = [] {
+    program::Session session;
+    std::map<std::string, std::string> functions;
+    for (RegisteredOperationName op : session.context().getRegisteredOperations())
+      if (auto* interface = op.getInterface<ir::KilnOpInterface>())
+        if (StringRef text = interface->asFunction(); !text.empty())
+          functions.emplace(op.stripDialect(), text.ltrim());
+    return functions;
+  }();
+  return all;
+}
+
+std::vector<std::string> Module::ops() {
+  auto names = std::views::keys(functionsOfOps());
+  return {names.begin(), names.end()};
 }
 
 /// The text of a function that applies the op to arguments of its own. Statistics are results
 /// without a gradient, as in ATen.
 static std::string textOf(const OpSpec& spec) {
-  static const std::map<std::string, std::string> functions = functionsOfOps();
+  const std::map<std::string, std::string>& functions = functionsOfOps();
   auto found = functions.find(spec.op);
   if (found == functions.end())
     throw Error(ErrorKind::input,
                 fmt::format("no op '{}' to build from a shape; known are {}; write anything else "
-                            "as .mlir",
-                            spec.op, fmt::join(std::views::keys(functions), ", ")));
+                            "as .mlir{}",
+                            spec.op, fmt::join(std::views::keys(functions), ", "),
+                            didYouMean(spec.op, std::views::keys(functions))));
   std::span<const std::int64_t> shape = spec.shape, leading = shape.first(shape.size() - 1);
   const std::pair<std::string_view, std::string> types[] = {{"$x", tensor(shape, name(spec.dtype))},
                                                             {"$row", tensor(shape.last(1), "f32")},
                                                             {"$each", tensor(leading, "f32")},
                                                             {"$index", tensor(leading, "i64")}};
   std::string text = found->second;
+  if (leading.empty() && text.find("$index") != std::string::npos)
+    throw Error(ErrorKind::input,
+                fmt::format("op '{}' has 1 size ({}); it has an index a row and needs 2 or more, "
+                            "leading sizes and then the row width, such as 8192x{}",
+                            spec.op, shape[0], shape[0]));
   for (const auto& [word, type] : types)
     for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
       text.replace(at, word.size(), type);
@@ -86,9 +102,10 @@ Module Module::fromOp(const OpSpec& spec) {
                             "65536x128 or ?x128",
                             spec.op));
   if (spec.shape.back() < 1)
-    throw Error(ErrorKind::input, fmt::format("op '{}': the row width is {}; it must be a constant "
-                                              "of at least 1",
-                                              spec.op, spec.shape.back()));
+    throw Error(ErrorKind::input,
+                fmt::format("op '{}' with shape {}: the last size, the row width, must be a "
+                            "constant of at least 1",
+                            spec.op, shapeText(spec.shape)));
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
     throw Error(ErrorKind::input,
                 fmt::format("op '{}' with dtype {}: f32, bf16 and f16 are allowed", spec.op,

@@ -2,6 +2,7 @@
 // on the GPU; compared with fp64, then timed beside a copy.
 #include "codegen/backend/Executable.h"
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/Symbols.h"
 #include "codegen/backend/Timer.h"
 #include "codegen/host/HostTarget.h"
 #include "codegen/program/Compare.h"
@@ -28,6 +29,7 @@ ir::Tensor64 valuesOf(const NpyArray& array) {
 
 /// The run-time sizes, from the options or the shapes of the arrays given.
 std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& options) {
+  checkSizes(program.state().function, program.inputs(), program.outputs(), options.sizes);
   std::vector<std::int64_t> symbols = options.sizes;
   if (!options.inputs.empty() && program.lists().chunk > 0)
     fail(ErrorKind::input,

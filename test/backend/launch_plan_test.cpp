@@ -161,6 +161,13 @@ TEST(DType, NamesAndSizes) {
   for (DType dtype :
        {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::i1})
     EXPECT_EQ(parseDType(name(dtype)), dtype);
+  const std::pair<const char*, DType> others[] = {
+      {"fp32", DType::f32}, {"float", DType::f32},   {"float32", DType::f32},  {"fp16", DType::f16},
+      {"half", DType::f16}, {"float16", DType::f16}, {"bfloat16", DType::bf16}};
+  for (const auto& [other, dtype] : others)
+    EXPECT_EQ(parseDType(other), dtype) << other;
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { parseDType("bf61"); }), "did you mean 'bf16'?");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { parseDType("flaot"); }), "did you mean 'float'?");
   EXPECT_EQ(sizeInBytes(DType::bf16), 2u);
   EXPECT_EQ(sizeInBytes(DType::i1), 1u);
 }

@@ -112,10 +112,11 @@ class Modules(CommandTest):
 
 class Options(CommandTest):
     def test_unknown_arch(self):
-        self.refuses("compile", *LAYER_NORM, "--arch=sm_61", says=["sm_61", "sm_90a"])
+        self.refuses("compile", *LAYER_NORM, "--arch=sm_61", code=2, says=["sm_61", "sm_90a"])
 
     def test_unknown_op(self):
-        self.refuses("compile", "--op=layernorm", "--shape=8x8", says=["layernorm", "layer_norm"])
+        self.refuses("compile", "--op=layernorm", "--shape=8x8", code=2,
+                     says=["layernorm", "layer_norm"])
 
     def test_bad_shape(self):
         for shape in ["8xbad", "8x", "", "-4x8", "99999999999999999999x8"]:
@@ -124,12 +125,12 @@ class Options(CommandTest):
                                  code=2 if shape == "" else 1)
 
     def test_bad_dtype(self):
-        self.refuses("compile", "--op=layer_norm", "--shape=8x8", "--dtype=fp4",
+        self.refuses("compile", "--op=layer_norm", "--shape=8x8", "--dtype=fp4", code=2,
                      says=["fp4", "bf16"])
 
     def test_unknown_stage(self):
         path = self.write("a.mlir", GATE)
-        self.refuses("compile", path, "--from=nosuch", says=["nosuch", "scheduled"])
+        self.refuses("compile", path, "--from=nosuch", code=2, says=["nosuch", "scheduled"])
 
 
 class Schedules(CommandTest):

@@ -1,11 +1,16 @@
 """What the tests of kernel-compile share: running it in an empty folder, and some modules."""
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import shutil
+import struct
 import subprocess
 import tempfile
+import termios
+import threading
 import unittest
 
 COMMAND = os.environ["KERNEL_COMPILE"]
@@ -35,6 +40,16 @@ LISTS = """func.func @scaled(%x: tensor<?xf32> {kiln.list}, %most: tensor<f32>)
 def has_nvrtc():
     out = subprocess.run([COMMAND, "doctor", "--json"], capture_output=True, text=True).stdout
     return any(f["name"] == "NVRTC" and f["state"] == "found" for f in json.loads(out)["findings"])
+
+
+def verbs():
+    """What the parser has, as `generate json` prints it: every verb that can be run, without those
+    that only have verbs of their own."""
+    out = subprocess.run([COMMAND, "generate", "json"], capture_output=True, check=True).stdout
+
+    def leaves(verb):
+        return [verb] if not verb["verbs"] else [leaf for one in verb["verbs"] for leaf in leaves(one)]
+    return leaves(json.loads(out))
 
 
 needs_nvrtc = unittest.skipUnless(has_nvrtc(), "no NVRTC on this machine")
@@ -69,6 +84,31 @@ class CommandTest(unittest.TestCase):
     def run_json(self, *arguments, code=0):
         """As run_command with --json; the one JSON document on the standard output."""
         return json.loads(self.run_command(*arguments, "--json", code=code).out)
+
+    def on_terminal(self, *arguments, code=0, columns=80, environment=None):
+        """Runs the command with a terminal of that width as its output and its errors; all that it
+        wrote there."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        bare = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+        process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                   stdout=theirs, stderr=theirs, cwd=self.folder,
+                                   env={**bare, "TERM": "xterm", **(environment or {})})
+        os.close(theirs)
+        written = []
+
+        def read():
+            try:
+                while block := os.read(ours, 1 << 16):
+                    written.append(block)
+            except OSError:  # the terminal has no writer any more
+                pass
+        reader = threading.Thread(target=read)
+        reader.start()
+        self.assertEqual(process.wait(timeout=300), code, b"".join(written))
+        reader.join()
+        os.close(ours)
+        return b"".join(written).decode().replace("\r\n", "\n")
 
     def refuses(self, *arguments, says, code=1, **options):
         """The command fails with that code and a message that holds all of `says`."""

@@ -245,16 +245,16 @@ module attributes {a = #kiln.schedule<lanes = 64, vector = 1, rows = 1, threads 
 // expected-error @+1 {{blocks = 33: 1 to 32 blocks a multiprocessor are allowed}}
 module attributes {a = #kiln.schedule<lanes = 1, vector = 1, rows = 1, threads = 96, blocks = 33, grid = one_shot, keep = registers, launch = plain>} {}
 // -----
-// expected-error @+1 {{unknown knob 'lanse'; did you mean 'lanes'?}}
+// expected-error @+1 {{unknown knob 'lanse'; there are lanes, vector, rows, threads, blocks, grid, keep, launch, columns, stages, cluster; did you mean 'lanes'?}}
 module attributes {a = #kiln.schedule<lanse = 1, vector = 1>} {}
 // -----
-// expected-error @+1 {{unknown knob 'speed'; known are lanes, vector, rows, threads, blocks, grid, keep, launch, columns, stages, cluster}}
+// expected-error @+1 {{unknown knob 'speed'; there are lanes, vector, rows, threads, blocks, grid, keep, launch, columns, stages, cluster}}
 module attributes {a = #kiln.schedule<lanes = 1, speed = 9>} {}
 // -----
 // expected-error @+1 {{'lanes' is given twice}}
 module attributes {a = #kiln.schedule<lanes = 1, lanes = 2>} {}
 // -----
-// expected-error @+1 {{'register' is no value of 'keep'; did you mean 'registers'?}}
+// expected-error @+1 {{'register' is no value of 'keep'; there are registers, shared, global, ring; did you mean 'registers'?}}
 module attributes {a = #kiln.schedule<lanes = 1, keep = register>} {}
 // -----
 // expected-error @+1 {{a schedule needs a value of 'rows'}}
@@ -263,7 +263,7 @@ module attributes {a = #kiln.schedule<lanes = 1, vector = 1, threads = 96, block
 // expected-error @+1 {{-1 is no value of a knob; 0 to 2^31 - 1 are}}
 module attributes {a = #kiln.schedule<lanes = -1>} {}
 // -----
-// expected-error @+1 {{unknown family of kernels 'multi_tensors'; did you mean 'multi_tensor'?}}
+// expected-error @+1 {{unknown family of kernels 'multi_tensors'; there are rows, multi_tensor; did you mean 'multi_tensor'?}}
 module attributes {a = #kiln.schedule<multi_tensors, vector = 1>} {}
 // -----
 // expected-error @+1 {{chunks = 17: 1 to 16 chunks a block are allowed}}

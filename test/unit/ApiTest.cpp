@@ -38,6 +38,40 @@ TEST(Api, ModulesFromTextAndFromAnOp) {
     }
 }
 
+TEST(Api, NamesOfArchsAndOps) {
+  for (const std::string& arch : archNames())
+    EXPECT_EQ(parseArch(arch), arch);
+  EXPECT_EQ(parseArch("compute_90"), "sm_90a");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { parseArch("sm90"); }), "did you mean 'sm_90a'?");
+  for (const std::string& op : Module::ops())
+    EXPECT_EQ(Module::fromOp({op, {4, 96}, DType::f32}).functions(), std::vector<std::string>{op});
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"soft_max", {4, 8}, DType::f32}); }),
+             "did you mean 'softmax'?");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"cross_entropy", {8}, DType::f32}); }),
+             "has 1 size (8)");
+}
+
+TEST(Api, SizesAreAsManyAsThereAre) {
+  const Program open =
+      Program::compile(Module::fromOp({"softmax", {-1, -1, 64}, DType::f32}), untilCuda());
+  const Program fixed =
+      Program::compile(Module::fromOp({"softmax", {4, 64}, DType::f32}), untilCuda());
+  const auto verifyAt = [](const Program& program, const std::vector<std::int64_t>& sizes) {
+    RunOptions options;
+    options.sizes = sizes;
+    return verify(program, options).passed;
+  };
+  EXPECT_TRUE(verifyAt(open, {3, 5}));
+  EXPECT_TRUE(verifyAt(open, {3}));
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { verifyAt(open, {3, 5, 7}); }),
+             "3 values are given for run-time sizes (3x5x7), 'softmax' has 2: dimension 0 of 'x', "
+             "dimension 1 of 'x'");
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { verifyAt(fixed, {4}); }), "has none");
+  const Module module = Module::fromOp({"softmax", {-1, 64}, DType::f32});
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { plan(module, {}, {.sizes = {3, 5}}); }),
+             "'softmax' has 1");
+}
+
 TEST(Api, BackwardNamesItsGradients) {
   CompileOptions options = untilCuda();
   options.backward = true;
@@ -217,7 +251,7 @@ TEST(Api, ErrorsOfOptions) {
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {}, DType::f32}); }),
              "has no shape");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, -1}, DType::f32}); }),
-             "it must be a constant of at least 1");
+             "with shape 4x?: the last size, the row width, must be a constant of at least 1");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, 8}, DType::i32}); }),
              "f32, bf16 and f16 are allowed");
 }

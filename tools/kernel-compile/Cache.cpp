@@ -4,6 +4,7 @@
 
 #include "tools/kernel-compile/Findings.h"
 #include "tools/kernel-compile/Kernels.h"
+#include "tools/kernel-compile/Progress.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
@@ -213,9 +214,8 @@ int refresh(const CacheRequest& request) {
   std::vector<cache::Refreshed> all;
   {
     StatusLine line(!request.json);
-    all = cache::refresh(request.store, request.nvrtc, [&](std::size_t done, std::size_t of) {
-      line.show(fmt::format("{} of {} choices", done, of));
-    });
+    all = cache::refresh(request.store, request.nvrtc,
+                         [&](std::size_t done, std::size_t of) { line.show(done, of, "choices"); });
   }
   auto count = [&](State state) {
     return std::ranges::count(all, state, &cache::Refreshed::state);
@@ -266,11 +266,6 @@ struct Adder {
   }
 };
 
-void addFilter(CLI::App& verb, CacheRequest& request) {
-  verb.add_option("--arch", request.filter.archs, "only these architectures")->delimiter(',');
-  verb.add_option("--ops", request.filter.ops, "only these first words of labels")->delimiter(',');
-}
-
 } // namespace
 
 void addCache(CLI::App& app, Outcome& outcome) {
@@ -285,7 +280,7 @@ void addCache(CLI::App& app, Outcome& outcome) {
 
   auto [ls, lsRequest] = add("ls", "what is chosen", "ls tuned.db --ops=softmax", list);
   storeOf(ls, *lsRequest);
-  addFilter(*ls, *lsRequest);
+  addFilter(*ls, lsRequest->filter);
 
   auto [showVerb, showRequest] =
       add("show", "everything about one key", "show tuned.db 3f2a91", show);
@@ -300,14 +295,18 @@ void addCache(CLI::App& app, Outcome& outcome) {
   auto [mergeVerb, mergeRequest] = add("merge", "a new store of several, whatever their order",
                                        "merge a.db b.db -o all.db", merge);
   mergeVerb->add_option("STORES", mergeRequest->stores, "their files")->required()->expected(1, -1);
-  mergeVerb->add_option("-o,--output", mergeRequest->output, "the new file")->required();
+  mergeVerb->add_option("-o,--output", mergeRequest->output, "the new file")
+      ->type_name("FILE")
+      ->required();
 
   auto [exportVerb, exportRequest] =
       add("export", "choices and cubins to ship, in one file",
           "export tuned.db -o shipped.db --arch=sm_90a --ops=layer_norm,softmax", exportStore);
   storeOf(exportVerb, *exportRequest);
-  exportVerb->add_option("-o,--output", exportRequest->output, "the file to write")->required();
-  addFilter(*exportVerb, *exportRequest);
+  exportVerb->add_option("-o,--output", exportRequest->output, "the file to write")
+      ->type_name("FILE")
+      ->required();
+  addFilter(*exportVerb, exportRequest->filter);
 
   auto [importVerb, importRequest] =
       add("import", "take a store into another", "import shipped.db tuned.db", import);
@@ -318,7 +317,8 @@ void addCache(CLI::App& app, Outcome& outcome) {
       add("pin", "fix a choice against tuning", "pin tuned.db 3f2a91", pin);
   storeOf(pinVerb, *pinRequest);
   pinVerb->add_option("KEY", pinRequest->key, "the first digits of its name")->required();
-  pinVerb->add_option("--schedule", pinRequest->schedule, "another of its proved candidates");
+  pinVerb->add_option("--schedule", pinRequest->schedule, "another of its proved candidates")
+      ->type_name("TEXT");
   pinVerb->add_flag("--undo", pinRequest->undo, "open the key to tuning again");
 
   auto [gc, gcRequest] = add("gc", "drop cubins that no choice needs", "gc tuned.db", collect);
@@ -329,7 +329,8 @@ void addCache(CLI::App& app, Outcome& outcome) {
       add("refresh", "take over choices of other versions whose code is still the same",
           "refresh tuned.db", refresh);
   storeOf(refreshVerb, *refreshRequest);
-  refreshVerb->add_option("--nvrtc", refreshRequest->nvrtc, "the NVRTC library to use");
+  refreshVerb->add_option("--nvrtc", refreshRequest->nvrtc, "the NVRTC library to use")
+      ->type_name("FILE");
 
   auto [doctorVerb, doctorRequest] =
       add("doctor", "check every row and cubin", "doctor tuned.db", doctor);

@@ -3,6 +3,7 @@
 #include "kiln/files.h"
 #include "tools/kernel-compile/Kernels.h"
 #include "tools/kernel-compile/Verbs.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -211,13 +212,15 @@ void addCompile(CLI::App& app, Outcome& outcome) {
   CLI::App* verb = app.add_subcommand("compile", "compile to cubins; tell what each kernel uses");
   addSourceOptions(*verb, *request, true);
   verb->add_option("-o,--output", request->output,
-                   "file to write, a folder for a workload; - = the standard output");
-  verb->add_option("--emit", request->emit,
-                   "mlir (with its schedule), cuda, ptx, cubin or json (what it uses)")
-      ->check(CLI::IsMember({"mlir", "cuda", "ptx", "cubin", "json"}));
+                   "file to write, a folder for a workload; - = the standard output")
+      ->type_name("FILE");
+  verb->add_option("--emit", request->emit, "what is printed or written (json: what it uses)")
+      ->type_name("WHAT")
+      ->check(OneOf({"mlir", "cuda", "ptx", "cubin", "json"}));
   auto* store = verb->add_option("--store", request->store,
                                  "take from this store of kernels what it has, and put there what "
-                                 "it lacks");
+                                 "it lacks")
+                    ->type_name("FILE");
   verb->add_flag("--strict", request->strict, "compile nothing: what it lacks is an error")
       ->needs(store);
   verb->footer("Example:\n"

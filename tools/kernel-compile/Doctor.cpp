@@ -27,7 +27,7 @@ int doctorReport(const DoctorRequest& request) {
 void addDoctor(CLI::App& app, Outcome& outcome) {
   auto request = std::make_shared<DoctorRequest>();
   CLI::App* verb = app.add_subcommand("doctor", "what is there, and what each absence costs");
-  verb->add_option("--nvrtc", request->nvrtc, "the NVRTC library to use");
+  verb->add_option("--nvrtc", request->nvrtc, "the NVRTC library to use")->type_name("FILE");
   verb->add_flag("--json", request->json, "print JSON");
   verb->footer("Example:\n  kernel-compile doctor --json");
   verb->callback([request, &outcome] {

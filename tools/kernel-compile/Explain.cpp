@@ -4,6 +4,7 @@
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -131,11 +132,13 @@ void addExplain(CLI::App& app, Outcome& outcome) {
   addSourceOptions(*verb, *request, true);
   verb->get_option("FILE")->description(
       "first digits of a key, as 'cache ls' shows it; or an .mlir file");
-  verb->add_option("--sizes", request->sizes, "values of the run-time sizes, such as 65536");
+  addSizes(*verb, *request);
   verb->add_option("--store", request->store,
-                   "ask this file alone; else the layers that a program asks");
-  verb->add_option("--device", request->device, "gpu, or simulated for what was tuned there")
-      ->check(CLI::IsMember({"gpu", "simulated"}))
+                   "ask this file alone; else the layers that a program asks")
+      ->type_name("FILE");
+  verb->add_option("--device", request->device, "where it was tuned")
+      ->type_name("NAME")
+      ->check(OneOf({"gpu", "simulated"}))
       ->capture_default_str();
   verb->footer("Example:\n"
                "  kernel-compile explain 3f2a91 --store=tuned.db\n"

@@ -109,7 +109,7 @@ void addInspect(CLI::App& app, Outcome& outcome) {
   auto request = std::make_shared<InspectRequest>();
   CLI::App* verb = app.add_subcommand("inspect", "resources, occupancy, predicted time, SASS");
   addSourceOptions(*verb, *request, false);
-  verb->add_option("--sizes", request->sizes, "values of the run-time sizes, such as 65536");
+  addSizes(*verb, *request);
   verb->add_flag("--sass", request->sass, "print the machine code; needs the toolkit's cuobjdump");
   verb->footer("Example:\n"
                "  kernel-compile inspect gate.mlir --sizes=65536\n"

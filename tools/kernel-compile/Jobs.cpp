@@ -2,7 +2,9 @@
 #include "tools/kernel-compile/Jobs.h"
 
 #include "kiln/files.h"
+#include "tools/kernel-compile/Progress.h"
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <algorithm>
 #include <atomic>
@@ -28,30 +30,51 @@ CompileOptions Request::compileOptions() const {
 void addSourceOptions(CLI::App& verb, Request& request, bool several) {
   constexpr const char* what = "What to compile";
   auto* file = verb.add_option("FILE", request.file, ".mlir file, or - for the standard input");
-  auto* op = verb.add_option("--op", request.op, "a named op, such as layer_norm");
+  auto* op =
+      verb.add_option("--op", request.op, "a named op")->type_name("NAME")->check(oneOfOps());
   file->excludes(op);
   verb.add_option("--shape", request.shape, "its sizes, such as 65536x128; ? = at run time")
+      ->type_name("SIZES")
       ->needs(op);
-  verb.add_option("--dtype", request.dtype, "f32, bf16 or f16")->needs(op)->capture_default_str();
+  verb.add_option("--dtype", request.dtype, "its element type, by any usual name (fp32, half)")
+      ->type_name("NAME")
+      ->transform(oneOfDTypes())
+      ->needs(op)
+      ->capture_default_str();
   if (several) {
-    auto* workload = verb.add_option("--workload", request.workload, "a workload file: many jobs");
+    auto* workload = verb.add_option("--workload", request.workload, "a workload file: many jobs")
+                         ->type_name("FILE");
     workload->excludes(op)->excludes(file);
-    verb.add_option("--jobs", request.jobs, "threads; 0 = one a core")->capture_default_str();
+    verb.add_option("--jobs", request.jobs, "threads; 0 = one a core")
+        ->type_name("N")
+        ->capture_default_str();
   }
-  verb.add_option("--function", request.function, "which function of the file");
+  verb.add_option("--function", request.function, "which function of the file")->type_name("NAME");
   verb.add_flag("--backward", request.backward, "its derived backward instead");
   verb.add_flag("--no-read-ahead", request.noReadAhead,
                 "a backward that reads nothing ahead of the kernel launched before it");
-  verb.add_option("--arch", request.arch, "GPU architecture")->capture_default_str();
-  verb.add_option("--schedule", request.schedule, "text of a #kiln.schedule<...>");
-  verb.add_option("--from", request.from,
-                  "FILE is the text of this stage: fused, scheduled, emittable or cuda");
-  verb.add_option("--nvrtc", request.nvrtc, "the NVRTC library to use");
-  verb.add_option("--save-temps", request.saveTemps, "write every stage into this folder");
+  verb.add_option("--arch", request.arch, "GPU architecture")
+      ->type_name("NAME")
+      ->transform(oneOfArchs())
+      ->capture_default_str();
+  verb.add_option("--schedule", request.schedule, "text of a #kiln.schedule<...>")
+      ->type_name("TEXT");
+  verb.add_option("--from", request.from, "FILE is the text of this stage")
+      ->type_name("STAGE")
+      ->check(oneOfStages());
+  verb.add_option("--nvrtc", request.nvrtc, "the NVRTC library to use")->type_name("FILE");
+  verb.add_option("--save-temps", request.saveTemps, "write every stage into this folder")
+      ->type_name("FOLDER");
   verb.add_flag("--json", request.json, "print JSON");
   for (CLI::Option* option : verb.get_options())
     if (option != verb.get_help_ptr())
       option->group(what);
+}
+
+void addSizes(CLI::App& verb, Request& request) {
+  verb.add_option("--sizes", request.sizes,
+                  "values of the run-time sizes, such as 65536 or 8x256; one stands for all")
+      ->type_name("SIZES");
 }
 
 Module Job::module() const {

@@ -36,6 +36,8 @@ struct Request {
 
 /// Adds the options that say what to compile and for what. `several`: workloads are allowed.
 void addSourceOptions(CLI::App& verb, Request& request, bool several);
+/// Adds --sizes to a verb that works at certain sizes.
+void addSizes(CLI::App& verb, Request& request);
 
 struct Job {
   std::string label;               // "layer_norm 65536x128 bf16 backward"

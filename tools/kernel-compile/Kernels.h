@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/kiln.h"
+#include "tools/kernel-compile/Table.h"
 #include "tools/kernel-compile/Terminal.h"
 
 #include <nlohmann/json.hpp>

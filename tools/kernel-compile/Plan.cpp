@@ -1,6 +1,7 @@
 // kernel-compile plan: which schedules fit, why the others do not, and which should be fastest.
 #include "kiln/plan.h"
 
+#include "tools/kernel-compile/Table.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
 
@@ -118,8 +119,9 @@ void addPlan(CLI::App& app, Outcome& outcome) {
   CLI::App* verb =
       app.add_subcommand("plan", "which schedules fit, why others fell; no GPU needed");
   addSourceOptions(*verb, *request, true);
-  verb->add_option("--sizes", request->sizes, "values of the run-time sizes, such as 65536");
-  verb->add_option("--keep", request->keep, "how many of the best to show")
+  addSizes(*verb, *request);
+  verb->add_option("--keep", request->keep, "how many of the best to show, 1 to 1000")
+      ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->footer("Example:\n"

@@ -2,6 +2,7 @@
 #include "tools/kernel-compile/Recheck.h"
 
 #include "tools/kernel-compile/Kernels.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +11,13 @@ namespace kiln::tool {
 using nlohmann::ordered_json;
 
 void addDevice(CLI::App& verb, std::string& device) {
-  auto check = [](const std::string& text) {
-    const bool known = text == "gpu" || text == "simulated" || text.starts_with("simulated:");
-    return known ? "" : "'" + text + "' is none of gpu, simulated and simulated:FILE.json";
+  const OneOf words({"gpu", "simulated"});
+  auto check = [words](std::string& text) {
+    return text.starts_with("simulated:") ? "" : words(text);
   };
-  verb.add_option("--device", device, "gpu; or simulated, simulated:FILE.json to try things out")
-      ->check(CLI::Validator(check, ""))
+  verb.add_option("--device", device, "what runs it (simulated:FILE.json too)")
+      ->type_name("NAME")
+      ->check(OneOf([] { return std::vector<std::string>{"gpu", "simulated"}; }, check))
       ->capture_default_str();
 }
 
@@ -41,7 +43,8 @@ addRecheck(CLI::App& app, Outcome& outcome, const char* name, const char* what, 
 
 void addRounds(CLI::App& verb, RecheckRequest& request) {
   verb.add_option("--rounds", request.options.rounds, "in which kernels take turns")
-      ->check(CLI::IsMember({8, 16, 32, 64, 128}))
+      ->type_name("N")
+      ->check(OneOf({"8", "16", "32", "64", "128"}))
       ->capture_default_str();
 }
 
@@ -49,7 +52,7 @@ RecheckOptions optionsOf(const RecheckRequest& request, StatusLine& status) {
   RecheckOptions options = request.options;
   options.worker = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
   options.progress = [&status](std::size_t done, std::size_t total, const std::string& label) {
-    status.show(fmt::format("[{}/{}] {}", done, total, label));
+    status.show(done, total, label);
   };
   return options;
 }

@@ -4,6 +4,8 @@
 
 #include "codegen/backend/FormatPrintable.h"
 #include "kiln/tune.h"
+#include "tools/kernel-compile/Progress.h"
+#include "tools/kernel-compile/Table.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"

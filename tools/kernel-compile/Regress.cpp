@@ -56,6 +56,7 @@ void addRegress(CLI::App& app, Outcome& outcome) {
   addRounds(*verb, *request);
   verb->add_option("--tolerance", request->options.tolerance,
                    "share by which a time may exceed its record beyond the intervals")
+      ->type_name("SHARE")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
 }

@@ -4,6 +4,7 @@
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Times.h"
 #include "tools/kernel-compile/Verbs.h"
+#include "tools/kernel-compile/Words.h"
 
 namespace kiln::tool {
 
@@ -16,13 +17,13 @@ void addReport(CLI::App& app, Outcome& outcome) {
   auto request = std::make_shared<ReportRequest>();
   CLI::App* verb = app.add_subcommand("report", "a store as Markdown, CSV, JSON or a page");
   verb->add_option("STORE", request->store, "the store's file")->required();
-  auto* format = verb->add_option("--format", request->format, "markdown, csv, json or html")
-                     ->check(CLI::IsMember({"markdown", "csv", "json", "html"}))
+  auto* format = verb->add_option("--format", request->format, "of the document")
+                     ->type_name("NAME")
+                     ->check(OneOf({"markdown", "csv", "json", "html"}))
                      ->capture_default_str();
-  verb->add_option("-o,--output", request->output, "the file to write; else the standard output");
-  verb->add_option("--arch", request->filter.archs, "only these architectures")->delimiter(',');
-  verb->add_option("--ops", request->filter.ops, "only these first words of labels")
-      ->delimiter(',');
+  verb->add_option("-o,--output", request->output, "the file to write; else the standard output")
+      ->type_name("FILE");
+  addFilter(*verb, request->filter);
   verb->add_flag("--json", request->json, "the same as --format=json")->excludes(format);
   verb->footer("Example:\n"
                "  kernel-compile report tuned.db --format=html -o tuned.html");

@@ -1,8 +1,10 @@
 // kernel-compile run: executes on the host or on a GPU, compares with fp64, and measures.
 #include "kiln/files.h"
 #include "kiln/verify.h"
+#include "tools/kernel-compile/Table.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -188,15 +190,20 @@ void addRun(CLI::App& app, Outcome& outcome) {
   auto request = std::make_shared<RunRequest>();
   CLI::App* verb = app.add_subcommand("run", "execute, compare with fp64, measure");
   addSourceOptions(*verb, *request, true);
-  verb->add_option("--target", request->target, "host (needs no GPU) or gpu")
-      ->check(CLI::IsMember({"host", "gpu"}))
+  verb->add_option("--target", request->target, "where it runs (the host needs no GPU)")
+      ->type_name("WHERE")
+      ->check(OneOf({"host", "gpu"}))
       ->capture_default_str();
-  verb->add_option("--sizes", request->sizes, "values of the run-time sizes, such as 65536");
-  verb->add_option("--seed", request->seed, "of the inputs")->capture_default_str();
-  verb->add_option("--input", request->inputs, ".npy file of an argument, once each, in order");
-  verb->add_option("--outputs", request->outputs, "write the results into this folder, as .npy");
+  addSizes(*verb, *request);
+  verb->add_option("--seed", request->seed, "of the inputs")->type_name("N")->capture_default_str();
+  verb->add_option("--input", request->inputs, ".npy file of an argument, once each, in order")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option("--outputs", request->outputs, "write the results into this folder, as .npy")
+      ->type_name("FOLDER");
   verb->add_option("--reference", request->reference,
-                   ".mlir file to compare with, if --from starts behind it");
+                   ".mlir file to compare with, if --from starts behind it")
+      ->type_name("FILE");
   verb->add_flag("--time", request->time, "measure beside a plain copy (--target=gpu)");
   verb->footer("Example:\n"
                "  kernel-compile run masked_softmax.mlir --target=host --sizes=1000\n"

@@ -1,4 +1,4 @@
-// Tables, colours and progress; see Terminal.h for what is promised to pipes and files.
+// Colours, output and complaints; see Terminal.h for what is promised to pipes and files.
 #include "tools/kernel-compile/Terminal.h"
 
 #include "kiln/kiln.h"
@@ -64,75 +64,14 @@ std::string styled(Style style, std::string_view text) {
   return codeOf(style) + printable(text, true) + kPlain;
 }
 
-void Table::column(std::string title, Align align) {
-  titles_.push_back(std::move(title));
-  aligns_.push_back(align);
-}
-
-void Table::row(std::vector<std::string> cells) {
-  cells.resize(titles_.size());
-  for (std::string& cell : cells)
-    cell = printable(cell);
-  rows_.push_back(std::move(cells));
-}
-
-std::string Table::text() const {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < titles_.size(); ++i) {
-    std::size_t width = titles_[i].size();
-    for (const auto& row : rows_)
-      width = std::max(width, row[i].size());
-    widths.push_back(width);
-  }
-  auto line = [&](const std::vector<std::string>& cells) {
-    std::string out;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      bool left = aligns_[i] == Align::left;
-      std::string cell = left ? fmt::format("{:<{}}", cells[i], widths[i])
-                              : fmt::format("{:>{}}", cells[i], widths[i]);
-      out += (i == 0 ? "" : "  ") + cell;
-    }
-    out.erase(out.find_last_not_of(' ') + 1);
-    return out;
-  };
-  std::string out = styled(Style::bold, line(titles_)) + "\n";
-  for (const auto& row : rows_)
-    out += line(row) + "\n";
-  return out;
-}
-
-Progress::Progress(std::size_t total, bool wanted)
-    : total_(total), shown_(wanted && total > 1 && isatty(STDERR_FILENO) != 0) {}
-
-Progress::~Progress() {
-  if (shown_)
-    fmt::print(stderr, "\r\033[K");
-}
-
-void Progress::step(std::string_view label) {
-  std::lock_guard lock(mutex_);
-  ++done_;
-  if (!shown_)
-    return;
-  constexpr std::size_t most = 64; // a line that wraps could not be rewritten
-  fmt::print(stderr, "\r\033[K[{}/{}] {}", done_, total_, printable(label.substr(0, most)));
-  std::fflush(stderr);
-}
-
-StatusLine::StatusLine(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) != 0) {}
-
-StatusLine::~StatusLine() {
-  if (shown_)
-    fmt::print(stderr, "\r\033[K");
-}
-
-void StatusLine::show(std::string_view text) {
-  if (!shown_)
-    return;
+std::size_t columns() {
+  if (isatty(STDOUT_FILENO) == 0)
+    return 0;
+  const char* wanted = std::getenv("COLUMNS");
+  if (const int count = wanted ? std::atoi(wanted) : 0; count > 0)
+    return static_cast<std::size_t>(count);
   winsize size{};
-  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  fmt::print(stderr, "\r\033[K{}", printable(text).substr(0, known ? size.ws_col - 1 : 79));
-  std::fflush(stderr);
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void print(std::string_view text) {
@@ -149,9 +88,12 @@ void print(std::string_view text) {
 
 void printBytes(std::string_view text) {
   bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0)
-    throw Error(ErrorKind::io,
-                fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
+  if (written && std::fflush(stdout) == 0)
+    return;
+  if (errno == EPIPE)
+    throw ClosedPipe();
+  throw Error(ErrorKind::io,
+              fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
 }
 
 void printJson(const nlohmann::ordered_json& json) {
@@ -161,12 +103,17 @@ void printJson(const nlohmann::ordered_json& json) {
 
 static void tell(Style style, const char* kind, std::string_view text) {
   bool colour = colours(STDERR_FILENO);
-  fmt::print(stderr, "kernel-compile: {}{}:{} {}\n", colour ? codeOf(style) : "", kind,
-             colour ? kPlain : "", printable(text, true));
+  const std::string line = fmt::format("kernel-compile: {}{}:{} {}\n", colour ? codeOf(style) : "",
+                                       kind, colour ? kPlain : "", printable(text, true));
+  std::fputs(line.c_str(), stderr); // a closed standard error is no reason to fail
 }
 
 void complain(std::string_view text) {
   tell(Style::bad, "error", text);
+}
+
+void advise(std::string_view text) {
+  std::fputs((printable(text, true) + "\n").c_str(), stderr);
 }
 
 void warn(std::string_view text) {

@@ -2,6 +2,7 @@
 #include "tools/kernel-compile/Times.h"
 
 #include "tools/kernel-compile/Terminal.h"
+#include "tools/kernel-compile/Words.h"
 
 namespace kiln::tool {
 
@@ -9,6 +10,18 @@ using nlohmann::ordered_json;
 
 std::string shortName(const std::string& digits) {
   return digits.substr(0, 12);
+}
+
+void addFilter(CLI::App& verb, cache::Filter& filter) {
+  verb.add_option("--arch", filter.archs, "only these architectures, commas between them")
+      ->type_name("NAMES")
+      ->transform(oneOfArchs())
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb.add_option("--ops", filter.ops, "only these first words of labels, commas between them")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 void warnOfOthers(const std::string& store) {

@@ -4,12 +4,16 @@
 
 #include "kiln/cache.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace kiln::tool {
 
 /// The first digits of a key or of a SHA-256: enough for people to tell them apart.
 std::string shortName(const std::string& digits);
+
+/// Adds --arch and --ops, which leave out the other choices of a store.
+void addFilter(CLI::App& verb, cache::Filter& filter);
 
 /// Warns of a store that others may write.
 void warnOfOthers(const std::string& store);

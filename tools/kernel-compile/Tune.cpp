@@ -4,9 +4,11 @@
 #include "kiln/tuner.h"
 
 #include "tools/kernel-compile/Kernels.h"
+#include "tools/kernel-compile/Progress.h"
 #include "tools/kernel-compile/Recheck.h"
 #include "tools/kernel-compile/Terminal.h"
 #include "tools/kernel-compile/Verbs.h"
+#include "tools/kernel-compile/Words.h"
 
 #include <algorithm>
 #include <atomic>
@@ -45,18 +47,12 @@ double secondsOf(const std::string& option, const std::string& text) {
   return value * factor;
 }
 
-std::string durationText(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
-}
-
 std::string lineOf(const TuneProgress& p) {
   std::string line = fmt::format("{}/{} keys, {} compiled, {} measured, {} rejected, {} failed",
                                  p.keysDone, p.keys, p.compiled, p.measured, p.rejected, p.failed);
   if (p.best > 0)
     line += fmt::format("; {}: {:.2f} us, {:.0f}% of roofline", p.label, p.best,
                         100 * p.roofline / p.best);
-  if (p.secondsLeft >= 0)
-    line += fmt::format("; about {} left", durationText(p.secondsLeft));
   return line;
 }
 
@@ -181,9 +177,9 @@ int tuneJobs(TuneRequest& request) {
   {
     StatusLine status(!request.json);
     options.progress = [&, done = std::size_t(0)](const TuneProgress& progress) mutable {
-      status.show(lineOf(progress));
-      if (request.verbose && !status.isShown() && progress.keysDone > done)
-        fmt::print(stderr, "{}\n", printable(lineOf(progress))); // into a log: a line for each key
+      status.show(lineOf(progress), progress.secondsLeft);
+      if (request.verbose && !status.isShown() && progress.keysDone > done) // a log: a line a key
+        advise(lineOf(progress) + timesText(status.elapsed(), progress.secondsLeft));
       done = progress.keysDone;
     };
     results = tune(tasks, store, options, &warnings);
@@ -221,14 +217,17 @@ void addTune(CLI::App& app, Outcome& outcome) {
   CLI::App* verb = app.add_subcommand("tune", "find the fastest schedules, keep them in a store");
   addSourceOptions(*verb, *request, true);
   TuneOptions& options = request->options;
-  verb->add_option("--sizes", request->sizes, "values of the run-time sizes, such as 65536");
+  addSizes(*verb, *request);
   verb->add_option("--store", request->store,
-                   "file that keeps what is learned; else $KILN_STORE or .kiln/store");
-  verb->add_option("--effort", options.effort, "none (the cost model), quick, full or exhaustive")
-      ->check(CLI::IsMember({"none", "quick", "full", "exhaustive"}))
+                   "file that keeps what is learned; else $KILN_STORE or .kiln/store")
+      ->type_name("FILE");
+  verb->add_option("--effort", options.effort, "of the search (none: the cost model's choice)")
+      ->type_name("HOW")
+      ->check(OneOf({"none", "quick", "full", "exhaustive"}))
       ->capture_default_str();
-  verb->add_option("--budget", request->budget, "time for all, such as 10m");
-  verb->add_option("--budget-per-key", request->keyBudget, "time for each, such as 20s");
+  verb->add_option("--budget", request->budget, "time for all, such as 10m")->type_name("TIME");
+  verb->add_option("--budget-per-key", request->keyBudget, "time for each, such as 20s")
+      ->type_name("TIME");
   addDevice(*verb, options.device);
   verb->add_flag("--again", options.again, "also what has a measured choice");
   verb->add_flag("--retry-failed", options.retryFailed, "also candidates that failed before");

@@ -25,5 +25,6 @@ void addExplain(CLI::App& app, Outcome& outcome);
 void addReport(CLI::App& app, Outcome& outcome);
 void addCache(CLI::App& app, Outcome& outcome);
 void addDoctor(CLI::App& app, Outcome& outcome);
+void addGenerate(CLI::App& app); // hidden
 
 } // namespace kiln::tool

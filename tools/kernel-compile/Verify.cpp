@@ -55,7 +55,9 @@ void addVerify(CLI::App& app, Outcome& outcome) {
                                     "verify tuned.db --all", verifyStore);
   auto flags = std::make_shared<VerifyFlags>();
   verb->add_flag("--all", flags->all, "every choice for the device at hand");
-  verb->add_option("--seed", request->options.seed, "of the inputs")->capture_default_str();
+  verb->add_option("--seed", request->options.seed, "of the inputs")
+      ->type_name("N")
+      ->capture_default_str();
   verb->get_option("KEY")->description("first digits of names");
   verb->get_option("--record")
       ->description("write the verdicts into the store; a failing one withdraws a measured choice");

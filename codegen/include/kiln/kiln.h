@@ -45,14 +45,21 @@ class KILN_API Error : public std::runtime_error {
 };
 
 enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, i1 };
-KILN_API std::string_view name(DType);       // "bf16"
-KILN_API std::size_t sizeInBytes(DType);     // i1 is stored as one byte
-KILN_API DType parseDType(std::string_view); // throws Error(input)
+KILN_API std::string_view name(DType);   // "bf16"
+KILN_API std::size_t sizeInBytes(DType); // i1 is stored as one byte
+/// "bf16", or what others call it: "bfloat16"; "fp32", "float32", "float"; "fp16", "half", ...
+/// Throws Error(input).
+KILN_API DType parseDType(std::string_view);
 
 /// The stages of a Program, in order; the text or bytes of each can be saved, edited, resumed.
 enum class Stage { module, fused, scheduled, emittable, cuda, cubin };
 KILN_API std::string_view name(Stage);
 KILN_API Stage parseStage(std::string_view); // throws Error(input)
+
+/// The GPU architectures that Kiln compiles for: "sm_80", ...
+KILN_API std::vector<std::string> archNames();
+/// That of a name or an alias: "sm_90a" of "sm_90", "compute_90a" or "90". Throws Error(input).
+KILN_API std::string parseArch(std::string_view);
 
 /// A named op with its shape, for programs that do not want to write MLIR.
 /// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
@@ -68,6 +75,8 @@ class KILN_API Module {
   /// Parses MLIR text; `name` appears in diagnostics as the file name.
   static Module parse(std::string_view text, std::string_view name = "<string>");
   static Module fromOp(const OpSpec& spec);
+  /// The ops that fromOp() takes.
+  static std::vector<std::string> ops();
   const std::string& text() const;
   const std::vector<std::string>& functions() const;
 

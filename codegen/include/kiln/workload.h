@@ -6,10 +6,10 @@
 //
 // One line an entry, fields parted by blanks, `#` starts a comment. `what` is an op's name, or an
 // .mlir file beside the workload file. `shape` holds an op's sizes, leading ones first; for a file
-// the values of its run-time sizes, `-` if it has none. `dtype` is `-` for a file. `share` is the
-// part of all calls, a fraction or a percentage. Options are `forward` (the default), `backward`,
-// `no_read_ahead` (of the backward: CompileOptions::readAhead is false) and `function=NAME`.
-// Several dtypes, or both directions, stand for one entry each.
+// the values of its run-time sizes, `-` if it has none. `dtype` is any that parseDType() reads, `-`
+// for a file. `share` is the part of all calls, a fraction or a percentage. Options are `forward`
+// (the default), `backward`, `no_read_ahead` (of the backward: CompileOptions::readAhead is false)
+// and `function=NAME`. Several dtypes, or both directions, stand for one entry each.
 #pragma once
 
 #include "kiln/kiln.h"
