@@ -164,7 +164,7 @@ Attribute ScheduleAttr::parse(AsmParser& parser, Type) {
   const auto* families =
       parser.getContext()->getLoadedDialect<KilnDialect>()->getRegisteredInterface<ScheduleForms>();
   if (!families)
-    return error(at, "a schedule, but no family of kernels is registered"), Attribute();
+    return parser.emitError(at, "a schedule, but no family of kernels is registered"), Attribute();
   FailureOr<Schedule> schedule = ScheduleParser(parser, families->all()).parse();
   if (failed(schedule) || parser.parseGreater())
     return {};
