@@ -54,6 +54,9 @@ enum class Stage { module, fused, scheduled, emittable, cuda, cubin };
 KILN_API std::string_view name(Stage);
 KILN_API Stage parseStage(std::string_view); // throws Error(input)
 
+/// Elements of a row that kernels reduce, at most. Longer ones are refused: Error(input).
+inline constexpr std::int64_t maxRowWidth = 262144;
+
 /// A named op with its shape, for programs that do not want to write MLIR.
 /// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
 struct OpSpec {
