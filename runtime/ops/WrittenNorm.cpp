@@ -12,6 +12,9 @@
 #include <ATen/ops/rsqrt_cuda_dispatch.h>
 #endif
 
+#include <fmt/format.h>
+#include <utility>
+
 namespace kiln::runtime {
 
 extern Route rmsNorm;
