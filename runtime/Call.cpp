@@ -2,18 +2,25 @@
 #include "runtime/Call.h"
 
 #include <bit>
+#include <fmt/format.h>
+#include <numeric>
 
 namespace kiln::runtime {
 
 namespace {
 
-constexpr std::int64_t maxWidth = 65536;
 constexpr std::int64_t maxRows = std::int64_t(1) << 31;
 
 Reason checkLayout(const at::Tensor& tensor) {
   if (!tensor.defined())
     return kUndefined;
   return tensor.layout() == at::kStrided ? nullptr : kStrides;
+}
+
+/// Of rows that no kernel reduces.
+Reason tooWide() {
+  static const std::string text = fmt::format("rows wider than {}", maxRowWidth);
+  return text.c_str();
 }
 
 /// What every operand must be. A strided one is copied, and the copy is aligned.
@@ -51,8 +58,8 @@ at::ScalarType scalarTypeOf(DType dtype) {
 Reason Call::setShape(const at::Tensor& x, std::int64_t rowCount, std::int64_t width) {
   if (rowCount > maxRows)
     return kTall;
-  if (width > maxWidth)
-    return kWide;
+  if (width > maxRowWidth)
+    return tooWide();
   const auto dtype = dtypeOf(x.scalar_type());
   if (!dtype)
     return kDtype;
@@ -65,30 +72,44 @@ Reason Call::setShape(const at::Tensor& x, std::int64_t rowCount, std::int64_t w
   return nullptr;
 }
 
-Reason Call::setRows(const at::Tensor& x, std::int64_t axis) {
+Reason Call::setRowsOf(const at::Tensor& x, std::int64_t width) {
   if (Reason why = check(x))
     return why;
-  if (x.numel() == 0)
-    return kEmpty;
+  const std::int64_t elements = x.numel();
+  return elements == 0 ? kEmpty : setShape(x, elements / width, width);
+}
+
+Reason Call::setRows(const at::Tensor& x, std::int64_t axis) {
+  if (!x.defined())
+    return kUndefined;
+  const at::IntArrayRef sizes = x.sizes();
   if (axis < 0 || axis > x.dim())
     return kShapes;
   std::int64_t width = 1;
-  for (std::int64_t d = axis; d < x.dim(); ++d)
-    width *= x.size(d);
-  return setShape(x, x.numel() / width, width);
+  for (auto d = static_cast<std::size_t>(axis); d < sizes.size(); ++d)
+    width *= sizes[d];
+  return setRowsOf(x, width);
 }
 
 Reason Call::setRows(const at::Tensor& x, at::IntArrayRef rowShape) {
   if (!x.defined())
     return kUndefined;
-  const std::int64_t axis = x.dim() - static_cast<std::int64_t>(rowShape.size());
-  if (rowShape.empty() || axis < 0 || x.sizes().slice(static_cast<std::size_t>(axis)) != rowShape)
+  const at::IntArrayRef sizes = x.sizes();
+  if (rowShape.empty() || rowShape.size() > sizes.size())
     return kShapes;
-  return setRows(x, axis);
+  const std::size_t axis = sizes.size() - rowShape.size();
+  std::int64_t width = 1;
+  for (std::size_t d = 0; d < rowShape.size(); ++d) {
+    if (sizes[axis + d] != rowShape[d])
+      return kShapes;
+    width *= rowShape[d];
+  }
+  return setRowsOf(x, width);
 }
 
 /// Rows of elementwise math are any: long ones of one width for most sizes, so that few kernels
-/// serve many shapes; else the tensor's own.
+/// serve many shapes; else the tensor's own, or, where these are wider than kernels take, the
+/// longest of a power of two, of which there are few again.
 Reason Call::setElements(const at::Tensor& x, bool copied) {
   constexpr std::int64_t usual = 1024;
   if (Reason why = checkLayout(x))
@@ -100,8 +121,10 @@ Reason Call::setElements(const at::Tensor& x, bool copied) {
     return kStrides;
   if (!copied && !isAligned(x))
     return kAligned;
-  const std::int64_t own = x.dim() == 0 ? 1 : x.size(-1);
-  const std::int64_t width = elements % usual == 0 ? usual : own;
+  if (elements % usual == 0)
+    return setShape(x, elements / usual, usual);
+  const std::int64_t own = x.dim() == 0 ? 1 : x.sizes().back();
+  const std::int64_t width = own <= maxRowWidth ? own : std::gcd(elements, usual);
   return setShape(x, elements / width, width);
 }
 

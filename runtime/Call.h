@@ -21,7 +21,6 @@ inline constexpr char kDevices[] = "operands on different devices";
 inline constexpr char kShapes[] = "shapes that do not fit each other";
 inline constexpr char kStrides[] = "strides that overlap, leave gaps or differ between operands";
 inline constexpr char kAligned[] = "a pointer that is no multiple of 16 bytes";
-inline constexpr char kWide[] = "rows wider than 65536";
 inline constexpr char kTall[] = "more than 2^31 rows";
 inline constexpr char kMask[] = "a gradient of an operand that is not there";
 
@@ -48,6 +47,7 @@ struct Call {
   std::int64_t elements() const { return rows * key.width; }
 
  private:
+  Reason setRowsOf(const at::Tensor& x, std::int64_t width);
   Reason setShape(const at::Tensor& x, std::int64_t rowCount, std::int64_t width);
 };
 

@@ -5,6 +5,7 @@
 #include "runtime/Log.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/WrittenNorm.h"
 
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
@@ -68,6 +69,11 @@ std::deque<Site>* install(Place place) {
     route->install(*library, site);
     if (site.previous && !site.previousIsATen && route->layer != Layer::autocast)
       log("{}: the kernel below is not called directly: {}", route->name, site.previous->debug());
+  }
+  for (const Route* route : observers()) {
+    Site& site = sites->emplace_back(*route, backend);
+    capture(site);
+    route->install(*library, site);
   }
   return sites;
 }

@@ -60,25 +60,27 @@ void dropEnded() {
     c10::ThreadLocalDebugInfo::_push(kind, std::move(*info));
 }
 
-const Policy off;
-std::atomic<const Policy*> ofProcess = &off;
+constinit const Policy off;
 
 } // namespace
 
 namespace runtime {
 
-const Policy& currentPolicy() {
+constinit std::atomic<const Policy*> processPolicy = &off;
+constinit std::atomic<bool> hadGuards = false;
+
+const Policy& policyOfGuards() {
   for (const Scope* scope = top(); scope; scope = scope->outer.get())
     if (scope->counts())
       return scope->policy;
-  return *ofProcess.load(std::memory_order_acquire);
+  return *processPolicy.load(std::memory_order_acquire);
 }
 
 void setPolicy(const Policy& policy) {
   static std::mutex mutex;
   static auto* all = new std::deque<Policy>; // readers may still hold older ones
   std::lock_guard held(mutex);
-  ofProcess.store(&all->emplace_back(policy), std::memory_order_release);
+  processPolicy.store(&all->emplace_back(policy), std::memory_order_release);
 }
 
 } // namespace runtime
@@ -89,6 +91,7 @@ struct Guard::State {
 
 Guard::Guard(const Options& options) {
   auto scope = std::make_shared<Scope>(runtime::scopedPolicy(options));
+  runtime::hadGuards.store(true, std::memory_order_relaxed); // whoever gets the scope sees it
   dropEnded();
   if (Scope* outer = top())
     scope->outer = outer->shared_from_this();

@@ -5,6 +5,7 @@
 #include "kiln/torch.h"
 
 #include <array>
+#include <atomic>
 
 namespace kiln::runtime {
 
@@ -18,8 +19,18 @@ struct Policy {
   }
 };
 
+/// What the next functions read. A thread looks for a guard of its own only in a process that has
+/// had one.
+extern std::atomic<const Policy*> processPolicy;
+extern std::atomic<bool> hadGuards;
+const Policy& policyOfGuards();
+
 /// Of this thread's guard, else of the process.
-const Policy& currentPolicy();
+inline const Policy& currentPolicy() {
+  if (hadGuards.load(std::memory_order_relaxed)) [[unlikely]]
+    return policyOfGuards();
+  return *processPolicy.load(std::memory_order_acquire);
+}
 void setPolicy(const Policy& policy);
 /// Of options, for one place, and for both as a guard has it. Throws Error(input).
 Policy policyOf(const Options& options);

@@ -23,6 +23,7 @@
 #include "runtime/Launch.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/WrittenNorm.h"
 #include "runtime/baseline/Trial.h"
 
 #include <ATen/core/boxing/impl/boxing.h>
@@ -51,15 +52,45 @@ template <typename Signature> struct Natives {
 #endif
 #define KILN_NATIVES(op) {KILN_GPU_NATIVE(op), &at::cpu::op}
 
+/// The kernel of an op that was there before: ATen's directly, another library's boxed.
+template <typename Op, Place place, typename Signature = typename Op::Signature> class Previous;
+
+template <typename Op, Place place, typename Result, typename... Args>
+class Previous<Op, place, Result(Args...)> {
+ public:
+  static void install(Site& mine) {
+    site = &mine;
+    site->previousIsATen &= native != nullptr;
+  }
+  static Result call(Args... args) {
+    if (site->previousIsATen || !site->previous) // or our own, where ATen has none
+      if constexpr (native != nullptr)
+        return native(args...);
+    TORCH_CHECK_NOT_IMPLEMENTED(site->previous, "aten::", site->route.name,
+                                ": Kiln does not take this call, and ATen has no kernel for it");
+    const NoWrittenNorm others; // whatever it is made of
+    torch::jit::Stack stack = c10::impl::boxArgs<Args...>(args...);
+    site->previous->callBoxed(site->previous->opHandle(), c10::DispatchKeySet(site->key()), &stack);
+    return c10::impl::PopResult<Result>::call(stack);
+  }
+
+ protected:
+  static inline Site* site = nullptr;
+
+ private:
+  static constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
+};
+
 template <typename Op, Place place, typename Signature = typename Op::Signature> class Router;
 
 template <typename Op, Place place, typename Result, typename... Args>
-class Router<Op, place, Result(Args...)> {
+class Router<Op, place, Result(Args...)> : Previous<Op, place> {
+  using Below = Previous<Op, place>;
+  using Below::site;
+
  public:
   static void install(torch::Library& library, Site& mine) {
-    site = &mine;
-    constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
-    site->previousIsATen &= native != nullptr;
+    Below::install(mine);
     if (mine.route.layer != Layer::gradient)
       library.impl(mine.route.name, torch::dispatch(mine.key(), &run));
   }
@@ -67,11 +98,11 @@ class Router<Op, place, Result(Args...)> {
   static Result run(Args... args) {
     const Policy& policy = currentPolicy();
     if (!policy.takes(place, site->route.index))
-      return previous(args...);
+      return Below::call(args...);
     Call call;
     if (Reason why = Op::describe(call, args...)) {
       site->refuse(why, first(args...), policy);
-      return previous(args...);
+      return Below::call(args...);
     }
     Plan& plan = planOf(call);
     const Kernel* kernel = plan.kernel.load(std::memory_order_acquire);
@@ -88,8 +119,6 @@ class Router<Op, place, Result(Args...)> {
   }
 
  private:
-  static inline Site* site = nullptr;
-
   static const at::Tensor& first(const at::Tensor& x, const auto&...) { return x; }
 
   /// A thread mostly asks for what it asked for last.
@@ -106,21 +135,8 @@ class Router<Op, place, Result(Args...)> {
       const c10::OptionalDeviceGuard guard(first(args...).device());
       return Op::instead(call, args...);
     } else {
-      return previous(args...);
+      return Below::call(args...);
     }
-  }
-
-  static Result previous(Args... args) {
-    if (site->previousIsATen || !site->previous) { // or our own, where ATen has none
-      constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
-      if constexpr (native != nullptr)
-        return native(args...);
-    }
-    TORCH_CHECK_NOT_IMPLEMENTED(site->previous, "aten::", site->route.name,
-                                ": Kiln does not take this call, and ATen has no kernel for it");
-    torch::jit::Stack stack = c10::impl::boxArgs<Args...>(args...);
-    site->previous->callBoxed(site->previous->opHandle(), c10::DispatchKeySet(site->key()), &stack);
-    return c10::impl::PopResult<Result>::call(stack);
   }
 
   static Result verified(const Launch& launch, const Policy& policy, Args... args) {

@@ -37,6 +37,10 @@ Plan& Site::plan(const Key& key, std::int64_t rows) {
 }
 
 const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
+  if (plan.isSettled() && !policy.strict) [[likely]] { // ATen's for good: nothing more to ask
+    plan.missed.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
   resumeCompiling();
   if (policy.strict) {
     waitFor(plan);
@@ -53,6 +57,16 @@ const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
   return nullptr;
 }
 
+const char* Site::claim(Refusal& one, const char* reason, std::string example) {
+  std::lock_guard held(mutex);
+  if (const char* known = one.reason.load(std::memory_order_relaxed))
+    return known;
+  log("{}: {} is not taken: {}", route.name, example, reason);
+  one.example = std::move(example);
+  one.reason.store(reason, std::memory_order_release);
+  return reason;
+}
+
 void Site::refuse(const char* reason, const at::Tensor& example, const Policy& policy) {
   auto text = [&] {
     if (!example.defined())
@@ -62,22 +76,7 @@ void Site::refuse(const char* reason, const at::Tensor& example, const Policy& p
       return fmt::format("wrapped {}", dtype);
     return fmt::format("[{}] {}", fmt::join(example.sizes(), ", "), dtype);
   };
-  for (Refusal& one : refused) {
-    const char* known = one.reason.load(std::memory_order_acquire);
-    if (!known) {
-      std::lock_guard held(mutex);
-      known = one.reason.load(std::memory_order_relaxed);
-      if (!known) {
-        one.example = text();
-        one.reason.store(known = reason, std::memory_order_release);
-        log("{}: {} is not taken: {}", route.name, one.example, reason);
-      }
-    }
-    if (known == reason) {
-      one.calls.fetch_add(1, std::memory_order_relaxed);
-      break;
-    }
-  }
+  count(reason, text);
   // What is cast first may be taken then.
   if (policy.strict && route.layer != Layer::autocast && reason != kEmpty && reason != kSmall &&
       reason != kBelow)

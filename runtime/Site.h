@@ -37,6 +37,18 @@ class Site {
   const Kernel* withoutKernel(Plan& plan, const Policy& policy);
   /// Counts a call that is not taken, `example` being its first tensor; an error in strict mode.
   void refuse(const char* reason, const at::Tensor& example, const Policy& policy);
+  /// Counts a call for a reason, compared by address; `exampleOf` it is asked for the first time.
+  template <typename Text> void count(const char* reason, const Text& exampleOf) {
+    for (Refusal& one : refused) {
+      const char* known = one.reason.load(std::memory_order_acquire);
+      if (!known)
+        known = claim(one, reason, exampleOf());
+      if (known == reason) {
+        one.calls.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+    }
+  }
 
   struct Refusal {
     std::atomic<const char*> reason = nullptr;
@@ -48,6 +60,9 @@ class Site {
   std::vector<const Plan*> plans() const { return known.all(); }
 
  private:
+  /// The reason that it is for from now on, if another thread was not first.
+  const char* claim(Refusal& one, const char* reason, std::string example);
+
   std::array<Refusal, 24> refused; // an op has fewer reasons
   std::mutex mutex;                // of whoever adds one
   Table<Key, Plan> known;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -166,6 +167,17 @@ void writeFile(const std::filesystem::path& path, std::string_view contents) {
 void writeFile(const std::filesystem::path& path, std::span<const std::byte> contents) {
   writeFile(path,
             std::string_view(reinterpret_cast<const char*>(contents.data()), contents.size()));
+}
+
+void removeFolder(const std::filesystem::path& path) noexcept {
+  constexpr int openFolders = 8;
+  ::nftw(
+      path.c_str(),
+      [](const char* name, const struct stat*, int, FTW*) {
+        static_cast<void>(::remove(name));
+        return 0;
+      },
+      openFolders, FTW_DEPTH | FTW_PHYS); // contents first, and links themselves
 }
 
 } // namespace kiln

@@ -30,10 +30,10 @@ class Symbols {
   std::int64_t product(std::span<const Extent> factors) const;
 
  private:
-  struct Origin {
-    const TensorInfo* tensor = nullptr;
-    const char* role = "";
-    std::size_t dimension = 0;
+  struct Origin { // without initial values: most are never set, and there are many
+    const TensorInfo* tensor;
+    const char* role;
+    std::size_t dimension;
   };
   bool isKnown(int symbol) const { return (known >> symbol & 1) != 0; }
   void bindOne(const TensorInfo& tensor, const char* role, const Buffer& buffer);

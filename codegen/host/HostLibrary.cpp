@@ -38,9 +38,8 @@ class Workplace {
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
   ~Workplace() {
-    std::error_code ignored;
     if (temporary)
-      fs::remove_all(folder, ignored);
+      removeFolder(folder);
   }
   const fs::path& path() const { return folder; }
 

@@ -113,10 +113,7 @@ std::string disassemble(const Program& program) {
   std::filesystem::path folder = pattern;
   struct Cleanup {
     std::filesystem::path folder;
-    ~Cleanup() {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    }
+    ~Cleanup() { removeFolder(folder); }
   } cleanup{folder};
   writeFile(folder / "kernel.cubin", program.cubin());
   std::string command = fmt::format("'{}' '{}' > '{}' 2>&1", tool.string(),

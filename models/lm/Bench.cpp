@@ -80,6 +80,7 @@ std::string bench(const Options& options) {
                                 {"vocabulary", model.vocabulary},
                                 {"precision", options.precision},
                                 {"recompute", options.recompute},
+                                {"graphs", options.graphs},
                                 {"device", device.str()},
                                 {"steps", options.bench},
                                 {"step_ms", seconds * 1e3},

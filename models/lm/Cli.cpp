@@ -56,6 +56,8 @@ std::vector<Field> fieldsOf(Options& o) {
        "with bf16 weights written by AdamW; verify: on, compared with ATen's; off"},
       {numbers, "recompute", &o.recompute, "blocks again in the backward, to save memory"},
       {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
+      {numbers, "graphs", &o.graphs,
+       "replays each step as one CUDA graph, for less work of the host; with --kiln=on or modules"},
       {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
       {run, "resume", &o.resume, "a checkpoint, or 'latest' of --out"},
       {run, "evaluate-every", &o.evaluateEvery, "steps; 0: never"},

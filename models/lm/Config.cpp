@@ -83,6 +83,16 @@ void Options::settle() {
       model.*member = named.*member;
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
   oneOf("kiln", kiln, {"off", "on", "modules", "verify"});
+  if (graphs && accumulate > 1)
+    fail(ErrorKind::input,
+         "--graphs and --accumulate={}: a graph is a step of one batch; leave one of the two out",
+         accumulate);
+  if (graphs && kiln != "on" && kiln != "modules")
+    fail(ErrorKind::input,
+         "--graphs and --kiln={}: {}; take --kiln=on or --kiln=modules, or leave --graphs out",
+         kiln,
+         kiln == "off" ? "LibTorch's AdamW computes each step's size on the host"
+                       : "results are compared on the host");
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);
   atLeast("accumulate", accumulate, 1);

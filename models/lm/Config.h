@@ -51,7 +51,7 @@ struct Options {
   std::int64_t seed = 1;
 
   std::string device, precision = "fp32", kiln = "off";
-  bool recompute = false, deterministic = false;
+  bool recompute = false, deterministic = false, graphs = false;
 
   std::int64_t evaluateEvery = 250, evaluateBatches = 20;
   std::int64_t checkpointEvery = 500, keep = 2, logEvery = 10;

@@ -2,6 +2,7 @@
 #include "models/lm/Optimizer.h"
 
 #include "codegen/backend/Fail.h"
+#include "kiln/torch.h"
 #include "models/lm/Layers.h"
 
 namespace kiln::lm {
@@ -105,7 +106,20 @@ Tensor Updater::step(double learningRate) {
   return norm;
 }
 
+void Updater::setRate(double learningRate) {
+  if (!byKiln || byKiln->launches() == 0)
+    fail(ErrorKind::unavailable,
+         "--graphs: Kiln's AdamW did not compute the last step, and LibTorch's cannot be captured; "
+         "the report says why: {}",
+         kiln::report());
+  for (auto& group : optimizer->param_groups())
+    group.options().set_lr(learningRate);
+  byKiln->updateRates();
+}
+
 std::vector<NamedTensor> Updater::state() const {
+  if (wasReplayed)
+    byKiln->readSteps();
   std::vector<NamedTensor> all;
   for (const auto& [name, parameter] : parameters) {
     const auto found = optimizer->state().find(parameter.unsafeGetTensorImpl());
@@ -122,6 +136,7 @@ std::vector<NamedTensor> Updater::state() const {
 void Updater::restore(const Safetensors& from) {
   const torch::NoGradGuard constant;
   optimizer->state().clear();
+  wasReplayed = false;
   for (const auto& [name, parameter] : parameters) {
     if (!from.contains("optimizer.step." + name))
       continue;

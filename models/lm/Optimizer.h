@@ -24,6 +24,12 @@ class Updater {
   /// device, until the next step: nothing waits for it.
   at::Tensor step(double learningRate);
 
+  /// Before a step is captured into a graph, and before each replay of one: writes the rate to the
+  /// device. Throws Error(unavailable) if the last step was not one that can be captured.
+  void setRate(double learningRate);
+  /// Behind a replay; the device has counted it.
+  void replayed() { wasReplayed = true; }
+
   /// The optimizer's tensors under the parameters' names: optimizer.exp_avg.NAME, ...
   std::vector<NamedTensor> state() const;
   /// After the parameters were. Throws Error(corrupt).
@@ -38,6 +44,7 @@ class Updater {
   double limit;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   optim::AdamW* byKiln = nullptr; // the optimizer, if it is Kiln's
+  bool wasReplayed = false;       // then the device knows the number of steps
 };
 
 } // namespace kiln::lm

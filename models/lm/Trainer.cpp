@@ -79,6 +79,8 @@ Trainer::Trainer(Options given, Data tokens, Tokenizer words)
       device(deviceOf(options)), model(makeModel(options, tokenizer, device)),
       updater(*model, options) {
   setPrecision(options.precision, options.deterministic);
+  if (options.graphs)
+    needGraphs(device);
   data.split(options.heldOut, options.model.context);
 }
 
@@ -91,33 +93,62 @@ Batch Trainer::onDevice(const Batch& batch) const {
   return {moved(batch.inputs), moved(batch.targets)};
 }
 
-Tensor Trainer::loss(const Batch& batch) {
+Tensor Trainer::loss(const Batch& here) {
   const Autocast autocast(device.type(), Autocast::of(options.precision));
-  const Batch here = onDevice(batch);
   return crossEntropy(model(here.inputs).flatten(0, 1), here.targets.flatten(), model->parts);
 }
 
 Trainer::Step Trainer::step() {
+  constexpr int warmups = 3; // what is compiled, chosen or allocated once is by then
   const double rate = learningRate(options, done);
+  const Step now = options.graphs && begun >= warmups ? graphStep(rate) : eagerStep(rate);
+  ++begun;
+  ++done;
+  return now;
+}
+
+/// The first one captures, which computes nothing; the same kernels in the same order as an eager
+/// step's, so that the numbers are the same to the bit.
+Trainer::Step Trainer::graphStep(double rate) {
+  const Batch next = data.batch(std::uint64_t(options.seed), done * options.batch, options.batch);
+  updater.setRate(rate);
+  if (!graph) {
+    captured = onDevice(next);
+    graph = std::make_unique<StepGraph>(device, [&] {
+      const Tensor mean = loss(captured);
+      mean.backward();
+      replayed.loss = mean.detach();
+      replayed.norm = updater.step(rate);
+    });
+  } else {
+    captured.inputs.copy_(next.inputs.pin_memory(), /*non_blocking=*/true);
+    captured.targets.copy_(next.targets.pin_memory(), /*non_blocking=*/true);
+  }
+  graph->replay();
+  updater.replayed();
+  replayed.rate = rate;
+  return replayed;
+}
+
+Trainer::Step Trainer::eagerStep(double rate) {
   Tensor sum;
   for (std::int64_t i = 0; i < options.accumulate; ++i) {
     const std::int64_t first = (done * options.accumulate + i) * options.batch;
     const Tensor part =
-        loss(data.batch(std::uint64_t(options.seed), first, options.batch)) / options.accumulate;
+        loss(onDevice(data.batch(std::uint64_t(options.seed), first, options.batch))) /
+        options.accumulate;
     part.backward();
     if (options.accumulate > 1)
       updater.collect();
     sum = sum.defined() ? sum + part.detach() : part.detach();
   }
-  const Tensor norm = updater.step(rate);
-  ++done;
-  return {sum, norm, rate};
+  return {sum, updater.step(rate), rate};
 }
 
 void Trainer::prepare() {
   if (options.kiln == "off")
     return;
-  loss(data.batch(std::uint64_t(options.seed), 0, options.batch)).backward();
+  loss(onDevice(data.batch(std::uint64_t(options.seed), 0, options.batch))).backward();
   updater.clear();
   kiln::wait();
 }
@@ -126,7 +157,7 @@ double Trainer::evaluate() {
   const torch::NoGradGuard constant;
   double sum = 0;
   for (std::int64_t i = 0; i < options.evaluateBatches; ++i)
-    sum += loss(data.heldOutBatch(i, options.batch)).item<double>();
+    sum += loss(onDevice(data.heldOutBatch(i, options.batch))).item<double>();
   return sum / double(options.evaluateBatches);
 }
 
@@ -144,6 +175,8 @@ void Trainer::resume(const fs::path& path) {
          (path.parent_path() / "config.json").string());
   if (from.tokenizer().text() != tokenizer.text())
     fail(ErrorKind::input, "{} was trained on tokens of another tokenizer", path.string());
+  graph.reset(); // it wrote to tensors that are others now
+  begun = 0;
   from.load(*model);
   from.load(updater);
   from.loadRandom(device);

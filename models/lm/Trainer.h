@@ -3,6 +3,7 @@
 
 #include "models/lm/Checkpoint.h"
 #include "models/lm/Data.h"
+#include "models/lm/Graph.h"
 #include "models/lm/Model.h"
 #include "models/lm/Progress.h"
 
@@ -21,7 +22,7 @@ class Trainer {
   /// Takes a checkpoint's place. Throws Error(input) if its model or tokenizer is another.
   void resume(const std::filesystem::path& path);
 
-  /// One update. Loss and norm are scalars on the device.
+  /// One update. Loss and norm are scalars on the device, with --graphs until the next step.
   struct Step {
     at::Tensor loss, norm;
     double rate;
@@ -39,8 +40,10 @@ class Trainer {
   const Options& settings() const { return options; }
 
  private:
-  at::Tensor loss(const Batch& batch);
+  at::Tensor loss(const Batch& here);
   Batch onDevice(const Batch& batch) const;
+  Step eagerStep(double rate);
+  Step graphStep(double rate);
   void advance(Progress& progress);
 
   Options options;
@@ -50,6 +53,11 @@ class Trainer {
   Transformer model;
   Updater updater;
   std::int64_t done = 0;
+  // Of --graphs: the step that replays compute, with the tensors that it reads and writes.
+  std::unique_ptr<StepGraph> graph;
+  Batch captured;
+  Step replayed;
+  std::int64_t begun = 0; // steps since the start, or since what was resumed
 };
 
 } // namespace kiln::lm

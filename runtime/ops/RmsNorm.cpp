@@ -165,6 +165,7 @@ struct RmsNormBackward {
 
 /// By ATen's operations, in fp32.
 Tensor rstdByFormula(const Tensor& input, at::IntArrayRef shape, double eps) {
+  const NoWrittenNorm ours;
   const Tensor square = input.to(at::kFloat).square();
   return (square.mean(dimensionsOfRow(input, shape), /*keepdim=*/true) + eps).rsqrt();
 }
@@ -222,12 +223,18 @@ struct MixedNode : torch::autograd::Node {
   torch::autograd::SavedVariable input, weight;
 };
 
+/// By ATen, which makes it of single ops where it has no kernel.
+Tensor composed(const Tensor& input, c10::SymIntArrayRef shape, const Maybe& weight,
+                std::optional<double> eps) {
+  const NoWrittenNorm atens;
+  return at::compositeimplicitautograd::rms_norm_symint(input, shape, weight, eps);
+}
+
 /// Of an input and a weight of different types; the result is of the input's.
 struct MixedRmsNorm {
   using Signature = Tensor(const Tensor&, c10::SymIntArrayRef, const Maybe&, std::optional<double>);
   static constexpr Layer layer = Layer::autograd;
-  static constexpr Natives<Signature> natives = {&at::compositeimplicitautograd::rms_norm_symint,
-                                                 &at::compositeimplicitautograd::rms_norm_symint};
+  static constexpr Natives<Signature> natives = {&composed, &composed};
   static constexpr auto& operands = RmsNorm::operands;
   static constexpr auto& results = RmsNorm::results;
 

@@ -136,4 +136,18 @@ TEST(Files, StandardInput) {
   ::close(descriptor);
 }
 
+TEST(Files, AFolderIsRemovedAndNothingThatALinkNames) {
+  TemporaryFolder folder;
+  const fs::path kept = folder.path / "kept", removed = folder.path / "removed";
+  fs::create_directories(kept);
+  writeFile(kept / "a.txt", "a");
+  fs::create_directories(removed / "b/c");
+  writeFile(removed / "b/c/d.txt", "d");
+  fs::create_directory_symlink(kept, removed / "b/link");
+  removeFolder(removed);
+  EXPECT_FALSE(fs::exists(removed));
+  EXPECT_EQ(readFile(kept / "a.txt"), "a");
+  removeFolder(removed); // nothing there is no error
+}
+
 } // namespace

@@ -26,6 +26,37 @@ def train(steps=4):
     return loss.item()
 
 
+class WrittenOut(torch.nn.Module):
+    """RMSNorm as transformers' T5 and Llama write it."""
+
+    def __init__(self, width, cast_last):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(width, dtype=torch.bfloat16))
+        self.cast_last = cast_last
+
+    def forward(self, x):
+        wide = x.to(torch.float32)
+        y = (wide if self.cast_last else x) * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * y.to(x.dtype)
+
+
+def check_written_norms():
+    torch.ops.kiln.enable("place=cpu")
+    calls = 0
+    for norm in WrittenOut(40, True), WrittenOut(40, False):
+        for x in torch.randn(2, 3, 40, dtype=torch.bfloat16), torch.randn(6, 40):
+            norm(x.requires_grad_()).sum().backward()
+            calls += 1
+    plain = torch.nn.BatchNorm1d(40).train()
+    plain(torch.randn(6, 40)).sum().backward()
+    torch.rsqrt(torch.rand(6, 1))
+    lines = [line for line in torch.ops.kiln.report().splitlines() if "a norm written out" in line]
+    assert len(lines) == 1 and "6x40 Float" in lines[0], lines
+    assert "torch.nn.functional.rms_norm" in lines[0], lines
+    assert lines[0].split()[3:5] == [str(calls), "0"], lines
+    torch.ops.kiln.disable()
+
+
 def main(library):
     torch.ops.load_library(library)
     plain = train()
@@ -41,6 +72,7 @@ def main(library):
         assert any("the cost model's choice" in line for line in lines), (op, report)
     torch.ops.kiln.disable()
     assert train() == plain
+    check_written_norms()
     try:
         torch.ops.kiln.enable("mode=fast")
         raise AssertionError("a wrong mode was accepted")

@@ -1,5 +1,6 @@
 // What a kernel computes as a whole: its space, and how each of its results leaves it.
 #include "codegen/families/rows/Nodes.h"
+#include "kiln/kiln.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -66,7 +67,7 @@ class Analysis {
     });
     const bool noRows = program->space.size() == 1 && program->width() == 0;
     if (program->space.empty() || noRows ||
-        (!hasRows && (ShapedType::isDynamic(program->width()) || program->width() > kMaxWidth)))
+        (!hasRows && (ShapedType::isDynamic(program->width()) || program->width() > maxRowWidth)))
       program->space.push_back(1); // values of rows alone, or of one: rows of one column
     int64_t width = program->width();
     if (ShapedType::isDynamic(width))
@@ -75,10 +76,10 @@ class Analysis {
     if (width == 0)
       return refusal.because(from, "rows of 0 elements: the last dimension of " +
                                        shapeText(program->space) + " is 0; a row has at least 1");
-    if (width > kMaxWidth)
+    if (width > maxRowWidth)
       return refusal.because(from, "rows of " + std::to_string(width) +
                                        " elements; the row family reduces up to " +
-                                       std::to_string(kMaxWidth));
+                                       std::to_string(maxRowWidth));
     return true;
   }
 

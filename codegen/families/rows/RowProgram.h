@@ -15,8 +15,6 @@ namespace kiln::rows {
 
 using family::Refusal;
 
-/// The widest row that is reduced.
-inline constexpr int64_t kMaxWidth = 262144;
 /// Sums down columns that a kernel keeps in registers while it walks over its rows, of all columns
 /// together: as many as were seen to compile, fewer where elements are loaded one by one.
 inline constexpr int64_t runningSums(int64_t width) {

@@ -14,4 +14,9 @@ KILN_API std::string readFile(const std::filesystem::path& path);
 KILN_API void writeFile(const std::filesystem::path& path, std::string_view contents);
 KILN_API void writeFile(const std::filesystem::path& path, std::span<const std::byte> contents);
 
+/// Removes a folder with all that is in it; what cannot be removed is left. In place of
+/// std::filesystem::remove_all: LibTorch shows one of its own, which ends programs that find it
+/// first.
+KILN_API void removeFolder(const std::filesystem::path& path) noexcept;
+
 } // namespace kiln

@@ -61,6 +61,9 @@ KILN_API std::vector<std::string> archNames();
 /// That of a name or an alias: "sm_90a" of "sm_90", "compute_90a" or "90". Throws Error(input).
 KILN_API std::string parseArch(std::string_view);
 
+/// Elements of a row that kernels reduce, at most. Longer ones are refused: Error(input).
+inline constexpr std::int64_t maxRowWidth = 262144;
+
 /// A named op with its shape, for programs that do not want to write MLIR.
 /// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
 struct OpSpec {

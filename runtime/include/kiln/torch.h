@@ -7,7 +7,8 @@
 //   std::cout << kiln::report();
 //
 // What Kiln does not take, and what is not compiled yet, runs on ATen as before; the report counts
-// why. What is drawn and what is kept for a backward does not depend on it: the mask of a dropout
+// why, and names norms that a model writes out in single ops with the op that would be taken. What
+// is drawn and what is kept for a backward does not depend on it: the mask of a dropout
 // that Kiln takes is Kiln's from the first call on, and so is a node of the autograd graph. Where
 // ATen looks at values and raises, Kiln's kernels, which nobody waits for, cannot: a target of a
 // cross-entropy that is no class gives a NaN loss and NaN gradients of its row. A process that

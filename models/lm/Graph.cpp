@@ -1,0 +1,63 @@
+// See Graph.h. Captured on a stream of its own, as CUDA asks for, and replayed on the caller's.
+#include "models/lm/Graph.h"
+
+#include "codegen/backend/Fail.h"
+
+#if KILN_TORCH_CUDA
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#endif
+
+namespace kiln::lm {
+
+void needGraphs(at::Device device) {
+  if (!KILN_TORCH_CUDA || !device.is_cuda())
+    fail(ErrorKind::unavailable,
+         "--graphs: CUDA graphs need a GPU and the run is on {}; leave "
+         "--graphs out, or choose a GPU by --device",
+         device.str());
+}
+
+#if KILN_TORCH_CUDA
+
+struct StepGraph::Impl {
+  at::cuda::CUDAGraph graph;
+};
+
+StepGraph::StepGraph(at::Device device, const std::function<void()>& work) {
+  needGraphs(device);
+  impl = std::make_unique<Impl>();
+  c10::cuda::device_synchronize();               // what the step reads was made on another stream
+  c10::cuda::CUDACachingAllocator::emptyCache(); // the graph's memory is apart
+  const c10::cuda::CUDAStreamGuard side(
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+  try {
+    impl->graph.capture_begin();
+    work();
+    impl->graph.capture_end();
+  } catch (const c10::Error& error) {
+    fail(ErrorKind::device, "--graphs: the step cannot be captured: {}; leave --graphs out",
+         error.what_without_backtrace());
+  }
+}
+
+void StepGraph::replay() {
+  impl->graph.replay();
+}
+
+#else
+
+struct StepGraph::Impl {};
+
+StepGraph::StepGraph(at::Device device, const std::function<void()>&) {
+  needGraphs(device);
+}
+void StepGraph::replay() {}
+
+#endif
+
+StepGraph::~StepGraph() = default;
+
+} // namespace kiln::lm

@@ -1,0 +1,30 @@
+// A training step as one CUDA graph: captured once, then replayed, so that the host enqueues one
+// thing a step. Nothing in it may wait for the device or depend on numbers of the host.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <functional>
+#include <memory>
+
+namespace kiln::lm {
+
+class StepGraph {
+ public:
+  /// Captures what `work` enqueues, which does not run yet. What it has made lives in the graph's
+  /// own memory, and each replay writes it anew. Throws Error(unavailable) for a device without
+  /// graphs, Error(device) for what cannot be captured.
+  StepGraph(at::Device device, const std::function<void()>& work);
+  ~StepGraph();
+
+  /// On the current stream.
+  void replay();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Throws Error(unavailable) if graphs cannot be captured there.
+void needGraphs(at::Device device);
+
+} // namespace kiln::lm
