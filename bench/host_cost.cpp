@@ -54,6 +54,7 @@ std::vector<Op> opsOn(const Tensor& x) {
       {"dropout", "taken", [=] { return std::get<0>(at::native_dropout(x, 0.1, true)); }},
       {"dropout_backward", "taken", [=] { return at::native_dropout_backward(x, kept, 1.1); }},
       {"rsqrt_of_rows", "passed on", [=] { return at::rsqrt(each); }},
+      {"mean_of_rows", "passed on", [=] { return at::mean(x, {1}, true); }},
       {"rsqrt", "passed on", [=] { return at::rsqrt(x); }},
   };
 }
