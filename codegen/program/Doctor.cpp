@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace kiln {
 namespace {
@@ -64,11 +63,9 @@ std::filesystem::path findDisassembler() {
   for (const auto& place : places)
     if (access(place.c_str(), X_OK) == 0)
       return place;
-  std::vector<std::string> texts;
-  for (const auto& place : places)
-    texts.push_back(place.string());
-  fail(ErrorKind::unavailable, "no nvdisasm; searched {}; it comes with the CUDA toolkit",
-       fmt::join(texts, ", "));
+  fail(ErrorKind::unavailable,
+       "no nvdisasm in CUDA_HOME, CUDA_PATH, /usr/local/cuda/bin or PATH; it comes with the CUDA "
+       "toolkit");
 }
 
 std::string temporaryFolderText() {
@@ -92,7 +89,11 @@ std::vector<Finding> doctor(const std::filesystem::path& nvrtc) {
     return fmt::format("CUDA {}.{} at {}", driver.version() / 1000, driver.version() % 1000 / 10,
                        driver.path());
   }));
-  findings.push_back(attempt("GPU", "kernels run on the host target only, without times", gpuText));
+  findings.push_back(attempt("GPU", "kernels run on the host target only, without times", [&] {
+    if (findings.back().state != Finding::State::found)
+      fail(ErrorKind::unavailable, "none that could be asked for without the driver");
+    return gpuText();
+  }));
   findings.push_back(attempt("C++ compiler", "no kernel can run on the host target", [] {
     HostCompiler compiler{HostCompileOptions()};
     const char* command = std::getenv("KILN_HOST_CXX");

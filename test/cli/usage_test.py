@@ -120,6 +120,12 @@ class Json(CommandTest):
             if finding["state"] != "found":
                 self.assertTrue(finding["cost"], finding)
 
+    def test_doctor_has_lines_that_can_be_read(self):
+        out = self.run_command("doctor").out
+        self.assertNotIn("\\x0a", out)
+        for line in out.splitlines():
+            self.assertRegex(line, r"^[A-Z]?[\w+ ]+ +(found|missing|broken) |^ {20}")
+
     def test_plan(self):
         kernels = self.run_json("plan", *LAYER_NORM)["jobs"][0]["kernels"]
         for kernel in kernels:

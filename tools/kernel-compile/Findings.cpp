@@ -26,17 +26,28 @@ static Style styleOf(Finding::State state) {
                                             : Style::bad;
 }
 
+/// The lines of a detail, each of the later ones behind `indent` blanks.
+static std::string indented(std::string_view text, std::size_t indent) {
+  std::string out;
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    out += printable(text.substr(0, end)) + "\n" + std::string(indent, ' ');
+    text.remove_prefix(end + 1);
+  }
+  return out + printable(text);
+}
+
 std::string textOf(const std::vector<Finding>& findings) {
   std::size_t width = 0;
   for (const Finding& finding : findings)
     width = std::max(width, finding.name.size());
+  constexpr std::size_t ofState = 11; // with the blanks around it
   std::string out;
   for (const Finding& finding : findings) {
     out += fmt::format("{:<{}}  {}  {}\n", finding.name, width,
                        styled(styleOf(finding.state), fmt::format("{:<7}", word(finding.state))),
-                       printable(finding.detail));
+                       indented(finding.detail, width + ofState));
     if (!finding.cost.empty())
-      out += fmt::format("{:<{}}           {}\n", "", width,
+      out += fmt::format("{:<{}}{}\n", "", width + ofState,
                          styled(Style::dim, printable(finding.cost)));
   }
   return out;
