@@ -134,8 +134,8 @@ class ScheduleParser {
       schedule.values[i] = static_cast<int32_t>(value);
       return success();
     }
-    return error(at, "'")
-           << word << "' is no value of '" << nameOf(knob) << "'" << hint(word, words);
+    return error(at, "'") << word << "' is no value of '" << nameOf(knob) << "'"
+                          << hint(word, words);
   }
 
   bool isComplete(SMLoc at) {

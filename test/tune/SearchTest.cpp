@@ -39,7 +39,7 @@ TEST(Search, MovesReachWhatTheModelDoesNotSee) {
   Problem problem = problemOf();
   ASSERT_GT(spaceOf(problem).size(), 1000u);
   Simulation simulation = exact();
-  auto steps = neighbours(spaceOf(problem), 0, 4, [](std::size_t place) { return place > 40; });
+  auto steps = neighbours(problem.spaces.at(0), 0, 4, [](std::size_t place) { return place > 40; });
   ASSERT_FALSE(steps.empty());
   simulation.slower[scheduleAt(problem, 0)] = 0.95; // moves start from the best
   simulation.slower[scheduleAt(problem, steps[0])] =
@@ -68,7 +68,8 @@ TEST(Search, MovesFollowWhatWasTimed) {
         share * best / spaceOf(problem)[place].microseconds;
   };
   const std::size_t far = spaceOf(problem).size() / 4;
-  auto steps = neighbours(spaceOf(problem), far, 20, [](std::size_t place) { return place > 100; });
+  auto steps =
+      neighbours(problem.spaces.at(0), far, 20, [](std::size_t place) { return place > 100; });
   ASSERT_EQ(steps.size(), 20u);
   take(far, 0.9);
   take(steps.back(), 0.8);
