@@ -2,8 +2,14 @@
 #pragma once
 
 #include "codegen/emit/Emitter.h"
-#include "codegen/families/rows/Schedule.h"
 #include "dialect/Kiln.h"
+
+namespace kiln::cu {
+
+/// What shared memory is used for, in the order in which kiln-place gives out places.
+enum class SharedUse { columns, stages, tile, exchange, results, epilogue };
+
+} // namespace kiln::cu
 
 #include "codegen/exit/Dialect.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -16,11 +22,7 @@ namespace kiln::cu {
 
 using ir::kLaunchAttr;
 
-/// Of a kernel of rows.
-rows::Schedule scheduleOf(KernelOp kernel);
 /// The text of a place in the dynamic shared memory.
 std::string sharedAt(int64_t offset);
-/// Declares what keeps a tile, in registers or in shared memory at `scratch`.
-std::string keeper(Emitter& e, mlir::Value fragment, ir::Keep keep, int64_t scratch);
 
 } // namespace kiln::cu

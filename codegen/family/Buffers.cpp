@@ -1,6 +1,8 @@
 // See Buffers.h.
 #include "codegen/family/Buffers.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 
 namespace kiln::family {

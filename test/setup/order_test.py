@@ -38,7 +38,8 @@ class Order(unittest.TestCase):
             if (SOURCE / name).is_file() and not name.endswith(".db"):
                 (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(SOURCE / name, self.clone / name)
-        (self.clone / "autotune/stores/h200.db").touch() # what is installed must be there
+        (self.clone / "autotune/stores").mkdir()
+        (self.clone / "autotune/stores/h200.db").touch()  # what is installed must be there
 
     def shell(self, command):
         done = subprocess.run(["bash", "-c", f"source tools/setup.sh; {command}"], cwd=self.clone,

@@ -2,6 +2,11 @@
 # runs on Linux machines that have none of them. exports.map keeps their names inside. Included before
 # MLIR's package, which looks for zlib and zstd as well and takes what was found here.
 set(kiln_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
+foreach(library SQLite3_LIBRARY ZLIB_LIBRARY_RELEASE) # that a folder has found by other rules
+  if(DEFINED CACHE{${library}} AND NOT ${library} MATCHES "[.]a$")
+    unset(${library} CACHE)
+  endif()
+endforeach()
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 find_package(SQLite3 3.37 REQUIRED) # STRICT tables
 find_package(ZLIB REQUIRED)

@@ -71,6 +71,7 @@ class Lowering {
   // Skeleton.cpp: the kernel around its tiles
   const BufferInfo& numbersOf(const Node* random);
   void collectAccesses();
+  std::string tileText() const;
   void startKernel();
   void emitBody();
   void startRing();

@@ -44,12 +44,29 @@ void Lowering::collectAccesses() {
   runs = mergeDimensions(context.space, all);
 }
 
+/// What the text calls Tile: see RowTile in device/tile.cuh.
+std::string Lowering::tileText() const {
+  const auto number = [](int64_t value, const char* what) {
+    return std::to_string(value) + " /*" + what + "*/";
+  };
+  std::string text = "using Tile = RowTile<" + number(program.width(), "columns") + ", " +
+                     number(schedule.lanes, "lanes") + ", " + number(schedule.vector, "vector") +
+                     ", " + number(schedule.rows, "rows") + ", " +
+                     number(schedule.threads, "threads");
+  if (hasRing())
+    text += ", " + number(1, "movers");
+  else if (schedule.cluster > 1)
+    text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");
+  return text + ">;";
+}
+
 void Lowering::startKernel() {
   kernel = builder.create<cu::KernelOp>(location, context.name, builder.getStrArrayAttr({}),
                                         schedule.threads + (hasRing() ? 32 : 0), schedule.blocks,
                                         program.width(), scheduleAttr(), 0);
   if (hasRing())
     kernel.setHeader("ring.cuh");
+  kernel.setPrologue(tileText());
   block = &kernel.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(block);
   // pointers first, in the order of the kernel's inputs
@@ -80,7 +97,7 @@ void Lowering::startKernel() {
 
 void Lowering::emitBody() {
   bool once = schedule.grid == Grid::oneShot;
-  mapsEnd = builder.create<cu::BarrierOp>(location); // a mark, erased below
+  mapsEnd = builder.create<cu::BarrierOp>(location, false); // a mark, erased below
   if (hasRing())
     startRing();
   if (schedule.cluster > 1)
@@ -94,7 +111,7 @@ void Lowering::emitBody() {
                                                      cu::SumsType::get(builder.getContext())))
             : Value(builder.create<cu::TotalOp>(named(sumName(*output)),
                                                 cu::TotalType::get(builder.getContext())));
-  auto tiles = builder.create<cu::TilesOp>(location, rows, once);
+  auto tiles = builder.create<cu::TilesOp>(location, rows, once, schedule.cluster);
   {
     OpBuilder::InsertionGuard guard(builder);
     Block& body = tiles.getBody().emplaceBlock();
@@ -170,7 +187,7 @@ void Lowering::stageColumns() {
 
 void Lowering::awaitColumns() {
   builder.create<cu::AwaitCopiesOp>(location);
-  builder.create<cu::BarrierOp>(location);
+  builder.create<cu::BarrierOp>(location, hasRing());
 }
 
 std::string Lowering::sumName(const Output& output) {

@@ -89,7 +89,7 @@ void Lowering::emitTile() {
   if (schedule.keep == Keep::shared && !fragments.empty())
     awaited = builder.create<cu::AwaitCopiesOp>(location);
   if (readsTurned())
-    builder.create<cu::BarrierOp>(location);
+    builder.create<cu::BarrierOp>(location, hasRing());
   int staged = 0; // the level at which the last row output is complete
   for (const Output& output : program.outputs)
     if (output.kind == Output::Kind::row)
@@ -109,7 +109,7 @@ void Lowering::emitTile() {
   storeTurned();
   storeRowOutputs();
   if (schedule.grid == Grid::resident && (!turned.empty() || readsTurned()))
-    builder.create<cu::BarrierOp>(location); // the next tile comes to the same place
+    builder.create<cu::BarrierOp>(location, hasRing()); // the next tile comes to the same place
 }
 
 bool Lowering::readsTurned() {
@@ -120,7 +120,7 @@ bool Lowering::readsTurned() {
 /// Each thread stores what others computed.
 void Lowering::storeTurned() {
   if (!turned.empty())
-    builder.create<cu::BarrierOp>(location);
+    builder.create<cu::BarrierOp>(location, hasRing());
   for (auto& [output, fragment] : turned) {
     const Access& access = outputAccess[output];
     builder.create<cu::StoreTurnedOp>(output->location, tile, fragment,

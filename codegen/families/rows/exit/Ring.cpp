@@ -1,5 +1,5 @@
 // How the operations of rings of bulk copies print themselves.
-#include "codegen/exit/Exit.h"
+#include "codegen/families/rows/exit/Keeper.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -34,7 +34,7 @@ void ReleaseRingOp::emit(Emitter& e) {
   e.line(e.name(getRing()) + ".release();");
 }
 void ReadOp::emit(Emitter& e) {
-  e.line(keeper(e, getFragment(), ir::Keep::registers, 0));
+  e.line(rows::keeper(e, getFragment(), ir::Keep::registers, 0));
   e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
          std::to_string(getPlace()) + ");");
 }

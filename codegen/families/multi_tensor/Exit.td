@@ -1,4 +1,4 @@
-// Lists of tensors: what codegen/device/segment.cuh offers. Part of Exit.td.
+// Lists of tensors: what codegen/device/segment.cuh offers.
 
 def Cu_PartOp : Cu_RegionOp<"part"> {
   let summary = "What the blocks below `end` do that no part before has taken; they are done then";
@@ -50,14 +50,14 @@ def Cu_PutPieceOp : Cu_Op<"put_piece"> {
                        StrAttr:$name);
   let assemblyFormat = "$value `,` $segment attr-dict `:` type($value)";
 }
-def Cu_StoreSumOp : Cu_Op<"store_sum"> {
+def Cu_StoreSumOp : Cu_StoringOp<"store_sum", [Cu_InSharedMemory]> {
   let summary = "Adds the block's running sums and stores them as the block's partial sum";
   let description = "Partial sums lie one sum after another, each a number for every block.";
   let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index,
                        DefaultValuedAttr<I64Attr, "0">:$scratch);
   let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
 }
-def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [AttrSizedOperandSegments]> {
+def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [Cu_InSharedMemory, AttrSizedOperandSegments]> {
   let summary = "Adds the partial sums of all blocks, or of those of one part, in one block";
   let description = "Of `lines` blocks those from `first` on that are below `end`.";
   let arguments = (ins Cu_Pointer:$partials, I64:$lines, Optional<I64>:$first, Optional<I64>:$end,
@@ -68,7 +68,7 @@ def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [AttrSizedOperandSegments]> {
     $partials `,` $lines (`from` $first^)? (`to` $end^)? attr-dict `:` type($partials)
   }];
 }
-def Cu_StoreScalarOp : Cu_Op<"store_scalar"> {
+def Cu_StoreScalarOp : Cu_StoringOp<"store_scalar"> {
   let summary = "Stores a number, once in a block";
   let arguments = (ins AnyType:$value, Cu_Pointer:$to);
   let assemblyFormat = "$value `,` $to attr-dict `:` type($value) `,` type($to)";

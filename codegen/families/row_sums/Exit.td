@@ -1,4 +1,4 @@
-// Sums of rows: what codegen/device/sums.cuh and lists.cuh offer. Part of Exit.td.
+// Sums of rows: what codegen/device/sums.cuh and lists.cuh offer.
 
 def Cu_Terms : Cu_Type<"Terms", "terms", "the rows that each row of a result adds up">;
 
@@ -9,7 +9,7 @@ def Cu_StridedTermsOp : Cu_Op<"strided_terms"> {
   let results = (outs Cu_Terms:$terms);
   let assemblyFormat = "$kept `,` $summed `,` $count attr-dict";
 }
-def Cu_ListRowsOp : Cu_Op<"list_rows"> {
+def Cu_ListRowsOp : Cu_StoringOp<"list_rows", [Cu_InSharedMemory]> {
   let summary = "Lists the rows of each of the block's segments, in their order";
   let description = [{
     `spans` gets where the list of each segment begins and ends, `list` the rows. `padding` is an
@@ -29,7 +29,7 @@ def Cu_ListedTermsOp : Cu_Op<"listed_terms"> {
   let results = (outs Cu_Terms:$terms);
   let assemblyFormat = "$spans `,` $list `,` $map attr-dict `:` type($spans) `,` type($list)";
 }
-def Cu_SumRowsOp : Cu_Op<"sum_rows"> {
+def Cu_SumRowsOp : Cu_StoringOp<"sum_rows", [Cu_InSharedMemory]> {
   let summary = "Adds up the terms of the block's units and stores the totals";
   let description = [{
     A unit is `lanes` x `vector` columns of one of the `parts` of the terms of one row of the

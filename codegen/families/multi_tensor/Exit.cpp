@@ -93,3 +93,27 @@ void SumOfPartialsOp::emit(Emitter& e) {
 void StoreScalarOp::emit(Emitter& e) {
   e.line("store_scalar(" + e.name(getTo()) + ", " + e.expression(getValue()) + ");");
 }
+
+/// A sum of a block: a number of each of its 32 warps at most.
+static constexpr int64_t kSumBytes = 128;
+
+bool StoreSumOp::stores(Value pointer) {
+  return getPartials() == pointer;
+}
+int64_t StoreSumOp::sharedBytes() {
+  return kSumBytes;
+}
+SharedUse StoreSumOp::sharedUse() {
+  return SharedUse::epilogue;
+}
+
+int64_t SumOfPartialsOp::sharedBytes() {
+  return kSumBytes;
+}
+SharedUse SumOfPartialsOp::sharedUse() {
+  return SharedUse::epilogue;
+}
+
+bool StoreScalarOp::stores(Value pointer) {
+  return getTo() == pointer;
+}

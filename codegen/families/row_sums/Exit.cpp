@@ -1,5 +1,6 @@
 // How the operations that sum rows print themselves.
 #include "codegen/exit/Exit.h"
+#include "codegen/families/row_sums/RowSum.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -32,4 +33,26 @@ void SumRowsOp::emit(Emitter& e) {
   e.line("sum_rows<" + std::to_string(getAccess()) + ">(Tile(), " + sharedAt(getScratch()) + ", " +
          e.name(getFrom()) + ", " + e.name(getTerms()) + ", " + e.name(getTo()) + ", " +
          e.name(getMap()) + ", " + e.expression(getUnits()) + ");");
+}
+
+bool ListRowsOp::stores(Value pointer) {
+  return getSpans() == pointer || getList() == pointer;
+}
+int64_t ListRowsOp::sharedBytes() {
+  return row_sums::listBytes();
+}
+SharedUse ListRowsOp::sharedUse() {
+  return SharedUse::epilogue;
+}
+
+bool SumRowsOp::stores(Value pointer) {
+  return getTo() == pointer;
+}
+/// Threads that have a unit of their own exchange nothing, unless some have far more terms.
+int64_t SumRowsOp::sharedBytes() {
+  bool alike = isa<StridedTermsOp>(getTerms().getDefiningOp());
+  return getBlockUnits() > 1 && alike ? 0 : getThreads() * getVector() * 4;
+}
+SharedUse SumRowsOp::sharedUse() {
+  return SharedUse::epilogue;
 }

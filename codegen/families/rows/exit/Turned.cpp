@@ -1,5 +1,5 @@
 // How the operations on tiles whose rows are neighbours in memory print themselves.
-#include "codegen/exit/Exit.h"
+#include "codegen/families/rows/exit/Keeper.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -23,4 +23,7 @@ void TurnedOp::emit(Emitter& e) {
 void StoreTurnedOp::emit(Emitter& e) {
   e.line("store_turned(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
          e.name(getTo()) + ", " + e.name(getMap()) + ");");
+}
+bool StoreTurnedOp::stores(Value pointer) {
+  return getTo() == pointer;
 }

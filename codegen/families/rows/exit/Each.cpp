@@ -1,5 +1,5 @@
 // How passes over the tiles and rows of a thread, and what reduces them, print themselves.
-#include "codegen/exit/Exit.h"
+#include "codegen/families/rows/exit/Keeper.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -37,7 +37,7 @@ void RowAccumulatorOp::emit(Emitter& e) {
 /// what lies in memory is walked by a loop.
 static void openChunks(Emitter& e, Operation* op, const std::string& tile, bool inMemory) {
   auto kernel = op->getParentOfType<KernelOp>();
-  const rows::Schedule schedule = scheduleOf(kernel);
+  const rows::Schedule schedule = rows::scheduleOf(kernel);
   int64_t columns = kernel.getColumns(), across = schedule.lanes * schedule.vector;
   inMemory &= schedule.keep != rows::Keep::registers && schedule.keep != rows::Keep::ring;
   e.unrolled(kEachChunk, inMemory && columns > kUnrolled * across ? 4 : 0);
@@ -113,7 +113,7 @@ void EachOp::emit(Emitter& e) {
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
   auto kernel = (*this)->getParentOfType<KernelOp>();
-  bool overlaps = kernel.getColumns() % scheduleOf(kernel).vector != 0;
+  bool overlaps = kernel.getColumns() % rows::scheduleOf(kernel).vector != 0;
   if (overlaps)
     e.open(tile + ".each_in_row(c, [&](int i)");
   else
