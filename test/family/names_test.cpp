@@ -1,0 +1,76 @@
+// Shared rooms know no family by its name, and no operation that a family adds to the exit dialect.
+#include "kiln/files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSources = KILN_SOURCE_FOLDER;
+constexpr const char* kSharedRooms[] = {"codegen/backend", "codegen/emit",   "codegen/exit",
+                                        "codegen/family",  "codegen/host",   "codegen/include",
+                                        "codegen/model",   "codegen/passes", "codegen/program",
+                                        "autotune",        "dialect",        "runtime",
+                                        "models",          "tools"};
+
+std::vector<std::string> families() {
+  std::istringstream words(KILN_FAMILIES_TEXT);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+/// "LoadOp" of `def Cu_LoadOp`, of all families.
+std::vector<std::string> operationsOfFamilies() {
+  std::vector<std::string> names;
+  const std::regex definition(R"(def Cu_(\w+Op)\b)");
+  for (const std::string& family : families()) {
+    const fs::path file = kSources / "codegen/families" / family / "Exit.td";
+    if (!exists(file))
+      continue;
+    const std::string text = kiln::readFile(file);
+    for (std::sregex_iterator at(text.begin(), text.end(), definition), end; at != end; ++at)
+      names.push_back((*at)[1]);
+  }
+  return names;
+}
+
+/// What must not occur: namespaces, folders and operations. The name of a family may be a word.
+std::regex forbidden() {
+  std::string any;
+  const auto add = [&](const std::string& pattern) { any += (any.empty() ? "" : "|") + pattern; };
+  for (const std::string& family : families()) {
+    add(R"(\b)" + family + "::");
+    add("families/" + family);
+  }
+  for (const std::string& operation : operationsOfFamilies())
+    add(R"(\bcu::)" + operation + R"(\b)");
+  return std::regex(any);
+}
+
+TEST(SharedRooms, NameNoFamily) {
+  ASSERT_GE(families().size(), 3U);
+  ASSERT_GE(operationsOfFamilies().size(), 30U);
+  const std::regex pattern = forbidden();
+  ASSERT_TRUE(std::regex_search("  rows::check(", pattern));
+  ASSERT_TRUE(std::regex_search("dyn_cast<cu::RowReduceOp>", pattern));
+  int files = 0;
+  for (const char* room : kSharedRooms)
+    for (const auto& entry : fs::recursive_directory_iterator(kSources / room)) {
+      const std::string suffix = entry.path().extension();
+      if (suffix != ".h" && suffix != ".cpp" && suffix != ".td")
+        continue;
+      ++files;
+      std::istringstream lines(kiln::readFile(entry.path()));
+      int number = 0;
+      for (std::string line; ++number, std::getline(lines, line);)
+        EXPECT_FALSE(std::regex_search(line, pattern))
+            << entry.path() << ":" << number << ": " << line;
+    }
+  EXPECT_GT(files, 300);
+}
+
+} // namespace
