@@ -1,22 +1,21 @@
 // Why a family cannot execute something as one kernel.
 #pragma once
 
-#include <string>
+#include "mlir/IR/Operation.h"
 
-namespace mlir {
-class Operation;
-} // namespace mlir
+#include <optional>
+#include <string>
 
 namespace kiln::family {
 
 struct Refusal {
   std::string reason;
-  mlir::Operation* where = nullptr; // null: the whole kernel
+  std::optional<mlir::Location> where; // of an operation, which may be gone; none: the whole kernel
 
   /// False, which is what an analysis that gives up returns.
   bool because(mlir::Operation* at, std::string why) {
     reason = std::move(why);
-    where = at;
+    where = at->getLoc();
     return false;
   }
 };

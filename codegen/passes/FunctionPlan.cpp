@@ -49,8 +49,7 @@ class Planner {
   }
 
   static LogicalResult refuse(ir::KernelOp op, const family::Refusal& refusal) {
-    Location where = refusal.where ? refusal.where->getLoc() : op.getLoc();
-    auto error = emitError(where, refusal.reason);
+    auto error = emitError(refusal.where.value_or(op.getLoc()), refusal.reason);
     error.attachNote(op.getLoc()) << "in kernel '" << op.getName() << "'";
     return error;
   }
