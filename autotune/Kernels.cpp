@@ -7,8 +7,7 @@
 
 namespace kiln::autotune {
 
-std::vector<NamedKernel> kernelsOf(const std::string& text,
-                                   const std::vector<std::int64_t>& sizes) {
+PlannedFunction plannedFunction(const std::string& text, std::span<const std::int64_t> sizes) {
   program::Session session;
   auto module = session.parse(text, "<fused>");
   auto function = passes::findFunction(*module, "");
@@ -17,13 +16,12 @@ std::vector<NamedKernel> kernelsOf(const std::string& text,
   auto plan = passes::planFunction(*function);
   if (failed(plan))
     session.fail("planning");
-  const LaunchPlan& launch = (*plan)->launch;
-  checkSizes(launch.function, launch.inputs, launch.outputs, sizes);
-  std::vector<NamedKernel> all;
+  PlannedFunction found{std::move((*plan)->launch), {}};
+  checkSizes(found.launch.function, found.launch.inputs, found.launch.outputs, sizes);
   for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels)
-    if (std::unique_ptr<model::KernelModel> model = kernel->model(sizes))
-      all.push_back({kernel->op.getName().str(), std::move(model)});
-  return all;
+    if (std::unique_ptr<model::KernelModel> model = kernel->model({sizes.data(), sizes.size()}))
+      found.kernels.push_back({kernel->op.getName().str(), std::move(model)});
+  return found;
 }
 
 } // namespace kiln::autotune

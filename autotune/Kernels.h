@@ -1,6 +1,7 @@
-// The kernels of a function as their families model them.
+// A function as its plan and its families describe it: how it is called, and its kernels.
 #pragma once
 
+#include "codegen/backend/LaunchPlan.h"
 #include "codegen/model/KernelModel.h"
 
 #include <memory>
@@ -12,7 +13,12 @@ struct NamedKernel {
   std::shared_ptr<const model::KernelModel> model;
 };
 
-/// Of every kernel with schedules of a program's fused text, with the run-time sizes filled in.
-std::vector<NamedKernel> kernelsOf(const std::string& text, const std::vector<std::int64_t>& sizes);
+struct PlannedFunction {
+  LaunchPlan launch;                // what it is called with; no kernels yet
+  std::vector<NamedKernel> kernels; // those with schedules
+};
+
+/// Of a program's fused text, with the run-time sizes filled in. Throws Error.
+PlannedFunction plannedFunction(const std::string& text, std::span<const std::int64_t> sizes);
 
 } // namespace kiln::autotune

@@ -6,7 +6,7 @@
 #include "autotune/store/Sha256.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Nvrtc.h"
-#include "codegen/passes/FunctionPlan.h"
+#include "codegen/family/Buffers.h"
 #include "codegen/program/State.h"
 
 #include "kiln_source_hash.h"
@@ -78,10 +78,10 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
   return all(plan.inputs, plan.lists.inputs) + " -> " + all(plan.outputs, plan.lists.outputs);
 }
 
-std::vector<KernelSpace> spacesOf(const std::string& fused, std::span<const std::int64_t> sizes,
-                                  const Target& target, bool explain) {
+std::vector<KernelSpace> spacesOf(const std::vector<NamedKernel>& kernels, const Target& target,
+                                  bool explain) {
   std::vector<KernelSpace> spaces;
-  for (const NamedKernel& kernel : kernelsOf(fused, {sizes.begin(), sizes.end()})) {
+  for (const NamedKernel& kernel : kernels) {
     Space space = kernel.model->space(target, explain);
     KernelSpace& found = spaces.emplace_back();
     found.kernel = family::entryName(kernel.name);
@@ -108,19 +108,6 @@ std::string hashOf(const std::vector<KernelSpace>& spaces) {
   return sha256(all);
 }
 
-/// What a function is called with.
-LaunchPlan launchOf(const std::string& fused) {
-  program::Session session;
-  auto parsed = session.parse(fused, "<fused>");
-  auto function = passes::findFunction(*parsed, "");
-  if (failed(function))
-    session.fail("finding the function");
-  auto plan = passes::planFunction(*function);
-  if (failed(plan))
-    session.fail("planning");
-  return std::move((*plan)->launch);
-}
-
 } // namespace
 
 CompileOptions optionsUntil(Stage until, const CompileOptions& options) {
@@ -135,11 +122,11 @@ Described describe(const Module& module, const CompileOptions& options,
                    std::span<const std::int64_t> sizes, bool explain) {
   Program fused = Program::compile(module, optionsUntil(Stage::fused, options));
   const Target& target = findTarget(options.arch);
-  const LaunchPlan launch = launchOf(fused.text(Stage::fused));
-  std::vector<KernelSpace> spaces = spacesOf(fused.text(Stage::fused), sizes, target, explain);
+  const PlannedFunction planned = plannedFunction(fused.text(Stage::fused), sizes);
+  std::vector<KernelSpace> spaces = spacesOf(planned.kernels, target, explain);
   const std::string& text = fused.text(Stage::module);
   Key key = {.function = sha256(text),
-             .tensors = tensorsOf(launch, sizes),
+             .tensors = tensorsOf(planned.launch, sizes),
              .regime = Regime::cold,
              .arch = std::string(target.arch),
              .device = deviceFor(target),
@@ -148,7 +135,7 @@ Described describe(const Module& module, const CompileOptions& options,
              .emitter = emitterHash(),
              .space = hashOf(spaces)};
   Key open = key;
-  open.tensors = tensorsOf(launch, {});
+  open.tensors = tensorsOf(planned.launch, {});
   return {std::move(key), std::move(open), text, std::move(spaces)};
 }
 

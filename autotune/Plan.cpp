@@ -11,7 +11,6 @@ namespace kiln {
 
 namespace {
 
-using autotune::kernelsOf;
 using autotune::NamedKernel;
 
 std::string tightest(const model::Resources& asked, const Target& target) {
@@ -59,7 +58,8 @@ std::vector<KernelPlan> plan(const Module& module, const CompileOptions& options
   Program program = Program::compile(module, until);
   const Target& target = findTarget(options.arch);
   std::vector<KernelPlan> plans;
-  for (const NamedKernel& kernel : kernelsOf(program.text(Stage::fused), rank.sizes)) {
+  const auto planned = autotune::plannedFunction(program.text(Stage::fused), rank.sizes);
+  for (const NamedKernel& kernel : planned.kernels) {
     model::Space space = kernel.model->space(target);
     KernelPlan result;
     result.name = kernel.name;
@@ -87,7 +87,7 @@ std::vector<Prediction> predict(const Program& program, const RankOptions& rank)
   const Target& target = findTarget(program.arch());
   program::Session session;
   auto module = session.parse(text, "<scheduled>");
-  auto kernels = kernelsOf(text, rank.sizes);
+  const auto kernels = autotune::plannedFunction(text, rank.sizes).kernels;
   std::vector<Prediction> predictions(program.kernels().size());
   for (auto function : module->getOps<mlir::func::FuncOp>())
     for (auto op : function.getOps<ir::KernelOp>())

@@ -67,7 +67,7 @@ std::optional<TunedKey> tunedKey(const Store& store, const KnownKey& known) {
   options.arch = task->arch;
   options.until = Stage::fused;
   const Program program = Program::compile(Module::parse(task->module, known.label), options);
-  key.kernels = kernelsOf(program.text(Stage::fused), task->sizes);
+  key.kernels = plannedFunction(program.text(Stage::fused), task->sizes).kernels;
   key.samples = samplesOf(key, history);
   return key;
 }
