@@ -28,11 +28,11 @@ bool addsLongSums(const std::string& schedule, std::int64_t width) {
 }
 
 /// A schedule for each kernel of the function, of those that fit and are not last by the model.
-std::string drawSchedules(const Module& module, const CompileOptions& options,
+std::string drawSchedules(const Module& module, const CompileOptions& options, const Case& made,
                           const Function& function, std::mt19937_64& random) {
   constexpr int most = 2000;
   std::string text;
-  for (const KernelPlan& kernel : plan(module, options, {.sizes = {function.rows}, .keep = most})) {
+  for (const KernelPlan& kernel : plan(module, options, {.sizes = made.sizes, .keep = most})) {
     if (kernel.best.empty())
       continue;
     const std::string& schedule = kernel.best[random() % kernel.best.size()].schedule;
@@ -146,7 +146,8 @@ Case caseOf(const Function& function) {
   Case made;
   made.name = fmt::format("random_{}", function.seed);
   made.text = textOf(function);
-  made.sizes = {function.rows};
+  if (made.text.find('?') != std::string::npos) // what only columns give has no rows
+    made.sizes = {function.rows};
   made.backward = made.chained = function.backward;
   if (function.schedules == 0)
     return made;
@@ -154,14 +155,14 @@ Case caseOf(const Function& function) {
   CompileOptions options = optionsOf(made, Stage::fused);
   options.backward = false;
   if (!function.backward) {
-    made.schedule = drawSchedules(Module::parse(made.text), options, function, random);
+    made.schedule = drawSchedules(Module::parse(made.text), options, made, function, random);
     return made;
   }
   const Functions functions = functionsOf(made);
   options.function = functions.names[0];
-  made.schedule = drawSchedules(functions.module, options, function, random);
+  made.schedule = drawSchedules(functions.module, options, made, function, random);
   options.function = functions.names[1];
-  made.scheduleOfBackward = drawSchedules(functions.module, options, function, random);
+  made.scheduleOfBackward = drawSchedules(functions.module, options, made, function, random);
   if (made.scheduleOfBackward.empty())
     made.schedule.clear(); // it would be for both
   return made;
