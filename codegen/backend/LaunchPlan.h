@@ -53,7 +53,9 @@ struct KernelLaunch {
   enum class Grid { oneShot, resident, fixed } grid = Grid::oneShot;
   std::int64_t rowsPerBlock = 1; // oneShot, resident: of a block, or the cluster that shares them
   std::int64_t blocks = 0;       // resident: per SM; fixed: of the whole grid
-  SizeProduct rows;              // oneShot, resident
+  /// resident: where blocks come to several tiles there is a multiple of so many.
+  std::int64_t blocksMultiple = 1;
+  SizeProduct rows; // oneShot, resident
   /// oneShot: the rows of further parts, each of which begins with a block of its own.
   std::vector<SizeProduct> further{};
   std::vector<KernelArgument> arguments; // pointers and i64 values

@@ -212,7 +212,8 @@ std::vector<T> readAll(const Reader& reader, const char* key, Read read) {
 KernelLaunch readKernel(const Json& json, const std::string& place) {
   Reader reader(json, place,
                 {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
-                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further"});
+                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further",
+                 "blocksMultiple"});
   KernelLaunch kernel;
   kernel.name = reader.text("name");
   kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
@@ -228,6 +229,12 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
   if (needsBlocks && kernel.blocks == 0)
     fail(ErrorKind::input, "launch plan: {} has a {} grid and lacks the key 'blocks'", place,
          nameIn(gridNames, kernel.grid));
+  kernel.blocksMultiple = reader.integer("blocksMultiple", 1, 1 << 20, 1);
+  if (kernel.blocksMultiple != 1 && kernel.grid != Grid::resident)
+    fail(
+        ErrorKind::input,
+        "launch plan: {}.blocksMultiple is {}, which only a resident grid can heed; its grid is {}",
+        place, kernel.blocksMultiple, nameIn(gridNames, kernel.grid));
   if (kernel.grid == Grid::fixed && kernel.blocks % kernel.cluster != 0)
     fail(ErrorKind::input, "launch plan: {}.blocks is {}, not a multiple of its cluster of {}",
          place, kernel.blocks, kernel.cluster);

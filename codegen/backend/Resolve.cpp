@@ -4,6 +4,7 @@
 #include "codegen/backend/Fail.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace kiln {
 
@@ -77,8 +78,9 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
   const std::int64_t units = blocksOf(kernel, 1 + kernel.further.size(), symbols);
   std::int64_t blocks = multiply(units, cluster, kernel.name);
   if (kernel.grid == KernelLaunch::Grid::resident) {
-    std::int64_t resident = multiply(kernel.blocks, multiprocessors, kernel.name);
-    blocks = std::min(blocks, std::max(resident / cluster, std::int64_t(1)) * cluster);
+    const std::int64_t resident = multiply(kernel.blocks, multiprocessors, kernel.name);
+    const std::int64_t unit = std::lcm(cluster, kernel.blocksMultiple);
+    blocks = std::min(blocks, std::max(resident / unit, std::int64_t(1)) * unit);
   }
   if (blocks > maxGrid) {
     std::int64_t rows = symbols.product(kernel.rows.factors);

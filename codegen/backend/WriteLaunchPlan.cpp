@@ -82,6 +82,8 @@ Json write(const KernelLaunch& kernel) {
                {"blocks", kernel.blocks},
                {"rows", write(kernel.rows.factors)},
                {"arguments", writeAll(kernel.arguments)}};
+  if (kernel.blocksMultiple != 1)
+    json["blocksMultiple"] = kernel.blocksMultiple;
   for (const SizeProduct& rows : kernel.further)
     json["further"].push_back(write(rows.factors));
   return json;

@@ -210,10 +210,31 @@ KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_strid
       store_shared(to + column, load_global<Vec<T, step>>(from + column * column_stride));
   return to;
 }
+/// The same for the rows of `at` and all that have its shift: each group has a copy of its own, in
+/// which its vectors are those of memory.
+template <class Tile, class T>
+KILN_DEVICE const T* stage_columns(const Tile& at, char* memory, const T* from,
+                                   i64 column_stride = 1) {
+  static_assert(Tile::steady, "the shift of these rows must be that of all");
+  constexpr int places = Tile::chunks * Tile::lanes * Tile::vector;
+  T* to = reinterpret_cast<T*>(memory) + at.group * places;
+#pragma unroll 1
+  for (int place = at.lane; place < places; place += Tile::lanes) {
+    const int column = place - at.shift;
+    if (u32(column) >= u32(Tile::columns))
+      store_shared(to + place, T{});
+    else if constexpr (sizeof(T) >= 4)
+      copy_to_shared<sizeof(T)>(to + place, from + column * column_stride);
+    else
+      store_shared(to + place, load_global<Vec<T, 1>>(from + column * column_stride)[0]);
+  }
+  return to;
+}
 /// Chunk c of what stage_columns copied.
 template <class Tile, class T>
 KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
-  return load_shared_vector<Tile::vector>(from + at.column(c));
+  return load_shared_vector<Tile::vector>(
+      from + (Tile::steady ? (c * Tile::lanes + at.lane) * Tile::vector : at.column(c)));
 }
 
 /// The first chunk of a part of the rows, 0 <= part <= parts.

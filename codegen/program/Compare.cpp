@@ -7,6 +7,7 @@
 #include "codegen/passes/Passes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <future>
 #include <limits>
@@ -61,11 +62,12 @@ bool held(DType dtype, double value) {
 }
 
 struct Noise {
-  std::uint64_t state = 20240229;
+  std::uint64_t state = 20240229; // another one for each tensor
   /// In [-1, -0.5] or [0.5, 1]: never next to nothing, for one number may be what a whole row's
-  /// error hangs on. By splitmix64: many millions are drawn.
-  double draw() {
-    std::uint64_t z = state += 0x9e3779b97f4a7c15U;
+  /// error hangs on. Equal numbers are rounded alike, so that their errors add up where they are
+  /// added up: what is drawn follows from the number. By splitmix64: many millions are drawn.
+  double draw(double value) const {
+    std::uint64_t z = state + std::bit_cast<std::uint64_t>(value) * 0x9e3779b97f4a7c15U;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
     z ^= z >> 31;
@@ -89,8 +91,9 @@ struct Noise {
       if (!std::isfinite(v) || (isRounded && held(dtype, v)))
         continue;
       const double affected = sum ? std::max(std::abs(v), partialSums[sum][i]) : std::abs(v);
-      v = nearest(dtype, v + affected * unit * draw());
+      v = nearest(dtype, v + affected * unit * draw(v));
     }
+    state += 0xd1b54a32d192ed03U;
     notePartialSums(value, tensor);
   }
   /// Before the function is evaluated once more.

@@ -97,6 +97,17 @@ TEST(LaunchPlan, RefusesContradictions) {
   EXPECT_HAS(errorAfter("\"name\":\"gamma\"", "\"name\":\"\""), "a buffer has no name");
 }
 
+TEST(LaunchPlan, OnlyResidentGridsHaveAMultipleOfBlocks) {
+  LaunchPlan plan = rowPlan();
+  plan.kernels[0].blocksMultiple = 8;
+  EXPECT_EQ(parseLaunchPlan(toJson(plan)).kernels[0].blocksMultiple, 8);
+  plan.kernels[0].grid = KernelLaunch::Grid::oneShot;
+  EXPECT_HAS(
+      errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+      "plan.kernels[0].blocksMultiple is 8, which only a resident grid can heed; its grid is "
+      "oneShot");
+}
+
 /// The first kernel of the plan with two more parts, of 100 rows and of one.
 LaunchPlan planOfParts() {
   LaunchPlan plan = rowPlan();

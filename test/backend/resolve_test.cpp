@@ -218,6 +218,19 @@ TEST(Resolve, TooLarge) {
   EXPECT_HAS(Call(100).error(plan), "does not fit in 64 bits");
 }
 
+/// So that blocks that come to several tiles find all their rows shifted alike.
+TEST(Resolve, BlocksOfResidentGridsAreAMultiple) {
+  LaunchPlan plan = rowPlan();
+  plan.kernels[0].blocksMultiple = 8;
+  const auto blocks = [&](std::int64_t tiles, int multiprocessors) {
+    return Call(8 * tiles).resolve(plan, multiprocessors).kernels[0].blocks; // 8 rows a block
+  };
+  const std::int64_t each = plan.kernels[0].blocks; // of a multiprocessor
+  EXPECT_EQ(blocks(100000, 132), 132 * each / 8 * 8);
+  EXPECT_EQ(blocks(100000, 1), 8) << "or they would come to tiles that are shifted otherwise";
+  EXPECT_EQ(blocks(5, 132), 5) << "each has one";
+}
+
 /// Each part begins with a block of its own, and a part without rows has none.
 TEST(Resolve, BlocksOfParts) {
   LaunchPlan plan = rowPlan();

@@ -319,10 +319,35 @@ struct Table : Builder {
         add("Softmax", fmt::format("softmax_overlap_{}_{}", keep, grid),
             softmaxText(1001, "bf16", false, false), {7})
             .schedule = schedule(32, 8, 1, 64, grid, keep);
+    steady();
     add("LayerNorm", "layer_norm_vector16", layerNormText(256, "bf16"), {20}).schedule =
         schedule(8, 16, 2, 64);
     add("LayerNorm", "layer_norm_rows16", layerNormText(16, "bf16"), {300}).schedule =
         schedule(2, 8, 16, 32);
+  }
+
+  /// Vectors that overlap the ends of rows, and weights that all rows share: more rows than blocks,
+  /// fewer rows, and rows that end within a block.
+  void steady() {
+    const auto staged = [](int lanes, int vector, int threads, const char* keep) {
+      std::string text = schedule(lanes, vector, 1, threads, "resident", keep);
+      return text.insert(text.size() - 1, ", columns = shared");
+    };
+    for (const char* keep : {"registers", "shared"})
+      for (int rows : {3, 70}) {
+        const std::string name = fmt::format("{}_{}rows", keep, rows);
+        add("LayerNorm", "layer_norm_steady_" + name, layerNormText(1001, "bf16"), {rows})
+            .schedule = staged(32, 8, 96, keep);
+        add("LayerNorm", "layer_norm_steady_" + name, layerNormText(1001, "bf16"), {rows}, true)
+            .schedule = staged(64, 8, 128, keep);
+        add("LayerNorm", "layer_norm_steady_f32_" + name, layerNormText(514, "f32"), {rows}, true)
+            .schedule = staged(160, 4, 160, keep);
+        add("LayerNorm", "layer_norm_steady_weights_" + name, layerNormText(77, "bf16", "bf16"),
+            {rows})
+            .schedule = staged(4, 8, 64, keep);
+        add("RmsNorm", "rms_norm_steady_" + name, rmsNormText(333, "f16"), {rows}, true).schedule =
+            staged(32, 8, 32, keep);
+      }
   }
 };
 

@@ -117,6 +117,29 @@ func.func @overlapping_vector(%x: tensor<?x6xf32>) -> tensor<?x6xf32> {
   return %a : tensor<?x6xf32>
 }
 // -----
+func.func @overlapping_columns(%x: tensor<?x6xf32>, %w: tensor<6xf32>) -> tensor<?x6xf32> {
+  // expected-error @+2 {{schedule refused: vector = 4 does not divide the row width 6: where something belongs to a column of all rows, that takes grid = resident}}
+  // expected-error @+1 {{schedule refused: vector = 4 does not divide the row width 6: values that all rows share are then read from columns = shared}}
+  %a = kiln.kernel "a"(%x, %w) schedule(#kiln.schedule<lanes = 1, vector = 4, rows = 1, threads = 64, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x6xf32>, tensor<6xf32>) -> tensor<?x6xf32> {
+  ^bb0(%i: tensor<?x6xf32>, %j: tensor<6xf32>):
+    %b = kiln.broadcast %j dims [1] like %i : tensor<6xf32>, tensor<?x6xf32> -> tensor<?x6xf32>
+    %s = arith.mulf %i, %b : tensor<?x6xf32>
+    kiln.yield %s : tensor<?x6xf32>
+  }
+  return %a : tensor<?x6xf32>
+}
+// -----
+func.func @overlapping_sums(%x: tensor<?x6xf32>) -> tensor<6xf32> {
+  // expected-error @+1 {{schedule refused: vector = 4 does not divide the row width 6: sums of columns then take whole warps for a row, lanes = 2 shares one}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 2, vector = 4, rows = 1, threads = 64, blocks = 1, grid = resident, keep = registers, launch = plain>) : (tensor<?x6xf32>) -> tensor<6xf32> {
+  ^bb0(%i: tensor<?x6xf32>):
+    %e = math.exp %i : tensor<?x6xf32>
+    %s = kiln.reduce sum %e dims [0] : tensor<?x6xf32> -> tensor<6xf32>
+    kiln.yield %s : tensor<6xf32>
+  }
+  return %a : tensor<6xf32>
+}
+// -----
 func.func @idle(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   // expected-error @+1 {{schedule refused: lanes = 128 for rows of 16 vectors leaves whole warps idle; at most 32 are of use}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 128, vector = 4, rows = 1, threads = 128, blocks = 1, grid = one_shot, keep = registers, launch = plain>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {

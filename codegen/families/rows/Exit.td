@@ -3,10 +3,16 @@
 
 def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
   let summary = "Starts to copy a row that all rows share into shared memory";
-  let arguments = (ins Cu_Pointer:$from, I64Attr:$access, I64Attr:$column_stride,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let description = [{
+    `rows`: their number, where vectors overlap the ends of rows: the copy is shifted as the rows
+    are that a thread works on.
+  }];
+  let arguments = (ins Cu_Pointer:$from, Optional<I64>:$rows, I64Attr:$access,
+                       I64Attr:$column_stride, DefaultValuedAttr<I64Attr, "0">:$scratch);
   let results = (outs Cu_Columns:$columns);
-  let assemblyFormat = "$from attr-dict `:` type($from) `->` type($columns)";
+  let assemblyFormat = [{
+    $from (`shifted` `by` $rows^)? attr-dict `:` type($from) `->` type($columns)
+  }];
 }
 
 //===- Tiles of rows ------------------------------------------------------------------------===//

@@ -38,7 +38,7 @@ bool hasDenseRows(const RowKernel& kernel) {
 }
 
 /// Whether vectors may overlap the ends of rows: what is next to a row must be the next row, in
-/// everything that the kernel reads or writes by column.
+/// everything that differs by row and by column. What all rows share is not read by pairs.
 bool hasPackedRows(const RowKernel& kernel) {
   const RowProgram& program = *kernel.program;
   auto packed = [&](const Access& access) {
@@ -52,13 +52,12 @@ bool hasPackedRows(const RowKernel& kernel) {
       return false;
     if (node->kind != Kind::input)
       continue;
-    if (!node->perRow || !packed(accessOf(kernel, *node)))
+    if (node->perRow ? !packed(accessOf(kernel, *node)) : bool(node->pairs))
       return false;
   }
   return llvm::all_of(program.outputs, [&](const Output& output) {
-    return output.kind == Output::Kind::full
-               ? packed(makeAccess(*kernel.outputs[output.index], output.map, program.rank()))
-               : output.kind != Output::Kind::columnSum;
+    return output.kind != Output::Kind::full ||
+           packed(makeAccess(*kernel.outputs[output.index], output.map, program.rank()));
   });
 }
 

@@ -126,6 +126,8 @@ class Lowering {
 
   bool isProgrammatic() const { return schedule.launch != Launch::plain; }
   bool hasRing() const { return schedule.keep == Keep::ring; }
+  /// Whether vectors overlap the ends of rows and the rows of a thread must be shifted alike.
+  bool isSteady() const;
   ir::Keep keep() const { return static_cast<ir::Keep>(schedule.keep); }
   ir::ScheduleAttr scheduleAttr() const {
     return ir::ScheduleAttr::get(builder.getContext(), schedule.general());

@@ -87,6 +87,10 @@ kiln::Schedule Schedule::general() const {
            narrow(cluster)}};
 }
 
+std::int64_t Schedule::blocksOfOneShift(std::int64_t width) const {
+  return vector / std::gcd(vector, width * rowsPerBlock());
+}
+
 std::string toText(const Schedule& schedule) {
   return kiln::toText(schedule.general());
 }
@@ -140,8 +144,12 @@ std::int64_t turnedBytes(const Schedule& s, std::int64_t width, int elementBytes
   std::int64_t unit = std::min<std::int64_t>(s.vector, 16 / elementBytes);
   return s.rowsPerBlock() * (width / unit | 1) * unit * elementBytes;
 }
+/// Where vectors overlap the ends of rows, each group of lanes has a copy, as its rows are shifted.
 std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes) {
-  return s.columns == Columns::shared ? (width * elementBytes + 15) / 16 * 16 : 0;
+  if (s.columns != Columns::shared)
+    return 0;
+  const std::int64_t elements = s.overlaps(width) ? s.threads * s.chunks(width) * s.vector : width;
+  return (elements * elementBytes + 15) / 16 * 16;
 }
 std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
   std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
@@ -234,14 +242,33 @@ struct Checker {
             "vector = {} does not divide the row width {}: vectors then overlap the ends of rows, "
             "which takes rows = 1, not {}",
             s.vector, facts.width, s.rows);
-    std::int64_t useful = std::max<std::int64_t>(32, (facts.width / s.vector + 31) / 32 * 32);
+    if (s.overlaps(facts.width) && facts.hasColumns())
+      columnsOfOverlapping();
+    const std::int64_t vectors = s.vectors(facts.width);
+    std::int64_t useful = std::max<std::int64_t>(32, (vectors + 31) / 32 * 32);
     require(s.lanes <= useful, "lanes",
             "lanes = {} for rows of {} vectors leaves whole warps idle; at most {} are of use",
-            s.lanes, facts.width / s.vector, useful);
+            s.lanes, vectors, useful);
     require(s.chunks(facts.width) <= 64 || s.keep == Keep::global, "lanes",
             "each thread would hold {} vectors of a row, 64 are allowed; take more lanes, or "
             "keep = global",
             s.chunks(facts.width));
+  }
+
+  /// A column has one place in a thread's vectors only if all its rows begin at the same place.
+  void columnsOfOverlapping() {
+    require(s.grid == Grid::resident, "vector",
+            "vector = {} does not divide the row width {}: where something belongs to a column of "
+            "all rows, that takes grid = resident",
+            s.vector, facts.width);
+    require(facts.columns.empty() || s.columns == Columns::shared, "vector",
+            "vector = {} does not divide the row width {}: values that all rows share are then "
+            "read from columns = shared",
+            s.vector, facts.width);
+    require(facts.columnSums == 0 || s.lanes >= 32, "vector",
+            "vector = {} does not divide the row width {}: sums of columns then take whole warps "
+            "for a row, lanes = {} shares one",
+            s.vector, facts.width, s.lanes);
   }
 
   /// Sectors of 32 bytes hold 8 to 16 rows of a turned tensor: as many, if that is at most 64 KB.
@@ -348,7 +375,8 @@ struct Checker {
             "launch", "launch = older_first needs grid = one_shot or keep = ring");
     require(!facts.hasSums() || s.grid == Grid::resident, "grid",
             "column sums need grid = resident: each block writes one line of partial sums");
-    bool stageable = !facts.columns.empty() && (facts.columnsPass > 0 || facts.hasSums());
+    bool stageable = !facts.columns.empty() &&
+                     (facts.columnsPass > 0 || facts.hasSums() || s.overlaps(facts.width));
     require(s.columns == Columns::global || stageable, "columns",
             "columns = shared needs values that all rows share, and time to copy them: a row "
             "reduction before their first use, or a loop over tiles");

@@ -24,8 +24,7 @@ struct Schedule {
   /// Threads that share a row: a power of two up to 32, or a multiple of 32.
   std::int64_t lanes = 32;
   /// Neighbouring columns that a thread handles together: a power of two that divides the row
-  /// width; or, where rows lie one after another and nothing is the same for all rows, vectors of
-  /// memory that overlap the ends of rows.
+  /// width; or, where rows lie one after another, vectors of memory that overlap the ends of rows.
   std::int64_t vector = 1;
   std::int64_t rows = 1;      // that a thread works on at once
   std::int64_t threads = 128; // of a block
@@ -55,10 +54,14 @@ struct Schedule {
 
   /// Whether vectors are those of memory, which overlap the ends of rows.
   bool overlaps(std::int64_t width) const { return width % vector != 0; }
-  std::int64_t chunks(std::int64_t width) const {
-    const std::int64_t span = width + (overlaps(width) ? vector - 1 : 0);
-    return (span + lanes * vector - 1) / (lanes * vector);
+  /// A resident grid of a multiple of so many blocks gives each thread rows that all begin at the
+  /// same place of such a vector. What all rows share then has one place in it too.
+  std::int64_t blocksOfOneShift(std::int64_t width) const;
+  /// That a row may touch, or has.
+  std::int64_t vectors(std::int64_t width) const {
+    return (width + (overlaps(width) ? 2 * (vector - 1) : 0)) / vector;
   }
+  std::int64_t chunks(std::int64_t width) const { return (vectors(width) + lanes - 1) / lanes; }
   /// Of a block, or of the cluster whose blocks share them.
   std::int64_t rowsPerBlock() const { return threads * cluster / lanes * rows; }
   /// Whether tiles of turned tensors pass through shared memory; else single elements are moved.
@@ -84,7 +87,7 @@ struct Facts {
   std::vector<Stream> outputs;
   std::vector<Stream> columns;       // rows that are the same for all rows
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
-  bool packed = false; // rows of all that is full lie one after another, and nothing is by column
+  bool packed = false; // rows of all that differs by row and column lie one after another
   bool dense = false;  // all inputs that differ by row: rows one after another, the first aligned
   int kept = 0;        // computed values of 4 bytes kept from one pass to the next
   int randoms = 0;     // tiles of random numbers
@@ -107,6 +110,8 @@ struct Facts {
   /// Of a row, in tensors whose rows are neighbours in memory.
   std::int64_t turnedBytes() const;
   bool hasSums() const { return columnSums + totalSums > 0; }
+  /// Whether anything belongs to a column of all rows.
+  bool hasColumns() const { return !columns.empty() || columnSums > 0; }
   /// Bytes moved for `rowCount` rows, each tensor once.
   double bytes(double rowCount) const;
 };

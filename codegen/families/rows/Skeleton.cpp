@@ -44,6 +44,17 @@ void Lowering::collectAccesses() {
   runs = mergeDimensions(context.space, all);
 }
 
+bool Lowering::isSteady() const {
+  return schedule.overlaps(program.width()) &&
+         (llvm::any_of(program.nodes,
+                       [](const auto& node) {
+                         return node->kind == Node::Kind::input && node->perColumn && !node->perRow;
+                       }) ||
+          llvm::any_of(program.outputs, [](const Output& output) {
+            return output.kind == Output::Kind::columnSum;
+          }));
+}
+
 /// What the text calls Tile: see RowTile in device/tile.cuh.
 std::string Lowering::tileText() const {
   const auto number = [](int64_t value, const char* what) {
@@ -57,6 +68,8 @@ std::string Lowering::tileText() const {
     text += ", " + number(1, "movers");
   else if (schedule.cluster > 1)
     text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");
+  else if (isSteady())
+    text += ", 0, 1, true /*steady*/";
   return text + ">;";
 }
 
@@ -174,7 +187,8 @@ void Lowering::stageColumns() {
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
-        pointer(*access.buffer, element), accessWidth(access), access.column.coefficient, 0);
+        pointer(*access.buffer, element), isSteady() ? rows : Value(), accessWidth(access),
+        access.column.coefficient, 0);
   }
   if (columns.empty())
     return;
@@ -263,6 +277,8 @@ void Lowering::finishKernel() {
   launch.cluster = static_cast<int>(schedule.cluster);
   launch.rowsPerBlock = schedule.rowsPerBlock();
   launch.blocks = once ? 0 : schedule.blocks;
+  if (isSteady())
+    launch.blocksMultiple = schedule.blocksOfOneShift(program.width());
   launch.rows.factors.assign(context.space.begin(), context.space.end());
   launch.arguments = arguments;
   plan.kernels.push_back(std::move(launch));

@@ -91,7 +91,10 @@ bool eachTuple(const Facts& facts, const Target& target, Visit visit, bool least
             s.keep = keep;
             s.stages = stages;
             s.columns = columns;
-            s.grid = facts.hasSums() || keep == Keep::ring ? Grid::resident : Grid::oneShot;
+            s.grid = facts.hasSums() || keep == Keep::ring ||
+                             (s.overlaps(facts.width) && facts.hasColumns())
+                         ? Grid::resident
+                         : Grid::oneShot;
             s.launch = launchFor(s, facts, target);
             if (isBusy(s, facts, target) && visit(s))
               return true;

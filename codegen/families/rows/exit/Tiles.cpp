@@ -9,9 +9,10 @@ void StageColumnsOp::emit(Emitter& e) {
   std::string element = e.memoryType(getFrom().getType().getElement());
   std::string name = e.declare(getColumns(), e.name(getFrom()) + "_s");
   std::string stride = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
-  e.line("const " + element + "* " + name + " = stage_columns<Tile, " +
-         std::to_string(getAccess()) + ">(" + sharedAt(getScratch()) + ", " + e.name(getFrom()) +
-         stride + ");");
+  std::string call = getRows() ? "(Tile(" + e.name(getRows()) + ", block_index()), "
+                               : "<Tile, " + std::to_string(getAccess()) + ">(";
+  e.line("const " + element + "* " + name + " = stage_columns" + call + sharedAt(getScratch()) +
+         ", " + e.name(getFrom()) + stride + ");");
 }
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
