@@ -53,7 +53,7 @@ std::string bench(const Options& options) {
   for (int i = 0; i < warmup; ++i)
     trainer.step();
   synchronize(device);
-  if (device.is_cuda())
+  if (device.is_cuda() && !options.graphs) // whose memory was taken when they were captured
     c10::getDeviceAllocator(at::kCUDA)->resetPeakStats(device.index());
   const auto begin = Clock::now();
   at::Tensor loss;
