@@ -30,7 +30,7 @@ struct RowTile {
   static constexpr int span = columns + (overlaps ? vector - 1 : 0);
   static constexpr int chunks = (span + lanes * vector - 1) / (lanes * vector);
   static constexpr bool by_lines =
-      !steady && lanes >= 8 && columns + 8 * vector - 1 <= chunks * lanes * vector;
+      !steady && movers == 0 && lanes >= 8 && columns + 8 * vector - 1 <= chunks * lanes * vector;
   static constexpr int before = by_lines ? 8 * vector : vector; // and less lie before a row
   static constexpr int groups = threads * cluster / lanes;
   static constexpr int rows_per_block = groups * rows; // or those of its cluster

@@ -45,14 +45,14 @@ void Lowering::collectAccesses() {
 }
 
 bool Lowering::isSteady() const {
-  return schedule.overlaps(program.width()) &&
-         (llvm::any_of(program.nodes,
-                       [](const auto& node) {
-                         return node->kind == Node::Kind::input && node->perColumn && !node->perRow;
-                       }) ||
-          llvm::any_of(program.outputs, [](const Output& output) {
-            return output.kind == Output::Kind::columnSum;
-          }));
+  return overlaps() && (llvm::any_of(program.nodes,
+                                     [](const auto& node) {
+                                       return node->kind == Node::Kind::input && node->perColumn &&
+                                              !node->perRow;
+                                     }) ||
+                        llvm::any_of(program.outputs, [](const Output& output) {
+                          return output.kind == Output::Kind::columnSum;
+                        }));
 }
 
 /// What the text calls Tile: see RowTile in device/tile.cuh.
@@ -64,12 +64,13 @@ std::string Lowering::tileText() const {
                      number(schedule.lanes, "lanes") + ", " + number(schedule.vector, "vector") +
                      ", " + number(schedule.rows, "rows") + ", " +
                      number(schedule.threads, "threads");
-  if (hasRing())
-    text += ", " + number(1, "movers");
-  else if (schedule.cluster > 1)
-    text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");
-  else if (isSteady())
-    text += ", 0, 1, true /*steady*/";
+  const bool namesCluster = schedule.cluster > 1 || isSteady();
+  if (hasRing() || namesCluster)
+    text += ", " + number(hasRing() ? 1 : 0, "movers");
+  if (namesCluster)
+    text += ", " + number(schedule.cluster, "cluster");
+  if (isSteady())
+    text += ", true /*steady*/";
   return text + ">;";
 }
 
@@ -141,25 +142,25 @@ void Lowering::emitBody() {
 
 /// The stages of the ring, and the warp that fills them.
 void Lowering::startRing() {
-  const int64_t tileRows = schedule.rowsPerBlock();
   int64_t bytes = 0;
   SmallVector<Value> inputs;
   SmallVector<int64_t> elements, at;
   SmallVector<bool> older;
   for (auto& [node, access] : inputAccess) {
-    if (!node->perRow)
+    if (!node->perRow || !comesThroughRing(node))
       continue;
     places[node] = bytes;
     inputs.push_back(pointer(*access.buffer, node->element()));
     elements.push_back(isFull(node) ? program.width() : 0);
     at.push_back(bytes);
     older.push_back(isOlder(node));
-    int size = isFull(node) ? sizeInBytes(access.buffer->tensor.dtype) : 8;
-    bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size);
+    bytes += isFull(node) ? stageRowBytes(schedule, program.width(),
+                                          sizeInBytes(access.buffer->tensor.dtype))
+                          : stageValueBytes(schedule, program.width());
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
                                     schedule.stages, bytes, 0);
-  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older);
+  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, overlaps());
 }
 
 /// From here on everything that the predecessor wrote may be read. A kernel that will not wait

@@ -16,9 +16,9 @@ void MoveOp::emit(Emitter& e) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
     for (auto [i, input] : llvm::enumerate(getInputs()))
       if (int64_t elements = getElements()[i]; getOlder()[i] == older)
-        e.line("stage." +
-               (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
-               e.name(input) + ", " + std::to_string(getPlaces()[i]) + ");");
+        e.line("stage." + std::string(getOverlaps() ? "copy_overlapping" : "copy") +
+               (elements == 0 ? "_rows(" : "<" + std::to_string(elements) + ">(") + e.name(input) +
+               ", " + std::to_string(getPlaces()[i]) + ");");
     e.close(";");
   };
   e.open("if (" + e.name(getRing()) + ".moves())");
@@ -36,7 +36,7 @@ void ReleaseRingOp::emit(Emitter& e) {
 void ReadOp::emit(Emitter& e) {
   e.line(rows::keeper(e, getFragment(), ir::Keep::registers, 0));
   e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
-         std::to_string(getPlace()) + ");");
+         std::to_string(getPlace()) + (getFrom() ? ", " + e.name(getFrom()) : "") + ");");
 }
 void ReadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
