@@ -210,18 +210,24 @@ KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_strid
       store_shared(to + column, load_global<Vec<T, step>>(from + column * column_stride));
   return to;
 }
+/// Chunk c of what stage_columns copied.
+template <class Tile, class T>
+KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
+  return load_shared_vector<Tile::vector>(from + at.column(c));
+}
+
 /// The same for the rows of `at` and all that have its shift: each group has a copy of its own, in
 /// which its vectors are those of memory.
-template <class Tile, class T>
-KILN_DEVICE const T* stage_columns(const Tile& at, char* memory, const T* from,
-                                   i64 column_stride = 1) {
-  static_assert(Tile::steady, "the shift of these rows must be that of all");
-  constexpr int places = Tile::chunks * Tile::lanes * Tile::vector;
+template <int columns, int lanes, int vector, int threads, int movers, class T>
+KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at,
+                                   char* memory, const T* from, i64 column_stride = 1) {
+  constexpr int places =
+      SteadyTile<columns, lanes, vector, threads, movers>::chunks * lanes * vector;
   T* to = reinterpret_cast<T*>(memory) + at.group * places;
 #pragma unroll 1
-  for (int place = at.lane; place < places; place += Tile::lanes) {
+  for (int place = at.lane; place < places; place += lanes) {
     const int column = place - at.shift;
-    if (u32(column) >= u32(Tile::columns))
+    if (u32(column) >= u32(columns))
       store_shared(to + place, T{});
     else if constexpr (sizeof(T) >= 4)
       copy_to_shared<sizeof(T)>(to + place, from + column * column_stride);
@@ -230,11 +236,11 @@ KILN_DEVICE const T* stage_columns(const Tile& at, char* memory, const T* from,
   }
   return to;
 }
-/// Chunk c of what stage_columns copied.
-template <class Tile, class T>
-KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
-  return load_shared_vector<Tile::vector>(
-      from + (Tile::steady ? (c * Tile::lanes + at.lane) * Tile::vector : at.column(c)));
+template <int columns, int lanes, int vector, int threads, int movers, class T>
+KILN_DEVICE Vec<T, vector>
+staged_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at, int c,
+               const T* from) {
+  return load_shared_vector<vector>(from + (c * lanes + at.lane) * vector);
 }
 
 /// The first chunk of a part of the rows, 0 <= part <= parts.

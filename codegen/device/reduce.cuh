@@ -210,12 +210,16 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
       v[i] = combine_lanes<Sum, Tile::lanes, 32>(sums[c][i]);
     if (!writes || !at.has(c))
       continue;
-    at.each_in_row(c, [&](int i) {
+#pragma unroll
+    for (int i = 0; i < Tile::vector; ++i) {
+      if constexpr (Tile::overlaps)
+        if (!at.holds(c, i))
+          continue;
       if constexpr (teams > 1)
         store_shared(slots + team * Tile::columns + at.column(c) + i, v[i]);
       else
         store_global(partials + at.column(c) + i, v[i]);
-    });
+    }
   }
   if constexpr (teams > 1) {
     Tile::barrier();

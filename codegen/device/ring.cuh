@@ -18,7 +18,6 @@ struct RingStage {
   u64* full;
   i64 row;
   int rows;
-  i64 count;   // rows in all
   bool values; // whether values of rows come through the ring
 
   /// Starts to copy `elements` elements a row to a place in the stage. Of single values a few may
@@ -42,10 +41,10 @@ struct RingStage {
     if (values)
       copy<1>(from, place);
   }
-  /// Copies what touches the rows' bytes in multiples of 16. Where a tensor ends between those, the
-  /// rest is left out.
+  /// Copies what touches the rows' bytes in multiples of 16. Where a tensor of `count` rows ends
+  /// between those, the rest is left out.
   template <int elements, class T>
-  KILN_DEVICE void copy_overlapping(const T* from, int place) const {
+  KILN_DEVICE void copy_overlapping(const T* from, int place, i64 count) const {
     constexpr i64 row_bytes = elements * sizeof(T);
     const i64 begin = row * row_bytes / 16 * 16, end = ((row + rows) * row_bytes + 15) / 16 * 16;
     const i64 last = count * row_bytes / 16 * 16;
@@ -90,12 +89,8 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
 
   KILN_DEVICE RingStage stage(const Tile& at, int index) const {
     const u32 left = at.count - at.base;
-    return {memory + index * stage_bytes,
-            full + index,
-            at.base,
-            left < u32(Tile::rows_per_block) ? int(left) : Tile::rows_per_block,
-            at.count,
-            has_values(at)};
+    return {memory + index * stage_bytes, full + index, at.base,
+            left < u32(Tile::rows_per_block) ? int(left) : Tile::rows_per_block, has_values(at)};
   }
   static KILN_DEVICE bool has_values(const Tile& at) {
     return !even || at.count - at.base >= u32(Tile::rows_per_block);

@@ -13,10 +13,9 @@ namespace kiln {
 /// line of 8 vectors that the memory moves at once. Its first and last vectors are not whole; only
 /// one row a thread has one shift. `movers_`: warps of the block
 /// behind these threads, which only move data (ring.cuh). `cluster_`: blocks that share their rows,
-/// all lanes of which are one group. `steady_`: all rows that a thread works on have one shift,
-/// because the grid's number of blocks sees to it, so that it has the same columns of each.
+/// all lanes of which are one group.
 template <int columns_, int lanes_, int vector_, int rows_, int threads_, int movers_ = 0,
-          int cluster_ = 1, bool steady_ = false>
+          int cluster_ = 1>
 struct RowTile {
   static constexpr int columns = columns_;
   static constexpr int lanes = lanes_;
@@ -25,12 +24,11 @@ struct RowTile {
   static constexpr int threads = threads_;
   static constexpr int movers = movers_;
   static constexpr int cluster = cluster_;
-  static constexpr bool steady = steady_;
   static constexpr bool overlaps = columns % vector != 0;
   static constexpr int span = columns + (overlaps ? vector - 1 : 0);
   static constexpr int chunks = (span + lanes * vector - 1) / (lanes * vector);
   static constexpr bool by_lines =
-      !steady && movers == 0 && lanes >= 8 && columns + 8 * vector - 1 <= chunks * lanes * vector;
+      lanes >= 8 && columns + 8 * vector - 1 <= chunks * lanes * vector;
   static constexpr int before = by_lines ? 8 * vector : vector; // and less lie before a row
   static constexpr int groups = threads * cluster / lanes;
   static constexpr int rows_per_block = groups * rows; // or those of its cluster
@@ -43,7 +41,6 @@ struct RowTile {
   static_assert(lanes % 32 == 0 || (lanes < 32 && (lanes & (lanes - 1)) == 0),
                 "a row is shared by a power of two of lanes, or by whole warps");
   static_assert(!overlaps || rows == 1, "vectors overlap the ends of one row a thread");
-  static_assert(!steady || (overlaps && cluster == 1), "only overlapping vectors have shifts");
 
   u32 count; // rows in all, at most 2^31
   u32 base;  // first row of the block
@@ -137,6 +134,26 @@ struct RowTile {
         if (holds(c, i))
           body(i);
     }
+  }
+};
+
+/// Tiles whose vectors overlap the ends of rows where all rows of a thread have one shift, because
+/// the grid's number of blocks sees to it: a thread then has the same columns of each. In a ring no
+/// row begins further into a line of memory than into a vector.
+template <int columns_, int lanes_, int vector_, int threads_, int movers_ = 0>
+struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
+  using Base = RowTile<columns_, lanes_, vector_, 1, threads_, movers_>;
+  static_assert(Base::overlaps, "only overlapping vectors have shifts");
+
+  KILN_DEVICE SteadyTile(i64 row_count, i64 tile_index) : Base(row_count, tile_index) {
+    this->shift = shift_in_vector();
+  }
+  KILN_DEVICE void advance(i64 tiles) {
+    Base::advance(tiles);
+    this->shift = shift_in_vector();
+  }
+  KILN_DEVICE int shift_in_vector() const {
+    return int(this->row_to_read(0) * u32(columns_) % u32(vector_));
   }
 };
 

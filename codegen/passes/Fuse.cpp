@@ -6,6 +6,7 @@
 #include "codegen/family/FusionPreparation.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/FusionGraph.h"
+#include "codegen/passes/Rematerialize.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -48,6 +49,7 @@ class Fuser {
     graph.emplace(block, groups);
     while (mergeBest()) {
     }
+    rematerialize(groups, [&](const Group& group) { return reasonAgainst(group, true); });
     for (Group& group : groups)
       if (failed(check(group)))
         return failure();

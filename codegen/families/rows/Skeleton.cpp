@@ -45,7 +45,8 @@ void Lowering::collectAccesses() {
 }
 
 bool Lowering::isSteady() const {
-  return overlaps() && (llvm::any_of(program.nodes,
+  return overlaps() && (hasRing() ||
+                        llvm::any_of(program.nodes,
                                      [](const auto& node) {
                                        return node->kind == Node::Kind::input && node->perColumn &&
                                               !node->perRow;
@@ -60,17 +61,16 @@ std::string Lowering::tileText() const {
   const auto number = [](int64_t value, const char* what) {
     return std::to_string(value) + " /*" + what + "*/";
   };
-  std::string text = "using Tile = RowTile<" + number(program.width(), "columns") + ", " +
-                     number(schedule.lanes, "lanes") + ", " + number(schedule.vector, "vector") +
-                     ", " + number(schedule.rows, "rows") + ", " +
-                     number(schedule.threads, "threads");
-  const bool namesCluster = schedule.cluster > 1 || isSteady();
-  if (hasRing() || namesCluster)
-    text += ", " + number(hasRing() ? 1 : 0, "movers");
-  if (namesCluster)
-    text += ", " + number(schedule.cluster, "cluster");
-  if (isSteady())
-    text += ", true /*steady*/";
+  std::string text = isSteady() ? "using Tile = SteadyTile<" : "using Tile = RowTile<";
+  text += number(program.width(), "columns") + ", " + number(schedule.lanes, "lanes") + ", " +
+          number(schedule.vector, "vector") + ", ";
+  if (!isSteady())
+    text += number(schedule.rows, "rows") + ", ";
+  text += number(schedule.threads, "threads");
+  if (hasRing())
+    text += ", " + number(1, "movers");
+  else if (schedule.cluster > 1)
+    text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");
   return text + ">;";
 }
 

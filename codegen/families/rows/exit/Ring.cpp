@@ -15,10 +15,16 @@ void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
     for (auto [i, input] : llvm::enumerate(getInputs()))
-      if (int64_t elements = getElements()[i]; getOlder()[i] == older)
-        e.line("stage." + std::string(getOverlaps() ? "copy_overlapping" : "copy") +
-               (elements == 0 ? "_rows(" : "<" + std::to_string(elements) + ">(") + e.name(input) +
-               ", " + std::to_string(getPlaces()[i]) + ");");
+      if (int64_t elements = getElements()[i]; getOlder()[i] == older) {
+        std::string arguments = e.name(input) + ", " + std::to_string(getPlaces()[i]);
+        if (getOverlaps())
+          e.line("stage.copy_overlapping<" + std::to_string(elements) + ">(" + arguments + ", " +
+                 e.name(getRows()) + ");");
+        else
+          e.line("stage." +
+                 (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
+                 arguments + ");");
+      }
     e.close(";");
   };
   e.open("if (" + e.name(getRing()) + ".moves())");
