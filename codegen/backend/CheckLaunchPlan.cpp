@@ -225,17 +225,23 @@ void checkTargetHas(const KernelLaunch& kernel, const Target& target) {
   need(kernel.roles.empty() || target.has.registersByRole, "registers by warp role");
 }
 
-std::int64_t parameterBytes(const KernelLaunch& kernel) {
-  std::int64_t bytes = 0;
-  for (const KernelArgument& argument : kernel.arguments) {
-    constexpr auto alignment = static_cast<std::int64_t>(alignof(EncodedTensorMap));
-    if (argument.kind == Kind::tensorMap)
-      bytes = (bytes + alignment - 1) / alignment * alignment +
-              static_cast<std::int64_t>(sizeof(EncodedTensorMap));
-    else
-      bytes += 8;
-  }
-  return bytes;
+void checkParameters(const KernelLaunch& launch, const CubinKernel& kernel) {
+  const std::size_t maps = launch.tensorMaps.size(), values = launch.arguments.size() - maps;
+  const std::size_t passed = values * 8 + maps * sizeof(EncodedTensorMap);
+  if (kernel.parameterBytes != static_cast<std::int64_t>(passed))
+    fail(ErrorKind::input,
+         "kernel '{}' takes {} bytes of parameters, its launch plan passes {} ({} values of 8{}); "
+         "correct the line '// kiln.launch' or compile again",
+         launch.name, kernel.parameterBytes, passed, values,
+         maps > 0 ? fmt::format(", {} tensor maps of {}", maps, sizeof(EncodedTensorMap)) : "");
+  for (std::size_t i = 0; i < kernel.parameters.size() && i < launch.arguments.size(); ++i)
+    if (const int bytes =
+            launch.arguments[i].kind == Kind::tensorMap ? sizeof(EncodedTensorMap) : 8;
+        kernel.parameters[i] != bytes)
+      fail(ErrorKind::input,
+           "kernel '{}': parameter {} has {} bytes, its launch plan passes {}; correct the line "
+           "'// kiln.launch' or compile again",
+           launch.name, i, kernel.parameters[i], bytes);
 }
 
 void checkRoles(const KernelLaunch& kernel, int registers) {

@@ -25,14 +25,7 @@ LaunchShape shapeOf(const KernelLaunch& kernel, const std::array<std::int64_t, 3
 
 /// A plan that disagrees with the code would make the kernel read arguments that are not there.
 void checkKernel(const KernelLaunch& launch, const CubinKernel& kernel) {
-  const std::int64_t bytes = parameterBytes(launch);
-  const std::size_t maps = launch.tensorMaps.size();
-  if (kernel.parameterBytes != bytes)
-    fail(ErrorKind::input,
-         "kernel '{}' takes {} bytes of parameters, its launch plan passes {} ({} values of 8{}); "
-         "correct the line '// kiln.launch' or compile again",
-         launch.name, kernel.parameterBytes, bytes, launch.arguments.size() - maps,
-         maps > 0 ? fmt::format(", {} tensor maps of 128", maps) : "");
+  checkParameters(launch, kernel);
   if (kernel.maxThreads[0] > 0 && launch.threads > kernel.maxThreads[0])
     fail(ErrorKind::input,
          "kernel '{}' was compiled for at most {} threads per block, its launch plan asks for {}",

@@ -166,9 +166,8 @@ void BlockRunner::waitForStores(int groups) {
 void BlockRunner::endThread() {
   const Thread& thread = threads[running];
   if (thread.storing || thread.awaited < thread.groups)
-    failHere(fmt::format("ends while {} that it started may still read shared memory; wait for "
-                         "them (wait_for_tile_reads_but)",
-                         thread.storing ? "stores" : "groups of stores"));
+    failHere("ends while stores of tiles that it started may still read shared memory; wait for "
+             "them (wait_for_tile_reads_but)");
   int warp = table.threadIndex / laneCount;
   const WarpRole* role = nullptr;
   for (std::size_t i = 0; i < call.roles.size() && !role; warp -= call.roles[i++].warps)
