@@ -135,8 +135,8 @@ void BlockRunner::run(std::int64_t first) {
   shared.begin();
   std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
-  if (const int all = static_cast<int>(threads.size()); call.cluster > 1)
-    memoryBarriers[clusterBarrier()] = {.threads = all, .missing = all};
+  const int all = static_cast<int>(threads.size());
+  memoryBarriers[clusterBarrier()] = {.threads = all, .missing = all};
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});

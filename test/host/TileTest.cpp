@@ -3,6 +3,7 @@
 #include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
+#include "test/backend/TileCopies.h"
 #include "test/backend/TileKernel.h"
 #include "test/host/Harness.h"
 
@@ -116,17 +117,40 @@ TEST(Tiles, MapsThatTheKernelMisuses) {
               testing::HasSubstr("reaches block 2 of its cluster, which has 2, from 0"));
 }
 
+TEST(TileCopies, OfEachRankTypeAndSwizzle) {
+  for (const TileCopy& copy : tileCopies) {
+    SCOPED_TRACE(copy.text());
+    std::vector<unsigned char> x = copy.input(), y(x.size(), 0xff), image, expected;
+    const std::size_t bytes = static_cast<std::size_t>(copy.boxBytes());
+    std::vector<unsigned char> images(bytes * copy.blocks, 0xff);
+    const Buffer input{x.data(), copy.sizes(), {}};
+    const Buffer outputs[] = {{y.data(), copy.sizes(), {}},
+                              {images.data(), {static_cast<std::int64_t>(images.size() / 4)}, {}}};
+    HostProgram(copy.plan(), copy.text()).run(std::span(&input, 1), outputs);
+    copy.expect(x, image, expected);
+    EXPECT_EQ(y, expected);
+    for (int block = 0; block < copy.blocks; ++block)
+      EXPECT_TRUE(std::equal(image.begin(), image.end(), images.begin() + block * bytes)) << block;
+  }
+}
+
+CudaResult assemble(const std::string& text) {
+  CudaJob job;
+  job.source = text;
+  for (const auto* file = kiln_device_files; file->name; ++file)
+    job.headers.push_back({file->name, file->text});
+  return compileCuda(job);
+}
+
 TEST(Tiles, AssembleForSm90a) {
   try {
     nvrtcInfo();
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
-  CudaJob job;
-  job.source = tileKernelText;
-  for (const auto* file = kiln_device_files; file->name; ++file)
-    job.headers.push_back({file->name, file->text});
-  const CudaResult result = compileCuda(job);
+  for (const TileCopy& copy : tileCopies)
+    EXPECT_EQ(readCubin(assemble(copy.text()).cubin).kernels.size(), 1u);
+  const CudaResult result = assemble(tileKernelText);
   const CubinKernel kernel = readCubin(result.cubin).kernel("scale_tiles");
   const KernelLaunch launch = tilePlan().kernels[0];
   EXPECT_EQ(kernel.parameters, (std::vector<int>{128, 128, 128, 8}));
