@@ -258,11 +258,12 @@ void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& r
       continue;
     const TensorMapInfo& info = kernel.tensorMaps[static_cast<std::size_t>(argument.map)];
     TensorMapView& view = result.maps[static_cast<std::size_t>(argument.map)];
-    view.address = result.arguments[a];
-    view.dtype = info.dtype;
-    view.rank = static_cast<std::uint8_t>(info.dimensions.size());
-    view.swizzle = static_cast<std::uint16_t>(info.swizzle);
-    view.promotion = static_cast<std::uint16_t>(info.promotion);
+    view = {.address = result.arguments[a],
+            .rank = static_cast<std::uint8_t>(info.dimensions.size()),
+            .dtype = info.dtype,
+            .swizzle = static_cast<std::uint16_t>(info.swizzle),
+            .promotion = static_cast<std::uint16_t>(info.promotion)};
+    const auto bytes = static_cast<std::int64_t>(sizeInBytes(info.dtype));
     for (std::size_t d = 0; d < info.dimensions.size(); ++d) {
       const TensorMapDimension& dimension = info.dimensions[d];
       view.sizes[d] = static_cast<std::uint64_t>(symbols.product(dimension.size.factors));
@@ -272,8 +273,9 @@ void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& r
       std::int64_t stride = symbols.product(dimension.stride.factors);
       if (dimension.strideOf >= 0)
         stride = multiply(stride, strideOf(sources[k][a], dimension.strideOf), kernel.name);
-      const auto bytes = static_cast<std::int64_t>(sizeInBytes(info.dtype));
-      view.strides[d - 1] = static_cast<std::uint64_t>(multiply(stride, bytes, kernel.name));
+      // From a single element there is no next: whatever its stride is, one that is allowed serves.
+      view.strides[d - 1] = static_cast<std::uint64_t>(
+          view.sizes[d] == 1 ? bytes * 16 : multiply(stride, bytes, kernel.name));
     }
     checkTensorMapValues(
         view, fmt::format("kernel '{}': the tensor map of '{}'", kernel.name, argument.name));

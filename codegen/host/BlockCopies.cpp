@@ -47,6 +47,16 @@ void BlockRunner::offerCopies() {
   };
 }
 
+void BlockRunner::initialize(const void* place, int count) {
+  access(place, 8, writeShared);
+  memoryBarriers[place] = {.threads = count, .missing = count, .initializer = running};
+}
+
+void BlockRunner::fenceBarriers() {
+  for (auto& [place, barrier] : memoryBarriers)
+    barrier.fenced |= barrier.initializer == running;
+}
+
 /// That something but the block's own threads is to use.
 BlockRunner::MemoryBarrier& BlockRunner::barrierOfCopy(int of, const void* place) {
   if (of < 0 || of >= call.cluster)

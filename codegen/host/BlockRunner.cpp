@@ -302,16 +302,6 @@ void BlockRunner::release(int id) {
   shared.synchronize(mask);
 }
 
-void BlockRunner::initialize(const void* place, int count) {
-  access(place, 8, writeShared);
-  memoryBarriers[place] = {.threads = count, .missing = count, .initializer = running};
-}
-
-void BlockRunner::fenceBarriers() {
-  for (auto& [place, barrier] : memoryBarriers)
-    barrier.fenced |= barrier.initializer == running;
-}
-
 /// That the running thread uses, and must know to be initialized.
 BlockRunner::MemoryBarrier& BlockRunner::barrierIn(int of, const void* place) {
   if (place != clusterBarrier() && !shared.read(running, of, place, 8))

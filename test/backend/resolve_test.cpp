@@ -311,6 +311,19 @@ TEST(Resolve, TensorMaps) {
   ResolvedLaunch launch;
   Resolver(tilePlan()).resolve(sizes, pointers, 132, nullptr, launch);
   EXPECT_EQ(launch.kernels[0].maps[0].strides, y.strides);
+  LaunchPlan other = tilePlan(); // whose first map is the other: nothing of the last stays
+  std::swap(other.kernels[0].tensorMaps[0], other.kernels[0].tensorMaps[1]);
+  std::swap(other.kernels[0].arguments[0].map, other.kernels[0].arguments[1].map);
+  Resolver(other).resolve(sizes, pointers, 132, nullptr, launch);
+  EXPECT_EQ(launch.kernels[0].maps[0], kernel.maps[1]);
+}
+
+TEST(Resolve, StridesOfSingleElementsDoNotMatter) {
+  const Buffer inputs[] = {{pointer(0x1000), {1, 1, 4, 64}, {7, 3, 64, 1}},
+                           {pointer(0x2000), {1, 64}, {}}};
+  const Buffer outputs[] = {{pointer(0x3000), {1, 1, 4, 64}, {}}};
+  EXPECT_EQ(resolve(tilePlan(), inputs, outputs, 132, nullptr).kernels[0].maps[0].strides,
+            (std::array<std::uint64_t, 4>{32, 128, 32}));
 }
 
 TEST(Resolve, TensorMapsOfAWorkspace) {
