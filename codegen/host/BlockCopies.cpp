@@ -62,7 +62,7 @@ BlockRunner::MemoryBarrier& BlockRunner::barrierOfCopy(int of, const void* place
   if (of < 0 || of >= call.cluster)
     failHere(
         fmt::format("reaches block {} of its cluster, which has {}, from 0", of, call.cluster));
-  if (hasEnded(of))
+  if (alive[of] == 0)
     failHere(fmt::format("reaches block {} of its cluster, which has ended; let the blocks meet "
                          "before they end",
                          of));
@@ -71,12 +71,6 @@ BlockRunner::MemoryBarrier& BlockRunner::barrierOfCopy(int of, const void* place
     failHere("lets a bulk copy or another block use a barrier in shared memory that no "
              "mbarrier_fence made known to them");
   return barrier;
-}
-
-bool BlockRunner::hasEnded(int of) const {
-  const auto first = threads.begin() + of * std::ptrdiff_t(call.threads);
-  return std::all_of(first, first + call.threads,
-                     [](const Thread& thread) { return thread.state == State::exited; });
 }
 
 void BlockRunner::copyIn(int of, std::uint64_t offset, const char* bytes, int count,
@@ -188,6 +182,8 @@ void BlockRunner::endThread() {
                          thread.registers > 0 ? fmt::format("{} registers", thread.registers)
                                               : "the registers it began with",
                          role ? fmt::format("has {}", role->registers) : "keeps those"));
+  if (--alive[table.clusterRank] == 0 && !shared.mayEnd(table.clusterRank))
+    failHere(shared.complaint());
 }
 
 } // namespace kiln

@@ -140,6 +140,7 @@ void BlockRunner::run(std::int64_t first) {
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});
+  alive.assign(call.cluster, call.threads);
   bool progress = true;
   while (progress) {
     progress = false;
@@ -329,10 +330,14 @@ void BlockRunner::memoryBarrier(const void* place, HostBarrier what, int number)
     shared.acquire(warp, barrier.complete);
     return;
   }
-  if (what == expectBytes)
+  if (what == expectBytes) {
     barrier.bytes += number;
-  else
-    shared.release(warp, barrier.coming), --barrier.missing;
+  } else {
+    if (what == arriveInBlock && number != table.clusterRank)
+      shared.reach(warp, number);
+    shared.release(warp, barrier.coming);
+    --barrier.missing;
+  }
   if (barrier.missing < 0)
     failHere(fmt::format("arrives at a barrier in shared memory where {} have arrived already",
                          barrier.threads));

@@ -101,7 +101,6 @@ class BlockRunner {
   void copyIn(int block, std::uint64_t offset, const char* bytes, int count,
               MemoryBarrier& barrier);
   void endThread();
-  bool hasEnded(int block) const;
   /// In the memory of the running thread's block.
   std::uint64_t offsetOf(const void* place) const {
     return static_cast<std::uint64_t>(static_cast<const char*>(place) - table.sharedMemory);
@@ -128,6 +127,7 @@ class BlockRunner {
   FiberLoan fibers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
+  std::vector<int> alive;        // (cluster): threads that have not ended
   std::vector<Barrier> barriers; // (cluster, barrierCount)
   std::map<const void*, MemoryBarrier> memoryBarriers;
   std::exception_ptr failure;

@@ -26,8 +26,8 @@ SharedMemory::SharedMemory(std::int64_t bytes, int threads, int blocks)
       memory(static_cast<char*>(
           ::operator new(static_cast<std::size_t>(stride* blocks), std::align_val_t(alignment)))),
       writes(static_cast<std::size_t>(stride * blocks)),
-      reads(static_cast<std::size_t>(stride * blocks) * warps), columns(warps), capacity(warps),
-      clocks(static_cast<std::size_t>(warps) * warps) {}
+      reads(static_cast<std::size_t>(stride * blocks) * warps), reached(blocks), columns(warps),
+      capacity(warps), clocks(static_cast<std::size_t>(warps) * warps) {}
 
 void SharedMemory::begin() {
   base = std::max(newest, *std::max_element(clocks.begin(), clocks.end()));
@@ -40,6 +40,8 @@ void SharedMemory::begin() {
   columns = warps;
   std::fill(clocks.begin(), clocks.end(), base);
   fencedClocks.clear();
+  for (std::vector<Epoch>& by : reached)
+    by.clear();
   for (int warp = 0; warp < warps; ++warp)
     clock(warp, warp) = base + 1;
 }
@@ -109,6 +111,29 @@ void SharedMemory::completeCopies(int copier, int phases, int warp) {
   clock(warp, copier) = std::max(clock(warp, copier), epochOf(phases));
 }
 
+void SharedMemory::note(int block, int column, Epoch epoch) {
+  std::vector<Epoch>& by = reached[block];
+  by.resize(std::max<std::size_t>(by.size(), column + 1));
+  by[column] = epoch;
+}
+
+bool SharedMemory::mayEnd(int block) {
+  const int first = block * threadsOfBlock / laneCount;
+  const int last = ((block + 1) * threadsOfBlock - 1) / laneCount;
+  for (int of = 0; of < static_cast<int>(reached[block].size()); ++of) {
+    bool known = reached[block][of] <= base;
+    for (int warp = first; warp <= last && !known; ++warp)
+      known = before(reached[block][of], of, warp);
+    if (!known)
+      return refuse(fmt::format(
+          "is the last of its block to end, and {} may still reach its shared memory; let it wait "
+          "before",
+          of < warps ? fmt::format("threads {}-{}", of * laneCount, (of + 1) * laneCount - 1)
+                     : "a bulk copy"));
+  }
+  return true;
+}
+
 void SharedMemory::fence(int warp) {
   if (fencedClocks.empty())
     fencedClocks.assign(clocks.size(), base);
@@ -137,6 +162,7 @@ bool SharedMemory::copyIn(int thread, int copier, int phase, int block, const vo
   if (!isInside("copies", where, bytes))
     return false;
   newest = std::max(newest, epochOf(phase));
+  note(block, copier, epochOf(phase));
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     Write& record = writes[byte];
     if (!isOrdered(thread, byte, "copies", where, bytes) ||
@@ -269,6 +295,8 @@ bool SharedMemory::write(int thread, int block, const void* address, int bytes) 
   if (!isInside("writes", where, bytes))
     return false;
   int warp = thread / laneCount;
+  if (block != thread / threadsOfBlock)
+    note(block, warp, clock(warp, warp));
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     if (!isOrdered(thread, byte, "writes", where, bytes))
       return false;

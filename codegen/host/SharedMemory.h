@@ -54,6 +54,11 @@ class SharedMemory {
   /// All copies of the phases before this are done, as those who acquire `what` know, or a warp.
   void completeCopies(int copier, int phases, Clock& what) const;
   void completeCopies(int copier, int phases, int warp);
+  /// This warp reaches a barrier in the memory of another block.
+  void reach(int warp, int block) { note(block, warp, clock(warp, warp)); }
+  /// Whether the block, whose last thread ends, knows of all that reached its memory from outside;
+  /// if not, complaint() says what may still come.
+  bool mayEnd(int block);
   /// What this warp knows to be written is visible to the copies that come after.
   void fence(int warp);
 
@@ -81,6 +86,7 @@ class SharedMemory {
   /// Whether what `of` did at `epoch` comes before what `warp` does now.
   bool before(Epoch epoch, int of, int warp) { return clock(warp, of) > epoch; }
   int conflictingReader(int thread, std::size_t byte);
+  void note(int block, int column, Epoch epoch);
   bool isOrdered(int thread, std::size_t byte, const char* verb, std::int64_t where, int bytes);
   bool isVisible(const Write& write, int warp, const char* verb, std::int64_t where, int bytes);
   std::string nameOf(int thread) const;
@@ -93,11 +99,12 @@ class SharedMemory {
   std::int64_t size, stride; // of a block's memory; from one block's to the next
   int threadsOfBlock, warps;
   std::unique_ptr<char, Release> memory;
-  std::vector<Write> writes;       // (bytes)
-  std::vector<Read> reads;         // (bytes, warps)
-  std::vector<Copied> copied;      // (bytes), once there are copies out
-  int columns, capacity;           // warps and copiers, and for how many there is room
-  std::vector<Epoch> clocks;       // (warps, columns): what a warp knows of the others
+  std::vector<Write> writes;               // (bytes)
+  std::vector<Read> reads;                 // (bytes, warps)
+  std::vector<std::vector<Epoch>> reached; // (blocks, columns): by others, and by copies, last
+  std::vector<Copied> copied;              // (bytes), once there are copies out
+  int columns, capacity;                   // warps and copiers, and for how many there is room
+  std::vector<Epoch> clocks;               // (warps, columns): what a warp knows of the others
   std::vector<Epoch> fencedClocks; // the same, of what copies see; empty before the first fence
   std::vector<Epoch> joined;       // (columns), of a meeting
   Epoch base = 0;                  // everything up to here belongs to earlier blocks

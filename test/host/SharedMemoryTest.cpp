@@ -164,6 +164,26 @@ TEST_F(Copies, AreOfOneBlock) {
   EXPECT_TRUE(in(again, 0));
 }
 
+TEST_F(Copies, AreAwaitedBeforeABlockEnds) {
+  EXPECT_TRUE(memory.mayEnd(0));
+  EXPECT_TRUE(in(first, 0));
+  EXPECT_FALSE(memory.mayEnd(0));
+  EXPECT_TRUE(acquireAndRead(first, 1, 40));
+  EXPECT_TRUE(memory.mayEnd(0));
+}
+
+TEST(SharedMemoryOfACluster, ABlockEndsAfterWhatReachesIt) {
+  SharedMemory memory(64, 32, 2);
+  memory.begin();
+  memory.reach(0, 1);
+  EXPECT_TRUE(memory.mayEnd(0));
+  EXPECT_FALSE(memory.mayEnd(1));
+  memory.synchronize(0b11);
+  EXPECT_TRUE(memory.mayEnd(1));
+  EXPECT_TRUE(memory.write(40, 0, memory.data(0), 4));
+  EXPECT_FALSE(memory.mayEnd(0));
+}
+
 TEST_F(Copies, MayBeMany) {
   for (int i = 0; i < 100; ++i)
     EXPECT_TRUE(in(memory.addCopier(), 0, 16 * (i % 4)) == (i < 4));

@@ -92,6 +92,7 @@ const Omission omissions[] = {
     {"FenceOfBarriers", "mbarrier_fence();", "", "no mbarrier_fence made known to them"},
     {"MeetingAtTheStart", "cluster_wait();  // ready", "",
      "reads 8 bytes at shared memory + 32800; byte 32800 was never written"},
+    {"MeetingAtTheEnd", "cluster_wait();  // done", "", "may still reach its shared memory"},
     {"RegistersOfProducers", "give_up_registers<24>();", "",
      "ends with the registers it began with, its role in the launch plan has 24"},
     {"RegistersOfThePlan", "take_registers<232>();", "take_registers<224>();",
