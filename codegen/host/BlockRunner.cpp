@@ -89,6 +89,10 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   };
   table.clusterArrive = [](void* context) {
     auto* runner = static_cast<BlockRunner*>(context);
+    if (!runner->memoryBarriers.contains(runner->clusterBarrier())) {
+      const int all = static_cast<int>(runner->threads.size());
+      runner->memoryBarriers[runner->clusterBarrier()] = {.threads = all, .missing = all};
+    }
     runner->memoryBarrier(runner->clusterBarrier(), arriveAtBarrier, 1);
   };
   table.clusterWait = [](void* context) {
@@ -135,8 +139,6 @@ void BlockRunner::run(std::int64_t first) {
   shared.begin();
   std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
-  const int all = static_cast<int>(threads.size());
-  memoryBarriers[clusterBarrier()] = {.threads = all, .missing = all};
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});

@@ -4,15 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 namespace kiln {
 
 namespace {
 
-// Swizzles mix address bits up to this, so that a block's memory begins at a multiple.
+// Swizzles mix bits of addresses up to this. Of memory that is smaller the records are kept small.
 constexpr std::int64_t alignment = 1024;
 constexpr int laneCount = 32;
+
+constexpr std::int64_t roundUp(std::int64_t bytes) {
+  const std::int64_t unit = bytes < alignment ? 128 : alignment;
+  return (bytes + unit - 1) / unit * unit;
+}
 
 } // namespace
 
@@ -21,7 +27,7 @@ void SharedMemory::Release::operator()(char* data) const {
 }
 
 SharedMemory::SharedMemory(std::int64_t bytes, int threads, int blocks)
-    : size(bytes), stride((bytes + alignment - 1) / alignment * alignment), threadsOfBlock(threads),
+    : size(bytes), stride(roundUp(bytes)), threadsOfBlock(threads),
       warps((threads * blocks + laneCount - 1) / laneCount),
       memory(static_cast<char*>(
           ::operator new(static_cast<std::size_t>(stride* blocks), std::align_val_t(alignment)))),
@@ -47,6 +53,11 @@ void SharedMemory::begin() {
 }
 
 void SharedMemory::synchronize(std::uint64_t warpMask) {
+  if (std::has_single_bit(warpMask)) { // which knows what it knows
+    const int warp = std::countr_zero(warpMask);
+    ++clock(warp, warp);
+    return;
+  }
   const auto join = [&](std::vector<Epoch>& all, bool ticks) {
     joined.assign(columns, 0);
     for (int warp = 0; warp < warps; ++warp)
@@ -163,10 +174,11 @@ bool SharedMemory::copyIn(int thread, int copier, int phase, int block, const vo
     return false;
   newest = std::max(newest, epochOf(phase));
   note(block, copier, epochOf(phase));
+  if (!areOrdered(thread, offset, bytes, "copies", where))
+    return false;
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     Write& record = writes[byte];
-    if (!isOrdered(thread, byte, "copies", where, bytes) ||
-        (record.epoch > base && !isVisible(record, thread / laneCount, "overwrites", where, bytes)))
+    if (record.epoch > base && !isVisible(record, thread / laneCount, "overwrites", where, bytes))
       return false;
     record = {epochOf(phase), static_cast<std::uint32_t>(copier * laneCount)};
   }
@@ -267,26 +279,32 @@ bool SharedMemory::write(int thread, const void* address, int bytes) {
   return write(thread, thread / threadsOfBlock, address, bytes);
 }
 
-/// Whether all earlier accesses to the byte come before what this thread does to it now.
-bool SharedMemory::isOrdered(int thread, std::size_t byte, const char* verb, std::int64_t where,
-                             int bytes) {
+/// Whether all earlier accesses to the bytes come before what this thread does to them now.
+bool SharedMemory::areOrdered(int thread, std::size_t offset, int bytes, const char* verb,
+                              std::int64_t where) {
   const int warp = thread / laneCount;
-  const Write& record = writes[byte];
-  auto writer = static_cast<int>(record.thread);
-  if (record.epoch > base && writer != thread && !before(record.epoch, writer / laneCount, warp))
-    return refuse(fmt::format("{} {} bytes at shared memory + {} that {} also writes; no barrier "
-                              "lies between",
-                              verb, bytes, where, nameOf(writer)));
-  if (int reader = conflictingReader(thread, byte); reader >= 0)
-    return refuse(fmt::format("{} {} bytes at shared memory + {} that thread {} reads; no barrier "
-                              "lies between",
-                              verb, bytes, where, reader));
-  if (copied.empty() || copied[byte].epoch <= base ||
-      before(copied[byte].epoch, static_cast<int>(copied[byte].copier), warp))
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
+    const Write& record = writes[byte];
+    auto writer = static_cast<int>(record.thread);
+    if (record.epoch > base && writer != thread && !before(record.epoch, writer / laneCount, warp))
+      return refuse(fmt::format("{} {} bytes at shared memory + {} that {} also writes; no barrier "
+                                "lies between",
+                                verb, bytes, where, nameOf(writer)));
+    if (int reader = conflictingReader(thread, byte); reader >= 0)
+      return refuse(
+          fmt::format("{} {} bytes at shared memory + {} that thread {} reads; no barrier "
+                      "lies between",
+                      verb, bytes, where, reader));
+  }
+  if (copied.empty())
     return true;
-  return refuse(fmt::format("{} {} bytes at shared memory + {} that a bulk copy reads; no wait for "
-                            "it lies between",
-                            verb, bytes, where));
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte)
+    if (copied[byte].epoch > base &&
+        !before(copied[byte].epoch, static_cast<int>(copied[byte].copier), warp))
+      return refuse(fmt::format("{} {} bytes at shared memory + {} that a bulk copy reads; no wait "
+                                "for it lies between",
+                                verb, bytes, where));
+  return true;
 }
 
 bool SharedMemory::write(int thread, int block, const void* address, int bytes) {
@@ -297,11 +315,10 @@ bool SharedMemory::write(int thread, int block, const void* address, int bytes) 
   int warp = thread / laneCount;
   if (block != thread / threadsOfBlock)
     note(block, warp, clock(warp, warp));
-  for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
-    if (!isOrdered(thread, byte, "writes", where, bytes))
-      return false;
-    writes[byte] = {clock(warp, warp), static_cast<std::uint32_t>(thread)};
-  }
+  if (!areOrdered(thread, offset, bytes, "writes", where))
+    return false;
+  std::fill_n(writes.begin() + static_cast<std::ptrdiff_t>(offset), bytes,
+              Write{clock(warp, warp), static_cast<std::uint32_t>(thread)});
   return true;
 }
 

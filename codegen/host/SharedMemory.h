@@ -87,7 +87,7 @@ class SharedMemory {
   bool before(Epoch epoch, int of, int warp) { return clock(warp, of) > epoch; }
   int conflictingReader(int thread, std::size_t byte);
   void note(int block, int column, Epoch epoch);
-  bool isOrdered(int thread, std::size_t byte, const char* verb, std::int64_t where, int bytes);
+  bool areOrdered(int thread, std::size_t offset, int bytes, const char* verb, std::int64_t where);
   bool isVisible(const Write& write, int warp, const char* verb, std::int64_t where, int bytes);
   std::string nameOf(int thread) const;
   /// From the start of all memory; of a block's, for messages.
