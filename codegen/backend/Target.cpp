@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t MiB = 1 << 20;
 
-// What a compute capability has, a line each of those that differ.
+// What a compute capability has, once for those that have the same: Ada is as Ampere here.
 constexpr Capabilities ampere = {.asyncCopies = true, .matrixLoads = true, .warpMatrix = true};
 constexpr Capabilities hopper = {.asyncCopies = true,
                                  .matrixLoads = true,
