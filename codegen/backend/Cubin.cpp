@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <type_traits>
 
 namespace kiln {
@@ -24,7 +25,8 @@ constexpr std::uint8_t typeFunction = 2, flagEntry = 0x10; // a kernel, not a de
 enum Attribute : std::uint8_t {
   maxThreadsAttribute = 0x05,
   frameAttribute = 0x11,
-  parameterAttribute = 0x19,
+  parameterAttribute = 0x17,
+  parametersAttribute = 0x19,
   registersAttribute = 0x2f,
   barriersAttribute = 0x4c
 };
@@ -211,10 +213,20 @@ class CubinReader {
       for (std::size_t i = 0; i < 3; ++i)
         kernel.maxThreads[i] =
             checked(numberAt<std::uint32_t>(payload, 4 * i), 1024, "threads per block");
-    else if (attribute == parameterAttribute)
+    else if (attribute == parametersAttribute)
       kernel.parameterBytes = value;
+    else if (attribute == parameterAttribute)
+      addParameter(kernel, payload);
     else if (attribute == barriersAttribute)
       kernel.barriers = value & 0xff;
+  }
+
+  /// Their order, u16, follows an index of no use; their size is the upper bits of the last word.
+  static void addParameter(CubinKernel& kernel, Bytes payload) {
+    const std::size_t order = numberAt<std::uint16_t>(payload, 4);
+    if (kernel.parameters.size() <= order)
+      kernel.parameters.resize(order + 1);
+    kernel.parameters[order] = static_cast<int>(numberAt<std::uint32_t>(payload, 8) >> 18);
   }
 
   int checked(std::uint32_t value, std::uint32_t limit, const char* what) const {
@@ -229,6 +241,10 @@ class CubinReader {
     if (const Section* info = find(".nv.info." + name))
       readRecords(*info, static_cast<std::ptrdiff_t>(index));
     CubinKernel& kernel = cubin.kernels[index];
+    // Those of more than 8 bytes are aligned with the memory that begins before the parameters.
+    if (!kernel.parameters.empty())
+      kernel.parameterBytes =
+          std::accumulate(kernel.parameters.begin(), kernel.parameters.end(), std::int64_t(0));
     const Section* code = find(".text." + name);
     if (!code)
       fail(ErrorKind::input, "cubin is damaged: kernel '{}' has no code", name);

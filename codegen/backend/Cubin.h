@@ -15,7 +15,8 @@ struct CubinKernel {
   std::int64_t stackBytes = 0;  // frame, per thread
   int barriers = 0;
   std::array<int, 3> maxThreads = {0, 0, 0}; // __launch_bounds__; zeros: none given
-  std::int64_t parameterBytes = 0;
+  std::int64_t parameterBytes = 0;           // without what aligns them
+  std::vector<int> parameters;               // bytes of each
   std::int64_t codeBytes = 0;
 };
 

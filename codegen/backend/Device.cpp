@@ -290,8 +290,8 @@ void launchKernel(CuKernel kernel, const LaunchShape& shape, void** parameters, 
     attributes[count].id = attributeProgrammatic;
     attributes[count++].value[0] = 1;
   }
-  CuLaunchConfig config = {shape.blocks,      1,      1,          shape.threads, 1, 1,
-                           shape.sharedBytes, stream, attributes, count};
+  CuLaunchConfig config = {shape.blocks,      shape.blocksY, shape.blocksZ, shape.threads, 1, 1,
+                           shape.sharedBytes, stream,        attributes,    count};
   const Driver& driver = Driver::get();
   driver.check(
       driver.cuLaunchKernelEx(&config, reinterpret_cast<CuFunction>(kernel), parameters, nullptr),

@@ -58,6 +58,9 @@ struct CuLaunchConfig {
   X(cuKernelGetFunction, 12000, (CuFunction*, CuKernel))                                           \
   X(cuKernelSetAttribute, 12000, (int, int, CuKernel, CuDevice))                                   \
   X(cuLaunchKernelEx, 12000, (const CuLaunchConfig*, CuFunction, void**, void**))                  \
+  X(cuTensorMapEncodeTiled, 12000,                                                                 \
+    (void*, int, unsigned, CuPointer, const std::uint64_t*, const std::uint64_t*, const unsigned*, \
+     const unsigned*, int, int, int, int))                                                         \
   X(cuMemAlloc, 12000, (CuPointer*, std::size_t))                                                  \
   X(cuMemFree, 12000, (CuPointer))                                                                 \
   X(cuMemcpyHtoDAsync, 12000, (CuPointer, const void*, std::size_t, CuStream))                     \
@@ -223,7 +226,7 @@ class LoadedCubin {
 };
 
 struct LaunchShape {
-  unsigned blocks = 0;
+  unsigned blocks = 0, blocksY = 1, blocksZ = 1;
   unsigned threads = 0;
   unsigned sharedBytes = 0; // dynamic
   unsigned cluster = 1;

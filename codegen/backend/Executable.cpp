@@ -2,6 +2,7 @@
 // fills in sizes and hands values to the driver.
 #include "codegen/backend/Executable.h"
 
+#include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Fail.h"
 
@@ -12,8 +13,10 @@ namespace kiln {
 
 namespace {
 
-LaunchShape shapeOf(const KernelLaunch& kernel, std::int64_t blocks) {
-  return {.blocks = static_cast<unsigned>(blocks),
+LaunchShape shapeOf(const KernelLaunch& kernel, const std::array<std::int64_t, 3>& grid) {
+  return {.blocks = static_cast<unsigned>(grid[0]),
+          .blocksY = static_cast<unsigned>(grid[1]),
+          .blocksZ = static_cast<unsigned>(grid[2]),
           .threads = static_cast<unsigned>(kernel.threads),
           .sharedBytes = static_cast<unsigned>(kernel.sharedBytes),
           .cluster = static_cast<unsigned>(kernel.cluster),
@@ -22,16 +25,30 @@ LaunchShape shapeOf(const KernelLaunch& kernel, std::int64_t blocks) {
 
 /// A plan that disagrees with the code would make the kernel read arguments that are not there.
 void checkKernel(const KernelLaunch& launch, const CubinKernel& kernel) {
-  auto bytes = static_cast<std::int64_t>(launch.arguments.size() * 8);
-  if (kernel.parameterBytes != bytes)
-    fail(ErrorKind::input,
-         "kernel '{}' takes {} bytes of parameters, its launch plan passes {} ({} values of 8); "
-         "correct the line '// kiln.launch' or compile again",
-         launch.name, kernel.parameterBytes, bytes, launch.arguments.size());
+  checkParameters(launch, kernel);
   if (kernel.maxThreads[0] > 0 && launch.threads > kernel.maxThreads[0])
     fail(ErrorKind::input,
          "kernel '{}' was compiled for at most {} threads per block, its launch plan asks for {}",
          launch.name, kernel.maxThreads[0], launch.threads);
+  checkRoles(launch, kernel.registers);
+}
+
+/// The addresses of a kernel's parameters. Tensor maps live in `maps` until the launch has copied
+/// them.
+void collectParameters(const KernelLaunch& kernel, ResolvedKernel& resolved,
+                       std::vector<void*>& parameters, std::vector<EncodedTensorMap>& maps) {
+  parameters.clear();
+  for (std::uint64_t& argument : resolved.arguments)
+    parameters.push_back(&argument);
+  if (kernel.tensorMaps.empty())
+    return;
+  maps.resize(resolved.maps.size());
+  for (std::size_t a = 0; a < parameters.size(); ++a)
+    if (kernel.arguments[a].kind == KernelArgument::Kind::tensorMap) {
+      const auto index = static_cast<std::size_t>(kernel.arguments[a].map);
+      maps[index] = encodedTensorMap(resolved.maps[index]);
+      parameters[a] = &maps[index];
+    }
 }
 
 /// Index of the first of the kernels at the end that get no input of the plan: they can be launched
@@ -39,7 +56,8 @@ void checkKernel(const KernelLaunch& launch, const CubinKernel& kernel) {
 std::size_t firstClosingOf(const LaunchPlan& plan) {
   auto readsInput = [&](const KernelLaunch& kernel) {
     return std::ranges::any_of(kernel.arguments, [&](const KernelArgument& argument) {
-      return argument.kind == KernelArgument::Kind::buffer &&
+      return (argument.kind == KernelArgument::Kind::buffer ||
+              argument.kind == KernelArgument::Kind::tensorMap) &&
              std::ranges::find(plan.inputs, argument.name, &TensorInfo::name) != plan.inputs.end();
     });
   };
@@ -55,9 +73,11 @@ LoadedProgram::LoadedProgram(const LaunchPlan& plan, std::span<const std::byte> 
     : resolver(plan), firstClosing(firstClosingOf(plan)) {
   Cubin cubin = readCubin(bytes);
   capability = cubin.capability;
+  const Target& target = targetOfCapability(capability / 10, capability % 10);
   for (const KernelLaunch& launch : resolver.plan().kernels) {
     const CubinKernel& kernel = cubin.kernel(launch.name);
     checkKernel(launch, kernel);
+    checkTargetHas(launch, target);
     staticShared.push_back(kernel.sharedBytes);
   }
   const Driver& driver = Driver::get();
@@ -91,7 +111,7 @@ void LoadedProgram::prepare(const DeviceInfo& device) const {
   std::call_once(prepared[static_cast<std::size_t>(device.ordinal)], [&] {
     checkDevice(device);
     for (std::size_t k = 0; k < kernels.size(); ++k)
-      prepareKernel(kernels[k], shapeOf(plan().kernels[k], 0), device);
+      prepareKernel(kernels[k], shapeOf(plan().kernels[k], {}), device);
   });
 }
 
@@ -131,6 +151,7 @@ void LoadedProgram::launchResolved(const Resolve& resolve, void* stream,
   prepare(device);
   thread_local ResolvedLaunch resolved; // kept for its memory
   thread_local std::vector<void*> parameters;
+  thread_local std::vector<EncodedTensorMap> maps;
   resolve(device.multiprocessors, resolved);
   using Part = LaunchOptions::Part;
   const std::size_t begin = options.part == Part::closing ? firstClosing : 0;
@@ -143,10 +164,8 @@ void LoadedProgram::launchResolved(const Resolve& resolve, void* stream,
     const bool mayOverlap = std::exchange(overlap, kernel.blocks > 0);
     if (kernel.blocks == 0)
       continue;
-    parameters.clear();
-    for (std::uint64_t& argument : kernel.arguments)
-      parameters.push_back(&argument);
-    LaunchShape shape = shapeOf(plan().kernels[k], kernel.blocks);
+    collectParameters(plan().kernels[k], kernel, parameters, maps);
+    LaunchShape shape = shapeOf(plan().kernels[k], kernel.grid);
     shape.programmatic &= mayOverlap;
     launchKernel(kernels[k], shape, parameters.data(), static_cast<CuStream>(stream));
   }

@@ -3,6 +3,7 @@
 // can never disagree with what was printed, also after somebody edited the text.
 #pragma once
 
+#include "codegen/backend/TensorMap.h"
 #include "kiln/kiln.h"
 
 #include <optional>
@@ -21,6 +22,29 @@ struct SizeProduct {
   bool operator==(const SizeProduct&) const = default;
 };
 
+/// Tiles that cover a product of sizes: ceil(product / tile). With a tile of 1, the product itself.
+struct TileCount {
+  SizeProduct product;
+  std::int64_t tile = 1;
+};
+
+/// A dimension of a tensor map: elements, and from one to the next, a product of sizes times, if
+/// named, the stride that a dimension of the buffer has.
+struct TensorMapDimension {
+  SizeProduct size;
+  SizeProduct stride; // elements; of the first dimension, 1
+  int strideOf = -1;  // dimension of the buffer; -1: the product alone
+  std::int64_t box = 1;
+};
+
+/// What a tensor map shows of the buffer that its argument names, dimensions from the innermost.
+struct TensorMapInfo {
+  DType dtype = DType::f32;
+  int swizzle = 0;   // as in TensorMapView
+  int promotion = 0; // as in TensorMapView
+  std::vector<TensorMapDimension> dimensions;
+};
+
 /// Scratch memory: `elements` values of `dtype`, times the grid size of kernel `blocksOf`, times
 /// the run-time sizes in `sizes`.
 struct WorkspaceInfo {
@@ -33,12 +57,13 @@ struct WorkspaceInfo {
 
 /// One argument of a kernel, in order.
 struct KernelArgument {
-  enum class Kind { buffer, rows, size, stride, blocks } kind = Kind::buffer;
-  std::string name;    // buffer, stride: a name of inputs, outputs or workspaces
+  enum class Kind { buffer, rows, size, stride, blocks, tensorMap } kind = Kind::buffer;
+  std::string name;    // buffer, stride, tensorMap: a name of inputs, outputs or workspaces
   int dimension = 0;   // stride: dimension of that buffer
   SizeProduct product; // rows, size
   int kernel = 0;      // blocks: index of the kernel whose grid size is passed (as i64)
   int parts = 0;       // blocks: only those of so many of its first parts; 0: all
+  int map = 0;         // tensorMap: index into KernelLaunch::tensorMaps, one of its own
   bool operator==(const KernelArgument&) const = default;
 };
 
@@ -50,15 +75,21 @@ struct KernelLaunch {
   int promisedBlocks = 0;       // resident blocks per SM in __launch_bounds__
   bool programmatic = false;    // launched with programmatic stream serialization
   int cluster = 1;              // blocks per cluster
-  enum class Grid { oneShot, resident, fixed } grid = Grid::oneShot;
+  enum class Grid { oneShot, resident, fixed, tiles } grid = Grid::oneShot;
   std::int64_t rowsPerBlock = 1; // oneShot, resident: of a block, or the cluster that shares them
-  std::int64_t blocks = 0;       // resident: per SM; fixed: of the whole grid
+  /// resident: per SM; fixed: of the whole grid; tiles: per SM, of a grid of one dimension whose
+  /// blocks take several tiles each; 0: a block a tile.
+  std::int64_t blocks = 0;
   /// resident: where blocks come to several tiles there is a multiple of so many.
   std::int64_t blocksMultiple = 1;
   SizeProduct rows; // oneShot, resident
   /// oneShot: the rows of further parts, each of which begins with a block of its own.
   std::vector<SizeProduct> further{};
-  std::vector<KernelArgument> arguments; // pointers and i64 values
+  std::vector<KernelArgument> arguments; // pointers, i64 values and tensor maps
+  /// tiles: blocks in x, y and z, each a product of counts. Clusters lie along x.
+  std::vector<std::vector<TileCount>> tiles{};
+  std::vector<TensorMapInfo> tensorMaps{};
+  std::vector<WarpRole> roles{}; // of the block's warps, in order; none: all are alike
 };
 
 struct LaunchPlan {
@@ -79,8 +110,11 @@ LaunchPlan launchPlanOfCuda(std::string_view cuda); // throws Error(input)
 
 /// A plan with all run-time sizes filled in for one set of arguments.
 struct ResolvedKernel {
-  std::int64_t blocks = 0;              // 0: nothing to launch
-  std::vector<std::uint64_t> arguments; // pointer or i64, in order
+  std::int64_t blocks = 0;               // of all dimensions; 0: nothing to launch
+  std::array<std::int64_t, 3> grid = {}; // x, y, z
+  /// Pointer or i64, in order; where a tensor map is passed, the pointer that it shows.
+  std::vector<std::uint64_t> arguments;
+  std::vector<TensorMapView> maps; // as in KernelLaunch::tensorMaps
 };
 struct ResolvedLaunch {
   std::vector<ResolvedKernel> kernels;

@@ -7,16 +7,18 @@
 
 namespace kiln {
 
-inline constexpr std::array<std::pair<KernelArgument::Kind, std::string_view>, 5> kindNames = {
+inline constexpr std::array<std::pair<KernelArgument::Kind, std::string_view>, 6> kindNames = {
     {{KernelArgument::Kind::buffer, "buffer"},
      {KernelArgument::Kind::rows, "rows"},
      {KernelArgument::Kind::size, "size"},
      {KernelArgument::Kind::stride, "stride"},
-     {KernelArgument::Kind::blocks, "blocks"}}};
-inline constexpr std::array<std::pair<KernelLaunch::Grid, std::string_view>, 3> gridNames = {
+     {KernelArgument::Kind::blocks, "blocks"},
+     {KernelArgument::Kind::tensorMap, "tensorMap"}}};
+inline constexpr std::array<std::pair<KernelLaunch::Grid, std::string_view>, 4> gridNames = {
     {{KernelLaunch::Grid::oneShot, "oneShot"},
      {KernelLaunch::Grid::resident, "resident"},
-     {KernelLaunch::Grid::fixed, "fixed"}}};
+     {KernelLaunch::Grid::fixed, "fixed"},
+     {KernelLaunch::Grid::tiles, "tiles"}}};
 
 template <typename Table, typename Value> std::string_view nameIn(const Table& table, Value value) {
   for (const auto& [known, text] : table)

@@ -1,5 +1,6 @@
 // The launch plan from JSON. Reading is strict (unknown keys, names and numbers out of range are
 // refused with the place in the document), because people edit the text.
+#include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Fail.h"
 #include "codegen/backend/LaunchPlanNames.h"
 #include "codegen/backend/Symbols.h"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <map>
 
 namespace kiln {
 
@@ -183,10 +183,11 @@ WorkspaceInfo readWorkspace(const Json& json, const std::string& place) {
 }
 
 KernelArgument readArgument(const Json& json, const std::string& place) {
-  Reader reader(json, place, {"kind", "name", "dimension", "product", "kernel", "parts"});
+  Reader reader(json, place, {"kind", "name", "dimension", "product", "kernel", "parts", "map"});
   KernelArgument argument;
   argument.kind = reader.choice("kind", kindNames);
-  bool named = argument.kind == Kind::buffer || argument.kind == Kind::stride;
+  bool named = argument.kind == Kind::buffer || argument.kind == Kind::stride ||
+               argument.kind == Kind::tensorMap;
   if (named || reader.find("name"))
     argument.name = reader.text("name");
   if (argument.kind == Kind::stride)
@@ -197,7 +198,31 @@ KernelArgument readArgument(const Json& json, const std::string& place) {
     argument.kernel = static_cast<int>(reader.integer("kernel", 0, maxInt32));
     argument.parts = static_cast<int>(reader.integer("parts", 0, maxInt32, 0));
   }
+  if (argument.kind == Kind::tensorMap)
+    argument.map = static_cast<int>(reader.integer("map", 0, maxInt32));
   return argument;
+}
+
+TileCount readTileCount(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"product", "tile"});
+  return {{readExtents(reader, "product")}, reader.integer("tile", 1, maxInt64, 1)};
+}
+
+WarpRole readRole(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"warps", "registers"});
+  return {static_cast<int>(reader.integer("warps", 1, 32)),
+          static_cast<int>(reader.integer("registers", 24, 256))};
+}
+
+TensorMapDimension readMapDimension(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"size", "stride", "strideOf", "box"});
+  TensorMapDimension dimension;
+  dimension.size.factors = readExtents(reader, "size");
+  if (reader.find("stride"))
+    dimension.stride.factors = readExtents(reader, "stride");
+  dimension.strideOf = static_cast<int>(reader.integer("strideOf", -1, maxInt32, -1));
+  dimension.box = reader.integer("box", 1, maxInt32);
+  return dimension;
 }
 
 template <typename T, typename Read>
@@ -209,22 +234,41 @@ std::vector<T> readAll(const Reader& reader, const char* key, Read read) {
   return values;
 }
 
-KernelLaunch readKernel(const Json& json, const std::string& place) {
-  Reader reader(json, place,
-                {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
-                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further",
-                 "blocksMultiple"});
-  KernelLaunch kernel;
-  kernel.name = reader.text("name");
-  kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
-  kernel.threads = static_cast<int>(reader.integer("threads", 1, 1024));
-  kernel.sharedBytes = reader.integer("sharedBytes", 0, 1 << 20, 0);
-  kernel.promisedBlocks = static_cast<int>(reader.integer("promisedBlocks", 0, 32, 0));
-  kernel.programmatic = reader.flag("programmatic", false);
-  kernel.cluster = static_cast<int>(reader.integer("cluster", 1, 16, 1));
+TensorMapInfo readTensorMap(const Json& json, const std::string& place) {
+  Reader reader(json, place, {"dtype", "swizzle", "promotion", "dimensions"});
+  TensorMapInfo map;
+  map.dtype = parseDType(reader.text("dtype"));
+  map.swizzle = static_cast<int>(reader.integer("swizzle", 0, 128, 0));
+  map.promotion = static_cast<int>(reader.integer("promotion", 0, 256, 0));
+  map.dimensions = readAll<TensorMapDimension>(reader, "dimensions", readMapDimension);
+  return map;
+}
+
+/// Each of up to three dimensions is an array of counts.
+std::vector<std::vector<TileCount>> readTiles(const Reader& reader) {
+  std::vector<std::vector<TileCount>> tiles;
+  const Json& dimensions = reader.array("tiles");
+  for (std::size_t d = 0; d < dimensions.size(); ++d) {
+    const std::string place = reader.element("tiles", d);
+    if (!dimensions[d].is_array())
+      fail(ErrorKind::input, "launch plan: {} is not an array", place);
+    tiles.emplace_back();
+    for (std::size_t i = 0; i < dimensions[d].size(); ++i)
+      tiles.back().push_back(readTileCount(dimensions[d][i], fmt::format("{}[{}]", place, i)));
+  }
+  return tiles;
+}
+
+/// How the blocks of a kernel are counted.
+void readGrid(const Reader& reader, const std::string& place, KernelLaunch& kernel) {
   kernel.grid = reader.choice("grid", gridNames);
+  const bool tiles = kernel.grid == Grid::tiles;
+  for (const char* key : {"rowsPerBlock", "rows", "further", "tiles"})
+    if (reader.find(key) && tiles != (std::string_view(key) == "tiles"))
+      fail(ErrorKind::input, "launch plan: {} has a {} grid, which takes no key '{}'", place,
+           nameIn(gridNames, kernel.grid), key);
   kernel.rowsPerBlock = reader.integer("rowsPerBlock", 1, maxInt64, 1);
-  bool needsBlocks = kernel.grid != Grid::oneShot;
+  bool needsBlocks = kernel.grid == Grid::resident || kernel.grid == Grid::fixed;
   kernel.blocks = reader.integer("blocks", needsBlocks ? 1 : 0, maxInt32, 0);
   if (needsBlocks && kernel.blocks == 0)
     fail(ErrorKind::input, "launch plan: {} has a {} grid and lacks the key 'blocks'", place,
@@ -238,9 +282,10 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
   if (kernel.grid == Grid::fixed && kernel.blocks % kernel.cluster != 0)
     fail(ErrorKind::input, "launch plan: {}.blocks is {}, not a multiple of its cluster of {}",
          place, kernel.blocks, kernel.cluster);
-  if (reader.find("rows") || kernel.grid != Grid::fixed)
+  if (tiles)
+    kernel.tiles = readTiles(reader);
+  else if (reader.find("rows") || kernel.grid != Grid::fixed)
     kernel.rows.factors = readExtents(reader, "rows");
-  kernel.arguments = readAll<KernelArgument>(reader, "arguments", readArgument);
   if (reader.find("further"))
     kernel.further = readAll<SizeProduct>(reader, "further", [](const Json& json, const auto& at) {
       return SizeProduct{readExtents(json, at)};
@@ -250,85 +295,34 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
          "launch plan: {} has {} further parts, a {} grid and clusters of {}; parts need a oneShot "
          "grid and clusters of 1",
          place, kernel.further.size(), nameIn(gridNames, kernel.grid), kernel.cluster);
+}
+
+KernelLaunch readKernel(const Json& json, const std::string& place) {
+  Reader reader(json, place,
+                {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
+                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further",
+                 "tiles", "tensorMaps", "roles", "blocksMultiple"});
+  KernelLaunch kernel;
+  kernel.name = reader.text("name");
+  kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
+  kernel.threads = static_cast<int>(reader.integer("threads", 1, 1024));
+  kernel.sharedBytes = reader.integer("sharedBytes", 0, 1 << 20, 0);
+  kernel.promisedBlocks = static_cast<int>(reader.integer("promisedBlocks", 0, 32, 0));
+  kernel.programmatic = reader.flag("programmatic", false);
+  kernel.cluster = static_cast<int>(reader.integer("cluster", 1, 16, 1));
+  readGrid(reader, place, kernel);
+  kernel.arguments = readAll<KernelArgument>(reader, "arguments", readArgument);
+  if (reader.find("tensorMaps"))
+    kernel.tensorMaps = readAll<TensorMapInfo>(reader, "tensorMaps", readTensorMap);
+  if (reader.find("roles"))
+    kernel.roles = readAll<WarpRole>(reader, "roles", readRole);
   return kernel;
-}
-
-//===- What must hold between the parts -----------------------------------------------------===//
-
-std::vector<std::pair<std::string_view, std::size_t>> buffersOf(const LaunchPlan& plan) {
-  std::vector<std::pair<std::string_view, std::size_t>> buffers; // name and rank
-  for (const TensorInfo& tensor : plan.inputs)
-    buffers.emplace_back(tensor.name, tensor.shape.size());
-  for (const TensorInfo& tensor : plan.outputs)
-    buffers.emplace_back(tensor.name, tensor.shape.size());
-  for (const WorkspaceInfo& workspace : plan.workspaces)
-    buffers.emplace_back(workspace.name, 0);
-  return buffers;
-}
-
-using Buffers = std::map<std::string_view, std::size_t>;
-
-void checkArgument(const LaunchPlan& plan, const Buffers& buffers, const KernelArgument& argument,
-                   const std::string& place) {
-  if (argument.kind == Kind::blocks &&
-      static_cast<std::size_t>(argument.kernel) >= plan.kernels.size())
-    fail(ErrorKind::input, "launch plan: {}.kernel is {}; the plan has {} kernels, from 0", place,
-         argument.kernel, plan.kernels.size());
-  if (argument.kind == Kind::blocks) {
-    const std::size_t parts = 1 + plan.kernels[std::size_t(argument.kernel)].further.size();
-    if (static_cast<std::size_t>(argument.parts) > parts)
-      fail(ErrorKind::input, "launch plan: {}.parts is {}; kernel {} has {}", place, argument.parts,
-           argument.kernel, parts);
-  }
-  if (argument.kind != Kind::buffer && argument.kind != Kind::stride)
-    return;
-  auto found = buffers.find(argument.name);
-  if (found == buffers.end()) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, rank] : buffersOf(plan))
-      names.push_back(name);
-    fail(ErrorKind::input, "launch plan: {} names the buffer '{}'; the plan has {}", place,
-         argument.name, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
-  }
-  if (argument.kind == Kind::stride &&
-      static_cast<std::size_t>(argument.dimension) >= found->second)
-    fail(ErrorKind::input, "launch plan: {}.dimension is {}; '{}' has {} dimensions, from 0", place,
-         argument.dimension, argument.name, found->second);
 }
 
 ListsInfo readLists(const Json& json) {
   Reader reader(json, "plan.lists", {"chunk", "inputs", "outputs"});
   return {reader.integer("chunk", 1, maxInt32), readAll<TensorInfo>(reader, "inputs", readTensor),
           readAll<TensorInfo>(reader, "outputs", readTensor)};
-}
-
-void checkPlan(const LaunchPlan& plan) {
-  const std::size_t tables = 2 * static_cast<std::size_t>(plan.lists.parts());
-  if (plan.lists.chunk > 0 && plan.inputs.size() < tables)
-    fail(ErrorKind::input,
-         "launch plan: plan.inputs has {} tensors; the last {} of a program over lists are the "
-         "table, two for each part",
-         plan.inputs.size(), tables);
-  auto buffers = buffersOf(plan);
-  std::sort(buffers.begin(), buffers.end());
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].first.empty())
-      fail(ErrorKind::input, "launch plan: a buffer has no name; every buffer needs its own");
-    if (i > 0 && buffers[i - 1].first == buffers[i].first)
-      fail(ErrorKind::input, "launch plan: two buffers are named '{}'; every buffer needs its own",
-           buffers[i].first);
-  }
-  for (const WorkspaceInfo& workspace : plan.workspaces)
-    if (workspace.blocksOf >= static_cast<int>(plan.kernels.size()))
-      fail(ErrorKind::input,
-           "launch plan: workspace '{}' follows the grid of kernel {}; the plan has {} kernels, "
-           "from 0",
-           workspace.name, workspace.blocksOf, plan.kernels.size());
-  const Buffers ranks(buffers.begin(), buffers.end());
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
-    for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a)
-      checkArgument(plan, ranks, plan.kernels[k].arguments[a],
-                    fmt::format("plan.kernels[{}].arguments[{}]", k, a));
 }
 
 } // namespace
@@ -354,7 +348,7 @@ LaunchPlan parseLaunchPlan(std::string_view text) {
   plan.kernels = readAll<KernelLaunch>(reader, "kernels", readKernel);
   if (const Json* lists = reader.find("lists"))
     plan.lists = readLists(*lists);
-  checkPlan(plan);
+  checkLaunchPlan(plan);
   return plan;
 }
 

@@ -10,7 +10,8 @@ namespace kiln {
 
 namespace {
 
-constexpr std::int64_t maxGrid = 2147483647; // blocks in x that the hardware takes
+constexpr std::int64_t maxGrid = 2147483647;                              // blocks in x
+constexpr std::array<std::int64_t, 3> maxGrids = {maxGrid, 65535, 65535}; // that the hardware takes
 constexpr std::size_t workspaceAlignment = 256;
 
 /// ceil(a / b) without overflow; a >= 0, b >= 1.
@@ -38,7 +39,8 @@ Resolver::Resolver(const LaunchPlan& plan)
 
 Resolver::Source Resolver::sourceOf(const KernelArgument& argument) const {
   using Kind = KernelArgument::Kind;
-  if (argument.kind != Kind::buffer && argument.kind != Kind::stride)
+  if (argument.kind != Kind::buffer && argument.kind != Kind::stride &&
+      argument.kind != Kind::tensorMap)
     return {};
   auto search = [&](const auto& list, Source::Space space) -> Source {
     for (std::size_t i = 0; i < list.size(); ++i)
@@ -94,6 +96,29 @@ std::int64_t Resolver::gridOf(const KernelLaunch& kernel, const Symbols& symbols
   return blocks;
 }
 
+/// Blocks in each dimension of a grid of tiles, and of all. None in one dimension are none at all.
+std::int64_t Resolver::layOutTiles(const KernelLaunch& kernel, const Symbols& symbols,
+                                   int multiprocessors, std::array<std::int64_t, 3>& grid) const {
+  grid = {1, 1, 1};
+  for (std::size_t d = 0; d < kernel.tiles.size(); ++d)
+    for (const TileCount& count : kernel.tiles[d])
+      grid[d] = multiply(grid[d], divideUp(symbols.product(count.product.factors), count.tile),
+                         kernel.name);
+  if (kernel.blocks > 0) {
+    const std::int64_t resident = multiply(kernel.blocks, multiprocessors, kernel.name);
+    grid[0] =
+        std::min(grid[0], std::max<std::int64_t>(resident / kernel.cluster, 1) * kernel.cluster);
+  }
+  for (std::size_t d = 0; d < grid.size(); ++d)
+    if (grid[d] > maxGrids[d])
+      fail(ErrorKind::input,
+           "kernel '{}': {} tiles need as many blocks in {}, a grid may have {} there; take larger "
+           "tiles, split the batch{}",
+           kernel.name, grid[d], "xyz"[d], maxGrids[d],
+           d == 0 ? " or let blocks take several tiles" : " or count these tiles in x");
+  return grid[0] * grid[1] * grid[2]; // below 2^63
+}
+
 /// Bytes of one workspace, up to where the next may begin.
 std::int64_t Resolver::workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,
                                      const Symbols& symbols) const {
@@ -111,8 +136,15 @@ void Resolver::layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunc
          multiprocessors);
   result.kernels.resize(launchPlan.kernels.size());
   for (std::size_t k = 0; k < launchPlan.kernels.size(); ++k) {
-    result.kernels[k].blocks = gridOf(launchPlan.kernels[k], symbols, multiprocessors);
-    result.kernels[k].arguments.clear();
+    const KernelLaunch& kernel = launchPlan.kernels[k];
+    ResolvedKernel& resolved = result.kernels[k];
+    if (kernel.grid == KernelLaunch::Grid::tiles) {
+      resolved.blocks = layOutTiles(kernel, symbols, multiprocessors, resolved.grid);
+    } else {
+      resolved.blocks = gridOf(kernel, symbols, multiprocessors);
+      resolved.grid = {resolved.blocks, 1, 1};
+    }
+    resolved.arguments.clear();
   }
   std::int64_t bytes = 0;
   for (const WorkspaceInfo& workspace : launchPlan.workspaces) {
@@ -209,6 +241,46 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
     const auto& arguments = launchPlan.kernels[k].arguments;
     for (std::size_t a = 0; a < arguments.size(); ++a)
       result.kernels[k].arguments.push_back(valueOf(arguments[a], sources[k][a]));
+    if (!launchPlan.kernels[k].tensorMaps.empty())
+      fillMaps(k, symbols, result.kernels[k], strideOf);
+  }
+}
+
+/// The tensor maps of kernel k, whose arguments are filled in. One that is not launched needs none.
+template <typename Stride>
+void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& result,
+                        const Stride& strideOf) const {
+  const KernelLaunch& kernel = launchPlan.kernels[k];
+  result.maps.resize(kernel.tensorMaps.size());
+  if (result.blocks == 0)
+    return;
+  for (std::size_t a = 0; a < kernel.arguments.size(); ++a) {
+    const KernelArgument& argument = kernel.arguments[a];
+    if (argument.kind != KernelArgument::Kind::tensorMap)
+      continue;
+    const TensorMapInfo& info = kernel.tensorMaps[static_cast<std::size_t>(argument.map)];
+    TensorMapView& view = result.maps[static_cast<std::size_t>(argument.map)];
+    view = {.address = result.arguments[a],
+            .rank = static_cast<std::uint8_t>(info.dimensions.size()),
+            .dtype = info.dtype,
+            .swizzle = static_cast<std::uint16_t>(info.swizzle),
+            .promotion = static_cast<std::uint16_t>(info.promotion)};
+    const auto bytes = static_cast<std::int64_t>(sizeInBytes(info.dtype));
+    for (std::size_t d = 0; d < info.dimensions.size(); ++d) {
+      const TensorMapDimension& dimension = info.dimensions[d];
+      view.sizes[d] = static_cast<std::uint64_t>(symbols.product(dimension.size.factors));
+      view.box[d] = static_cast<std::uint32_t>(dimension.box);
+      if (d == 0)
+        continue;
+      std::int64_t stride = symbols.product(dimension.stride.factors);
+      if (dimension.strideOf >= 0)
+        stride = multiply(stride, strideOf(sources[k][a], dimension.strideOf), kernel.name);
+      // From a single element there is no next: whatever its stride is, one that is allowed serves.
+      view.strides[d - 1] = static_cast<std::uint64_t>(
+          view.sizes[d] == 1 ? bytes * 16 : multiply(stride, bytes, kernel.name));
+    }
+    checkTensorMapValues(
+        view, fmt::format("kernel '{}': the tensor map of '{}'", kernel.name, argument.name));
   }
 }
 

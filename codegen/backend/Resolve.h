@@ -43,6 +43,8 @@ class Resolver {
                         const Symbols& symbols) const;
   std::int64_t gridOf(const KernelLaunch& kernel, const Symbols& symbols,
                       int multiprocessors) const;
+  std::int64_t layOutTiles(const KernelLaunch& kernel, const Symbols& symbols, int multiprocessors,
+                           std::array<std::int64_t, 3>& grid) const;
   std::int64_t workspaceSize(const WorkspaceInfo& workspace, const ResolvedLaunch& result,
                              const Symbols& symbols) const;
   void layOut(const Symbols& symbols, int multiprocessors, ResolvedLaunch& result) const;
@@ -52,6 +54,10 @@ class Resolver {
   template <typename Pointer, typename Stride>
   void fill(const Symbols& symbols, void* workspace, ResolvedLaunch& result,
             const Pointer& pointerOf, const Stride& strideOf) const;
+
+  template <typename Stride>
+  void fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& result,
+                const Stride& strideOf) const;
 
   LaunchPlan launchPlan;
   std::vector<std::vector<Source>> sources; // per kernel, per argument

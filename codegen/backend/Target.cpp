@@ -15,6 +15,24 @@ namespace {
 
 constexpr std::int64_t MiB = 1 << 20;
 
+// What a compute capability has, once for those that have the same: Ada is as Ampere here.
+constexpr Capabilities ampere = {.asyncCopies = true, .matrixLoads = true, .warpMatrix = true};
+constexpr Capabilities hopper = {.asyncCopies = true,
+                                 .matrixLoads = true,
+                                 .warpMatrix = true,
+                                 .warpgroupMatrix = true,
+                                 .bulkCopies = true,
+                                 .clusters = true,
+                                 .registersByRole = true,
+                                 .programmaticLaunch = true};
+constexpr Capabilities without(Capabilities all, bool Capabilities::* what) {
+  all.*what = false;
+  return all;
+}
+constexpr Capabilities blackwell = without(hopper, &Capabilities::warpgroupMatrix);
+// The letter in sm_120a, with which this is not compiled, would add it.
+constexpr Capabilities blackwellWorkstation = without(blackwell, &Capabilities::registersByRole);
+
 constexpr Target targets[] = {
     {.arch = "sm_80",
      .flagship = "A100 SXM 80 GB",
@@ -22,7 +40,10 @@ constexpr Target targets[] = {
      .sharedPerSM = 167936,
      .multiprocessors = 108,
      .memoryGBs = 2039,
-     .l2Bytes = 40 * MiB},
+     .l2Bytes = 40 * MiB,
+     .clockGHz = 1.41,
+     .matrixOps = {2048, 1024, 0},
+     .has = ampere},
     {.arch = "sm_86",
      .flagship = "RTX A6000",
      .sharedPerBlock = 101376,
@@ -32,7 +53,10 @@ constexpr Target targets[] = {
      .blocksPerSM = 16,
      .multiprocessors = 84,
      .memoryGBs = 768,
-     .l2Bytes = 6 * MiB},
+     .l2Bytes = 6 * MiB,
+     .clockGHz = 1.80,
+     .matrixOps = {1024, 512, 0},
+     .has = ampere},
     {.arch = "sm_89",
      .flagship = "L40S",
      .sharedPerBlock = 101376,
@@ -42,7 +66,10 @@ constexpr Target targets[] = {
      .blocksPerSM = 24,
      .multiprocessors = 142,
      .memoryGBs = 864,
-     .l2Bytes = 96 * MiB},
+     .l2Bytes = 96 * MiB,
+     .clockGHz = 2.52,
+     .matrixOps = {1024, 512, 2048},
+     .has = ampere},
     {.arch = "sm_90a",
      .flagship = "H200 SXM",
      .sharedPerBlock = 232448,
@@ -50,7 +77,10 @@ constexpr Target targets[] = {
      .maxCluster = 16,
      .multiprocessors = 132,
      .memoryGBs = 4800,
-     .l2Bytes = 50 * MiB},
+     .l2Bytes = 50 * MiB,
+     .clockGHz = 1.83,
+     .matrixOps = {4096, 2048, 8192},
+     .has = hopper},
     {.arch = "sm_100a",
      .flagship = "B200",
      .sharedPerBlock = 232448,
@@ -58,7 +88,10 @@ constexpr Target targets[] = {
      .maxCluster = 16,
      .multiprocessors = 148,
      .memoryGBs = 8000,
-     .l2Bytes = 126 * MiB},
+     .l2Bytes = 126 * MiB,
+     .clockGHz = 1.86,
+     .matrixOps = {8192, 4096, 16384},
+     .has = blackwell},
     {.arch = "sm_120",
      .flagship = "RTX PRO 6000 Blackwell",
      .sharedPerBlock = 101376,
@@ -69,7 +102,10 @@ constexpr Target targets[] = {
      .maxCluster = 8,
      .multiprocessors = 188,
      .memoryGBs = 1792,
-     .l2Bytes = 128 * MiB},
+     .l2Bytes = 128 * MiB,
+     .clockGHz = 2.62,
+     .matrixOps = {1024, 512, 2048},
+     .has = blackwellWorkstation},
 };
 
 /// "sm_90a", "compute_90", "90" -> "90": the letter picks instructions, not limits.
@@ -118,6 +154,11 @@ std::string parseArch(std::string_view text) {
 
 const Target& targetOfCapability(int major, int minor) {
   return findTarget(fmt::format("sm_{}{}", major, minor));
+}
+
+double matrixTflops(const Target& target, MatrixType type) {
+  return target.matrixOps[static_cast<std::size_t>(type)] * target.clockGHz *
+         target.multiprocessors / 1e3;
 }
 
 int residentBlocks(const Target& target, int threads, int registers, std::int64_t sharedBytes) {

@@ -4,7 +4,24 @@
 
 #include "kiln/kiln.h"
 
+#include <array>
+
 namespace kiln {
+
+/// Instructions that not every target has.
+struct Capabilities {
+  bool asyncCopies = false;        // cp.async
+  bool matrixLoads = false;        // ldmatrix
+  bool warpMatrix = false;         // mma.sync of 2-byte types
+  bool warpgroupMatrix = false;    // wgmma
+  bool bulkCopies = false;         // cp.async.bulk, tensor maps too, and barriers that count bytes
+  bool clusters = false;           // of up to Target::maxCluster blocks
+  bool registersByRole = false;    // setmaxnreg
+  bool programmaticLaunch = false; // griddepcontrol
+};
+
+/// Element types that tensor cores multiply at rates of their own; f16 stands for bf16 too.
+enum class MatrixType { f16, tf32, fp8 };
 
 struct Target {
   std::string_view arch;           // "sm_90a": what NVRTC is told
@@ -22,7 +39,15 @@ struct Target {
   int multiprocessors = 0; // nominal, of the flagship
   double memoryGBs = 0;    // nominal bandwidth in 10^9 bytes a second
   std::int64_t l2Bytes = 0;
+  double clockGHz = 0; // that the nominal tensor rates hold for
+  /// Dense operations of the tensor cores a clock and multiprocessor, additions and products, with
+  /// sums in f32, by MatrixType; 0: none of this type.
+  std::array<int, 3> matrixOps = {0, 0, 0};
+  Capabilities has = {};
 };
+
+/// The nominal rate of the whole part in 10^12 operations a second.
+double matrixTflops(const Target& target, MatrixType type);
 
 /// Accepts the names of the table and aliases ("sm_90", "compute_90a", "90a"). An alias without
 /// the letter means the same part. Throws Error(input) listing what is known.

@@ -57,9 +57,29 @@ Json write(const KernelArgument& argument) {
     json["kernel"] = argument.kernel;
   if (argument.parts > 0)
     json["parts"] = argument.parts;
+  if (argument.kind == Kind::tensorMap)
+    json["map"] = argument.map;
   return json;
 }
 
+Json write(const TileCount& count) {
+  return {{"product", write(count.product.factors)}, {"tile", count.tile}};
+}
+
+Json write(const WarpRole& role) {
+  return {{"warps", role.warps}, {"registers", role.registers}};
+}
+
+Json write(const TensorMapDimension& dimension) {
+  Json json = {{"size", write(dimension.size.factors)},
+               {"stride", write(dimension.stride.factors)},
+               {"box", dimension.box}};
+  if (dimension.strideOf >= 0)
+    json["strideOf"] = dimension.strideOf;
+  return json;
+}
+
+Json write(const TensorMapInfo& map);
 Json write(const KernelLaunch& kernel);
 
 template <typename T> Json writeAll(const std::vector<T>& values) {
@@ -67,6 +87,13 @@ template <typename T> Json writeAll(const std::vector<T>& values) {
   for (const T& value : values)
     array.push_back(write(value));
   return array;
+}
+
+Json write(const TensorMapInfo& map) {
+  return {{"dtype", name(map.dtype)},
+          {"swizzle", map.swizzle},
+          {"promotion", map.promotion},
+          {"dimensions", writeAll(map.dimensions)}};
 }
 
 Json write(const KernelLaunch& kernel) {
@@ -77,15 +104,23 @@ Json write(const KernelLaunch& kernel) {
                {"promisedBlocks", kernel.promisedBlocks},
                {"programmatic", kernel.programmatic},
                {"cluster", kernel.cluster},
-               {"grid", nameIn(gridNames, kernel.grid)},
-               {"rowsPerBlock", kernel.rowsPerBlock},
-               {"blocks", kernel.blocks},
-               {"rows", write(kernel.rows.factors)},
-               {"arguments", writeAll(kernel.arguments)}};
+               {"grid", nameIn(gridNames, kernel.grid)}};
+  if (kernel.grid != KernelLaunch::Grid::tiles)
+    json["rowsPerBlock"] = kernel.rowsPerBlock;
+  json["blocks"] = kernel.blocks;
+  if (kernel.grid != KernelLaunch::Grid::tiles)
+    json["rows"] = write(kernel.rows.factors);
+  for (const std::vector<TileCount>& dimension : kernel.tiles)
+    json["tiles"].push_back(writeAll(dimension));
+  json["arguments"] = writeAll(kernel.arguments);
   if (kernel.blocksMultiple != 1)
     json["blocksMultiple"] = kernel.blocksMultiple;
   for (const SizeProduct& rows : kernel.further)
     json["further"].push_back(write(rows.factors));
+  if (!kernel.tensorMaps.empty())
+    json["tensorMaps"] = writeAll(kernel.tensorMaps);
+  if (!kernel.roles.empty())
+    json["roles"] = writeAll(kernel.roles);
   return json;
 }
 

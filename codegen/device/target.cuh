@@ -1,5 +1,6 @@
 // The machine: every instruction that C++ has no words for, one function each. The host target
-// replaces this file by its twin (host/target.cuh); nothing else in device/ may use a builtin.
+// replaces this file by its twin (host/target.cuh), and tensor_copy.cuh by another; nothing else in
+// device/ may use a builtin.
 #pragma once
 
 #include "scalar.cuh"
@@ -15,6 +16,12 @@ KILN_DEVICE int thread_index() {
 }
 KILN_DEVICE i64 block_index() {
   return blockIdx.x;
+}
+KILN_DEVICE i64 block_index_y() {
+  return blockIdx.y;
+}
+KILN_DEVICE i64 block_index_z() {
+  return blockIdx.z;
 }
 KILN_DEVICE i64 block_count() {
   return gridDim.x;
@@ -286,8 +293,9 @@ KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
                : "memory");
 #endif
 }
-/// What this thread has read of shared memory comes before bulk copies that are started once it has
-/// arrived at a barrier: they write past the caches that reads wait in, and would overtake them.
+/// What this thread has read or written of shared memory comes before bulk copies that are started
+/// once it has arrived at a barrier: they pass by the caches that accesses wait in, and would
+/// overtake them, or read what was there before.
 KILN_DEVICE void bulk_copy_fence() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

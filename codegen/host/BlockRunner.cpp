@@ -16,7 +16,8 @@ namespace {
 
 constexpr int laneMultiple = 32;
 constexpr int maxThreads = 1024;
-constexpr int maxCluster = 2;
+constexpr int maxCluster = 16;
+constexpr int maxClusterThreads = 2048;             // a bit a warp
 constexpr std::size_t maxParts = 16;                // of a message
 constexpr std::int64_t maxSharedBytes = 227 * 1024; // of the largest target
 
@@ -50,10 +51,12 @@ const KernelCall& checked(const KernelCall& call) {
   if (call.threads < laneMultiple || call.threads > maxThreads || call.threads % laneMultiple != 0)
     fail(ErrorKind::input, "{}: {} threads a block; allowed are multiples of {} up to {}",
          call.name, call.threads, laneMultiple, maxThreads);
-  if (call.cluster < 1 || call.cluster > maxCluster || call.blocks % call.cluster != 0)
+  if (call.cluster < 1 || call.cluster > maxCluster || call.blocks % call.cluster != 0 ||
+      call.cluster * call.threads > maxClusterThreads)
     fail(ErrorKind::input,
-         "{}: {} blocks in clusters of {}; allowed are whole clusters of 1 to {} blocks", call.name,
-         call.blocks, call.cluster, maxCluster);
+         "{}: {} blocks of {} threads in clusters of {}; allowed are whole clusters of 1 to {} "
+         "blocks and {} threads",
+         call.name, call.blocks, call.threads, call.cluster, maxCluster, maxClusterThreads);
   if (call.sharedBytes < 0 || call.sharedBytes > maxSharedBytes)
     fail(ErrorKind::input, "{}: {} bytes of shared memory; allowed are 0 to {}", call.name,
          call.sharedBytes, maxSharedBytes);
@@ -86,6 +89,10 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   };
   table.clusterArrive = [](void* context) {
     auto* runner = static_cast<BlockRunner*>(context);
+    if (!runner->memoryBarriers.contains(runner->clusterBarrier())) {
+      const int all = static_cast<int>(runner->threads.size());
+      runner->memoryBarriers[runner->clusterBarrier()] = {.threads = all, .missing = all};
+    }
     runner->memoryBarrier(runner->clusterBarrier(), arriveAtBarrier, 1);
   };
   table.clusterWait = [](void* context) {
@@ -99,10 +106,12 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
     static_cast<BlockRunner*>(context)->access(address, bytes, kind);
   };
+  offerCopies();
   for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start([this] {
       try {
         calls[call.arguments.size()](call.entry, call.arguments.data());
+        endThread();
       } catch (const Abandoned&) {
       } catch (...) {
         failure = std::current_exception();
@@ -118,20 +127,22 @@ BlockRunner::~BlockRunner() {
 }
 
 void BlockRunner::failHere(const std::string& what) const {
-  fail(ErrorKind::verification, "{}: block {} thread {} {}", call.name, table.blockIndex,
-       table.threadIndex, what);
+  fail(ErrorKind::verification, "{}: block {} thread {} {}", call.name, block, table.threadIndex,
+       what);
 }
 
-void BlockRunner::run(std::int64_t block) {
-  firstBlock = block;
+void BlockRunner::run(std::int64_t first) {
+  firstBlock = first;
+  firstX = first % call.blocks;
+  table.blockIndexY = first / call.blocks % call.blocksY;
+  table.blockIndexZ = first / call.blocks / call.blocksY;
   shared.begin();
   std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
-  if (const int all = static_cast<int>(threads.size()); call.cluster > 1)
-    memoryBarriers[clusterBarrier()] = {all, all, 0, 0, {}, {}};
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});
+  alive.assign(call.cluster, call.threads);
   bool progress = true;
   while (progress) {
     progress = false;
@@ -145,7 +156,7 @@ void BlockRunner::run(std::int64_t block) {
     return;
   std::string where = whereThreadsAre();
   abandon();
-  fail(ErrorKind::verification, "{}: block {} diverged: {}", call.name, block, where);
+  fail(ErrorKind::verification, "{}: block {} diverged: {}", call.name, first, where);
 }
 
 /// What the thread will find in the table.
@@ -153,7 +164,8 @@ void BlockRunner::enter(int thread) {
   running = thread;
   table.clusterRank = thread / call.threads;
   table.threadIndex = thread % call.threads;
-  table.blockIndex = firstBlock + table.clusterRank;
+  table.blockIndex = firstX + table.clusterRank;
+  block = firstBlock + table.clusterRank;
   table.sharedMemory = shared.data(table.clusterRank);
 }
 
@@ -194,8 +206,8 @@ void BlockRunner::suspend(State state) {
 }
 
 void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
-  const bool allowed = kind == readGlobal    ? global.read(table.blockIndex, address, bytes)
-                       : kind == writeGlobal ? global.write(table.blockIndex, address, bytes)
+  const bool allowed = kind == readGlobal    ? global.read(block, address, bytes)
+                       : kind == writeGlobal ? global.write(block, address, bytes)
                        : kind == readShared  ? shared.read(running, address, bytes)
                                              : shared.write(running, address, bytes);
   if (!allowed)
@@ -293,16 +305,25 @@ void BlockRunner::release(int id) {
   shared.synchronize(mask);
 }
 
-void BlockRunner::memoryBarrier(const void* place, HostBarrier what, int number) {
-  if (what == initializeBarrier) {
-    access(place, 8, writeShared);
-    memoryBarriers[place] = {number, number, 0, 0, {}, {}};
-    return;
-  }
+/// That the running thread uses, and must know to be initialized.
+BlockRunner::MemoryBarrier& BlockRunner::barrierIn(int of, const void* place) {
+  if (place != clusterBarrier() && !shared.read(running, of, place, 8))
+    failHere(shared.complaint());
   auto found = memoryBarriers.find(place);
   if (found == memoryBarriers.end())
     failHere("uses a barrier in shared memory that was not initialized");
-  MemoryBarrier& barrier = found->second;
+  return found->second;
+}
+
+void BlockRunner::memoryBarrier(const void* place, HostBarrier what, int number) {
+  if (what == initializeBarrier)
+    return initialize(place, number);
+  if (what == HostBarrier::fenceBarriers)
+    return fenceBarriers();
+  if (what == arriveInBlock)
+    place = shared.data(number) + offsetOf(place);
+  MemoryBarrier& barrier =
+      what == arriveInBlock ? barrierOfCopy(number, place) : barrierIn(table.clusterRank, place);
   const int warp = running / laneCount;
   if (what == waitForPhase) {
     threads[running].memoryBarrier = place;
@@ -311,23 +332,28 @@ void BlockRunner::memoryBarrier(const void* place, HostBarrier what, int number)
     shared.acquire(warp, barrier.complete);
     return;
   }
-  if (what == expectBytes)
+  if (what == expectBytes) {
     barrier.bytes += number;
-  else if (what == completeBytes)
-    barrier.bytes -= number;
-  else
-    shared.release(warp, barrier.coming), --barrier.missing;
+  } else {
+    if (what == arriveInBlock && number != table.clusterRank)
+      shared.reach(warp, number);
+    shared.release(warp, barrier.coming);
+    --barrier.missing;
+  }
   if (barrier.missing < 0)
     failHere(fmt::format("arrives at a barrier in shared memory where {} have arrived already",
                          barrier.threads));
-  if (barrier.missing == 0 && barrier.bytes == 0)
-    completePhase(place, barrier);
+  completeIfDone(place, barrier);
 }
 
-void BlockRunner::completePhase(const void* place, MemoryBarrier& barrier) {
+void BlockRunner::completeIfDone(const void* place, MemoryBarrier& barrier) {
+  if (barrier.missing != 0 || barrier.bytes != 0)
+    return;
   ++barrier.phase;
   barrier.missing = barrier.threads;
   barrier.complete = barrier.coming;
+  if (barrier.copier >= 0)
+    shared.completeCopies(barrier.copier, barrier.phase, barrier.complete);
   for (Thread& thread : threads)
     if (thread.state == State::awaiting && thread.memoryBarrier == place)
       thread.state = State::ready;

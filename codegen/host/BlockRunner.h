@@ -18,12 +18,13 @@ namespace kiln {
 struct KernelCall {
   std::string_view name;
   void* entry = nullptr;
-  std::int64_t blocks = 0;
+  std::int64_t blocks = 0, blocksY = 1, blocksZ = 1;
   int threads = 0; // of a block
   int cluster = 1; // blocks
   std::int64_t sharedBytes = 0;
-  std::span<const std::uint64_t> arguments; // pointers and i64 values
+  std::span<const std::uint64_t> arguments; // pointers, also to tensor maps, and i64 values
   std::span<const MemoryRegion> regions;
+  std::span<const WarpRole> roles;
 };
 
 /// Arguments that a kernel may have on the host.
@@ -38,8 +39,8 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Runs a block, or the cluster that begins with it. Throws Error(verification); the runner can
-  /// go on with other blocks after that.
+  /// Runs a block, or the cluster that begins with it, counted through the grid, x first. Throws
+  /// Error(verification); the runner can go on with other blocks after that.
   void run(std::int64_t block);
 
  private:
@@ -52,6 +53,10 @@ class BlockRunner {
     int barrier = 0;                     // that it waits at, see barriers
     const void* memoryBarrier = nullptr; // that it awaits a phase of
     int clusterPhases = 0;               // of the cluster's barrier that it has awaited
+    int registers = 0;                   // that it set last
+    int storer = -1;                     // the copier of its stores
+    int groups = 0, awaited = 0;         // of its stores: ended, and known to be done
+    bool storing = false;                // since it ended the last
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
@@ -69,17 +74,38 @@ class BlockRunner {
     int missing = 0; // threads
     int bytes = 0;   // expected and not yet copied
     int phase = 0;
-    SharedMemory::Clock coming, complete; // what the threads of this and the last phase knew
+    int initializer = -1;                     // thread
+    int copier = -1;                          // of what completes here
+    bool fenced = false;                      // so that copies and other blocks may use it
+    SharedMemory::Clock coming{}, complete{}; // what the threads of this and the last phase knew
   };
 
   void barrier(int id, int count);
+  void initialize(const void* place, int threads);
+  void fenceBarriers();
   void memoryBarrier(const void* barrier, HostBarrier what, int number);
-  void completePhase(const void* place, MemoryBarrier& barrier);
+  MemoryBarrier& barrierIn(int block, const void* place);
+  MemoryBarrier& barrierOfCopy(int block, const void* place);
+  void completeIfDone(const void* place, MemoryBarrier& barrier);
   const std::array<std::uint32_t, laneCount>& exchange(std::uint32_t value);
   float shuffleXor(float value, int mask);
   std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);
   void storeCluster(float* to, float value);
+
+  void offerCopies();
+  void copyBytes(void* to, const void* from, int bytes, const void* barrier);
+  void copyTile(void* to, const HostTile& tile, const void* barrier, unsigned blocks);
+  void storeTile(const HostTile& tile, const void* from);
+  void waitForStores(int groups);
+  void copyIn(int block, std::uint64_t offset, const char* bytes, int count,
+              MemoryBarrier& barrier);
+  void endThread();
+  /// In the memory of the running thread's block.
+  std::uint64_t offsetOf(const void* place) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(place) - table.sharedMemory);
+  }
+
   /// The barrier of a cluster is one in memory, whose place is that of the runner.
   const void* clusterBarrier() const { return this; }
 
@@ -93,13 +119,15 @@ class BlockRunner {
 
   KernelCall call;
   HostRuntime& table;
-  std::int64_t firstBlock = 0;
-  int running = 0; // thread, counted through the cluster
+  std::int64_t firstBlock = 0, firstX = 0;
+  std::int64_t block = 0; // of the running thread, counted through the grid
+  int running = 0;        // thread, counted through the cluster
   GlobalMemory global;
   SharedMemory shared;
   FiberLoan fibers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
+  std::vector<int> alive;        // (cluster): threads that have not ended
   std::vector<Barrier> barriers; // (cluster, barrierCount)
   std::map<const void*, MemoryBarrier> memoryBarriers;
   std::exception_ptr failure;

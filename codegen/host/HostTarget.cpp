@@ -3,6 +3,7 @@
 
 #include "codegen/backend/Fail.h"
 #include "codegen/host/BlockRunner.h"
+#include "codegen/host/HostTensorMap.h"
 
 #include <algorithm>
 #include <cstring>
@@ -89,7 +90,9 @@ void* placeOf(const WorkspaceInfo& workspace, const LaunchPlan& plan,
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     for (std::size_t a = 0; a < plan.kernels[k].arguments.size(); ++a) {
       const KernelArgument& argument = plan.kernels[k].arguments[a];
-      if (argument.kind == KernelArgument::Kind::buffer && argument.name == workspace.name)
+      if ((argument.kind == KernelArgument::Kind::buffer ||
+           argument.kind == KernelArgument::Kind::tensorMap) &&
+          argument.name == workspace.name)
         return reinterpret_cast<void*>(resolved.kernels[k].arguments[a]);
     }
   return nullptr;
@@ -111,12 +114,26 @@ void addWorkspaces(const LaunchPlan& plan, const ResolvedLaunch& resolved,
   }
 }
 
+/// Pointers to maps in place of those that they show.
+std::vector<std::uint64_t> argumentsOf(const KernelLaunch& kernel, const ResolvedKernel& resolved,
+                                       std::vector<HostTensorMap>& maps) {
+  maps.clear();
+  for (const TensorMapView& view : resolved.maps)
+    maps.emplace_back(view);
+  std::vector<std::uint64_t> arguments = resolved.arguments;
+  for (std::size_t a = 0; a < arguments.size(); ++a)
+    if (kernel.arguments[a].kind == KernelArgument::Kind::tensorMap)
+      arguments[a] = reinterpret_cast<std::uintptr_t>(&maps[kernel.arguments[a].map]);
+  return arguments;
+}
+
 } // namespace
 
 void runKernel(const HostLibrary& library, const HostLaunch& launch,
                const HostRunOptions& options) {
   std::vector<std::int64_t> order; // first blocks of clusters
-  for (std::int64_t block = 0; block < launch.blocks; block += std::max(launch.cluster, 1))
+  const std::int64_t blocks = launch.blocks * launch.blocksY * launch.blocksZ;
+  for (std::int64_t block = 0; block < blocks; block += std::max(launch.cluster, 1))
     order.push_back(block);
   if (options.order == BlockOrder::reversed)
     std::reverse(order.begin(), order.end());
@@ -126,11 +143,14 @@ void runKernel(const HostLibrary& library, const HostLaunch& launch,
   BlockRunner runner({.name = launch.name,
                       .entry = library.kernel(launch.name),
                       .blocks = launch.blocks,
+                      .blocksY = launch.blocksY,
+                      .blocksZ = launch.blocksZ,
                       .threads = launch.threads,
                       .cluster = launch.cluster,
                       .sharedBytes = launch.sharedBytes,
                       .arguments = launch.arguments,
-                      .regions = launch.regions},
+                      .regions = launch.regions,
+                      .roles = launch.roles},
                      library.runtime());
   for (std::int64_t block : order)
     runner.run(block);
@@ -156,16 +176,20 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   for (int part = 0; part < parts; ++part, table += 2)
     addLists(plan, part, inputs[table + 1], regions);
   addWorkspaces(plan, resolved, inputs, outputs, regions);
+  std::vector<HostTensorMap> maps;
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
-    if (resolved.kernels[k].blocks > 0)
+    if (const ResolvedKernel& kernel = resolved.kernels[k]; kernel.blocks > 0)
       runKernel(*library,
                 {.name = plan.kernels[k].name,
-                 .blocks = resolved.kernels[k].blocks,
+                 .blocks = kernel.grid[0],
+                 .blocksY = kernel.grid[1],
+                 .blocksZ = kernel.grid[2],
                  .threads = plan.kernels[k].threads,
                  .cluster = plan.kernels[k].cluster,
                  .sharedBytes = plan.kernels[k].sharedBytes,
-                 .arguments = resolved.kernels[k].arguments,
-                 .regions = regions},
+                 .arguments = argumentsOf(plan.kernels[k], kernel, maps),
+                 .regions = regions,
+                 .roles = plan.kernels[k].roles},
                 options);
 }
 

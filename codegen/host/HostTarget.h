@@ -21,12 +21,13 @@ struct HostRunOptions {
 /// One launch of one kernel, with everything filled in.
 struct HostLaunch {
   std::string name;
-  std::int64_t blocks = 0;
+  std::int64_t blocks = 0, blocksY = 1, blocksZ = 1;
   int threads = 0;
   int cluster = 1; // blocks
   std::int64_t sharedBytes = 0;
-  std::vector<std::uint64_t> arguments = {}; // pointers and i64 values
+  std::vector<std::uint64_t> arguments = {}; // pointers, also to HostTensorMap, and i64 values
   std::vector<MemoryRegion> regions = {};    // all that the kernel may touch
+  std::vector<WarpRole> roles = {};
 };
 
 /// Throws Error(input) for an impossible launch, Error(verification) for what the kernel did.

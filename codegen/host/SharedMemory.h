@@ -3,6 +3,9 @@
 // run in. Threads are counted through the cluster. Warps carry vector clocks: barriers and shuffles
 // take whole warps, so that one clock a warp is exact. Two accesses by different threads race if no
 // chain of them lies between.
+// Bulk copies touch memory on their own account, a copier for those that complete at one barrier
+// and one for the stores of a thread: they come after what the thread that starts them knows, and
+// before those who have awaited them. What threads wrote they see only behind a fence.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +19,10 @@ namespace kiln {
 class SharedMemory {
  public:
   using Epoch = std::uint32_t;
-  using Clock = std::vector<Epoch>; // (warps): what is known of each
+  /// What is known of each warp and copier, and how much of it bulk copies see.
+  struct Clock {
+    std::vector<Epoch> known, fenced;
+  };
 
   /// For each block so many bytes and threads.
   SharedMemory(std::int64_t bytes, int threads, int blocks = 1);
@@ -35,9 +41,26 @@ class SharedMemory {
   /// Whether the access to the memory of the thread's own block, or of another that is named, is
   /// allowed; if not, complaint() says why. Nearly all are, and pay for no text.
   bool read(int thread, const void* address, int bytes);
+  bool read(int thread, int block, const void* address, int bytes);
   bool write(int thread, const void* address, int bytes);
   bool write(int thread, int block, const void* address, int bytes);
   const std::string& complaint() const { return wrong; }
+
+  /// A copier of the blocks that run; its copies are counted in phases, from 0.
+  int addCopier();
+  /// A copy that `thread` starts, into the memory of a block or out of its own.
+  bool copyIn(int thread, int copier, int phase, int block, const void* address, int bytes);
+  bool copyOut(int thread, int copier, int phase, const void* address, int bytes);
+  /// All copies of the phases before this are done, as those who acquire `what` know, or a warp.
+  void completeCopies(int copier, int phases, Clock& what) const;
+  void completeCopies(int copier, int phases, int warp);
+  /// This warp reaches a barrier in the memory of another block.
+  void reach(int warp, int block) { note(block, warp, clock(warp, warp)); }
+  /// Whether the block, whose last thread ends, knows of all that reached its memory from outside;
+  /// if not, complaint() says what may still come.
+  bool mayEnd(int block);
+  /// What this warp knows to be written is visible to the copies that come after.
+  void fence(int warp);
 
  private:
   struct Write {
@@ -49,14 +72,24 @@ class SharedMemory {
     std::uint16_t lane = 0;
     std::uint16_t otherLane = 0;
   };
+  struct Copied { // the last copy out of a byte
+    Epoch epoch = 0;
+    std::uint32_t copier = 0;
+  };
   struct Release {
     void operator()(char* data) const;
   };
 
-  Epoch& clock(int warp, int of) { return clocks[warp * warps + of]; }
+  Epoch& clock(int warp, int of) { return clocks[warp * capacity + of]; }
+  Epoch& fenced(int warp, int of) { return fencedClocks[warp * capacity + of]; }
+  Epoch epochOf(int phase) const { return base + 1 + static_cast<Epoch>(phase); }
   /// Whether what `of` did at `epoch` comes before what `warp` does now.
   bool before(Epoch epoch, int of, int warp) { return clock(warp, of) > epoch; }
   int conflictingReader(int thread, std::size_t byte);
+  void note(int block, int column, Epoch epoch);
+  bool areOrdered(int thread, std::size_t offset, int bytes, const char* verb, std::int64_t where);
+  bool isVisible(const Write& write, int warp, const char* verb, std::int64_t where, int bytes);
+  std::string nameOf(int thread) const;
   /// From the start of all memory; of a block's, for messages.
   std::size_t offsetOf(const void* address) const;
   std::int64_t within(std::size_t offset, int block) const;
@@ -66,11 +99,17 @@ class SharedMemory {
   std::int64_t size, stride; // of a block's memory; from one block's to the next
   int threadsOfBlock, warps;
   std::unique_ptr<char, Release> memory;
-  std::vector<Write> writes; // (bytes)
-  std::vector<Read> reads;   // (bytes, warps)
-  std::vector<Epoch> clocks; // (warps, warps): what a warp knows of the others
-  Epoch base = 0;            // everything up to here belongs to earlier blocks
-  std::string wrong;         // with the last access that was refused
+  std::vector<Write> writes;               // (bytes)
+  std::vector<Read> reads;                 // (bytes, warps)
+  std::vector<std::vector<Epoch>> reached; // (blocks, columns): by others, and by copies, last
+  std::vector<Copied> copied;              // (bytes), once there are copies out
+  int columns, capacity;                   // warps and copiers, and for how many there is room
+  std::vector<Epoch> clocks;               // (warps, columns): what a warp knows of the others
+  std::vector<Epoch> fencedClocks; // the same, of what copies see; empty before the first fence
+  std::vector<Epoch> joined;       // (columns), of a meeting
+  Epoch base = 0;                  // everything up to here belongs to earlier blocks
+  Epoch newest = 0;                // of all copies
+  std::string wrong;               // with the last access that was refused
 };
 
 } // namespace kiln

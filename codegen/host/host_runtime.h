@@ -6,13 +6,27 @@
 namespace kiln {
 
 enum HostAccess { readGlobal, writeGlobal, readShared, writeShared };
-enum HostBarrier { initializeBarrier, expectBytes, completeBytes, arriveAtBarrier, waitForPhase };
+enum HostBarrier {
+  initializeBarrier,
+  fenceBarriers, // all that the thread initialized; names none
+  expectBytes,
+  arriveAtBarrier,
+  arriveInBlock, // at the barrier in the same place of another block of the cluster
+  waitForPhase
+};
+
+/// The pieces of a tensor that a tensor map shows, and where they begin.
+struct HostTile {
+  const void* map;
+  const int* at; // coordinates, the innermost first
+  int dimensions;
+};
 
 struct HostRuntime {
   void* context;   // handed back to the functions below
   int threadIndex; // of the fiber that runs now, in its block
   int clusterRank; // of its block
-  long long blockIndex;
+  long long blockIndex, blockIndexY, blockIndexZ;
   long long blockCount;
   char* sharedMemory; // of its block
   /// Id 0 with no threads is the barrier of the whole block.
@@ -24,8 +38,18 @@ struct HostRuntime {
   void (*storeCluster)(void* context, float* to, float value);
   float (*shuffleXor)(void* context, float value, int mask);
   unsigned (*lanesWith)(void* context, unsigned value);
-  /// A barrier in shared memory; `number` of threads, of bytes, or the parity of the phase.
+  /// A barrier in shared memory; `number` of threads, of bytes, of the block, or the parity of the
+  /// phase.
   void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);
+  /// Bulk copies: of bytes, of a tile (to the blocks of the cluster in a mask) and from one.
+  void (*copyBytes)(void* context, void* to, const void* from, int bytes, void* barrier);
+  void (*copyTile)(void* context, void* to, const HostTile* tile, void* barrier, unsigned blocks);
+  void (*storeTile)(void* context, const HostTile* tile, const void* from);
+  /// Ends a group of the stores that the thread started, or waits for all but so many groups.
+  void (*endStores)(void* context);
+  void (*waitForStores)(void* context, int groups);
+  void (*fenceCopies)(void* context);
+  void (*setRegisters)(void* context, int registers);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
 };

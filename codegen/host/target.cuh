@@ -62,6 +62,12 @@ KILN_DEVICE int thread_index() {
 KILN_DEVICE i64 block_index() {
   return host_runtime.blockIndex;
 }
+KILN_DEVICE i64 block_index_y() {
+  return host_runtime.blockIndexY;
+}
+KILN_DEVICE i64 block_index_z() {
+  return host_runtime.blockIndexZ;
+}
 KILN_DEVICE i64 block_count() {
   return host_runtime.blockCount;
 }
@@ -248,7 +254,9 @@ KILN_DEVICE void wait_for_copies() {}
 KILN_DEVICE void mbarrier_initialize(u64* barrier, int threads) {
   host_runtime.memoryBarrier(host_runtime.context, barrier, initializeBarrier, threads);
 }
-KILN_DEVICE void mbarrier_fence() {}
+KILN_DEVICE void mbarrier_fence() {
+  host_runtime.memoryBarrier(host_runtime.context, nullptr, fenceBarriers, 0);
+}
 KILN_DEVICE void mbarrier_expect(u64* barrier, int bytes) {
   host_runtime.memoryBarrier(host_runtime.context, barrier, expectBytes, bytes);
 }
@@ -258,11 +266,11 @@ KILN_DEVICE void mbarrier_arrive(u64* barrier) {
 KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
   host_runtime.memoryBarrier(host_runtime.context, barrier, waitForPhase, parity);
 }
-KILN_DEVICE void bulk_copy_fence() {}
+KILN_DEVICE void bulk_copy_fence() {
+  host_runtime.fenceCopies(host_runtime.context);
+}
 KILN_DEVICE void bulk_copy_to_shared(void* to, const void* from, int bytes, u64* barrier) {
-  for (int at = 0; at < bytes; at += 16)
-    copy_to_shared<16>(static_cast<char*>(to) + at, static_cast<const char*>(from) + at);
-  host_runtime.memoryBarrier(host_runtime.context, barrier, completeBytes, bytes);
+  host_runtime.copyBytes(host_runtime.context, to, from, bytes, barrier);
 }
 
 } // namespace kiln

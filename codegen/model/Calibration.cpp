@@ -14,7 +14,7 @@ double cheapestMicroseconds(const Work& work, const Target& target, const CostCo
   const double issued = k.workOperation * work.operations + k.workErf * work.erfs;
   const double issuing = issued / (k.issued * target.multiprocessors);
   const double longer = std::max(memory, issuing), shorter = std::min(memory, issuing);
-  const bool overlaps = target.maxCluster > 1; // with the kernel before: programmatic launch
+  const bool overlaps = target.has.programmaticLaunch; // with the kernel before
   double time = k.emptyKernel + (overlaps ? 0.0 : k.plainLaunch);
   if (longer > 0.0)
     time += longer * std::pow(1.0 + std::pow(shorter / longer, k.workNorm), 1.0 / k.workNorm);

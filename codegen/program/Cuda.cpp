@@ -1,5 +1,6 @@
 // The CUDA text of a program, and its cubin with what the kernels use.
 #include "codegen/emit/Cuda.h"
+#include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/Nvrtc.h"
 #include "codegen/family/Buffers.h"
@@ -83,6 +84,9 @@ static std::vector<KernelInfo> kernelsOf(const LaunchPlan& plan, const Target& t
     info.promisedBlocks = launch.promisedBlocks;
     info.programmatic = launch.programmatic;
     info.usage = usage(launch);
+    info.roles = launch.roles;
+    checkTargetHas(launch, target);
+    checkRoles(launch, info.usage.registers);
     info.residentBlocks =
         residentBlocks(target, info.threads, info.usage.registers, info.usage.sharedBytes);
     kernels.push_back(info);

@@ -18,6 +18,9 @@ struct FakeDriver {
   std::vector<CuLaunchAttribute> attributes;
   std::vector<std::uint64_t> values; // the first arguments of the last launch
   std::size_t valueCount = 0;        // how many to read; the driver knows it from the code
+  /// What the last tensor map was made of: type, rank, sizes, strides, box, element strides,
+  /// interleave, swizzle, promotion, fill. The map itself begins with the address.
+  std::vector<std::uint64_t> tensorMap;
 };
 
 using FakeDriverFunction = FakeDriver* (*)();

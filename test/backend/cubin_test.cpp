@@ -42,6 +42,7 @@ TEST_F(CubinFile, EveryTarget) {
     EXPECT_EQ(plain.barriers, 1);
     EXPECT_EQ(plain.maxThreads, (std::array<int, 3>{256, 1, 1}));
     EXPECT_EQ(plain.parameterBytes, 16);
+    EXPECT_EQ(plain.parameters, (std::vector<int>{8, 8}));
     EXPECT_GT(plain.codeBytes, 100);
     const CubinKernel& bare = cubin.kernel("bare");
     EXPECT_EQ(bare.sharedBytes, 0);

@@ -48,6 +48,22 @@ void recordLaunch(const CuLaunchConfig* config, void** parameters) {
     fake.values.push_back(*static_cast<std::uint64_t*>(parameters[i]));
 }
 
+/// A map that a kernel's parameters show to be this one.
+template <typename All> void encode(const All& all) {
+  const auto rank = std::get<2>(all);
+  *static_cast<std::uint64_t*>(std::get<0>(all)) = std::get<3>(all);
+  fake.tensorMap = {static_cast<std::uint64_t>(std::get<1>(all)), rank};
+  const auto add = [&](const auto* values, unsigned count) {
+    fake.tensorMap.insert(fake.tensorMap.end(), values, values + count);
+  };
+  add(std::get<4>(all), rank);
+  add(std::get<5>(all), rank - 1);
+  add(std::get<6>(all), rank);
+  add(std::get<7>(all), rank);
+  for (int value : {std::get<8>(all), std::get<9>(all), std::get<10>(all), std::get<11>(all)})
+    fake.tensorMap.push_back(static_cast<std::uint64_t>(value));
+}
+
 template <Call call, typename... Args> CuStatus answer(Args... args) {
   [[maybe_unused]] auto all = std::make_tuple(args...);
   std::lock_guard held(mutex);
@@ -76,7 +92,9 @@ template <Call call, typename... Args> CuStatus answer(Args... args) {
     if (fake.currentDevice < 0)
       return 201;
     *std::get<0>(all) = fake.currentDevice;
-  } else if constexpr (call == cuLaunchKernelExCall)
+  } else if constexpr (call == cuTensorMapEncodeTiledCall)
+    encode(all);
+  else if constexpr (call == cuLaunchKernelExCall)
     recordLaunch(std::get<0>(all), std::get<2>(all));
   return 0;
 }

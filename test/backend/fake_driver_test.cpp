@@ -208,6 +208,111 @@ TEST_F(FakeGpu, EveryDeviceIsMadeReadyOnce) {
   EXPECT_EQ(count("cuThreadExchangeStreamCaptureMode") % 2, 0); // the mode is given back
 }
 
+const char* mappedSource = R"(
+struct alignas(64) Map { unsigned long long words[16]; };
+extern "C" __global__ void __launch_bounds__(256) mapped(long long n, const __grid_constant__ Map x,
+                                                          float* y) {
+  y[threadIdx.x] = float(x.words[0] + n);
+}
+)";
+
+/// mapped(n, map of x[s0, 32], y[s0, 32]): a block for 64 rows and each of 3 parts.
+LaunchPlan mappedPlan() {
+  using Kind = KernelArgument::Kind;
+  const Extent rows{0, 0}, width{32, -1};
+  LaunchPlan plan;
+  plan.function = "mapped";
+  plan.inputs = {{"x", DType::f32, {rows, width}, {-1, 1}, 16}};
+  plan.outputs = {{"y", DType::f32, {rows, width}, {}, 16}};
+  KernelLaunch kernel;
+  kernel.name = "mapped";
+  kernel.threads = 256;
+  kernel.grid = KernelLaunch::Grid::tiles;
+  kernel.tiles = {{{{{rows}}, 64}}, {{{{{3, -1}}}, 1}}};
+  kernel.tensorMaps = {{DType::f32, 128, 256, {{{{width}}, {}, -1, 32}, {{{rows}}, {}, 0, 64}}}};
+  kernel.arguments = {{Kind::size, "", 0, {{rows}}, 0},
+                      {Kind::tensorMap, "x", 0, {}, 0},
+                      {Kind::buffer, "y", 0, {}, 0}};
+  plan.kernels = {kernel};
+  return plan;
+}
+
+std::vector<std::byte> mappedCubin(const char* arch = "sm_90a") {
+  CudaJob job;
+  job.source = mappedSource;
+  job.arch = arch;
+  return compileCuda(job).cubin;
+}
+
+TEST_F(FakeGpu, TensorMapsAreEncodedOnceForTheirValues) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LoadedProgram program(mappedPlan(), mappedCubin());
+  const auto launch = [&](std::uintptr_t address, std::int64_t rows, std::int64_t stride) {
+    Buffer x{reinterpret_cast<void*>(address), {rows, 32}, {stride, 1}};
+    Buffer y{reinterpret_cast<void*>(0x9000), {rows, 32}, {}};
+    fake->calls.clear();
+    fake->valueCount = 3;
+    program.launch(std::span(&x, 1), std::span(&y, 1), nullptr, nullptr);
+    return count("cuTensorMapEncodeTiled");
+  };
+  EXPECT_EQ(launch(0x4000, 100, 48), 1);
+  EXPECT_EQ(fake->calls, (std::vector<std::string>{"cuCtxGetDevice", "cuTensorMapEncodeTiled",
+                                                   "cuLaunchKernelEx"}));
+  EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{100, 0x4000, 0x9000}));
+  EXPECT_EQ(fake->tensorMap,
+            (std::vector<std::uint64_t>{7, 2, 32, 100, 192, 32, 64, 1, 1, 0, 3, 3, 0}));
+  EXPECT_EQ(fake->launch.gridX, 2u);
+  EXPECT_EQ(fake->launch.gridY, 3u);
+  EXPECT_EQ(fake->launch.gridZ, 1u);
+  EXPECT_EQ(launch(0x4000, 100, 48), 0); // nothing is asked of the driver again
+  EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{100, 0x4000, 0x9000}));
+  EXPECT_EQ(launch(0x8000, 100, 48), 1);
+  EXPECT_EQ(launch(0x4000, 101, 48), 1);
+  EXPECT_EQ(launch(0x4000, 100, 64), 1);
+  EXPECT_EQ(launch(0x4000, 100, 48), 0); // remembered beside the others
+  EXPECT_EQ(fake->values, (std::vector<std::uint64_t>{100, 0x4000, 0x9000}));
+  EXPECT_EQ(launch(0x4000, 0, 48), 0); // no rows: no map, no launch
+  EXPECT_EQ(count("cuLaunchKernelEx"), 0);
+  fake->failing = "cuTensorMapEncodeTiled";
+  fake->failure = 1;
+  EXPECT_EQ(errorOf(ErrorKind::device, [&] { launch(0x4000, 102, 48); }),
+            "cuTensorMapEncodeTiled failed with error 1 for f32 at 0x4000: sizes 32x102, strides "
+            "192 bytes, box 32x64, swizzle 128, promotion 256");
+}
+
+TEST_F(FakeGpu, PlansThatDisagreeAboutTensorMaps) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LaunchPlan plan = mappedPlan();
+  std::swap(plan.kernels[0].arguments[0], plan.kernels[0].arguments[1]);
+  EXPECT_EQ(
+      errorOf(ErrorKind::input, [&] { LoadedProgram(plan, mappedCubin()); }),
+      "kernel 'mapped': parameter 0 has 8 bytes, its launch plan passes 128; correct the line "
+      "'// kiln.launch' or compile again");
+  plan.kernels[0].arguments.pop_back();
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { LoadedProgram(plan, mappedCubin()); }),
+             "takes 144 bytes of parameters, its launch plan passes 136 (1 values of 8, 1 tensor "
+             "maps of 128)");
+  EXPECT_EQ(
+      errorOf(ErrorKind::infeasible, [] { LoadedProgram(mappedPlan(), mappedCubin("sm_80")); }),
+      "kernel 'mapped' has tensor maps, which sm_80 lacks; compile for sm_90a or take another "
+      "schedule");
+}
+
+/// 256 threads that begin with fewer registers than the roles end with would never begin to work.
+TEST_F(FakeGpu, RolesThatTheBlockHasNoRegistersFor) {
+  NvrtcTest::SetUp();
+  if (IsSkipped())
+    return;
+  LaunchPlan plan = mappedPlan();
+  plan.kernels[0].roles = {{4, 24}, {4, 240}};
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { LoadedProgram(plan, mappedCubin()); }),
+             "kernel 'mapped': its roles end with 33792 registers, a block begins with ");
+}
+
 TEST_F(FakeGpu, RefusedBuffersLaunchNothing) {
   NvrtcTest::SetUp();
   if (IsSkipped())

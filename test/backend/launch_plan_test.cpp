@@ -2,6 +2,7 @@
 #include "codegen/backend/LaunchPlan.h"
 #include "test/backend/Helpers.h"
 #include "test/backend/Plans.h"
+#include "test/backend/TileKernel.h"
 
 #include <random>
 
@@ -136,16 +137,77 @@ TEST(LaunchPlan, KeepsPartsThroughItsText) {
              "oneShot grid");
 }
 
+TEST(LaunchPlan, KeepsTilesMapsAndRolesThroughItsText) {
+  const std::string text = toJson(tilePlan());
+  const LaunchPlan plan = parseLaunchPlan(text);
+  EXPECT_EQ(toJson(plan), text);
+  const KernelLaunch& kernel = plan.kernels[0];
+  EXPECT_EQ(kernel.tiles.size(), 2u);
+  EXPECT_EQ(kernel.tiles[0][0].tile, 128);
+  EXPECT_EQ(kernel.tensorMaps[0].dimensions[3].strideOf, 0);
+  EXPECT_EQ(kernel.tensorMaps[2].dimensions[1].stride.factors.size(), 2u);
+  EXPECT_EQ(kernel.arguments[2].map, 2);
+  EXPECT_EQ(kernel.roles, tilePlan().kernels[0].roles);
+  EXPECT_HAS(text, R"("grid":"tiles","blocks":0,"tiles":[[{"product":["s0"],"tile":128},)");
+  EXPECT_FALSE(contains(toJson(rowPlan()), "tiles")); // nor anything else that rows have not
+  EXPECT_FALSE(contains(toJson(rowPlan()), "tensorMaps"));
+  EXPECT_FALSE(contains(toJson(rowPlan()), "roles"));
+}
+
+TEST(LaunchPlan, RefusesTilesMapsAndRolesThatCannotBe) {
+  const auto after = [](auto change) {
+    LaunchPlan plan = tilePlan();
+    change(plan.kernels[0]);
+    return errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); });
+  };
+  using Kernel = KernelLaunch;
+  EXPECT_HAS(after([](Kernel& k) { k.tiles.resize(4); }),
+             "tiles has 4 dimensions; a grid has 1 to");
+  EXPECT_HAS(after([](Kernel& k) { k.blocks = 1; }), "has 1 blocks a multiprocessor and 2 dim");
+  EXPECT_HAS(
+      after([](Kernel& k) { k.tiles[0].pop_back(); }),
+      "plan.kernels[0].tiles[0] is not a multiple of the cluster of 2 for all sizes; give it "
+      "a count with a product of [2] and a tile of 1");
+  EXPECT_HAS(after([](Kernel& k) { k.grid = Kernel::Grid::oneShot; }),
+             "plan.kernels[0] has a oneShot grid, which takes no key 'tiles'");
+  EXPECT_HAS(after([](Kernel& k) { k.tiles[0][0].tile = 0; }), "tiles[0][0].tile is 0");
+  EXPECT_HAS(after([](Kernel& k) { k.roles[0].registers = 28; }), "4 warps with 28 registers");
+  EXPECT_HAS(after([](Kernel& k) { k.roles[0].warps = 2; }), "2 warps with 24 registers a thread");
+  EXPECT_HAS(after([](Kernel& k) { k.roles.pop_back(); }), "have 128 threads, the block has 256");
+  EXPECT_HAS(after([](Kernel& k) { k.roles[0].registers = 32; }),
+             "plan.kernels[0].roles end with 33792 registers a block, 67584 with 2 blocks a "
+             "multiprocessor, which has 65536; give a role fewer");
+  EXPECT_HAS(after([](Kernel& k) { k.roles[1].registers = 264; }), "whole numbers from 24 to 256");
+  EXPECT_HAS(after([](Kernel& k) { k.arguments[0].map = 3; }),
+             "passes tensor map 3; it has 3, from");
+  EXPECT_HAS(after([](Kernel& k) { k.arguments[0].map = 1; }),
+             "plan.kernels[0].tensorMaps[0] is passed by 0 arguments; each map needs one");
+  EXPECT_HAS(after([](Kernel& k) { k.arguments[0].name = "z"; }), "names the buffer 'z'");
+  EXPECT_HAS(after([](Kernel& k) { k.tensorMaps[0].dimensions[1].strideOf = 4; }),
+             "has the stride of dimension 4; 'x' has 4 dimensions, from 0");
+  EXPECT_HAS(
+      after([](Kernel& k) { k.tensorMaps[0].dimensions[0].strideOf = 1; }),
+      "dimensions[0] has a stride; the elements of the innermost dimension lie side by side");
+  EXPECT_HAS(after([](Kernel& k) { k.tensorMaps[0].dtype = DType::f32; }),
+             "shows 'x' of bf16 as f32; strides are counted in elements");
+  EXPECT_HAS(after([](Kernel& k) { k.tensorMaps[0].dimensions.resize(6); }),
+             "plan.kernels[0].tensorMaps[0] has 6 dimensions; a tensor map has 1 to 5");
+  EXPECT_HAS(
+      after([](Kernel& k) { k.tensorMaps[2].swizzle = 32; }),
+      "a row of the box has 64 bytes (32 elements of bf16), a swizzle of 32 bytes allows 32; "
+      "take a wider swizzle or a box of 16 elements and more copies");
+}
+
 TEST(LaunchPlan, RefusesOtherText) {
   for (const char* text : {"", "{", "[]", "3", "{\"function\":3}", "{\"function\":\"f\"}", "null"})
     EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(text); }), "launch plan: ");
 }
 
 TEST(LaunchPlan, DamagedTextIsRefusedOrRead) {
-  std::string good = toJson(rowPlan());
+  const std::string good[] = {toJson(rowPlan()), toJson(tilePlan())};
   std::mt19937 random(1);
-  for (int i = 0; i < 5000; ++i) {
-    std::string text = good;
+  for (int i = 0; i < 10000; ++i) {
+    std::string text = good[i % 4 / 2];
     text[random() % text.size()] = static_cast<char>(random() % 256);
     if (i % 2)
       text.resize(random() % text.size());

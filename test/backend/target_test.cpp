@@ -19,6 +19,37 @@ TEST(Target, NamesAndAliases) {
                "is no known target; known are sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120");
 }
 
+TEST(Target, Capabilities) {
+  const auto of = [](const char* arch) { return findTarget(arch).has; };
+  for (const Target& target : allTargets()) {
+    EXPECT_TRUE(target.has.asyncCopies && target.has.matrixLoads && target.has.warpMatrix);
+    EXPECT_EQ(target.has.clusters, target.maxCluster > 1) << target.arch;
+    EXPECT_EQ(target.has.bulkCopies, target.has.programmaticLaunch) << target.arch;
+    EXPECT_TRUE(target.has.bulkCopies || !target.has.registersByRole) << target.arch;
+  }
+  EXPECT_FALSE(of("sm_89").bulkCopies);
+  EXPECT_TRUE(of("sm_90a").warpgroupMatrix && of("sm_90a").registersByRole);
+  EXPECT_FALSE(of("sm_100a").warpgroupMatrix);
+  EXPECT_TRUE(of("sm_100a").registersByRole);
+  EXPECT_TRUE(of("sm_120").bulkCopies && !of("sm_120").registersByRole);
+}
+
+/// The data sheets' figures, dense, within a percent or two.
+TEST(Target, TensorCores) {
+  const auto rate = [](const char* arch, MatrixType type) {
+    return matrixTflops(findTarget(arch), type);
+  };
+  EXPECT_NEAR(rate("sm_80", MatrixType::f16), 312, 1);
+  EXPECT_NEAR(rate("sm_80", MatrixType::tf32), 156, 1);
+  EXPECT_EQ(rate("sm_80", MatrixType::fp8), 0);
+  EXPECT_NEAR(rate("sm_86", MatrixType::f16), 154.8, 1);
+  EXPECT_NEAR(rate("sm_89", MatrixType::f16), 362, 6);
+  EXPECT_NEAR(rate("sm_90a", MatrixType::f16), 989, 5);
+  EXPECT_NEAR(rate("sm_90a", MatrixType::fp8), 1979, 10);
+  EXPECT_NEAR(rate("sm_100a", MatrixType::f16), 2250, 10);
+  EXPECT_NEAR(rate("sm_120", MatrixType::f16), 503.8, 2);
+}
+
 TEST(Target, SharedMemory) {
   EXPECT_EQ(findTarget("sm_80").sharedPerBlock, 166912);
   EXPECT_EQ(findTarget("sm_86").sharedPerBlock, 101376);

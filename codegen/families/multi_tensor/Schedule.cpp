@@ -80,7 +80,7 @@ std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target
                       "leave {} on {}",
                       estimatedRegisters(facts), facts.inputs + facts.outputs, s.blocks, s.threads,
                       registers, target.arch));
-  require(s.launch == Launch::plain || target.maxCluster > 1, "launch",
+  require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
           fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
   return broken;
 }
@@ -107,7 +107,7 @@ Schedule defaultSchedule(const Facts& facts, const Target& target) {
   s.blocks = std::min({target.registersPerSM / (int(s.threads) * registers),
                        target.threadsPerSM / int(s.threads), target.blocksPerSM});
   s.blocks = std::max<std::int64_t>(s.blocks, 1);
-  s.launch = target.maxCluster > 1 ? Launch::programmatic : Launch::plain;
+  s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
   return s;
 }
 

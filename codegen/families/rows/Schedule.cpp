@@ -338,7 +338,7 @@ struct Checker {
   void ring() {
     require(s.grid == Grid::resident, "ring",
             "keep = ring needs grid = resident: tiles to loop over");
-    require(target.maxCluster > 1, "ring", "keep = ring needs sm_90 or newer, the target is {}",
+    require(target.has.bulkCopies, "ring", "keep = ring needs sm_90 or newer, the target is {}",
             target.arch);
     require(facts.dense, "ring",
             "keep = ring needs inputs whose rows lie one after another, aligned to 16 bytes; take "
@@ -383,7 +383,7 @@ struct Checker {
     require(s.columns == Columns::global || stageable, "columns",
             "columns = shared needs values that all rows share, and time to copy them: a row "
             "reduction before their first use, or a loop over tiles");
-    require(s.launch == Launch::plain || target.maxCluster > 1, "launch",
+    require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
             "launch = programmatic needs sm_90 or newer, the target is {}", target.arch);
   }
 };

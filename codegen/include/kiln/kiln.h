@@ -141,6 +141,13 @@ struct Usage {
   std::int64_t codeBytes = 0;
 };
 
+/// Warps of a block that do one thing, and the registers a thread of theirs that they end with.
+struct WarpRole {
+  int warps = 0;
+  int registers = 0;
+  bool operator==(const WarpRole&) const = default;
+};
+
 struct KernelInfo {
   std::string name;
   std::string schedule;   // text of #kiln.schedule<...>; empty for helper kernels
@@ -149,6 +156,7 @@ struct KernelInfo {
   int residentBlocks = 0; // resident blocks an SM that the usage allows
   bool programmatic = false;
   Usage usage;
+  std::vector<WarpRole> roles; // in the order of the warps; none: all keep usage.registers
 };
 
 struct CompileOptions {

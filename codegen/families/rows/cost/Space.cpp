@@ -37,7 +37,7 @@ std::vector<Keeping> keepChoices(const Facts& facts, const Target& target) {
   if (facts.width > kWide)
     choices.push_back({Keep::global, 0});
   // A ring is worth its barriers where blocks loop over columns, and where no other access is wide.
-  if (facts.dense && (facts.columnSums > 0 || facts.hasOddRows()) && target.maxCluster > 1)
+  if (facts.dense && (facts.columnSums > 0 || facts.hasOddRows()) && target.has.bulkCopies)
     for (std::int64_t stages : {2, 3, 4, 5})
       choices.push_back({Keep::ring, stages});
   return choices;
@@ -45,7 +45,7 @@ std::vector<Keeping> keepChoices(const Facts& facts, const Target& target) {
 
 /// The best launch that the target and the rest of the schedule allow: it costs nothing.
 Launch launchFor(const Schedule& s, const Facts& facts, const Target& target) {
-  if (target.maxCluster == 1)
+  if (!target.has.programmaticLaunch)
     return Launch::plain;
   bool ahead = s.grid == Grid::oneShot || s.keep == Keep::ring;
   return ahead && facts.hasOlder() ? Launch::olderFirst : Launch::programmatic;
@@ -105,7 +105,7 @@ bool eachTuple(const Facts& facts, const Target& target, Visit visit, bool least
   };
   // Half a row is of use where whole ones fill shared memory.
   const bool clusters =
-      facts.width > kWide && facts.reductions > 0 && !facts.hasSums() && target.maxCluster > 1;
+      facts.width > kWide && facts.reductions > 0 && !facts.hasSums() && target.has.clusters;
   std::int64_t overlapping = 16; // the vector of 16 bytes
   for (const auto& stream : facts.inputs)
     overlapping = std::min<std::int64_t>(overlapping, 16 / std::max(1, stream.bytes));

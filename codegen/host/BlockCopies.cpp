@@ -1,0 +1,189 @@
+// Bulk copies of a block: of bytes, of tiles and their stores. They are done at once; who may touch
+// what, and when, is checked as if they took their time (SharedMemory.h). What of its registers and
+// stores a thread must have settled when it ends stands here too.
+#include "codegen/backend/Fail.h"
+#include "codegen/host/BlockRunner.h"
+#include "codegen/host/HostTensorMap.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kiln {
+
+namespace {
+
+constexpr int unit = 16;           // bytes
+constexpr int tileAlignment = 128; // in shared memory
+
+} // namespace
+
+void BlockRunner::offerCopies() {
+  table.copyBytes = [](void* context, void* to, const void* from, int bytes, void* barrier) {
+    static_cast<BlockRunner*>(context)->copyBytes(to, from, bytes, barrier);
+  };
+  table.copyTile = [](void* context, void* to, const HostTile* tile, void* barrier,
+                      unsigned blocks) {
+    static_cast<BlockRunner*>(context)->copyTile(to, *tile, barrier, blocks);
+  };
+  table.storeTile = [](void* context, const HostTile* tile, const void* from) {
+    static_cast<BlockRunner*>(context)->storeTile(*tile, from);
+  };
+  table.endStores = [](void* context) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    Thread& thread = runner->threads[runner->running];
+    ++thread.groups;
+    thread.storing = false;
+  };
+  table.waitForStores = [](void* context, int groups) {
+    static_cast<BlockRunner*>(context)->waitForStores(groups);
+  };
+  table.fenceCopies = [](void* context) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    runner->shared.fence(runner->running / laneCount);
+  };
+  table.setRegisters = [](void* context, int registers) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    runner->threads[runner->running].registers = registers;
+  };
+}
+
+void BlockRunner::initialize(const void* place, int count) {
+  access(place, 8, writeShared);
+  memoryBarriers[place] = {.threads = count, .missing = count, .initializer = running};
+}
+
+void BlockRunner::fenceBarriers() {
+  for (auto& [place, barrier] : memoryBarriers)
+    barrier.fenced |= barrier.initializer == running;
+}
+
+/// That something but the block's own threads is to use.
+BlockRunner::MemoryBarrier& BlockRunner::barrierOfCopy(int of, const void* place) {
+  if (of < 0 || of >= call.cluster)
+    failHere(
+        fmt::format("reaches block {} of its cluster, which has {}, from 0", of, call.cluster));
+  if (alive[of] == 0)
+    failHere(fmt::format("reaches block {} of its cluster, which has ended; let the blocks meet "
+                         "before they end",
+                         of));
+  MemoryBarrier& barrier = barrierIn(of, place);
+  if (!barrier.fenced)
+    failHere("lets a bulk copy or another block use a barrier in shared memory that no "
+             "mbarrier_fence made known to them");
+  return barrier;
+}
+
+void BlockRunner::copyIn(int of, std::uint64_t offset, const char* bytes, int count,
+                         MemoryBarrier& barrier) {
+  if (barrier.copier < 0)
+    barrier.copier = shared.addCopier();
+  char* to = shared.data(of) + offset;
+  if (!shared.copyIn(running, barrier.copier, barrier.phase, of, to, count))
+    failHere(shared.complaint());
+  std::memcpy(to, bytes, static_cast<std::size_t>(count));
+}
+
+void BlockRunner::copyBytes(void* to, const void* from, int bytes, const void* place) {
+  if (bytes < 0 || bytes % unit != 0)
+    failHere(
+        fmt::format("starts a bulk copy of {} bytes; allowed are multiples of {}", bytes, unit));
+  MemoryBarrier& barrier = barrierOfCopy(table.clusterRank, place);
+  for (int at = 0; at < bytes; at += unit) {
+    const char* source = static_cast<const char*>(from) + at;
+    access(source, unit, readGlobal);
+    copyIn(table.clusterRank, offsetOf(to) + static_cast<std::uint64_t>(at), source, unit, barrier);
+  }
+  barrier.bytes -= bytes;
+  completeIfDone(place, barrier);
+}
+
+/// The map of a tile, which must be one.
+static const HostTensorMap* mapOf(const HostTile& tile, std::uint64_t offset, std::string& wrong) {
+  const auto* map = static_cast<const HostTensorMap*>(tile.map);
+  if (!map->isValid())
+    wrong = "copies a tile by bytes that are no tensor map";
+  else if (map->dimensions() != tile.dimensions)
+    wrong = fmt::format("copies a tile at {} coordinates, its tensor map has {} dimensions",
+                        tile.dimensions, map->dimensions());
+  else if (offset % tileAlignment != 0)
+    wrong = fmt::format("copies a tile at shared memory + {}, which is not aligned to {}", offset,
+                        tileAlignment);
+  return map;
+}
+
+void BlockRunner::copyTile(void* to, const HostTile& tile, const void* place, unsigned blocks) {
+  std::string wrong;
+  const HostTensorMap* map = mapOf(tile, offsetOf(to), wrong);
+  if (!wrong.empty())
+    failHere(wrong);
+  for (int of = 0; blocks >> of != 0; ++of) {
+    if ((blocks >> of & 1) == 0)
+      continue;
+    const void* there = shared.data(std::min(of, call.cluster - 1)) + offsetOf(place);
+    MemoryBarrier& barrier = barrierOfCopy(of, there);
+    map->forEach(offsetOf(to), tile.at, [&](std::uint64_t offset, auto elements) {
+      char piece[unit] = {};
+      const int bytes = map->elementBytes();
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        if (elements[i]) {
+          access(elements[i], bytes, readGlobal);
+          std::memcpy(piece + i * bytes, elements[i], static_cast<std::size_t>(bytes));
+        }
+      copyIn(of, offset, piece, unit, barrier);
+    });
+    barrier.bytes -= map->boxBytes();
+    completeIfDone(there, barrier);
+  }
+}
+
+void BlockRunner::storeTile(const HostTile& tile, const void* from) {
+  std::string wrong;
+  const HostTensorMap* map = mapOf(tile, offsetOf(from), wrong);
+  if (!wrong.empty())
+    failHere(wrong);
+  Thread& thread = threads[running];
+  if (thread.storer < 0)
+    thread.storer = shared.addCopier();
+  thread.storing = true;
+  map->forEach(offsetOf(from), tile.at, [&](std::uint64_t offset, auto elements) {
+    const char* piece = table.sharedMemory + offset;
+    if (!shared.copyOut(running, thread.storer, thread.groups, piece, unit))
+      failHere(shared.complaint());
+    const int bytes = map->elementBytes();
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      if (elements[i]) {
+        access(elements[i], bytes, writeGlobal);
+        std::memcpy(const_cast<char*>(elements[i]), piece + i * bytes,
+                    static_cast<std::size_t>(bytes));
+      }
+  });
+}
+
+void BlockRunner::waitForStores(int groups) {
+  Thread& thread = threads[running];
+  thread.awaited = std::max(thread.awaited, thread.groups - groups);
+  if (thread.storer >= 0)
+    shared.completeCopies(thread.storer, thread.awaited, running / laneCount);
+}
+
+/// The running thread has left the kernel.
+void BlockRunner::endThread() {
+  const Thread& thread = threads[running];
+  if (thread.storing || thread.awaited < thread.groups)
+    failHere("ends while stores of tiles that it started may still read shared memory; wait for "
+             "them (wait_for_tile_reads_but)");
+  int warp = table.threadIndex / laneCount;
+  const WarpRole* role = nullptr;
+  for (std::size_t i = 0; i < call.roles.size() && !role; warp -= call.roles[i++].warps)
+    if (warp < call.roles[i].warps)
+      role = &call.roles[i];
+  if (thread.registers != (role ? role->registers : 0))
+    failHere(fmt::format("ends with {}, its role in the launch plan {}",
+                         thread.registers > 0 ? fmt::format("{} registers", thread.registers)
+                                              : "the registers it began with",
+                         role ? fmt::format("has {}", role->registers) : "keeps those"));
+  if (--alive[table.clusterRank] == 0 && !shared.mayEnd(table.clusterRank))
+    failHere(shared.complaint());
+}
+
+} // namespace kiln
