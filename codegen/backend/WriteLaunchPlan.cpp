@@ -82,6 +82,8 @@ Json write(const KernelLaunch& kernel) {
                {"blocks", kernel.blocks},
                {"rows", write(kernel.rows.factors)},
                {"arguments", writeAll(kernel.arguments)}};
+  if (!kernel.family.empty())
+    json["family"] = kernel.family;
   for (const SizeProduct& rows : kernel.further)
     json["further"].push_back(write(rows.factors));
   return json;
