@@ -68,8 +68,8 @@ std::string print(mlir::ModuleOp module);
 /// The name that the compiled function will have: the backward of a function has its own.
 std::string compiledName(const std::string& function, bool backward);
 
-/// The CUDA text of a module of exit operations.
-std::string emitCuda(mlir::ModuleOp module, std::string_view title);
+/// The CUDA text of a module of exit operations. A failure says why in a diagnostic.
+mlir::FailureOr<std::string> emitCuda(mlir::ModuleOp module, std::string_view title);
 
 /// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
 /// has what each such kernel got a thread, `spillBytes` what all of them spill; `attempts` are

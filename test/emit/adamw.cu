@@ -26,6 +26,7 @@ kiln_adamw_0(const i64* chunks, const i64* segments, i64 chunk_count,
       }
     });
   }
+  static_assert(partial_scalar_bytes<Tile>() <= 128);
   store_partial_scalar(Tile(), shared_memory() + 0, kiln_adamw_0_partials + block_index(), sum);
 }
 
@@ -34,6 +35,7 @@ kiln_adamw_0_finish(const float* kiln_adamw_0_partials, i64 lines, float* norm,
                     const float* max_norm, float* between0) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_of_partials_bytes<1024>() <= 128);
   const float sum = sum_of_partials<1024>(kiln_adamw_0_partials, lines, shared_memory() + 0);
   const float t = sqrtf(sum);
   store_scalar(norm, t);

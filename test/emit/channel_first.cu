@@ -29,6 +29,7 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 4608, mean_r);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -54,6 +55,7 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(2) <= 0);
   row_reduce<Sum>(at, shared_memory() + 4608, mean_r_1, mean_r_2);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -71,8 +73,10 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
     row_r_1[r] = -(t_1 * rstd_1);
     mean_r_3[r] = mean_r[r] + t_1;
   }
+  static_assert(staged_rows_bytes<Tile>(2) <= 512);
   stage_rows(at, shared_memory() + 4608, mean_r_3, rstd_r);
   Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
+  static_assert(y_turned.bytes <= 4608);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);

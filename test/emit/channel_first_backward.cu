@@ -18,6 +18,7 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
   float dbeta_sum[Tile::chunks][Tile::vector] = {};
   for (Tile at(row_count, block_index()); at.any(); at.advance(block_count())) {
     Turned<Tile, bf16> dy_tile(at, shared_memory() + 0);
+    static_assert(dy_tile.bytes <= 4608);
     load_turned(at, dy_tile, dy, rows_1);
     Registers<Tile, bf16> x_tile;
     load<8>(at, x_tile, x, rows_64);
@@ -54,6 +55,7 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 4608, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -86,8 +88,10 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
     block_barrier();
   }
   release_successor();
+  static_assert(partial_columns_bytes<Tile>() <= 1024);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_channel_first_backward_partials + block_index() * 128 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 1024);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_channel_first_backward_partials + block_index() * 128 + 64, dbeta_sum);
 }
@@ -96,6 +100,7 @@ KILN_KERNEL(512, 1)
 kiln_channel_first_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 128, 128, shared_memory() + 0);
   store_total(total, 0, 64, dgamma);
   store_total(total, 64, 64, dbeta);

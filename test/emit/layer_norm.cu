@@ -28,6 +28,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, mean_r);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -53,6 +54,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(2) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, mean_r_1, mean_r_2);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -70,6 +72,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
     row_r_1[r] = -(t_1 * rstd_1);
     mean_r_3[r] = mean_r[r] + t_1;
   }
+  static_assert(staged_rows_bytes<Tile>(2) <= 256);
   stage_rows(at, shared_memory() + 0, mean_r_3, rstd_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {

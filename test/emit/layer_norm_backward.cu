@@ -51,6 +51,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 0, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -82,8 +83,10 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
     }
   }
   release_successor();
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
 }
@@ -92,6 +95,7 @@ KILN_KERNEL(512, 1)
 kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 256, 256, shared_memory() + 0);
   store_total(total, 0, 128, dgamma);
   store_total(total, 128, 128, dbeta);

@@ -13,6 +13,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
       1 /*movers*/>;
   const RowMap<1> rows_128{{0}, {128}};
   Ring<Tile, 5 /*stages*/, 16896 /*bytes*/> ring(shared_memory() + 0);
+  static_assert(ring_bytes<decltype(ring)>() <= 84560);
   if (ring.moves()) {
     const auto older = [&](const RingStage& stage) {
       stage.copy<128>(x, 8192);
@@ -67,6 +68,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 84560, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -97,8 +99,10 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
       }
     }
   }
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
 }
@@ -107,6 +111,7 @@ KILN_KERNEL(512, 1)
 kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   release_successor();
   wait_for_predecessor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 256, 256, shared_memory() + 0);
   store_total(total, 0, 128, dgamma);
   store_total(total, 128, 128, dbeta);

@@ -28,6 +28,7 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
         }
       });
     }
+    static_assert(partial_scalar_bytes<Tile>() <= 128);
     store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum);
     return;
   }
@@ -47,6 +48,7 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
       }
     });
   }
+  static_assert(partial_scalar_bytes<Tile>() <= 128);
   store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum_1);
 }
 
@@ -55,7 +57,9 @@ kiln_step_0_finish(const float* kiln_step_0_partials, i64 lines, i64 first_block
                    const float* count, float* next, const float* lr, float* between0) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_of_partials_bytes<1024>() <= 128);
   const float sum = sum_of_partials<1024>(kiln_step_0_partials, first_block_1, shared_memory() + 0);
+  static_assert(sum_of_partials_bytes<1024>() <= 128);
   const float sum_1 = sum_of_partials<1024>(kiln_step_0_partials + first_block_1,
       lines - first_block_1, shared_memory() + 0);
   const float t = sqrtf(sum + sum_1);

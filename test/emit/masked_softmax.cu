@@ -34,6 +34,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Max>(at, shared_memory() + 0, max_r);
   float row_r[Tile::rows];
   float row_r_1[Tile::rows];
@@ -60,6 +61,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
   float row_r_3[Tile::rows];
 #pragma unroll

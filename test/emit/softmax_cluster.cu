@@ -14,6 +14,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
   release_successor();
   const Tile at(row_count, block_index() / Tile::cluster);
   Shared<Tile, bf16> x_tile(shared_memory() + 0);
+  static_assert(x_tile.bytes <= 51200);
   load<8>(at, x_tile, x, rows_50304);
   wait_for_copies();
   float max_r[Tile::rows];
@@ -31,6 +32,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     }
   }
   cluster_wait();
+  static_assert(row_reduce_bytes<Tile>(1) <= 80);
   row_reduce<Max>(at, shared_memory() + 51200, max_r);
   float row_r[Tile::rows];
   float row_r_1[Tile::rows];
@@ -53,6 +55,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 80);
   row_reduce<Sum>(at, shared_memory() + 51280, sum_r);
   float row_r_2[Tile::rows];
 #pragma unroll

@@ -65,7 +65,7 @@ TEST_F(AnotherFamily, ItsKernelsAreScheduledVerifiedAndPrinted) {
   ASSERT_TRUE(context.run(*module, passes::createPrepare()));
   std::string cuda;
   llvm::raw_string_ostream out(cuda);
-  printCuda(*module, "a test", out);
+  ASSERT_TRUE(succeeded(printCuda(*module, "a test", out)));
   EXPECT_TRUE(has(cuda, "#kiln.schedule<another, speed = 3>")) << cuda;
   EXPECT_TRUE(has(cuda, "KILN_KERNEL(32, 1)")) << cuda;
 }

@@ -60,12 +60,12 @@ void Lowering::emitPass(int level) {
     fragments[node] =
         builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
                                    cu::FragmentType::get(builder.getContext(), node->element()),
-                                   hasRing() ? ir::Keep::registers : keep(), 0);
+                                   hasRing() ? ir::Keep::registers : keep());
   for (const Output* output : pass.outputs)
     if (output->kind == Output::Kind::full && turns(outputAccess[output])) {
       std::string name = context.outputs[output->index]->tensor.name + "_turned";
       auto type = cu::FragmentType::get(builder.getContext(), resultElement(*output));
-      turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile, 0);
+      turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile);
     }
   if (llvm::is_contained(pass.reduces, onlineSum))
     scaleOnline(passes.front().reduces.front());
@@ -168,7 +168,7 @@ void Lowering::emitExchange(Pass& pass) {
   if (schedule.cluster > 1 && &pass == &passes.front())
     builder.create<cu::ClusterWaitOp>(location); // the other block runs
   for (auto& [kind, values] : byKind)
-    builder.create<cu::RowReduceOp>(location, tile, values, static_cast<ReduceKind>(kind), 0);
+    builder.create<cu::RowReduceOp>(location, tile, values, static_cast<ReduceKind>(kind));
   SmallVector<Node*> means;
   for (Node* reduce : pass.reduces)
     if (cast<ir::ReduceOp>(reduce->op()).getKind() == ReduceKind::mean)

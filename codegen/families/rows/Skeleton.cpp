@@ -145,7 +145,7 @@ void Lowering::startRing() {
     bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size);
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
-                                    schedule.stages, bytes, 0);
+                                    schedule.stages, bytes);
   builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older);
 }
 
@@ -174,7 +174,7 @@ void Lowering::stageColumns() {
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
-        pointer(*access.buffer, element), accessWidth(access), access.column.coefficient, 0);
+        pointer(*access.buffer, element), accessWidth(access), access.column.coefficient);
   }
   if (columns.empty())
     return;
@@ -199,10 +199,10 @@ void Lowering::emitPartial(const Output& output, int64_t first) {
                                       argumentNames.begin());
   if (output.kind == Output::Kind::columnSum)
     builder.create<cu::StoreColumnsOp>(location, accumulators[&output], partials, rows,
-                                       partialStride, first, 0);
+                                       partialStride, first);
   else
     builder.create<cu::StoreTotalOp>(location, accumulators[&output], partials, rows, partialStride,
-                                     first, 0);
+                                     first);
 }
 
 /// Values that are the same for all rows and columns: loaded and computed once.
@@ -303,7 +303,7 @@ void Lowering::emitFinishKernel() {
   if (programmatic && !hasRing())
     builder.create<cu::ReleaseOp>(location);
   auto total = builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count,
-                                                 partialWidth, partialStride, kFinishThreads, 0);
+                                                 partialWidth, partialStride, kFinishThreads);
   for (auto& [output, first] : sums)
     builder.create<cu::FinishColumnsOp>(
         location, total, pointer(*context.outputs[output->index], resultElement(*output)), first,

@@ -40,11 +40,11 @@ void Lowering::emitInput(Node* node, const Access& access) {
                                                      tile, ring, from, places[node]);
   else if (isFull(node) && turns(access))
     fragments[node] = builder.create<cu::LoadTurnedOp>(named(nameOf(node, "x") + "_tile"), fragment,
-                                                       tile, from, rowMap(access, true), 0);
+                                                       tile, from, rowMap(access, true));
   else if (isFull(node))
     fragments[node] =
         builder.create<cu::LoadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile, from,
-                                   rowMap(access, true), accessWidth(access), keep(), 0);
+                                   rowMap(access, true), accessWidth(access), keep());
   else
     rowValues[node] = builder.create<cu::LoadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, from, rowMap(access, false));
@@ -163,7 +163,7 @@ void Lowering::emitGathers() {
         named(nameOf(node.get(), "gathered") + "_tile", node->op()->getLoc()),
         cu::FragmentType::get(builder.getContext(), node->element()), tile,
         pointer(table, node->element()), valuesOfRows(node->operands[0], node->op()->getLoc()),
-        count, stride, access.column.coefficient, accessWidth(access), keep(), 0);
+        count, stride, access.column.coefficient, accessWidth(access), keep());
   }
 }
 
@@ -196,7 +196,7 @@ void Lowering::stageRowOutputs() {
     if (output.kind == Output::Kind::row)
       rowOutputs.push_back(valuesOfRows(beforeRounding(output.node), output.location));
   if (!rowOutputs.empty())
-    builder.create<cu::StageRowsOp>(location, tile, rowOutputs, 0);
+    builder.create<cu::StageRowsOp>(location, tile, rowOutputs);
 }
 
 void Lowering::storeRowOutputs() {
@@ -209,7 +209,7 @@ void Lowering::storeRowOutputs() {
     maps.push_back(rowMap(access, false));
   }
   if (!rowOutputs.empty())
-    builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps, 0);
+    builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps);
 }
 
 void Lowering::sumRowOutputs() {

@@ -92,13 +92,6 @@ int64_t StageRowsOp::sharedBytes() {
 SharedUse StageRowsOp::sharedUse() {
   return SharedUse::results;
 }
-/// Where it lays them out they are stored from.
-void StageRowsOp::setPlace(int64_t offset) {
-  setScratch(offset);
-  for (auto store : (*this)->getBlock()->getOps<StoreRowsOp>())
-    store.setScratch(offset);
-}
-
 int64_t StoreColumnsOp::sharedBytes() {
   return rows::columnSumBytes(rows::scheduleOf(kernelOf(*this)), kernelOf(*this).getColumns());
 }

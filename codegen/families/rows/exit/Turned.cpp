@@ -5,20 +5,22 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::cu;
 
-static void declareTurned(Emitter& e, Value tile, Value fragment, int64_t scratch) {
+static void declareTurned(Emitter& e, Value tile, Value fragment) {
+  auto place = cast<SharedMemoryOp>(fragment.getDefiningOp());
   std::string element = e.memoryType(cast<FragmentType>(fragment.getType()).getElement());
   std::string name = e.declare(fragment, "turned");
-  e.line("Turned<Tile, " + element + "> " + name + "(" + e.name(tile) + ", " + sharedAt(scratch) +
+  e.line("Turned<Tile, " + element + "> " + name + "(" + e.name(tile) + ", " + sharedAt(place) +
          ");");
+  assertBytes(e, place, name + ".bytes");
 }
 
 void LoadTurnedOp::emit(Emitter& e) {
-  declareTurned(e, getTile(), getFragment(), getScratch());
+  declareTurned(e, getTile(), getFragment());
   e.line("load_turned(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
          e.name(getFrom()) + ", " + e.name(getMap()) + ");");
 }
 void TurnedOp::emit(Emitter& e) {
-  declareTurned(e, getTile(), getFragment(), getScratch());
+  declareTurned(e, getTile(), getFragment());
 }
 void StoreTurnedOp::emit(Emitter& e) {
   e.line("store_turned(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
