@@ -52,7 +52,7 @@ class Session {
 
   /// Throws Error(input) with file, line and column.
   mlir::OwningOpRef<mlir::ModuleOp> parse(std::string_view text, std::string_view name);
-  /// Throws Error(input or infeasible) with the diagnostics.
+  /// Throws an Error with the diagnostics, of the kind that a pass has given them, else input.
   void run(mlir::ModuleOp module, std::vector<std::unique_ptr<mlir::Pass>> passes);
   /// Throws what was reported.
   [[noreturn]] void fail(std::string_view what);
@@ -61,7 +61,7 @@ class Session {
  private:
   std::unique_ptr<mlir::MLIRContext> context_;
   std::vector<std::string> errors_, remarks_;
-  bool infeasible_ = false;
+  ErrorKind kind_ = ErrorKind::input; // of the first error that has one of its own
 };
 
 std::string print(mlir::ModuleOp module);

@@ -105,6 +105,13 @@ TEST(Api, ABackwardReadsAheadOnlyWhereThatIsPromised) {
              "older_first needs an input that is known to be older");
 }
 
+/// Whether nothing fits is told by what a pass says of its error, not by the words that it has.
+TEST(Api, AnErrorIsOfTheKindThatItsPassSays) {
+  const std::string named = "func.func @f(%x: tensor<4x8xf32> {kiln.name = \"no schedule of it\"}) "
+                            "-> tensor<4x8xf32> {\n  return %x : tensor<4x8xf32>\n}";
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Module::parse(named); }), "no schedule of it");
+}
+
 TEST(Api, LossAndGradientAsOneFunction) {
   const Module both = withGradient(
       Module::parse("func.func @f(%x: tensor<?x8xf32>, %w: tensor<8xf32> {kiln.gradient = false}) "

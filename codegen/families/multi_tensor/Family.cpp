@@ -24,7 +24,7 @@ class ListKernel : public family::Kernel {
   void bind(const family::Binding&) override {}
   const ScheduleForm* form() const override { return &scheduleForm; }
   std::unique_ptr<model::KernelModel> model(ArrayRef<int64_t>) const override {
-    return std::make_unique<Model>(facts);
+    return std::make_unique<Model>(facts, model::kTypicalElements);
   }
 
   void lower(ModuleOp module, LaunchPlan& launch) override {
