@@ -107,9 +107,11 @@ TEST(Api, ABackwardReadsAheadOnlyWhereThatIsPromised) {
 
 /// Whether nothing fits is told by what a pass says of its error, not by the words that it has.
 TEST(Api, AnErrorIsOfTheKindThatItsPassSays) {
-  const std::string named = "func.func @f(%x: tensor<4x8xf32> {kiln.name = \"no schedule of it\"}) "
-                            "-> tensor<4x8xf32> {\n  return %x : tensor<4x8xf32>\n}";
-  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Module::parse(named); }), "no schedule of it");
+  CompileOptions options = untilCuda();
+  options.function = "no schedule of it";
+  const Module module = Module::fromOp({"softmax", {4, 8}, DType::f32});
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Program::compile(module, options); }),
+             "no function @no schedule of it");
 }
 
 TEST(Api, LossAndGradientAsOneFunction) {
