@@ -75,8 +75,8 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
   }
   static_assert(staged_rows_bytes<Tile>(2) <= 512);
   stage_rows(at, shared_memory() + 4608, mean_r_3, rstd_r);
-  Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
-  static_assert(y_turned.bytes <= 4608);
+  Transposed<Tile, bf16> y_transposed(at, shared_memory() + 0);
+  static_assert(y_transposed.bytes <= 4608);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);
@@ -84,17 +84,17 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
       const auto x_tile_c_2 = x_tile.get(r, c);
-      Vec<float, Tile::vector> y_turned_c;
+      Vec<float, Tile::vector> y_transposed_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_turned_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) * gamma_c[i] +
-            beta_c[i];
+        y_transposed_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) *
+            gamma_c[i] + beta_c[i];
       }
-      y_turned.set(r, c, y_turned_c);
+      y_transposed.set(r, c, y_transposed_c);
     }
   }
   block_barrier();
-  store_turned(at, y_turned, y, rows_1);
+  store_transposed(at, y_transposed, y, rows_1);
   store_rows(at, shared_memory() + 4608, RowStore{mean, rows_1_1, mean_r_3},
              RowStore{rstd, rows_1_1, rstd_r});
 }

@@ -17,9 +17,9 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
   float dgamma_sum[Tile::chunks][Tile::vector] = {};
   float dbeta_sum[Tile::chunks][Tile::vector] = {};
   for (Tile at(row_count, block_index()); at.any(); at.advance(block_count())) {
-    Turned<Tile, bf16> dy_tile(at, shared_memory() + 0);
+    Transposed<Tile, bf16> dy_tile(at, shared_memory() + 0);
     static_assert(dy_tile.bytes <= 4608);
-    load_turned(at, dy_tile, dy, rows_1);
+    load_transposed(at, dy_tile, dy, rows_1);
     Registers<Tile, bf16> x_tile;
     load<8>(at, x_tile, x, rows_64);
     float mean_r[Tile::rows];

@@ -1,5 +1,5 @@
-// Tiles of rows: what codegen/device/row.cuh, ring.cuh and turn.cuh offer. The bodies of cu.each and
-// cu.each_row hold upstream's scalar arith and math.
+// Tiles of rows: what codegen/device/row.cuh, ring.cuh and transpose.cuh offer. The bodies of cu.each
+// and cu.each_row hold upstream's scalar arith and math.
 
 def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
   let summary = "Starts to copy a row that all rows share into shared memory";
@@ -296,7 +296,7 @@ def Cu_ReadRowsOp : Cu_Op<"read_rows"> {
 
 //===- Tiles whose rows are neighbours in memory ----------------------------------------------===//
 
-def Cu_LoadTurnedOp : Cu_Op<"load_turned", [Cu_InSharedMemory]> {
+def Cu_LoadTransposedOp : Cu_Op<"load_transposed", [Cu_InSharedMemory]> {
   let summary = "Loads a tile, whose rows are neighbours in memory, into shared memory";
   let description = "Behind a barrier it is everyone's.";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map);
@@ -305,14 +305,14 @@ def Cu_LoadTurnedOp : Cu_Op<"load_turned", [Cu_InSharedMemory]> {
     $tile `,` $from `,` $map attr-dict `:` type($from) `->` type($fragment)
   }];
 }
-def Cu_TurnedOp : Cu_Op<"turned", [Cu_InSharedMemory]> {
+def Cu_TransposedOp : Cu_Op<"transposed", [Cu_InSharedMemory]> {
   let summary = "Room in shared memory for such a tile of a result, rounded to its type";
   let arguments = (ins Cu_Tile:$tile);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = "$tile attr-dict `:` type($fragment)";
 }
-def Cu_StoreTurnedOp : Cu_StoringOp<"store_turned"> {
-  let summary = "Stores a tile of cu.turned, which a barrier has made everyone's";
+def Cu_StoreTransposedOp : Cu_StoringOp<"store_transposed"> {
+  let summary = "Stores a tile of cu.transposed, which a barrier has made everyone's";
   let arguments = (ins Cu_Tile:$tile, Cu_Fragment:$fragment, Cu_Pointer:$to, Cu_Map:$map);
   let assemblyFormat = [{
     $tile `,` $fragment `to` $to `,` $map attr-dict `:` type($fragment) `to` type($to)

@@ -38,9 +38,9 @@ void Lowering::emitInput(Node* node, const Access& access) {
   else if (hasRing())
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
-  else if (isFull(node) && turns(access))
-    fragments[node] = builder.create<cu::LoadTurnedOp>(named(nameOf(node, "x") + "_tile"), fragment,
-                                                       tile, from, rowMap(access, true));
+  else if (isFull(node) && transposes(access))
+    fragments[node] = builder.create<cu::LoadTransposedOp>(
+        named(nameOf(node, "x") + "_tile"), fragment, tile, from, rowMap(access, true));
   else if (isFull(node))
     fragments[node] =
         builder.create<cu::LoadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile, from,
@@ -88,7 +88,7 @@ void Lowering::emitTile() {
     emitRandom(node, access);
   if (schedule.keep == Keep::shared && !fragments.empty())
     awaited = builder.create<cu::AwaitCopiesOp>(location);
-  if (readsTurned())
+  if (readsTransposed())
     builder.create<cu::BarrierOp>(location, hasRing());
   int staged = 0; // the level at which the last row output is complete
   for (const Output& output : program.outputs)
@@ -106,26 +106,27 @@ void Lowering::emitTile() {
       emitPass(level);
   }
   sumRowOutputs();
-  storeTurned();
+  storeTransposed();
   storeRowOutputs();
-  if (schedule.grid == Grid::resident && (!turned.empty() || readsTurned()))
+  if (schedule.grid == Grid::resident && (!transposed.empty() || readsTransposed()))
     builder.create<cu::BarrierOp>(location, hasRing()); // the next tile comes to the same place
 }
 
-bool Lowering::readsTurned() {
-  return llvm::any_of(
-      inputAccess, [&](const auto& input) { return isFull(input.first) && turns(input.second); });
+bool Lowering::readsTransposed() {
+  return llvm::any_of(inputAccess, [&](const auto& input) {
+    return isFull(input.first) && transposes(input.second);
+  });
 }
 
 /// Each thread stores what others computed.
-void Lowering::storeTurned() {
-  if (!turned.empty())
+void Lowering::storeTransposed() {
+  if (!transposed.empty())
     builder.create<cu::BarrierOp>(location, hasRing());
-  for (auto& [output, fragment] : turned) {
+  for (auto& [output, fragment] : transposed) {
     const Access& access = outputAccess[output];
-    builder.create<cu::StoreTurnedOp>(output->location, tile, fragment,
-                                      pointer(*access.buffer, resultElement(*output)),
-                                      rowMap(access, true));
+    builder.create<cu::StoreTransposedOp>(output->location, tile, fragment,
+                                          pointer(*access.buffer, resultElement(*output)),
+                                          rowMap(access, true));
   }
 }
 
