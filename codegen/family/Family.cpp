@@ -5,6 +5,8 @@
 #include "codegen/backend/Fail.h"
 #include "codegen/exit/Exit.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -70,21 +72,31 @@ const KernelFamily* anchorOf(Operation& op) {
   return nullptr;
 }
 
-/// The family that made a kernel of a plan. Plans in older stores name none: theirs is the one that
-/// the text of the schedule names.
-const Family& of(const KernelLaunch& kernel) {
+/// The family that made a kernel of a plan. Plans in older stores name none, but the text of a
+/// schedule does; null: a kernel without one, which finishes the work of another.
+const Family* of(const KernelLaunch& kernel) {
   for (const Family* family : all()) {
     if (kernel.family == nameOf(*family))
-      return *family;
+      return family;
     const bool isNamed = kernel.family.empty() && family->form() && !family->form()->isImplied;
     if (isNamed &&
         kernel.schedule.starts_with(fmt::format("#kiln.schedule<{},", family->form()->family)))
-      return *family;
+      return family;
   }
   if (!kernel.family.empty())
     fail(ErrorKind::input, "launch plan: kernel '{}' is of the family '{}'; known are {}",
          kernel.name, kernel.family, fmt::join(Registry::get().names, ", "));
-  return usual();
+  return kernel.schedule.empty() ? nullptr : &usual();
+}
+
+llvm::SetVector<const Family*> familiesOf(const LaunchPlan& plan) {
+  llvm::SetVector<const Family*> families;
+  for (const KernelLaunch& kernel : plan.kernels)
+    if (const Family* family = of(kernel))
+      families.insert(family);
+  if (families.empty())
+    families.insert(&usual());
+  return families;
 }
 
 } // namespace
@@ -127,18 +139,16 @@ std::string_view nameOf(const Family& family) {
 
 std::vector<Shape> shapesOf(const ShapeRequest& request) {
   std::vector<Shape> shapes;
-  for (const KernelLaunch& kernel : request.plan.kernels)
-    for (Shape& shape : of(kernel).shapes(request))
+  for (const Family* family : familiesOf(request.plan))
+    for (Shape& shape : family->shapes(request))
       if (llvm::none_of(shapes, [&](const Shape& known) { return known.isLike(shape); }))
         shapes.push_back(std::move(shape));
-  if (shapes.empty()) // no kernel
-    shapes.push_back({.name = "its sizes", .sizes = request.sizes, .lengths = {}});
   return shapes;
 }
 
 std::vector<std::int64_t> typicalLengthsOf(const LaunchPlan& plan) {
-  for (const KernelLaunch& kernel : plan.kernels)
-    if (std::vector<std::int64_t> lengths = of(kernel).typicalLengths(); !lengths.empty())
+  for (const Family* family : familiesOf(plan))
+    if (std::vector<std::int64_t> lengths = family->typicalLengths(); !lengths.empty())
       return lengths;
   return {};
 }

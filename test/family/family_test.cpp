@@ -115,6 +115,8 @@ TEST(FamilyOfAPlan, IsItsSchedulesWhereItNamesNone) {
   EXPECT_EQ(nameOfFirst(), "its sizes");
   plan.kernels[0].schedule = "#kiln.schedule<another, speed = 3>";
   EXPECT_EQ(nameOfFirst(), "twice as many");
+  plan.kernels.resize(2); // one that finishes its work
+  EXPECT_EQ(family::shapesOf({plan, {64}, 1 << 20}).size(), 1U);
   plan.kernels[0].family = "rows";
   EXPECT_EQ(nameOfFirst(), "its sizes");
   plan.kernels[0].family = "nobody's";
