@@ -19,8 +19,11 @@ PlannedFunction plannedFunction(const std::string& text, std::span<const std::in
   PlannedFunction found{std::move((*plan)->launch), {}};
   checkSizes(found.launch.function, found.launch.inputs, found.launch.outputs, sizes);
   for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels)
-    if (std::unique_ptr<model::KernelModel> model = kernel->model({sizes.data(), sizes.size()}))
-      found.kernels.push_back({kernel->op.getName().str(), std::move(model)});
+    if (std::unique_ptr<model::KernelModel> model = kernel->model({sizes.data(), sizes.size()})) {
+      found.kernels.push_back({kernel->op.getName().str(), std::move(model), {}});
+      if (const auto schedule = kernel->op.getSchedule())
+        found.kernels.back().schedule = schedule->getSchedule();
+    }
   return found;
 }
 

@@ -5,12 +5,14 @@
 #include "codegen/model/KernelModel.h"
 
 #include <memory>
+#include <optional>
 
 namespace kiln::autotune {
 
 struct NamedKernel {
   std::string name;
   std::shared_ptr<const model::KernelModel> model;
+  std::optional<Schedule> schedule; // where the text gives it one
 };
 
 struct PlannedFunction {
@@ -18,7 +20,7 @@ struct PlannedFunction {
   std::vector<NamedKernel> kernels; // those with schedules
 };
 
-/// Of a program's fused text, with the run-time sizes filled in. Throws Error.
+/// Of a program's fused or scheduled text, with the run-time sizes filled in. Throws Error.
 PlannedFunction plannedFunction(const std::string& text, std::span<const std::int64_t> sizes);
 
 } // namespace kiln::autotune

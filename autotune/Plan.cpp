@@ -2,8 +2,7 @@
 #include "kiln/plan.h"
 #include "autotune/Kernels.h"
 #include "codegen/backend/Cubin.h"
-#include "codegen/passes/FunctionPlan.h"
-#include "codegen/program/State.h"
+#include "codegen/family/Buffers.h"
 
 #include <algorithm>
 
@@ -85,19 +84,16 @@ std::vector<Prediction> predict(const Program& program, const RankOptions& rank)
     throw Error(ErrorKind::input, "a program that was resumed after the stage 'scheduled' has no "
                                   "schedules to predict from");
   const Target& target = findTarget(program.arch());
-  program::Session session;
-  auto module = session.parse(text, "<scheduled>");
-  const auto kernels = autotune::plannedFunction(text, rank.sizes).kernels;
   std::vector<Prediction> predictions(program.kernels().size());
-  for (auto function : module->getOps<mlir::func::FuncOp>())
-    for (auto op : function.getOps<ir::KernelOp>())
-      for (const NamedKernel& kernel : kernels)
-        for (std::size_t i = 0; i < predictions.size(); ++i)
-          if (kernel.name == op.getName() &&
-              program.kernels()[i].name == family::entryName(kernel.name))
-            predictions[i] = predictionOf(
-                model::candidateOf(op.getSchedule()->getSchedule(), *kernel.model, target),
-                *kernel.model, target);
+  for (const NamedKernel& kernel : autotune::plannedFunction(text, rank.sizes).kernels) {
+    const auto entry =
+        std::ranges::find(program.kernels(), family::entryName(kernel.name), &KernelInfo::name);
+    if (entry == program.kernels().end() || !kernel.schedule)
+      continue;
+    const auto candidate = model::candidateOf(*kernel.schedule, *kernel.model, target);
+    predictions[static_cast<std::size_t>(entry - program.kernels().begin())] =
+        predictionOf(candidate, *kernel.model, target);
+  }
   return predictions;
 }
 

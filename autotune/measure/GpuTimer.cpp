@@ -2,6 +2,7 @@
 #include "autotune/measure/GpuTimer.h"
 
 #include "codegen/backend/Timer.h"
+#include "codegen/family/Shapes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@ constexpr std::int64_t kDrawn = 1 << 18; // numbers; larger tensors repeat them
 
 GpuTimer::GpuTimer(const Task& given, const LaunchPlan& plan) : task(given) {
   const DeviceInfo& device = Driver::get().currentDevice();
-  const std::span<const std::int64_t> lengths = program::typicalLengths();
+  const std::vector<std::int64_t> lengths = family::typicalLengthsOf(plan);
   const program::Operands operands(plan, lengths);
   for (const auto* group : {&operands.inputs, &operands.outputs})
     for (const TensorInfo& info : *group)

@@ -11,27 +11,23 @@ namespace kiln::autotune {
 
 using program::LaunchBuffers;
 using program::Operands;
+using Shape = family::Shape;
 
 namespace {
 
 /// Elements of the largest tensor that the host compares in a few hundredths of a second.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
-constexpr std::int64_t kTail = 997; // rows: a prime, so no tile divides it
 
-std::int64_t largestCount(const Operands& operands, const std::vector<std::int64_t>& symbols) {
-  std::int64_t largest = 1;
-  for (const auto* group : {&operands.inputs, &operands.outputs})
-    for (const TensorInfo& info : *group) {
-      std::int64_t count = 1;
-      for (std::int64_t size : program::sizesOf(info, symbols))
-        count *= size;
-      largest = std::max(largest, count);
-    }
-  return largest;
+/// Of the numbers that operands hold.
+std::string nameOf(const Shape& shape, std::uint64_t seed) {
+  return fmt::format("{} {} {}", fmt::join(shape.sizes, "x"), fmt::join(shape.lengths, " "), seed);
 }
 
-std::string nameOf(const std::vector<std::int64_t>& sizes, std::uint64_t seed) {
-  return fmt::format("{} {}", fmt::join(sizes, "x"), seed);
+/// What a wrong value is called.
+FailureKind wrongAt(const Shape& shape) {
+  return shape.leastAligned ? FailureKind::misaligned
+         : shape.isTail     ? FailureKind::wrongTail
+                            : FailureKind::wrongResult;
 }
 
 } // namespace
@@ -60,39 +56,10 @@ Guarded::Content Guarded::download() const {
 
 //===- References ---------------------------------------------------------------------------===//
 
-std::vector<GpuVerifier::Shape> GpuVerifier::shapesOf(const LaunchPlan& plan) const {
-  if (program::isOverLists(plan))
-    return {{"lists of many lengths",
-             {},
-             {program::oddLengths().begin(), program::oddLengths().end()}}};
-  Shape main{"its sizes", sizes, {}};
-  std::int64_t elements = largestCount(Operands(plan, {}), main.sizes);
-  if (!main.sizes.empty() && elements > kMostElements) {
-    std::int64_t rows = std::max<std::int64_t>(1, elements / main.sizes[0]);
-    main.sizes[0] = std::clamp<std::int64_t>(kMostElements / rows, 1, main.sizes[0]);
-    main.name = fmt::format("size {}", fmt::join(main.sizes, "x"));
-  }
-  std::vector<Shape> shapes{main};
-  Shape tail = main;
-  if (!main.sizes.empty() && main.sizes[0] > 1) {
-    // Of wide rows few: they cost the host as much as the rows before.
-    const std::int64_t most = std::max<std::int64_t>(main.sizes[0] / 4 - 1, 0) | 1;
-    tail.sizes[0] = std::min({kTail, main.sizes[0] - 1, most});
-    tail.name = fmt::format("tail {}", fmt::join(tail.sizes, "x"));
-    tail.wrong = FailureKind::wrongTail;
-    shapes.push_back(tail);
-  }
-  tail.name += ", least aligned";
-  tail.leastAligned = true;
-  tail.wrong = FailureKind::misaligned;
-  shapes.push_back(tail);
-  return shapes;
-}
-
 /// Begins to compute it, unless that was done before.
 GpuVerifier::SharedReference& GpuVerifier::reference(const LaunchPlan& plan, const Shape& shape,
                                                      std::uint64_t seed) {
-  SharedReference& entry = references[nameOf(shape.sizes, seed)];
+  SharedReference& entry = references[nameOf(shape, seed)];
   if (entry.valid())
     return entry;
   auto compute = [text = module, plan, shape, seed] {
@@ -117,7 +84,7 @@ GpuVerifier::SharedReference& GpuVerifier::reference(const LaunchPlan& plan, con
 
 GpuVerifier::Memory& GpuVerifier::memory(const LaunchPlan& plan, const Shape& shape,
                                          std::uint64_t seed) {
-  std::string name = fmt::format("{} {}", shape.name, nameOf(shape.sizes, seed));
+  std::string name = fmt::format("{} {}", shape.name, nameOf(shape, seed));
   for (const auto* group : {&plan.inputs, &plan.outputs})
     for (const TensorInfo& info : *group)
       name += fmt::format(" {}", info.alignment);
@@ -196,7 +163,8 @@ void GpuVerifier::compareOutputs(const Shape& shape, const Reference& reference,
     if (found.passed)
       continue;
     bool isNan = std::isnan(found.result) && !std::isnan(found.reference);
-    check.kind = isNan && shape.wrong == FailureKind::wrongResult ? FailureKind::nan : shape.wrong;
+    const FailureKind wrong = wrongAt(shape);
+    check.kind = isNan && wrong == FailureKind::wrongResult ? FailureKind::nan : wrong;
     check.log = fmt::format("{}: {}[{}] is {:.9g}, fp64 says {:.9g}, allowed error {:.3g}",
                             shape.name, found.name, fmt::join(found.worst, ","), found.result,
                             found.reference, found.allowed);
@@ -230,18 +198,18 @@ Check GpuVerifier::verify(const GpuKernel& kernel, std::uint64_t seed) {
   result.verdict.deterministic = true;
   result.verdict.seed = seed;
   result.verdict.reference = "fp64 host";
-  const std::vector<Shape> shapes = shapesOf(kernel.plan);
+  const std::vector<Shape> shapes = family::shapesOf({kernel.plan, sizes, kMostElements});
   for (const Shape& shape : shapes)
     reference(kernel.plan, shape, seed);
-  std::map<std::vector<std::int64_t>, Outputs> proven; // by sizes
+  std::map<std::string, Outputs> proven; // by what operands hold
   for (const Shape& shape : shapes) {
-    check(kernel, shape, memory(kernel.plan, shape, seed), proven[shape.sizes], result);
+    check(kernel, shape, memory(kernel.plan, shape, seed), proven[nameOf(shape, seed)], result);
     result.verdict.reference += "; " + shape.name;
     if (result.kind)
       break;
   }
   result.verdict.pass = !result.kind;
-  if (!references.contains(nameOf(shapes[0].sizes, seed - 1)))
+  if (!references.contains(nameOf(shapes[0], seed - 1)))
     for (const Shape& shape : shapes) // of the numbers on which the best is verified once more
       reference(kernel.plan, shape, seed + 1);
   return result;

@@ -1,10 +1,12 @@
-// Compares kernels of one task with fp64: at its sizes or as many rows as the host can follow, at
-// a tail shape, at the least alignment that they accept. What fp64 says is computed once, by
-// threads of their own, and for the seed that comes next while the GPU is at work.
+// Compares kernels of one task with fp64, at the shapes that their families ask for: its sizes or
+// as much of them as the host can follow, tails, the least alignment that they accept. What fp64
+// says is computed once, by threads of their own, and for the seed that comes next while the GPU is
+// at work.
 #pragma once
 
 #include "autotune/measure/Device.h"
 #include "autotune/measure/GpuKernel.h"
+#include "codegen/family/Shapes.h"
 #include "codegen/program/Compare.h"
 #include "codegen/program/Operands.h"
 
@@ -21,12 +23,7 @@ class GpuVerifier {
   Check verify(const GpuKernel& kernel, std::uint64_t seed);
 
  private:
-  struct Shape {
-    std::string name;
-    std::vector<std::int64_t> sizes, lengths; // run-time sizes; of the parts of lists
-    bool leastAligned = false;
-    FailureKind wrong = FailureKind::wrongResult; // what a wrong value here is called
-  };
+  using Shape = family::Shape;
   /// Values of all operands, and what fp64 says of them.
   struct Reference {
     std::vector<program::HostTensor> inputs, outputs;
@@ -45,7 +42,6 @@ class GpuVerifier {
     Outputs outputs;
     std::string outside;
   };
-  std::vector<Shape> shapesOf(const LaunchPlan& plan) const;
   SharedReference& reference(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
   Memory& memory(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
   static Run run(const GpuKernel& kernel, Memory& memory, const Stream& stream);
@@ -60,7 +56,7 @@ class GpuVerifier {
   std::string module;
   std::vector<std::int64_t> sizes;
   Stream streams[2];
-  std::map<std::string, SharedReference> references; // by sizes and seed
+  std::map<std::string, SharedReference> references; // by shape and seed
   std::map<std::string, Memory> memories;
 };
 

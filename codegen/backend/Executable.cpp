@@ -53,7 +53,7 @@ void collectParameters(const KernelLaunch& kernel, ResolvedKernel& resolved,
 
 /// Index of the first of the kernels at the end that get no input of the plan: they can be launched
 /// apart. A plan never consists of such alone.
-std::size_t firstClosingOf(const LaunchPlan& plan) {
+std::size_t epilogueOf(const LaunchPlan& plan) {
   auto readsInput = [&](const KernelLaunch& kernel) {
     return std::ranges::any_of(kernel.arguments, [&](const KernelArgument& argument) {
       return (argument.kind == KernelArgument::Kind::buffer ||
@@ -70,7 +70,7 @@ std::size_t firstClosingOf(const LaunchPlan& plan) {
 } // namespace
 
 LoadedProgram::LoadedProgram(const LaunchPlan& plan, std::span<const std::byte> bytes)
-    : resolver(plan), firstClosing(firstClosingOf(plan)) {
+    : resolver(plan), epilogue(epilogueOf(plan)) {
   Cubin cubin = readCubin(bytes);
   capability = cubin.capability;
   const Target& target = targetOfCapability(capability / 10, capability % 10);
@@ -154,8 +154,8 @@ void LoadedProgram::launchResolved(const Resolve& resolve, void* stream,
   thread_local std::vector<EncodedTensorMap> maps;
   resolve(device.multiprocessors, resolved);
   using Part = LaunchOptions::Part;
-  const std::size_t begin = options.part == Part::closing ? firstClosing : 0;
-  const std::size_t end = options.part == Part::opening ? firstClosing : kernels.size();
+  const std::size_t begin = options.part == Part::epilogue ? epilogue : 0;
+  const std::size_t end = options.part == Part::main ? epilogue : kernels.size();
   // What a kernel reads ahead is older than the kernel that the plan has before it. Where that one
   // is left out, it would follow another: it waits for all.
   bool overlap = options.overlap && begin == 0;

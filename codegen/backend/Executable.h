@@ -42,7 +42,7 @@ class LoadedProgram {
 
   Resolver resolver;
   int capability = 0;                         // of the cubin
-  std::size_t firstClosing = 0;               // kernels from here on read only the workspace
+  std::size_t epilogue = 0;                   // kernels from here on read only the workspace
   std::vector<std::int64_t> staticShared;     // per kernel
   std::unique_ptr<std::once_flag[]> prepared; // per device
   std::unique_ptr<LoadedCubin> code;

@@ -69,6 +69,7 @@ struct KernelArgument {
 
 struct KernelLaunch {
   std::string name;             // entry point
+  std::string family;           // that made it
   std::string schedule;         // text, for people
   int threads = 0;              // per block
   std::int64_t sharedBytes = 0; // dynamic, per block

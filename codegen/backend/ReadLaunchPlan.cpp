@@ -299,11 +299,12 @@ void readGrid(const Reader& reader, const std::string& place, KernelLaunch& kern
 
 KernelLaunch readKernel(const Json& json, const std::string& place) {
   Reader reader(json, place,
-                {"name", "schedule", "threads", "sharedBytes", "promisedBlocks", "programmatic",
-                 "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments", "further",
-                 "tiles", "tensorMaps", "roles", "blocksMultiple"});
+                {"name", "family", "schedule", "threads", "sharedBytes", "promisedBlocks",
+                 "programmatic", "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments",
+                 "further", "tiles", "tensorMaps", "roles", "blocksMultiple"});
   KernelLaunch kernel;
   kernel.name = reader.text("name");
+  kernel.family = reader.find("family") ? reader.text("family") : "";
   kernel.schedule = reader.find("schedule") ? reader.text("schedule") : "";
   kernel.threads = static_cast<int>(reader.integer("threads", 1, 1024));
   kernel.sharedBytes = reader.integer("sharedBytes", 0, 1 << 20, 0);

@@ -1,5 +1,5 @@
 // The table of a list of tensors; device/segment.cuh says what it looks like.
-#include "kiln/lists.h"
+#include "codegen/backend/ListTable.h"
 
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Fail.h"
@@ -106,6 +106,24 @@ std::vector<std::uint64_t> TensorLists::recordsOf(const ListsInfo& info, int num
     records[header] = 2 * static_cast<std::uint64_t>(length) + aligned;
   }
   return records;
+}
+
+std::vector<ListedTensor> tensorsOfTable(const ListsInfo& info, int part, const Buffer& records) {
+  std::vector<ListedTensor> tensors;
+  const auto* word = static_cast<const std::uint64_t*>(records.data);
+  const std::uint64_t* end = word + records.sizes[0];
+  for (std::size_t entry = 0; word < end; ++entry) {
+    const std::size_t length = *word++ / 2;
+    const auto add = [&](const std::vector<TensorInfo>& lists, bool areOutputs) {
+      for (const TensorInfo& list : lists)
+        if (list.part == part)
+          tensors.push_back({&list, areOutputs, entry, reinterpret_cast<void*>(*word++),
+                             length * sizeInBytes(list.dtype)});
+    };
+    add(info.inputs, false);
+    add(info.outputs, true);
+  }
+  return tensors;
 }
 
 /// Every piece of the table begins at a multiple of 16 bytes.

@@ -115,6 +115,8 @@ Json write(const KernelLaunch& kernel) {
   json["arguments"] = writeAll(kernel.arguments);
   if (kernel.blocksMultiple != 1)
     json["blocksMultiple"] = kernel.blocksMultiple;
+  if (!kernel.family.empty())
+    json["family"] = kernel.family;
   for (const SizeProduct& rows : kernel.further)
     json["further"].push_back(write(rows.factors));
   if (!kernel.tensorMaps.empty())

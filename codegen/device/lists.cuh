@@ -106,8 +106,12 @@ KILN_DEVICE i32 sum_of_warp(i32 value) {
   return value;
 }
 
+/// Bytes of scratch that list_rows needs: counts, totals, and what is below.
+template <class Tile> KILN_DEVICE constexpr int list_rows_bytes() {
+  return 4 * (Tile::warps * Tile::range + Tile::range + Tile::warps);
+}
+
 /// Fills `spans` (segments, 2) for the block's segments, and their part of `list`.
-/// Needs 4 * (warps * range + range + warps) bytes of scratch.
 template <class Tile, class Index, int rank>
 KILN_DEVICE void list_rows(const Tile&, char* scratch, const Index* index, const RowMap<rank>& map,
                            i64 rows, i64 segments, i64 padding, i32* spans, i32* list) {

@@ -194,6 +194,11 @@ KILN_DEVICE auto load_columns(const Tile& at, int c, const From& from, i64 colum
   return load_row<Tile::vector, access>(from, at.column(c), column_stride);
 }
 
+/// Bytes that stage_columns needs.
+template <class Tile, class T> KILN_DEVICE constexpr int staged_columns_bytes() {
+  return (Tile::overlaps ? Tile::threads * Tile::chunks * Tile::vector : Tile::columns) * sizeof(T);
+}
+
 /// Starts to copy such a tensor into shared memory, dense, and returns where. It may be read after
 /// wait_for_copies() and a barrier.
 template <class Tile, int access, class T>
@@ -339,6 +344,11 @@ KILN_DEVICE void store(const Tile& at, int r, int c, T* to, const RowMap<rank>& 
 /// or those of a cluster, of whose blocks only the first has the lanes that would stage them.
 template <class Tile> KILN_DEVICE constexpr int staged_row_bytes() {
   return Tile::rows_per_block < 8 || Tile::cluster > 1 ? 0 : 8;
+}
+
+/// Bytes of scratch that stage_rows of `values` values needs.
+template <class Tile> KILN_DEVICE constexpr int staged_rows_bytes(int values) {
+  return values * Tile::rows_per_block * staged_row_bytes<Tile>();
 }
 
 /// Where the i-th value of a row of the block is staged.

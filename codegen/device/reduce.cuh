@@ -98,7 +98,7 @@ KILN_DEVICE constexpr int lanes_with_one(int values) {
 }
 
 /// Bytes of scratch that row_reduce of `values` values needs; 0 if a warp holds whole rows.
-template <class Tile> constexpr int row_reduce_bytes(int values) {
+template <class Tile> KILN_DEVICE constexpr int row_reduce_bytes(int values) {
   return Tile::warps_per_group > 1 ? values * Tile::rows * Tile::cluster * (Tile::threads / 32) * 4
                                    : 0;
 }
@@ -186,7 +186,7 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
 template <class Tile> using ColumnSums = float[Tile::chunks][Tile::vector];
 
 /// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
-template <class Tile> constexpr int partial_columns_bytes() {
+template <class Tile> KILN_DEVICE constexpr int partial_columns_bytes() {
   constexpr int teams = Tile::threads / (Tile::lanes < 32 ? 32 : Tile::lanes);
   return teams > 1 ? teams * Tile::columns * 4 : 0;
 }
@@ -232,7 +232,12 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
   }
 }
 
-/// Adds one value a thread over the block and writes the sum to `partial`. 128 bytes of scratch.
+/// Bytes of scratch that store_partial_scalar needs: a number of each warp.
+template <class Tile> KILN_DEVICE constexpr int partial_scalar_bytes() {
+  return Tile::threads / 32 * 4;
+}
+
+/// Adds one value a thread over the block and writes the sum to `partial`.
 template <class Tile>
 KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial, float value) {
   float* slots = reinterpret_cast<float*>(scratch);
@@ -249,10 +254,14 @@ KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial
   }
 }
 
+/// Bytes of scratch that sum_partials needs: 32 totals of each warp.
+template <int threads> KILN_DEVICE constexpr int sum_partials_bytes() {
+  return threads / 32 * 32 * 4;
+}
+
 /// The second kernel: each block adds up 32 neighbouring columns of all `lines`, 8 threads times
 /// 4 columns, `threads` / 8 slices of the lines. `stride`, a multiple of 4, separates lines of
 /// `width` columns. Thread t < 32 gets the total of column block_index() * 32 + t.
-/// Needs threads * 4 bytes of scratch.
 template <int threads>
 KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int stride,
                                char* scratch) {

@@ -56,6 +56,12 @@ struct RingStage {
   }
 };
 
+/// Bytes of shared memory that a ring needs: its stages, and two barriers for each. No member of
+/// it: a constant of a class is in the cubin.
+template <class Ring> KILN_DEVICE constexpr int ring_bytes() {
+  return Ring::stages * (Ring::stage_bytes + 2 * int(sizeof(u64)));
+}
+
 template <class Tile, int stages_, int stage_bytes_> struct Ring {
   static constexpr int stages = stages_;
   static constexpr int stage_bytes = stage_bytes_;

@@ -8,5 +8,5 @@
 #include "random.cuh"
 #include "reduce.cuh"
 #include "tile.cuh"
-#include "turn.cuh"
+#include "transpose.cuh"
 #include "types.cuh"

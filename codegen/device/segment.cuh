@@ -81,8 +81,13 @@ template <class Tile> struct Segment {
   }
 };
 
+/// Bytes of scratch that sum_of_partials needs: a number of each warp.
+template <int threads> KILN_DEVICE constexpr int sum_of_partials_bytes() {
+  return threads / 32 * 4;
+}
+
 /// The sum of `lines` numbers, in an order that depends on their count only; every thread of the
-/// block gets it. 128 bytes of scratch.
+/// block gets it.
 template <int threads>
 KILN_DEVICE float sum_of_partials(const float* partials, i64 lines, char* scratch) {
   float* slots = reinterpret_cast<float*>(scratch); // (warps)

@@ -180,9 +180,14 @@ KILN_DEVICE void combine_groups(char* scratch, Vec<float, Tile::vector>& total) 
   }
 }
 
+/// Bytes of scratch that sum_rows needs: vectors of all threads meet where blocks have one unit, or
+/// terms vary in number.
+template <class Tile, class Terms> KILN_DEVICE constexpr int sum_rows_bytes() {
+  return Tile::units == 1 || Terms::varies ? Tile::threads * Tile::vector * 4 : 0;
+}
+
 /// Adds up the terms of the block's units and stores the totals, rounded to the type of `to`.
-/// `access`: elements that one store moves. Where blocks have one unit, or terms vary in number,
-/// it needs threads * vector * 4 bytes of scratch.
+/// `access`: elements that one store moves.
 template <int access, class Tile, class T, class Terms, class To, int rank>
 KILN_DEVICE void sum_rows(const Tile&, char* scratch, const T* from, const Terms& terms, To* to,
                           const RowMap<rank>& map, i64 units) {

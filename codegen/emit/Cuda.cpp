@@ -10,7 +10,10 @@ using namespace mlir;
 
 namespace kiln {
 
-void printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
+LogicalResult printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
+  for (auto kernel : module.getOps<cu::KernelOp>())
+    if (failed(cu::havePlaces(kernel)))
+      return failure();
   out << commentLine(heading);
   for (auto kernel : module.getOps<cu::KernelOp>())
     if (kernel.getSchedule())
@@ -28,6 +31,7 @@ void printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
     Emitter emitter(out);
     kernel.emit(emitter);
   }
+  return success();
 }
 
 } // namespace kiln

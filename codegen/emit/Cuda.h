@@ -7,7 +7,9 @@
 namespace kiln {
 
 /// `heading` becomes the first comment. The module has a launch plan (cu::kLaunchAttr); it stands
-/// in the text, so that what is launched agrees with what was printed.
-void printCuda(mlir::ModuleOp module, llvm::StringRef heading, llvm::raw_ostream& out);
+/// in the text, so that what is launched agrees with what was printed. An error at what kiln-place
+/// has not seen.
+llvm::LogicalResult printCuda(mlir::ModuleOp module, llvm::StringRef heading,
+                              llvm::raw_ostream& out);
 
 } // namespace kiln

@@ -7,8 +7,52 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::cu;
 
-std::string kiln::cu::sharedAt(int64_t offset) {
-  return "shared_memory() + " + std::to_string(offset);
+static const char* nameOf(SharedUse use) {
+  switch (use) {
+  case SharedUse::columns:
+    return "values that all rows share";
+  case SharedUse::stages:
+    return "the stages of a ring";
+  case SharedUse::tile:
+    return "a tile";
+  case SharedUse::exchange:
+    return "an exchange between warps";
+  case SharedUse::results:
+    return "results of rows";
+  case SharedUse::epilogue:
+    break;
+  }
+  return "an epilogue";
+}
+
+static constexpr const char* kPlaceAttr = "scratch";
+
+void kiln::cu::setPlace(SharedMemoryOp op, int64_t offset) {
+  op->setAttr(kPlaceAttr, Builder(op->getContext()).getI64IntegerAttr(offset));
+}
+static IntegerAttr placeOf(SharedMemoryOp op) {
+  return op->getAttrOfType<IntegerAttr>(kPlaceAttr);
+}
+
+LogicalResult kiln::cu::havePlaces(KernelOp kernel) {
+  bool all = true;
+  kernel.walk([&](SharedMemoryOp op) {
+    if (op.sharedBytes() == 0 || placeOf(op))
+      return;
+    all = false;
+    op->emitOpError("has no place in shared memory for ")
+        << nameOf(op.sharedUse()) << " of " << op.sharedBytes() << " bytes; run kiln-place first";
+  });
+  return success(all);
+}
+
+std::string kiln::cu::sharedAt(SharedMemoryOp op) {
+  const IntegerAttr place = placeOf(op);
+  return "shared_memory() + " + std::to_string(place ? place.getInt() : 0); // none: of no bytes
+}
+
+void kiln::cu::assertBytes(Emitter& e, SharedMemoryOp op, const std::string& bytes) {
+  e.line("static_assert(" + bytes + " <= " + std::to_string(op.sharedBytes()) + ");");
 }
 
 /// Both stand in the text as they are.

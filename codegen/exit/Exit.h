@@ -22,7 +22,14 @@ namespace kiln::cu {
 
 using ir::kLaunchAttr;
 
-/// The text of a place in the dynamic shared memory.
-std::string sharedAt(int64_t offset);
+/// Gives an operation its place, the offset of its first byte.
+void setPlace(SharedMemoryOp op, int64_t offset);
+/// An error at the operations of a kernel that need shared memory and have been given no place.
+llvm::LogicalResult havePlaces(KernelOp kernel);
+/// The text of an operation's place in the dynamic shared memory.
+std::string sharedAt(SharedMemoryOp op);
+/// A line that holds what the device library takes of it, `bytes`, against what the operation asked
+/// kiln-place for.
+void assertBytes(Emitter& e, SharedMemoryOp op, const std::string& bytes);
 
 } // namespace kiln::cu

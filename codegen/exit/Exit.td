@@ -28,14 +28,13 @@ def ExitOpInterface : OpInterface<"ExitOpInterface"> {
 
 // kiln-place gives places to whatever asks for shared memory, in the order of what it is used for and
 // then of the program. What is used for tiles, exchanges and results of a loop stays apart, since each
-// run of the loop needs all of it; an epilogue comes when all that is over, and begins at 0.
+// run of the loop needs all of it; an epilogue comes when all that is over, and begins at 0. The place,
+// the offset of the first byte, is the attribute `scratch`.
 def Cu_SharedMemoryOp : OpInterface<"SharedMemoryOp"> {
   let cppNamespace = "::kiln::cu";
   let methods = [
     InterfaceMethod<"Bytes of shared memory that it needs.", "int64_t", "sharedBytes">,
     InterfaceMethod<"What it needs them for.", "::kiln::cu::SharedUse", "sharedUse">,
-    InterfaceMethod<"Takes its place, the offset of its first byte.", "void", "setPlace",
-                    (ins "int64_t":$offset), "", "$_op.setScratch(offset);">,
   ];
 }
 // A loop whose operations reuse their shared memory in every run.
@@ -73,7 +72,6 @@ class Cu_Op<string mnemonic, list<Trait> traits = []>
 class Cu_StoringOp<string mnemonic, list<Trait> traits = []>
     : Op<Cu_Dialect, mnemonic,
          !listconcat(traits, [DeclareOpInterfaceMethods<ExitOpInterface, ["stores"]>])>;
-// A trait of what asks for shared memory and has a `scratch` for its place.
 def Cu_InSharedMemory : DeclareOpInterfaceMethods<Cu_SharedMemoryOp>;
 
 class Cu_RegionOp<string mnemonic, list<Trait> traits = []>

@@ -64,7 +64,7 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
   return runs;
 }
 
-bool isTurned(const Access& access, std::int64_t elements) {
+bool isTransposed(const Access& access, std::int64_t elements) {
   const Stride one{1, {}, -1};
   return elements > 1 && !access.leading.empty() && !access.pairs && access.leading.back() == one &&
          access.column != one && access.column != Stride{};

@@ -33,7 +33,7 @@ llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Exte
                                                              llvm::ArrayRef<Access> accesses);
 
 /// Whether rows of `elements` are neighbours in memory, element by element, and columns are not.
-bool isTurned(const Access& access, std::int64_t elements);
+bool isTransposed(const Access& access, std::int64_t elements);
 /// Whether rows of `elements` lie one after another, the first at a multiple of 16 bytes.
 bool hasPackedRows(const Access& access, llvm::ArrayRef<Extent> space, std::int64_t elements);
 /// The same, of what bulk copies can move: values of rows have at least 4 bytes.

@@ -8,6 +8,7 @@
 
 #include "codegen/family/Buffers.h"
 #include "codegen/family/Refusal.h"
+#include "codegen/family/Shapes.h"
 #include "codegen/model/KernelModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -27,19 +28,19 @@ using Dimension = std::pair<mlir::Value, int>;
 
 /// The run-time sizes of a function, of which some must agree.
 class SizeClasses {
+  struct Less {
+    bool operator()(const Dimension& a, const Dimension& b) const;
+  };
+
  public:
+  template <class Value> using Map = std::map<Dimension, Value, Less>;
+
   void unite(Dimension a, Dimension b);
   /// One dimension that stands for all that agree with it.
   Dimension find(Dimension d) const;
 
  private:
-  struct Less {
-    bool operator()(const Dimension& a, const Dimension& b) const;
-  };
-  std::map<Dimension, Dimension, Less> parent;
-
- public:
-  template <class Value> using Map = std::map<Dimension, Value, Less>;
+  Map<Dimension> parent;
 };
 
 /// What a kernel reads and writes, once the function's buffers are known.
@@ -83,6 +84,16 @@ class Family {
   virtual ~Family() = default;
   /// What its schedules look like; null: it takes none.
   virtual const ScheduleForm* form() const { return nullptr; }
+
+  // How its kernels are compared with fp64 before anybody relies on them. What their operands may
+  // be, operations say (takesNonNegative in dialect/Kiln.td).
+  /// Tails, odd lengths, least alignment: where its kernels go wrong if they do.
+  virtual std::vector<Shape> shapes(const ShapeRequest& request) const = 0;
+  /// The narrowest type that its kernels round values to within an operation, whatever their types
+  /// in the text; they add up in fp32.
+  virtual DType arithmetic(mlir::Operation* op) const { return DType::f32; }
+  /// Of the tensors of lists, to time its kernels with.
+  virtual std::vector<std::int64_t> typicalLengths() const { return {}; }
 };
 
 /// A kernel that kiln-fuse considers.
@@ -127,6 +138,10 @@ llvm::ArrayRef<const KernelFamily*> ofKernels();
 const FunctionFamily* ofFunction(mlir::func::FuncOp function);
 /// The one that an operation in the kernel is an anchor of, else the one that takes any kernel.
 const KernelFamily& of(ir::KernelOp kernel);
+/// The one that executes a kernel or an operation of a function, fused or not.
+const Family& executing(mlir::func::FuncOp function, mlir::Operation* op);
+/// The word for it in KILN_FAMILIES.
+std::string_view nameOf(const Family& family);
 
 /// Loads the dialects of functions and of exit operations, and the forms of schedules.
 void registerDialects(mlir::DialectRegistry& registry);

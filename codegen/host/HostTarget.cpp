@@ -2,6 +2,7 @@
 #include "codegen/host/HostTarget.h"
 
 #include "codegen/backend/Fail.h"
+#include "codegen/backend/ListTable.h"
 #include "codegen/host/BlockRunner.h"
 #include "codegen/host/HostTensorMap.h"
 
@@ -50,23 +51,11 @@ void addTensors(const std::vector<TensorInfo>& tensors, std::span<const Buffer> 
 }
 
 /// The tensors of lists, found as a kernel finds them: through the table.
-void addLists(const LaunchPlan& plan, int part, const Buffer& segments,
+void addLists(const LaunchPlan& plan, int part, const Buffer& records,
               std::vector<MemoryRegion>& regions) {
-  const auto* word = static_cast<const std::uint64_t*>(segments.data);
-  auto add = [&](const std::vector<TensorInfo>& lists, Role role, std::size_t entry,
-                 std::size_t length) {
-    for (const TensorInfo& list : lists)
-      if (list.part == part)
-        regions.push_back({fmt::format("{}[{}]", list.name, entry),
-                           reinterpret_cast<void*>(*word++), length * sizeInBytes(list.dtype),
-                           role});
-  };
-  const std::uint64_t* end = word + segments.sizes[0];
-  for (std::size_t entry = 0; word < end; ++entry) {
-    std::size_t length = *word++ >> 1;
-    add(plan.lists.inputs, Role::input, entry, length);
-    add(plan.lists.outputs, Role::output, entry, length);
-  }
+  for (const ListedTensor& tensor : tensorsOfTable(plan.lists, part, records))
+    regions.push_back({fmt::format("{}[{}]", tensor.list->name, tensor.entry), tensor.data,
+                       tensor.bytes, tensor.isOutput ? Role::output : Role::input});
 }
 
 /// Value of a run-time size: that of any dimension bound to it; resolve() saw that they agree.

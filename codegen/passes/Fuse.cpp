@@ -319,7 +319,7 @@ struct Fuse : impl::FuseBase<Fuse> {
     try {
       fuseAll(findTarget(arch));
     } catch (const Error& error) { // no exception may cross MLIR's frames
-      getOperation().emitError(error.what());
+      emitError(getOperation(), error.kind()) << error.what();
       signalPassFailure();
     }
   }

@@ -43,12 +43,16 @@ struct Lower : impl::LowerBase<Lower> {
     auto plan = planFunction(function);
     if (failed(plan))
       return failure();
+    LaunchPlan& launch = (*plan)->launch;
+    size_t named = 0;
     for (const std::unique_ptr<family::Kernel>& kernel : (*plan)->kernels) {
       if (failed(hasSchedule(*kernel)))
         return failure();
-      kernel->lower(getOperation(), (*plan)->launch);
+      kernel->lower(getOperation(), launch);
+      for (; named < launch.kernels.size(); ++named)
+        launch.kernels[named].family = family::nameOf(family::executing(function, kernel->op));
     }
-    return std::move((*plan)->launch);
+    return std::move(launch);
   }
 };
 

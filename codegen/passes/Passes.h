@@ -41,4 +41,9 @@ llvm::FailureOr<mlir::func::FuncOp> findFunction(mlir::ModuleOp module, llvm::St
 
 using cu::kLaunchAttr;
 
+/// An error at an operation whose kind whoever runs the passes can tell.
+mlir::InFlightDiagnostic emitError(mlir::Operation* op, ErrorKind kind);
+/// ErrorKind::input of one that no pass has said more of.
+ErrorKind kindOf(const mlir::Diagnostic& error);
+
 } // namespace kiln::passes

@@ -32,7 +32,7 @@ struct Place : impl::PlaceBase<Place> {
     for (cu::SharedMemoryOp op : all) {
       const bool epilogue = op.sharedUse() == cu::SharedUse::epilogue;
       const int64_t at = epilogue ? 0 : next;
-      op.setPlace(at);
+      cu::setPlace(op, at);
       const int64_t end = at + op.sharedBytes();
       if (!epilogue)
         next = (end + kAlignment - 1) / kAlignment * kAlignment;

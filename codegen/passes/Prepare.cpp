@@ -34,7 +34,7 @@ struct Prepare : impl::PrepareBase<Prepare> {
             launch.sharedBytes = kernel.getSharedBytes();
       module->setAttr(kLaunchAttr, StringAttr::get(&getContext(), toJson(plan)));
     } catch (const Error& error) {
-      module.emitError(error.what());
+      emitError(module, error.kind()) << error.what();
       signalPassFailure();
     }
   }

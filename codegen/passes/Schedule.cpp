@@ -22,7 +22,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
         if (!function.isExternal() && failed(run(function)))
           return signalPassFailure();
     } catch (const Error& error) { // no exception may cross MLIR's frames
-      getOperation().emitError(error.what());
+      emitError(getOperation(), error.kind()) << error.what();
       signalPassFailure();
     }
   }

@@ -36,7 +36,7 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
         if (!function.isExternal())
           valid &= succeeded(run(function, target));
     } catch (const Error& error) {
-      getOperation().emitError(error.what());
+      emitError(getOperation(), error.kind()) << error.what();
       valid = false;
     }
     if (!valid)
@@ -68,7 +68,7 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
       return failure();
     const auto broken = kernel.model({})->check(kernel.op.getSchedule()->getSchedule(), target);
     for (const model::Violation& violation : broken)
-      kernel.op.emitError("schedule refused: ") << violation.message;
+      emitError(kernel.op, ErrorKind::infeasible) << "schedule refused: " << violation.message;
     return success(broken.empty());
   }
 };

@@ -4,6 +4,7 @@
 #include "codegen/backend/Fail.h"
 #include "codegen/family/Buffers.h"
 #include "codegen/family/Elementary.h"
+#include "codegen/family/Family.h"
 #include "codegen/passes/Passes.h"
 
 #include <algorithm>
@@ -61,6 +62,25 @@ bool held(DType dtype, double value) {
   return dtype == DType::f32 && nearest(dtype, value) == value;
 }
 
+/// Says in the locations of a function's operations to which type the family that executes them
+/// rounds within, where that is narrower than fp32: what named operations are decomposed into has
+/// their locations.
+void noteArithmetic(func::FuncOp function) {
+  for (Operation& op : function.getBody().front()) {
+    const DType narrowest = family::executing(function, &op).arithmetic(&op);
+    if (halfUlp(narrowest) <= halfUlp(DType::f32))
+      continue;
+    Builder builder(op.getContext());
+    const auto unit = builder.getF64FloatAttr(halfUlp(narrowest));
+    op.setLoc(FusedLocWith<FloatAttr>::get(op.getLoc(), unit, op.getContext()));
+  }
+}
+/// 0: nothing is narrower than the types in the text.
+double unitWithin(Value value) {
+  const auto noted = value.getLoc()->findInstanceOf<FusedLocWith<FloatAttr>>();
+  return noted && value.getDefiningOp() ? noted.getMetadata().getValueAsDouble() : 0.0;
+}
+
 struct Noise {
   std::uint64_t state = 20240229; // another one for each tensor
   /// In [-1, -0.5] or [0.5, 1]: never next to nothing, for one number may be what a whole row's
@@ -79,12 +99,18 @@ struct Noise {
     const ir::ReduceOp sum = asSum(value.getDefiningOp());
     const bool isResult = llvm::all_of(
         value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
-    double unit = 2.0 * halfUlp(dtype);
-    if (unit == 0.0 || (isResult && !sum)) // rounding a result is allowed for by itself
+    if (halfUlp(dtype) == 0.0)
+      return;
+    // Of a family that rounds further; it adds up in fp32.
+    const double within = sum ? 0.0 : unitWithin(value);
+    const bool isNarrower = within > halfUlp(dtype);
+    double unit = 2.0 * std::max(halfUlp(dtype), within);
+    if (isResult && !sum && !isNarrower) // rounding a result is allowed for by itself
       return;
     if (sum)
       unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
-    const bool isRounded = value.getDefiningOp() && !sum; // inputs were, sums are on their way
+    // Inputs were rounded, sums are on their way.
+    const bool isRounded = value.getDefiningOp() && !sum && !isNarrower;
     for (auto [i, v] : llvm::enumerate(tensor.data)) {
       // What a type holds is not rounded: what is moved, chosen or infinite stays as it is, so that
       // a gradient finds the element again that was the largest.
@@ -279,6 +305,7 @@ Expected expect(const Module& module, const std::string& function,
   });
   const std::vector<ir::Tensor64> values = ordered(inputs, arguments);
   auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(values); });
+  noteArithmetic(noisily.op);
   family::decomposeNamedOps(noisily.block());
   std::vector<std::vector<ir::Tensor64>> noisy;
   Noise noise;

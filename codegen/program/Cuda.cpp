@@ -18,14 +18,15 @@ extern "C" const struct {
 
 namespace kiln::program {
 
-std::string emitCuda(ModuleOp module, std::string_view title) {
+FailureOr<std::string> emitCuda(ModuleOp module, std::string_view title) {
   if (!module->getAttrOfType<StringAttr>(cu::kLaunchAttr))
     throw Error(ErrorKind::input,
                 "the module has no launch plan (attribute kiln.launch of the module); resume from "
                 "the text that --save-temps wrote, or from an earlier stage");
   std::string text;
   llvm::raw_string_ostream out(text);
-  printCuda(module, fmt::format("{}, compiled by kiln {}", title, version()), out);
+  if (failed(printCuda(module, fmt::format("{}, compiled by kiln {}", title, version()), out)))
+    return failure();
   return text;
 }
 

@@ -38,26 +38,16 @@ Operands::Operands(const LaunchPlan& plan, std::span<const std::int64_t> lengths
   add(plan.lists.outputs, outputs);
 }
 
-std::span<const std::int64_t> oddLengths() {
-  static constexpr std::int64_t lengths[] = {1 << 18, 2048, 0,    1024, 1,       1023,
-                                             1025,    3,    9001, 0,    1 << 14, 7};
-  return lengths;
-}
-
-std::span<const std::int64_t> typicalLengths() {
-  constexpr std::int64_t square = 1 << 20;
-  static constexpr std::int64_t lengths[] = {4 * square, 4 * square,    4 * square, square, square,
-                                             square,     square - 4096, 1024,       1024,   2048};
-  return lengths;
-}
-
 /// The last inputs of a plan over lists are the table, two for each part.
 std::size_t tensorsBefore(const LaunchPlan& plan) {
   return plan.inputs.size() - 2 * static_cast<std::size_t>(plan.lists.parts());
 }
 
-TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
-                    std::span<const Buffer> inputs, std::span<const Buffer> outputs) {
+std::optional<TensorLists> listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
+                                   std::span<const Buffer> inputs,
+                                   std::span<const Buffer> outputs) {
+  if (plan.lists.parts() == 0)
+    return {};
   return TensorLists(plan.lists,
                      partsOf(plan.lists.inputs, lengths, inputs.subspan(tensorsBefore(plan))),
                      partsOf(plan.lists.outputs, lengths, outputs.subspan(plan.outputs.size())));
@@ -66,14 +56,14 @@ TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> length
 LaunchBuffers::LaunchBuffers(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
                              std::vector<Buffer> given, std::vector<Buffer> results)
     : inputs(std::move(given)), outputs(std::move(results)) {
-  if (!isOverLists(plan))
+  const std::optional<TensorLists> lists = listsOf(plan, lengths, inputs, outputs);
+  if (!lists)
     return;
-  TensorLists lists = listsOf(plan, lengths, inputs, outputs);
-  table.emplace(std::max<std::size_t>(lists.tableBytes(), 16));
+  table.emplace(std::max<std::size_t>(lists->tableBytes(), 16));
   Stream stream;
-  lists.upload(table->data(), stream.get());
+  lists->upload(table->data(), stream.get());
   stream.synchronize();
-  inputs = lists.inputs(table->data(), std::span(inputs).first(tensorsBefore(plan)));
+  inputs = lists->inputs(table->data(), std::span(inputs).first(tensorsBefore(plan)));
   outputs.resize(plan.outputs.size());
 }
 

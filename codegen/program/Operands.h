@@ -20,15 +20,9 @@ struct Operands {
 /// Inputs of a plan that are not the table of its lists.
 std::size_t tensorsBefore(const LaunchPlan& plan);
 
-/// Parts of lists. To verify with: around vectors and chunks, and one that fills many blocks; they
-/// begin anywhere. To time with, 2^24 elements: a layer of a transformer, 1024 wide, and a piece of
-/// its embedding.
-std::span<const std::int64_t> oddLengths();
-std::span<const std::int64_t> typicalLengths();
-
-/// Lists made of a tensor each: consecutive parts of these lengths.
-TensorLists listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
-                    std::span<const Buffer> inputs, std::span<const Buffer> outputs);
+/// The lists of a plan that has some, made of a tensor each: consecutive parts of these lengths.
+std::optional<TensorLists> listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,
+                                   std::span<const Buffer> inputs, std::span<const Buffer> outputs);
 
 /// From buffers of all operands to what the launch takes: the same, or with the table of the lists
 /// in place of these.
@@ -40,9 +34,5 @@ struct LaunchBuffers {
  private:
   std::optional<DeviceBuffer> table;
 };
-
-inline bool isOverLists(const LaunchPlan& plan) {
-  return plan.lists.chunk > 0;
-}
 
 } // namespace kiln::program

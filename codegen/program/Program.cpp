@@ -145,7 +145,10 @@ void finish(Program::State& state, Stage stage, Session& session, OwningOpRef<Mo
   if (stage == Stage::emittable) {
     if (done(stage))
       return;
-    textAt(state, Stage::cuda) = program::emitCuda(*module, state.function);
+    FailureOr<std::string> cuda = program::emitCuda(*module, state.function);
+    if (failed(cuda))
+      session.fail("printing");
+    textAt(state, Stage::cuda) = std::move(*cuda);
     saveStage(state, Stage::cuda);
   }
   state.plan = launchPlanOfCuda(textAt(state, Stage::cuda));

@@ -10,6 +10,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <utility>
+
 using namespace mlir;
 
 namespace kiln::program {
@@ -37,8 +39,8 @@ Session::Session() {
     }
     text = printable(text, true);
     (isError ? errors_ : remarks_).push_back(text);
-    infeasible_ |= isError && (StringRef(text).contains("schedule refused") ||
-                               StringRef(text).contains("no schedule of"));
+    if (isError && kind_ == ErrorKind::input)
+      kind_ = passes::kindOf(diagnostic);
     return success();
   });
 }
@@ -51,7 +53,7 @@ void Session::fail(std::string_view what) {
   if (text.empty())
     text = std::string(what) + " failed without a message";
   errors_.clear();
-  throw Error(infeasible_ ? ErrorKind::infeasible : ErrorKind::input, text);
+  throw Error(std::exchange(kind_, ErrorKind::input), text);
 }
 
 /// The names that the text gives to arguments become attributes, since the parser drops them.

@@ -52,7 +52,7 @@ class Session {
 
   /// Throws Error(input) with file, line and column.
   mlir::OwningOpRef<mlir::ModuleOp> parse(std::string_view text, std::string_view name);
-  /// Throws Error(input or infeasible) with the diagnostics.
+  /// Throws an Error with the diagnostics, of the kind that a pass has given them, else input.
   void run(mlir::ModuleOp module, std::vector<std::unique_ptr<mlir::Pass>> passes);
   /// Throws what was reported.
   [[noreturn]] void fail(std::string_view what);
@@ -61,15 +61,15 @@ class Session {
  private:
   std::unique_ptr<mlir::MLIRContext> context_;
   std::vector<std::string> errors_, remarks_;
-  bool infeasible_ = false;
+  ErrorKind kind_ = ErrorKind::input; // of the first error that has one of its own
 };
 
 std::string print(mlir::ModuleOp module);
 /// The name that the compiled function will have: the backward of a function has its own.
 std::string compiledName(const std::string& function, bool backward);
 
-/// The CUDA text of a module of exit operations.
-std::string emitCuda(mlir::ModuleOp module, std::string_view title);
+/// The CUDA text of a module of exit operations. A failure says why in a diagnostic.
+mlir::FailureOr<std::string> emitCuda(mlir::ModuleOp module, std::string_view title);
 
 /// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
 /// has what each such kernel got a thread, `spillBytes` what all of them spill; `attempts` are

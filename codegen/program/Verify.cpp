@@ -1,9 +1,12 @@
 // kiln::verify and kiln::measure: a program on inputs from a seed or from files, on the host or
 // on the GPU; compared with fp64, then timed beside a copy.
+#include "codegen/program/Verify.h"
+
 #include "codegen/backend/Executable.h"
 #include "codegen/backend/Fail.h"
 #include "codegen/backend/Symbols.h"
 #include "codegen/backend/Timer.h"
+#include "codegen/family/Shapes.h"
 #include "codegen/host/HostTarget.h"
 #include "codegen/program/Compare.h"
 #include "codegen/program/Operands.h"
@@ -13,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 
 namespace kiln {
@@ -62,9 +66,22 @@ std::vector<std::int64_t> symbolsOf(const Program& program, const RunOptions& op
   return symbols;
 }
 
+/// Whether the size of an operand gives the extent its value; of a table of lists none does.
+bool isGiven(const Extent& extent, const program::Operands& operands) {
+  const auto hasIt = [&](const TensorInfo& tensor) {
+    return std::ranges::find(tensor.shape, extent.symbol, &Extent::symbol) != tensor.shape.end();
+  };
+  return extent.isStatic() || std::ranges::any_of(operands.inputs, hasIt) ||
+         std::ranges::any_of(operands.outputs, hasIt);
+}
+
 /// More rows than kernels count, before anything of their size is made.
-void checkRows(const LaunchPlan& plan, std::span<const std::int64_t> symbols) {
+void checkRows(const LaunchPlan& plan, const program::Operands& operands,
+               std::span<const std::int64_t> symbols) {
   for (const KernelLaunch& kernel : plan.kernels) {
+    const auto isKnown = [&](const Extent& extent) { return isGiven(extent, operands); };
+    if (!std::ranges::all_of(kernel.rows.factors, isKnown))
+      continue;
     double rows = 1;
     for (std::int64_t size : program::sizesOf({kernel.name, {}, kernel.rows.factors, {}}, symbols))
       rows *= static_cast<double>(size);
@@ -82,9 +99,8 @@ struct Tensors {
           std::span<const std::int64_t> lengths) {
     auto symbols = symbolsOf(program, options);
     const LaunchPlan& plan = program.state().plan;
-    if (!program::isOverLists(plan))
-      checkRows(plan, symbols);
     const program::Operands operands(plan, lengths);
+    checkRows(plan, operands, symbols);
     std::mt19937_64 random(options.seed);
     for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
       const TensorInfo& info = operands.inputs[i];
@@ -123,22 +139,23 @@ struct DeviceSet {
   }
 };
 
-void runOnHost(const LaunchPlan& plan, const HostProgram& host, Tensors& tensors) {
+void runOnHost(const LaunchPlan& plan, const HostProgram& host, Tensors& tensors,
+               std::span<const std::int64_t> lengths) {
   std::vector<Buffer> inputs = buffersOf(tensors.inputs), outputs = buffersOf(tensors.outputs);
-  if (!program::isOverLists(plan))
+  const auto lists = program::listsOf(plan, lengths, inputs, outputs);
+  if (!lists)
     return host.run(inputs, outputs);
-  TensorLists lists = program::listsOf(plan, program::oddLengths(), inputs, outputs);
   host.run(
-      lists.inputs(lists.table().data(), std::span(inputs).first(program::tensorsBefore(plan))),
+      lists->inputs(lists->table().data(), std::span(inputs).first(program::tensorsBefore(plan))),
       std::span(outputs).first(plan.outputs.size()));
 }
 
 /// On a stream of its own, and waiting for no other: graphs may be captured beside it.
-void runOnGpu(const LoadedProgram& loaded, Tensors& tensors) {
+void runOnGpu(const LoadedProgram& loaded, Tensors& tensors,
+              std::span<const std::int64_t> lengths) {
   Stream stream;
   DeviceSet set(tensors, stream);
-  const program::LaunchBuffers buffers(loaded.plan(), program::oddLengths(), set.inputs,
-                                       set.outputs);
+  const program::LaunchBuffers buffers(loaded.plan(), lengths, set.inputs, set.outputs);
   DeviceBuffer workspace(
       std::max<std::size_t>(loaded.workspaceBytes(buffers.inputs, buffers.outputs), 256));
   workspace.upload(std::vector<std::byte>(workspace.size(), std::byte{0xff}), stream);
@@ -161,9 +178,16 @@ Module referenceOf(const Program& program, const RunOptions& options) {
 } // namespace
 
 Verification verify(const Program& program, const RunOptions& options) {
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  const auto shapes = family::shapesOf({program.state().plan, options.sizes, any});
+  return program::verify(program, options, shapes.front().lengths);
+}
+
+Verification program::verify(const Program& program, const RunOptions& options,
+                             std::span<const std::int64_t> lengths) {
   Module reference = referenceOf(program, options);
-  Tensors tensors(program, options, program::oddLengths());
-  const program::Operands operands(program.state().plan, program::oddLengths());
+  Tensors tensors(program, options, lengths);
+  const Operands operands(program.state().plan, lengths);
   std::vector<ir::Tensor64> inputs;
   for (const HostTensor& tensor : tensors.inputs)
     inputs.push_back(tensor.read());
@@ -179,9 +203,9 @@ Verification verify(const Program& program, const RunOptions& options) {
     for (HostTensor& output : tensors.outputs)
       output.poison();
     if (loaded)
-      runOnGpu(*loaded, tensors);
+      runOnGpu(*loaded, tensors, lengths);
     else
-      runOnHost(program.state().plan, *host, tensors);
+      runOnHost(program.state().plan, *host, tensors, lengths);
     for (HostTensor& output : tensors.outputs)
       if (!output.guardsIntact())
         result.problems.push_back(
@@ -197,17 +221,17 @@ Verification verify(const Program& program, const RunOptions& options) {
       result.problems.push_back(
           fmt::format("output '{}' differs between two runs", first[i].info().name));
     }
-  auto expected = program::expect(reference, program.state().function, inputs, operands.outputs);
+  auto expected = expect(reference, program.state().function, inputs, operands.outputs);
   result.passed = result.problems.empty();
   for (std::size_t i = 0; i < first.size(); ++i) {
-    result.outputs.push_back(program::compare(operands.outputs[i], first[i].read(),
-                                              expected.exact[i], expected.allowed[i]));
+    result.outputs.push_back(
+        compare(operands.outputs[i], first[i].read(), expected.exact[i], expected.allowed[i]));
     result.passed &= result.outputs.back().passed;
     NpyArray array{first[i].info().dtype, first[i].sizes(), {}};
     ir::Tensor64 values = first[i].read();
     array.data.resize(values.data.size() * sizeInBytes(array.dtype));
     for (std::size_t k = 0; k < values.data.size(); ++k)
-      program::store(array.dtype, values.data[k], array.data.data() + k * sizeInBytes(array.dtype));
+      store(array.dtype, values.data[k], array.data.data() + k * sizeInBytes(array.dtype));
     result.results.push_back(std::move(array));
   }
   return result;
@@ -216,7 +240,8 @@ Verification verify(const Program& program, const RunOptions& options) {
 Measurement measure(const Program& program, const RunOptions& options) {
   LoadedProgram loaded(program.state().plan, program.cubin());
   const DeviceInfo& device = Driver::get().currentDevice();
-  Tensors tensors(program, options, program::typicalLengths());
+  const auto lengths = family::typicalLengthsOf(program.state().plan);
+  Tensors tensors(program, options, lengths);
   Measurement result;
   result.device = device.name;
   for (auto* group : {&tensors.inputs, &tensors.outputs})
@@ -230,7 +255,7 @@ Measurement measure(const Program& program, const RunOptions& options) {
     sets.emplace_back(tensors, stream);
   std::vector<program::LaunchBuffers> buffers;
   for (const DeviceSet& set : sets)
-    buffers.emplace_back(loaded.plan(), program::typicalLengths(), set.inputs, set.outputs);
+    buffers.emplace_back(loaded.plan(), lengths, set.inputs, set.outputs);
   DeviceBuffer workspace(
       std::max<std::size_t>(loaded.workspaceBytes(buffers[0].inputs, buffers[0].outputs), 256));
   program::PlainCopy copy(result.bytes, static_cast<std::int64_t>(sets.size()),

@@ -1,7 +1,7 @@
 // See Checkpoint.h.
 #include "models/lm/Checkpoint.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/lm/Fail.h"
 
 #include <charconv>
 

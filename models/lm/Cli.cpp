@@ -2,7 +2,7 @@
 // JSON files for --config.
 #include "models/lm/Config.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/lm/Fail.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // See Data.h.
 #include "models/lm/Data.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/lm/Fail.h"
 #include "models/lm/Safetensors.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
 // See Model.h.
 #include "models/lm/Model.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/lm/Fail.h"
 #include "models/lm/Recompute.h"
 
 namespace kiln::lm {

@@ -1,8 +1,8 @@
 // See Optimizer.h. States are torch::optim::AdamW's, whichever optimizer keeps them.
 #include "models/lm/Optimizer.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/torch.h"
+#include "models/lm/Fail.h"
 #include "models/lm/Layers.h"
 
 namespace kiln::lm {

@@ -1,9 +1,9 @@
 // See Run.h.
 #include "models/lm/Run.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/files.h"
 #include "kiln/torch.h"
+#include "models/lm/Fail.h"
 #include "models/lm/Sample.h"
 #include "models/lm/Trainer.h"
 

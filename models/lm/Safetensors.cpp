@@ -1,7 +1,7 @@
 // See Safetensors.h. The elements' offsets count from the end of the header.
 #include "models/lm/Safetensors.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/lm/Fail.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>

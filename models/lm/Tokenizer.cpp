@@ -2,8 +2,8 @@
 // merge costs what it changes.
 #include "models/lm/Tokenizer.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/files.h"
+#include "models/lm/Fail.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 // See Trainer.h.
 #include "models/lm/Trainer.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/torch.h"
+#include "models/lm/Fail.h"
 #include "models/lm/Precision.h"
 #include "models/lm/Schedule.h"
 

@@ -181,15 +181,15 @@ TEST_F(FakeGpu, PartsOfAProgramAreLaunchedApart) {
   };
   EXPECT_EQ(launches(plan, Part::all), 2);
   EXPECT_EQ(fake->launch.attributeCount, 1u); // programmatic
-  EXPECT_EQ(launches(plan, Part::opening), 1);
+  EXPECT_EQ(launches(plan, Part::main), 1);
   EXPECT_EQ(fake->launch.gridX, 8u);
-  EXPECT_EQ(launches(plan, Part::closing), 1);
+  EXPECT_EQ(launches(plan, Part::epilogue), 1);
   EXPECT_EQ(fake->launch.gridX, 3u);
   EXPECT_EQ(fake->launch.attributeCount, 0u);
 
   plan.kernels[1].arguments[0].name = "x"; // reads an input
-  EXPECT_EQ(launches(plan, Part::opening), 2);
-  EXPECT_EQ(launches(plan, Part::closing), 0);
+  EXPECT_EQ(launches(plan, Part::main), 2);
+  EXPECT_EQ(launches(plan, Part::epilogue), 0);
 }
 
 TEST_F(FakeGpu, EveryDeviceIsMadeReadyOnce) {

@@ -64,8 +64,9 @@ TEST(LaunchPlan, NestingIsLimited) {
 }
 
 TEST(LaunchPlan, RefusesWhatItDoesNotKnow) {
-  EXPECT_HAS(errorAfter("\"threads\"", "\"thread\""),
-             "plan.kernels[0] has the unknown key 'thread'; allowed are name, schedule, threads");
+  EXPECT_HAS(
+      errorAfter("\"threads\"", "\"thread\""),
+      "plan.kernels[0] has the unknown key 'thread'; allowed are name, family, schedule, threads");
   EXPECT_HAS(errorAfter("\"bf16\"", "\"bf17\""), "'bf17' is no element type; allowed are f64");
   EXPECT_HAS(errorAfter("\"resident\"", "\"residant\""),
              "plan.kernels[0].grid is 'residant'; allowed are oneShot, resident, fixed");

@@ -1,11 +1,12 @@
 // The table of a list of tensors, word by word, and every refusal; the plan that names the lists.
-#include "kiln/lists.h"
+#include "codegen/backend/ListTable.h"
 
 #include "codegen/backend/LaunchPlan.h"
 #include "test/backend/Helpers.h"
 #include "test/backend/Plans.h"
 
 #include <cstring>
+#include <fmt/format.h>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -64,6 +65,21 @@ TEST(TensorLists, TableWordByWord) {
                                          0x30000,
                                          0x8004}; // two are not
   EXPECT_EQ(wordsOf(lists), expected);
+}
+
+/// What the host target guards is where a kernel looks.
+TEST(TensorLists, TablesAreReadBack) {
+  ListsCall call;
+  const TensorLists lists = call.lists();
+  const ListsInfo info = twoAndOne();
+  const Buffer records = lists.inputs(lists.table().data(), {}).back();
+  std::string text;
+  for (const ListedTensor& tensor : tensorsOfTable(info, 0, records))
+    text += fmt::format("{}{}[{}] {:x} {}; ", tensor.isOutput ? "out " : "", tensor.list->name,
+                        tensor.entry, reinterpret_cast<std::uintptr_t>(tensor.data), tensor.bytes);
+  EXPECT_EQ(text, "p[0] 1000 12000; g[0] 20000 6000; out q[0] 1000 12000; "
+                  "p[1] 0 0; g[1] 0 0; out q[1] 0 0; "
+                  "p[2] 8004 20; g[2] 30000 10; out q[2] 8004 20; ");
 }
 
 TEST(TensorLists, RelocatedTablesAreThoseMadeAnew) {

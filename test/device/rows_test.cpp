@@ -134,9 +134,9 @@ func.func @sums(%x: tensor<?x64xf32>) -> tensor<64xf32> {
   z.fill(0xff); // the same in two parts, the second on a stream of its own
   Stream beside;
   using Part = LaunchOptions::Part;
-  executable.launch(sizes, pointers, workspace.data(), stream.get(), {.part = Part::opening});
+  executable.launch(sizes, pointers, workspace.data(), stream.get(), {.part = Part::main});
   stream.synchronize();
-  executable.launch(sizes, pointers, workspace.data(), beside.get(), {.part = Part::closing});
+  executable.launch(sizes, pointers, workspace.data(), beside.get(), {.part = Part::epilogue});
   beside.synchronize();
   z.download(std::as_writable_bytes(std::span(second)));
   EXPECT_EQ(first, second);

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_channel_first: #kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"channel_first","inputs":[{"name":"x","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[64],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":[64,"s0","s1"],"strides":[-1,-1,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_channel_first","schedule":"#kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":5120,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":32,"blocks":0,"rows":["s0","s1"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0","s1"]},{"kind":"size","product":[1,"s0","s1"]}]}]}
+// kiln.launch {"function":"channel_first","inputs":[{"name":"x","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[64],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":[64,"s0","s1"],"strides":[-1,-1,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_channel_first","schedule":"#kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":5120,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":32,"blocks":0,"rows":["s0","s1"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0","s1"]},{"kind":"size","product":[1,"s0","s1"]}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -29,6 +29,7 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 4608, mean_r);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -54,6 +55,7 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(2) <= 0);
   row_reduce<Sum>(at, shared_memory() + 4608, mean_r_1, mean_r_2);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -71,8 +73,10 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
     row_r_1[r] = -(t_1 * rstd_1);
     mean_r_3[r] = mean_r[r] + t_1;
   }
+  static_assert(staged_rows_bytes<Tile>(2) <= 512);
   stage_rows(at, shared_memory() + 4608, mean_r_3, rstd_r);
-  Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
+  Transposed<Tile, bf16> y_transposed(at, shared_memory() + 0);
+  static_assert(y_transposed.bytes <= 4608);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
     const auto gamma_c = load_columns<8>(at, c, gamma);
@@ -80,17 +84,17 @@ kiln_channel_first(const bf16* x, const float* gamma, const float* beta, float* 
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
       const auto x_tile_c_2 = x_tile.get(r, c);
-      Vec<float, Tile::vector> y_turned_c;
+      Vec<float, Tile::vector> y_transposed_c;
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
-        y_turned_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) * gamma_c[i] +
-            beta_c[i];
+        y_transposed_c[i] = fmaf(float(x_tile_c_2[i]) - mean_r[r], rstd_r[r], row_r_1[r]) *
+            gamma_c[i] + beta_c[i];
       }
-      y_turned.set(r, c, y_turned_c);
+      y_transposed.set(r, c, y_transposed_c);
     }
   }
   block_barrier();
-  store_turned(at, y_turned, y, rows_1);
+  store_transposed(at, y_transposed, y, rows_1);
   store_rows(at, shared_memory() + 4608, RowStore{mean, rows_1_1, mean_r_3},
              RowStore{rstd, rows_1_1, rstd_r});
 }

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_channel_first_backward: #kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 4, grid = resident, keep = registers, launch = programmatic>
-// kiln.launch {"function":"channel_first_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"dy","dtype":"bf16","shape":[64,"s0","s1"],"strides":[-1,-1,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[64],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_channel_first_backward_partials","dtype":"f32","elements":128,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_channel_first_backward","schedule":"#kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 4, grid = resident, keep = registers, launch = programmatic>","threads":128,"sharedBytes":4608,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":4,"rows":["s0","s1"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_channel_first_backward_partials"},{"kind":"rows","product":["s0","s1"]},{"kind":"size","product":[1,"s0","s1"]}]},{"name":"kiln_channel_first_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":4,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_channel_first_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}]}]}
+// kiln.launch {"function":"channel_first_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0","s1"],"strides":[-1,1],"alignment":16},{"name":"dy","dtype":"bf16","shape":[64,"s0","s1"],"strides":[-1,-1,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0","s1",64],"strides":[-1,64,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[64],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[64],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_channel_first_backward_partials","dtype":"f32","elements":128,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_channel_first_backward","schedule":"#kiln.schedule<lanes = 8, vector = 8, rows = 2, threads = 128, blocks = 4, grid = resident, keep = registers, launch = programmatic>","threads":128,"sharedBytes":4608,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":4,"rows":["s0","s1"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_channel_first_backward_partials"},{"kind":"rows","product":["s0","s1"]},{"kind":"size","product":[1,"s0","s1"]}],"family":"rows"},{"name":"kiln_channel_first_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":4,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_channel_first_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -17,8 +17,9 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
   float dgamma_sum[Tile::chunks][Tile::vector] = {};
   float dbeta_sum[Tile::chunks][Tile::vector] = {};
   for (Tile at(row_count, block_index()); at.any(); at.advance(block_count())) {
-    Turned<Tile, bf16> dy_tile(at, shared_memory() + 0);
-    load_turned(at, dy_tile, dy, rows_1);
+    Transposed<Tile, bf16> dy_tile(at, shared_memory() + 0);
+    static_assert(dy_tile.bytes <= 4608);
+    load_transposed(at, dy_tile, dy, rows_1);
     Registers<Tile, bf16> x_tile;
     load<8>(at, x_tile, x, rows_64);
     float mean_r[Tile::rows];
@@ -54,6 +55,7 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 4608, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -86,8 +88,10 @@ kiln_channel_first_backward(const bf16* x, const bf16* dy, const float* mean, co
     block_barrier();
   }
   release_successor();
+  static_assert(partial_columns_bytes<Tile>() <= 1024);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_channel_first_backward_partials + block_index() * 128 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 1024);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_channel_first_backward_partials + block_index() * 128 + 64, dbeta_sum);
 }
@@ -96,6 +100,7 @@ KILN_KERNEL(512, 1)
 kiln_channel_first_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 128, 128, shared_memory() + 0);
   store_total(total, 0, 64, dgamma);
   store_total(total, 64, 64, dbeta);

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_cross_entropy_with_gradient: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"cross_entropy_with_gradient","inputs":[{"name":"x","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16},{"name":"target","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"dloss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"outputs":[{"name":"loss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"lse","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dx","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_cross_entropy_with_gradient","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"target"},{"kind":"buffer","name":"dloss"},{"kind":"buffer","name":"lse"},{"kind":"buffer","name":"loss"},{"kind":"buffer","name":"dx"},{"kind":"rows","product":["s0"]}]}]}
+// kiln.launch {"function":"cross_entropy_with_gradient","inputs":[{"name":"x","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16},{"name":"target","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"dloss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"outputs":[{"name":"loss","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"lse","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dx","dtype":"bf16","shape":["s0",1000],"strides":[1000,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_cross_entropy_with_gradient","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 4, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"target"},{"kind":"buffer","name":"dloss"},{"kind":"buffer","name":"lse"},{"kind":"buffer","name":"loss"},{"kind":"buffer","name":"dx"},{"kind":"rows","product":["s0"]}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -47,6 +47,7 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       largest_r[r] = combine_chunk<Max>(at, c, x_tile.get(r, c), largest_r[r]);
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Max>(at, shared_memory() + 0, largest_r);
   float row_r_4[Tile::rows];
 #pragma unroll
@@ -66,6 +67,7 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
   float row_r_5[Tile::rows];
   float row_r_6[Tile::rows];
@@ -80,6 +82,7 @@ kiln_cross_entropy_with_gradient(const bf16* x, const i64* target, const float* 
     lse_r[r] = largest_r[r] + t_1;
     loss_r[r] = row_r_2[r] ? 0.0f : (row_r_1[r] ? t_1 - row_r_4[r] : bits_to_float(0x7fc00000u));
   }
+  static_assert(staged_rows_bytes<Tile>(2) <= 0);
   stage_rows(at, shared_memory() + 0, lse_r, loss_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {

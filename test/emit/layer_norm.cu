@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_layer_norm: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":256,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}]}]}
+// kiln.launch {"function":"layer_norm","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"beta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_layer_norm","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":256,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":16,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"beta"},{"kind":"buffer","name":"y"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"rows","product":["s0"]}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -28,6 +28,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, mean_r);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -53,6 +54,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(2) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, mean_r_1, mean_r_2);
 #pragma unroll
   for (int r = 0; r < Tile::rows; ++r) {
@@ -70,6 +72,7 @@ kiln_layer_norm(const bf16* x, const float* gamma, const float* beta, bf16* y, f
     row_r_1[r] = -(t_1 * rstd_1);
     mean_r_3[r] = mean_r[r] + t_1;
   }
+  static_assert(staged_rows_bytes<Tile>(2) <= 256);
   stage_rows(at, shared_memory() + 0, mean_r_3, rstd_r);
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {

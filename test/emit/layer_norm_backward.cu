@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_layer_norm_backward: #kiln.schedule<lanes = 32, vector = 4, rows = 2, threads = 256, blocks = 4, grid = resident, keep = registers, launch = programmatic>
-// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 32, vector = 4, rows = 2, threads = 256, blocks = 4, grid = resident, keep = registers, launch = programmatic>","threads":256,"sharedBytes":4096,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":16,"blocks":4,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}]},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}]}]}
+// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 32, vector = 4, rows = 2, threads = 256, blocks = 4, grid = resident, keep = registers, launch = programmatic>","threads":256,"sharedBytes":4096,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":16,"blocks":4,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}],"family":"rows"},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -51,6 +51,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 0, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -82,8 +83,10 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
     }
   }
   release_successor();
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
 }
@@ -92,6 +95,7 @@ KILN_KERNEL(512, 1)
 kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   wait_for_predecessor();
   release_successor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 256, 256, shared_memory() + 0);
   store_total(total, 0, 128, dgamma);
   store_total(total, 128, 128, dbeta);

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_layer_norm_backward: #kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>
-// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16,"older":true},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>","threads":288,"sharedBytes":84560,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}]},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}]}]}
+// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16,"older":true},{"name":"gamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",128],"strides":[128,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[128],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[128],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":256,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 16, vector = 8, rows = 2, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, stages = 5>","threads":288,"sharedBytes":84560,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":32,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}],"family":"rows"},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":8,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}],"family":"rows"}]}
 #include "ring.cuh"
 #include "row.cuh"
 using namespace kiln;
@@ -13,6 +13,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
       1 /*movers*/>;
   const RowMap<1> rows_128{{0}, {128}};
   Ring<Tile, 5 /*stages*/, 16896 /*bytes*/> ring(shared_memory() + 0);
+  static_assert(ring_bytes<decltype(ring)>() <= 84560);
   if (ring.moves()) {
     const auto older = [&](const RingStage& stage) {
       stage.copy<128>(x, 8192);
@@ -67,6 +68,7 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
         }
       }
     }
+    static_assert(row_reduce_bytes<Tile>(2) <= 0);
     row_reduce<Sum>(at, shared_memory() + 84560, mean_r_1, mean_r_2);
 #pragma unroll
     for (int r = 0; r < Tile::rows; ++r) {
@@ -97,8 +99,10 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
       }
     }
   }
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 0, dgamma_sum);
+  static_assert(partial_columns_bytes<Tile>() <= 4096);
   store_partial_columns(Tile(row_count, block_index()), shared_memory() + 0,
                         kiln_layer_norm_backward_partials + block_index() * 256 + 128, dbeta_sum);
 }
@@ -107,6 +111,7 @@ KILN_KERNEL(512, 1)
 kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   release_successor();
   wait_for_predecessor();
+  static_assert(sum_partials_bytes<512>() <= 2048);
   const float total = sum_partials<512>(partials, lines, 256, 256, shared_memory() + 0);
   store_total(total, 0, 128, dgamma);
   store_total(total, 128, 128, dbeta);

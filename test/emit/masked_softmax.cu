@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_masked_softmax: #kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>
-// kiln.launch {"function":"masked_softmax","inputs":[{"name":"s","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16},{"name":"mask","dtype":"i1","shape":["s0",256],"strides":[256,1],"alignment":16}],"outputs":[{"name":"p","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_masked_softmax","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"s"},{"kind":"buffer","name":"mask"},{"kind":"buffer","name":"p"},{"kind":"rows","product":["s0"]}]}]}
+// kiln.launch {"function":"masked_softmax","inputs":[{"name":"s","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16},{"name":"mask","dtype":"i1","shape":["s0",256],"strides":[256,1],"alignment":16}],"outputs":[{"name":"p","dtype":"bf16","shape":["s0",256],"strides":[256,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_masked_softmax","schedule":"#kiln.schedule<lanes = 32, vector = 8, rows = 1, threads = 128, blocks = 8, grid = one_shot, keep = registers, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":8,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":4,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"s"},{"kind":"buffer","name":"mask"},{"kind":"buffer","name":"p"},{"kind":"rows","product":["s0"]}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -34,6 +34,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Max>(at, shared_memory() + 0, max_r);
   float row_r[Tile::rows];
   float row_r_1[Tile::rows];
@@ -60,6 +61,7 @@ kiln_masked_softmax(const bf16* s, const u8* mask, bf16* p, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 0);
   row_reduce<Sum>(at, shared_memory() + 0, sum_r);
   float row_r_3[Tile::rows];
 #pragma unroll

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_softmax: #kiln.schedule<lanes = 640, vector = 8, rows = 1, threads = 320, blocks = 2, grid = one_shot, keep = shared, launch = programmatic, cluster = 2>
-// kiln.launch {"function":"softmax","inputs":[{"name":"x","dtype":"bf16","shape":["s0",50304],"strides":[50304,1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",50304],"strides":[50304,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_softmax","schedule":"#kiln.schedule<lanes = 640, vector = 8, rows = 1, threads = 320, blocks = 2, grid = one_shot, keep = shared, launch = programmatic, cluster = 2>","threads":320,"sharedBytes":51360,"promisedBlocks":2,"programmatic":true,"cluster":2,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0"]}]}]}
+// kiln.launch {"function":"softmax","inputs":[{"name":"x","dtype":"bf16","shape":["s0",50304],"strides":[50304,1],"alignment":16}],"outputs":[{"name":"y","dtype":"bf16","shape":["s0",50304],"strides":[50304,1],"alignment":16}],"workspaces":[],"kernels":[{"name":"kiln_softmax","schedule":"#kiln.schedule<lanes = 640, vector = 8, rows = 1, threads = 320, blocks = 2, grid = one_shot, keep = shared, launch = programmatic, cluster = 2>","threads":320,"sharedBytes":51360,"promisedBlocks":2,"programmatic":true,"cluster":2,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"y"},{"kind":"rows","product":["s0"]}],"family":"rows"}]}
 #include "row.cuh"
 using namespace kiln;
 
@@ -14,6 +14,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
   release_successor();
   const Tile at(row_count, block_index() / Tile::cluster);
   Shared<Tile, bf16> x_tile(shared_memory() + 0);
+  static_assert(x_tile.bytes <= 51200);
   load<8>(at, x_tile, x, rows_50304);
   wait_for_copies();
   float max_r[Tile::rows];
@@ -31,6 +32,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
     }
   }
   cluster_wait();
+  static_assert(row_reduce_bytes<Tile>(1) <= 80);
   row_reduce<Max>(at, shared_memory() + 51200, max_r);
   float row_r[Tile::rows];
   float row_r_1[Tile::rows];
@@ -53,6 +55,7 @@ kiln_softmax(const bf16* x, bf16* y, i64 row_count) {
       }
     }
   }
+  static_assert(row_reduce_bytes<Tile>(1) <= 80);
   row_reduce<Sum>(at, shared_memory() + 51280, sum_r);
   float row_r_2[Tile::rows];
 #pragma unroll

@@ -3,6 +3,7 @@
 #include "codegen/emit/Cuda.h"
 #include "codegen/model/KernelModel.h"
 #include "codegen/passes/FunctionPlan.h"
+#include "codegen/program/Compare.h"
 #include "test/unit/Context.h"
 
 #include <gtest/gtest.h>
@@ -64,9 +65,62 @@ TEST_F(AnotherFamily, ItsKernelsAreScheduledVerifiedAndPrinted) {
   ASSERT_TRUE(context.run(*module, passes::createPrepare()));
   std::string cuda;
   llvm::raw_string_ostream out(cuda);
-  printCuda(*module, "a test", out);
+  ASSERT_TRUE(succeeded(printCuda(*module, "a test", out)));
   EXPECT_TRUE(has(cuda, "#kiln.schedule<another, speed = 3>")) << cuda;
   EXPECT_TRUE(has(cuda, "KILN_KERNEL(32, 1)")) << cuda;
+}
+
+/// The launch plan says which family made each kernel: it is verified at the shapes of all.
+TEST_F(AnotherFamily, IsVerifiedAtItsShapesBesideThoseOfTheOthers) {
+  auto module = context.parse(kText);
+  ASSERT_TRUE(context.run(*module, passes::createFuse()));
+  ASSERT_TRUE(context.run(*module, passes::createSchedule()));
+  ASSERT_TRUE(context.run(*module, passes::createLower()));
+  const auto text = (*module)->getAttrOfType<mlir::StringAttr>(passes::kLaunchAttr);
+  const LaunchPlan plan = parseLaunchPlan(text.getValue().str());
+  std::vector<std::string> families, shapes;
+  for (const KernelLaunch& kernel : plan.kernels)
+    families.push_back(kernel.family);
+  EXPECT_EQ(families, (std::vector<std::string>{"rows", "another", "rows"}));
+  for (const family::Shape& shape : family::shapesOf({plan, {4096}, 1 << 20}))
+    shapes.push_back(shape.name);
+  EXPECT_EQ(shapes, (std::vector<std::string>{"its sizes", "tail 997", "tail 997, least aligned",
+                                              "twice as many"}));
+  EXPECT_EQ(family::typicalLengthsOf(plan), (std::vector<std::int64_t>{1024}));
+}
+
+/// What the family rounds to bf16 may be off by as much, though all types in the text are fp32.
+TEST_F(AnotherFamily, IsAllowedWhatItsArithmeticRounds) {
+  const std::string marked = " {test.another}";
+  std::string plain = kText;
+  plain.erase(plain.find(marked), marked.size());
+  const auto allowed = [](const std::string& text) {
+    std::vector<ir::Tensor64> inputs(2, ir::makeTensor64({16, 8}));
+    for (ir::Tensor64& input : inputs)
+      for (double& value : input.data)
+        value = 1.0 + 0.1 * static_cast<double>(&value - input.data.data());
+    const std::vector<TensorInfo> outputs(1); // fp32
+    return program::expect(Module::parse(text), "f", inputs, outputs).allowed[0].data;
+  };
+  const std::vector<double> ofAnother = allowed(kText), ofRows = allowed(plain);
+  for (std::size_t i = 0; i < ofRows.size(); ++i)
+    EXPECT_GT(ofAnother[i], 1000 * ofRows[i]);
+}
+
+/// Plans in stores that were made before name no family.
+TEST(FamilyOfAPlan, IsItsSchedulesWhereItNamesNone) {
+  LaunchPlan plan;
+  plan.kernels.resize(1);
+  const auto nameOfFirst = [&] { return family::shapesOf({plan, {64}, 1 << 20}).front().name; };
+  EXPECT_EQ(nameOfFirst(), "its sizes");
+  plan.kernels[0].schedule = "#kiln.schedule<another, speed = 3>";
+  EXPECT_EQ(nameOfFirst(), "twice as many");
+  plan.kernels.resize(2); // one that finishes its work
+  EXPECT_EQ(family::shapesOf({plan, {64}, 1 << 20}).size(), 1U);
+  plan.kernels[0].family = "rows";
+  EXPECT_EQ(nameOfFirst(), "its sizes");
+  plan.kernels[0].family = "nobody's";
+  EXPECT_THROW(nameOfFirst(), Error);
 }
 
 TEST_F(AnotherFamily, SpillsAndRefusalsAreItsOwn) {

@@ -1,4 +1,5 @@
-// Shared rooms know no family by its name, and no operation that a family adds to the exit dialect.
+// Shared rooms know no family by its name, and no operation that a family adds to the exit dialect;
+// models know no private header.
 #include "kiln/files.h"
 
 #include <gtest/gtest.h>
@@ -49,6 +50,18 @@ std::regex forbidden() {
   for (const std::string& operation : operationsOfFamilies())
     add(R"(\bcu::)" + operation + R"(\b)");
   return std::regex(any);
+}
+
+/// Models are programs of users: they build from what an installation has.
+TEST(Models, IncludePublicHeadersOnly) {
+  const std::regex privateHeader(R"(#include "(autotune|codegen|dialect|runtime)/)");
+  ASSERT_TRUE(std::regex_search("#include \"codegen/backend/Fail.h\"", privateHeader));
+  for (const auto& entry : fs::recursive_directory_iterator(kSources / "models")) {
+    const std::string suffix = entry.path().extension();
+    if (suffix == ".h" || suffix == ".cpp") {
+      EXPECT_FALSE(std::regex_search(kiln::readFile(entry.path()), privateHeader)) << entry.path();
+    }
+  }
 }
 
 TEST(SharedRooms, NameNoFamily) {

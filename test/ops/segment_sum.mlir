@@ -77,6 +77,7 @@ func.func @f(%x: tensor<?x8xf32>, %i: tensor<?xi32>, %l: tensor<?x8xf32>) -> ten
 // each part of one, and a kernel that adds the parts.
 // CHECK-LABEL: kiln_tokens_lists(const i32* token, i32* kiln_tokens_spans, i32* kiln_tokens_rows, i64 row_count)
 // CHECK: using Tile = ListTile<512 /*threads*/, 256 /*segments*/>;
+// CHECK-NEXT: static_assert(list_rows_bytes<Tile>() <= 17472);
 // CHECK-NEXT: list_rows(Tile(), shared_memory() + 0, token, rows_1, row_count, 50304ll, 3, kiln_tokens_spans,
 // CHECK-LABEL: kiln_tokens(const bf16* dy, bf16* dtable, const i32* kiln_tokens_spans,
 // CHECK: const ListedTerms terms{kiln_tokens_spans, kiln_tokens_rows, rows_1280};

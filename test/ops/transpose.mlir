@@ -114,10 +114,10 @@ func.func @stored(%x: tensor<?x12x64xbf16> {kiln.name = "x"}) -> (tensor<12x?x64
 }
 // CHANNELS-LABEL: channels(const bf16* x, bf16* y, i64 row_count
 // CHANNELS: const RowMap<1> [[Y:rows_.*]]{{[{][{]}}0}, {1}, [[STEP:step_.*]]};
-// CHANNELS: Turned<Tile, bf16> y_turned(at, shared_memory() + 0);
-// CHANNELS: y_turned.set(r, c, y_turned_c);
+// CHANNELS: Transposed<Tile, bf16> y_transposed(at, shared_memory() + 0);
+// CHANNELS: y_transposed.set(r, c, y_transposed_c);
 // CHANNELS: block_barrier();
-// CHANNELS-NEXT: store_turned(at, y_turned, y, [[Y]]);
+// CHANNELS-NEXT: store_transposed(at, y_transposed, y, [[Y]]);
 func.func @channels(%x: tensor<?x12x64xbf16> {kiln.name = "x"}) -> (tensor<64x?x12xbf16> {kiln.name = "y"}) {
   %f = arith.extf %x : tensor<?x12x64xbf16> to tensor<?x12x64xf32>
   %e = math.exp %f : tensor<?x12x64xf32>

@@ -165,10 +165,10 @@ func.func @count(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32> {kiln.name = "n"
 // CHECK: %[[G:.*]] = cu.list %[[AT]] {index = 0 : i64} : <bf16>
 // CHECK: cu.each_piece %[[AT]], (%[[G]] : !cu.ptr<bf16>) {
 // CHECK: cu.accumulate %{{.*}} into %[[TOTAL]]
-// CHECK: cu.store_sum %[[TOTAL]], %{{.*}} {index = 0 : i64}
+// CHECK: cu.store_sum %[[TOTAL]], %{{.*}} {index = 0 : i64, scratch = 0 : i64}
 // CHECK: cu.kernel "kiln_norm_finish" attributes {arguments = ["kiln_norm_partials", "lines", "limit", "factor"], blocks = 1 : i64, header = "segment.cuh"
 // CHECK: cu.wait
-// CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}}, %{{.*}} {index = 0 : i64, threads = 1024 : i64}
+// CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}}, %{{.*}} {index = 0 : i64, scratch = 0 : i64, threads = 1024 : i64}
 // CHECK: %[[NORM:.*]] = math.sqrt %[[SUM]] : f32
 // CHECK: arith.divf %{{.*}}, %[[NORM]]
 // CHECK: cu.store_scalar

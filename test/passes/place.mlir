@@ -4,6 +4,8 @@
 // RUN: kiln-opt %t/two.mlir --kiln-lower --kiln-place | FileCheck %t/two.mlir
 // RUN: kiln-opt %t/once.mlir --kiln-lower --kiln-place | FileCheck %t/once.mlir
 // RUN: kiln-opt %t/sums.mlir --kiln-lower --kiln-place | FileCheck %t/sums.mlir
+// RUN: kiln-opt %t/lone.mlir --kiln-lower | not kiln-translate --kiln-to-cuda 2>&1 | FileCheck %s --check-prefix=UNPLACED
+// UNPLACED: error: 'cu.row_reduce' op has no place in shared memory for an exchange between warps of 8 bytes; run kiln-place first
 
 //--- lone.mlir
 // The next tile's exchange would overwrite what a slow warp still reads: a barrier at the end.
@@ -28,7 +30,7 @@ func.func @f(%x: tensor<?x256xf32>) -> tensor<?x256xf32> {
 // shared memory come first: 4 columns of 4 bytes for each
 // of 128 threads, and the values of erf behind them; then 4 warps' values for each exchange.
 // CHECK: cu.kernel "kiln_k" {{.*}}shared_bytes = 4128 : i64
-// CHECK: cu.load {{.*}}keep = #kiln<keep shared>}
+// CHECK: cu.load {{.*}}keep = #kiln<keep shared>, scratch = 0 : i64}
 // CHECK: cu.row_reduce {{.*}}kind = #kiln<kind max>, scratch = 4096 : i64
 // CHECK: cu.keep {keep = #kiln<keep shared>, scratch = 2048 : i64}
 // CHECK: cu.row_reduce {{.*}}kind = #kiln<kind sum>, scratch = 4112 : i64

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -106,14 +107,17 @@ std::string problemsHere(const Function& function, Where where) {
   }
 }
 
-/// What the child says, and how it ended if that was too early: a crash, or a minute without end.
+/// What the child says, and how it ended if that was too early: a crash, or a minute of work
+/// without end, which takes longer where others work too; or a quarter of an hour asleep.
 std::string inAProcess(const std::function<std::string()>& body) {
   int ends[2];
   if (::pipe(ends) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);
+    const rlimit minute{60, 60};
+    ::setrlimit(RLIMIT_CPU, &minute);
+    ::alarm(900);
     std::string said;
     try {
       said = "." + body();

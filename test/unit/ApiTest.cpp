@@ -105,6 +105,15 @@ TEST(Api, ABackwardReadsAheadOnlyWhereThatIsPromised) {
              "older_first needs an input that is known to be older");
 }
 
+/// Whether nothing fits is told by what a pass says of its error, not by the words that it has.
+TEST(Api, AnErrorIsOfTheKindThatItsPassSays) {
+  CompileOptions options = untilCuda();
+  options.function = "no schedule of it";
+  const Module module = Module::fromOp({"softmax", {4, 8}, DType::f32});
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Program::compile(module, options); }),
+             "no function @no schedule of it");
+}
+
 TEST(Api, LossAndGradientAsOneFunction) {
   const Module both = withGradient(
       Module::parse("func.func @f(%x: tensor<?x8xf32>, %w: tensor<8xf32> {kiln.gradient = false}) "

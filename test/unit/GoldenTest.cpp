@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 extern "C" const struct {
@@ -26,6 +27,21 @@ std::vector<std::filesystem::path> goldenFiles() {
   return files;
 }
 
+std::string textOf(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+CudaJob jobOf(const std::string& name, std::string source) {
+  CudaJob job;
+  job.source = std::move(source);
+  job.name = name;
+  for (const auto* header = kiln_device_files; header->name; ++header)
+    job.headers.push_back({header->name, header->text});
+  return job;
+}
+
 TEST(Golden, EveryTextHasOne) {
   EXPECT_GE(goldenFiles().size(), 4u);
   for (std::filesystem::path file : goldenFiles())
@@ -39,13 +55,7 @@ TEST(Golden, CompilesByNvrtc) {
     GTEST_SKIP() << error.what();
   }
   for (const auto& file : goldenFiles()) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    CudaJob job;
-    job.source = text.str();
-    job.name = file.filename();
-    for (const auto* header = kiln_device_files; header->name; ++header)
-      job.headers.push_back({header->name, header->text});
+    const CudaJob job = jobOf(file.filename(), textOf(file));
     CudaResult result = compileCuda(job);
     Cubin cubin = readCubin(result.cubin);
     LaunchPlan plan = launchPlanOfCuda(job.source);
@@ -54,6 +64,26 @@ TEST(Golden, CompilesByNvrtc) {
       EXPECT_EQ(usageOf(cubin, launch.name, result.log, launch.sharedBytes).spillStoreBytes, 0)
           << file << " " << launch.name;
   }
+}
+
+/// What kiln-place kept is held against what the device library takes, by the compiler.
+TEST(Golden, PlacesThatAreTooSmallDoNotCompile) {
+  try {
+    nvrtcInfo();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const std::string text = textOf(KILN_SOURCE_FOLDER "/test/emit/channel_first.cu");
+  const std::regex place(R"(static_assert\((.*) <= (\d+)\);)");
+  int places = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), place), end; at != end; ++at, ++places) {
+    const std::string smaller = std::to_string(std::stoi((*at)[2]) - 1);
+    CudaJob job = jobOf(
+        "smaller.cu", std::string(text).replace(static_cast<std::size_t>(at->position(2)),
+                                                static_cast<std::size_t>(at->length(2)), smaller));
+    EXPECT_THROW(compileCuda(job), Error) << (*at)[0];
+  }
+  EXPECT_EQ(places, 4);
 }
 
 TEST(Golden, LinesStayShort) {

@@ -52,18 +52,18 @@ TEST(ScheduleRules, RulesOfTheShape) {
                                "allowed; take more lanes, or keep = global\n");
 }
 
-TEST(ScheduleRules, TurnedTensorsMoveInRuns) {
+TEST(ScheduleRules, TransposedTensorsMoveInRuns) {
   Schedule s = schedule(); // 4 rows a block
   Facts f = facts();
-  f.outputs[0].turned = true;
+  f.outputs[0].transposed = true;
   EXPECT_EQ(violations(s, f),
             "rows: a block of 4 rows: tensors whose rows are neighbours in memory take at least "
             "16, so that whole sectors move; take fewer lanes, more rows or more threads\n");
   s.rows = 4;
   EXPECT_EQ(violations(s, f), "");
-  EXPECT_EQ(turnedBytes(s, 128, 4), 16 * (33 * 4) * 4); // 32 units of 16 bytes, made odd
-  EXPECT_EQ(turnedBytes(s, 128, 2), 16 * (33 * 4) * 2); // a vector of 4
-  EXPECT_EQ(sharedBytes(s, f) - sharedBytes(s, facts()), turnedBytes(s, 128, 4));
+  EXPECT_EQ(transposedBytes(s, 128, 4), 16 * (33 * 4) * 4); // 32 units of 16 bytes, made odd
+  EXPECT_EQ(transposedBytes(s, 128, 2), 16 * (33 * 4) * 2); // a vector of 4
+  EXPECT_EQ(sharedBytes(s, f) - sharedBytes(s, facts()), transposedBytes(s, 128, 4));
   f.width = 4096, s.rows = 1, s.lanes = 128; // 16 rows of four such tensors do not fit
   EXPECT_EQ(violations(s, f), "");
 }

@@ -12,7 +12,8 @@ function(source_hash_files variable root)
   endforeach()
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ARGN} RELATIVE ${root} ${patterns})
   foreach(other "(host|include|model|families/[^/]+/cost)/" "backend/(Device|Driver|Executable|Files|Libraries|Npy|Timer|Workload)[.]"
-                "program/(Compare|Doctor|Execute|Operands|PlainCopy|Tensors|Verify)[.]")
+                "family/Shapes[.]"
+                "program/(Compare|Doctor|Execute|FirstCheck|Operands|PlainCopy|Tensors|Verify)[.]")
     list(FILTER files EXCLUDE REGEX "^codegen/${other}")
   endforeach()
   list(SORT files)

@@ -12,8 +12,7 @@ static llvm::LogicalResult toCuda(mlir::Operation* op, llvm::raw_ostream& out) {
   auto module = llvm::dyn_cast<mlir::ModuleOp>(op);
   if (!module || !module->getAttrOfType<mlir::StringAttr>(cu::kLaunchAttr))
     return op->emitError("has no launch plan ('") << cu::kLaunchAttr << "'); run kiln-lower first";
-  printCuda(module, "printed by kiln-translate", out);
-  return mlir::success();
+  return printCuda(module, "printed by kiln-translate", out);
 }
 
 int main(int argc, char** argv) {

@@ -75,8 +75,9 @@ void PutPieceOp::emit(Emitter& e) {
 
 void StoreSumOp::emit(Emitter& e) {
   std::string skip = getIndex() ? std::to_string(getIndex()) + " * block_count() + " : "";
-  e.line("store_partial_scalar(Tile(), " + sharedAt(getScratch()) + ", " + e.name(getPartials()) +
-         " + " + skip + "block_index(), " + e.name(getSum()) + ");");
+  assertBytes(e, *this, "partial_scalar_bytes<Tile>()");
+  e.line("store_partial_scalar(Tile(), " + sharedAt(*this) + ", " + e.name(getPartials()) + " + " +
+         skip + "block_index(), " + e.name(getSum()) + ");");
 }
 void SumOfPartialsOp::emit(Emitter& e) {
   std::string lines = e.name(getLines());
@@ -86,9 +87,10 @@ void SumOfPartialsOp::emit(Emitter& e) {
     skip += " + " + e.name(getFirst());
     count += " - " + e.name(getFirst());
   }
-  e.line("const float " + e.declare(getTotal(), "total") + " = sum_of_partials<" +
-         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + skip + ", " + count + ", " +
-         sharedAt(getScratch()) + ");");
+  std::string threads = std::to_string(getThreads());
+  assertBytes(e, *this, "sum_of_partials_bytes<" + threads + ">()");
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_of_partials<" + threads + ">(" +
+         e.name(getPartials()) + skip + ", " + count + ", " + sharedAt(*this) + ");");
 }
 void StoreScalarOp::emit(Emitter& e) {
   e.line("store_scalar(" + e.name(getTo()) + ", " + e.expression(getValue()) + ");");

@@ -53,16 +53,14 @@ def Cu_PutPieceOp : Cu_Op<"put_piece"> {
 def Cu_StoreSumOp : Cu_StoringOp<"store_sum", [Cu_InSharedMemory]> {
   let summary = "Adds the block's running sums and stores them as the block's partial sum";
   let description = "Partial sums lie one sum after another, each a number for every block.";
-  let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index);
   let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
 }
 def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [Cu_InSharedMemory, AttrSizedOperandSegments]> {
   let summary = "Adds the partial sums of all blocks, or of those of one part, in one block";
   let description = "Of `lines` blocks those from `first` on that are below `end`.";
   let arguments = (ins Cu_Pointer:$partials, I64:$lines, Optional<I64>:$first, Optional<I64>:$end,
-                       I64Attr:$index, I64Attr:$threads,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$index, I64Attr:$threads);
   let results = (outs F32:$total);
   let assemblyFormat = [{
     $partials `,` $lines (`from` $first^)? (`to` $end^)? attr-dict `:` type($partials)

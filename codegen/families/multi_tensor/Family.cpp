@@ -24,7 +24,7 @@ class ListKernel : public family::Kernel {
   void bind(const family::Binding&) override {}
   const ScheduleForm* form() const override { return &scheduleForm; }
   std::unique_ptr<model::KernelModel> model(ArrayRef<int64_t>) const override {
-    return std::make_unique<Model>(facts);
+    return std::make_unique<Model>(facts, model::kTypicalElements);
   }
 
   void lower(ModuleOp module, LaunchPlan& launch) override {
@@ -221,9 +221,27 @@ class ListPlanner {
   family::BufferNames names;
 };
 
+/// Around vectors and chunks, and one that fills many blocks; the tensors of a list lie one after
+/// another, so that they begin anywhere.
+constexpr std::int64_t kOddLengths[] = {1 << 18, 2048, 0,    1024, 1,       1023,
+                                        1025,    3,    9001, 0,    1 << 14, 7};
+/// 2^24 elements: a layer of a transformer, 1024 wide, and a piece of its embedding.
+constexpr std::int64_t kSquare = 1 << 20;
+constexpr std::int64_t kTypicalLengths[] = {4 * kSquare, 4 * kSquare, 4 * kSquare,    kSquare,
+                                            kSquare,     kSquare,     kSquare - 4096, 1024,
+                                            1024,        2048};
+
 class ListFamily : public family::FunctionFamily {
  public:
   const ScheduleForm* form() const override { return &scheduleForm; }
+  std::vector<family::Shape> shapes(const family::ShapeRequest&) const override {
+    return {{.name = "lists of many lengths",
+             .sizes = {},
+             .lengths = {std::begin(kOddLengths), std::end(kOddLengths)}}};
+  }
+  std::vector<std::int64_t> typicalLengths() const override {
+    return {std::begin(kTypicalLengths), std::end(kTypicalLengths)};
+  }
   bool takes(func::FuncOp function) const override { return isOverLists(function); }
   LogicalResult fuse(func::FuncOp function) const override { return partition(function); }
   FailureOr<std::unique_ptr<family::FunctionPlan>> plan(func::FuncOp function) const override {

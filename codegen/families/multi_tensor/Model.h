@@ -1,32 +1,20 @@
-// A kernel over lists of tensors as the cost model, the tuner and the commands see it.
+// A kernel over lists of tensors as the cost model, the tuner and the commands see it. No key knows
+// how long lists are: a typical number of elements stands for them.
 #pragma once
 
-#include "codegen/families/multi_tensor/Schedule.h"
-#include "codegen/model/KernelModel.h"
+#include "codegen/families/multi_tensor/cost/Cost.h"
+#include "codegen/model/TypedModel.h"
 
 namespace kiln::multi_tensor {
 
-class Model : public model::KernelModel {
- public:
-  explicit Model(Facts facts) : facts(facts) {}
+model::Resources resourcesOf(const Schedule& schedule, const Facts& facts);
+/// One or two knobs changed, numbers by a factor of two at most.
+bool areNear(const Schedule& from, const Schedule& to);
+double bytesReadOf(const Facts& facts, double elements);
+double bytesWrittenOf(const Facts& facts, double elements);
+model::Space spaceOf(const Facts& facts, const Target& target, double elements, bool explain);
 
-  const ScheduleForm& form() const override { return scheduleForm; }
-  std::vector<Violation> check(const kiln::Schedule& schedule, const Target& target) const override;
-  model::Resources resources(const kiln::Schedule& schedule) const override;
-  bool isNear(const kiln::Schedule& from, const kiln::Schedule& to) const override;
-  void noteSpill(int registers) override;
-
-  double bytesRead() const override;
-  double bytesWritten() const override;
-  model::Work work() const override;
-
-  model::Cost cost(const kiln::Schedule& schedule, const Target& target,
-                   const model::CostConstants& k) const override;
-  model::Space space(const Target& target, bool explain) const override;
-  kiln::Schedule usual(const Target& target) const override;
-
- private:
-  Facts facts;
-};
+/// Of lists of so many elements together.
+using Model = model::TypedModel<Schedule, Facts, scheduleForm>;
 
 } // namespace kiln::multi_tensor

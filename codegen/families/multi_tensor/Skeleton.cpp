@@ -142,7 +142,7 @@ class Lowering {
     builder.setInsertionPointAfter(loop);
     for (auto [i, total] : llvm::enumerate(totals))
       builder.create<cu::StoreSumOp>(location, total,
-                                     entry->pointer(partialsName(), builder.getF32Type()), i, 0);
+                                     entry->pointer(partialsName(), builder.getF32Type()), i);
   }
 
   void emitChunk(cu::ChunksOp loop, Part& part) {
@@ -285,7 +285,7 @@ class Lowering {
       for (auto [i, sum] : llvm::enumerate(part.sums))
         numbersHere[sum.getOutput()] = builder.create<cu::SumOfPartialsOp>(
             named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, lines, first,
-            end, i, kFinishThreads, 0);
+            end, i, kFinishThreads);
     }
   }
 

@@ -14,7 +14,8 @@ void ListRowsOp::emit(Emitter& e) {
   e.location(*this);
   e.line("using Tile = ListTile<" + std::to_string(getThreads()) + " /*threads*/, " +
          std::to_string(getBlockSegments()) + " /*segments*/>;");
-  e.line("list_rows(Tile(), " + sharedAt(getScratch()) + ", " + e.name(getIndex()) + ", " +
+  assertBytes(e, *this, "list_rows_bytes<Tile>()");
+  e.line("list_rows(Tile(), " + sharedAt(*this) + ", " + e.name(getIndex()) + ", " +
          e.name(getMap()) + ", " + e.expression(getRows()) + ", " + e.expression(getSegments()) +
          ", " + std::to_string(getPadding()) + ", " + e.name(getSpans()) + ", " +
          e.name(getList()) + ");");
@@ -30,7 +31,8 @@ void SumRowsOp::emit(Emitter& e) {
          " /*vector*/, " + std::to_string(getBlockUnits()) + " /*units*/, " +
          std::to_string(getParts()) + " /*parts*/, " + std::to_string(getThreads()) +
          " /*threads*/>;");
-  e.line("sum_rows<" + std::to_string(getAccess()) + ">(Tile(), " + sharedAt(getScratch()) + ", " +
+  assertBytes(e, *this, "sum_rows_bytes<Tile, decltype(" + e.name(getTerms()) + ")>()");
+  e.line("sum_rows<" + std::to_string(getAccess()) + ">(Tile(), " + sharedAt(*this) + ", " +
          e.name(getFrom()) + ", " + e.name(getTerms()) + ", " + e.name(getTo()) + ", " +
          e.name(getMap()) + ", " + e.expression(getUnits()) + ");");
 }

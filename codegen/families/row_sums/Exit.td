@@ -17,7 +17,7 @@ def Cu_ListRowsOp : Cu_StoringOp<"list_rows", [Cu_InSharedMemory]> {
   }];
   let arguments = (ins Cu_Pointer:$index, Cu_Map:$map, I64:$rows, I64:$segments, Cu_Pointer:$spans,
                        Cu_Pointer:$list, I64Attr:$padding, I64Attr:$threads,
-                       I64Attr:$block_segments, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$block_segments);
   let assemblyFormat = [{
     $index `,` $map `,` $rows `,` $segments `to` $spans `,` $list attr-dict `:` type($index) `,`
     type($spans) `,` type($list)
@@ -37,8 +37,7 @@ def Cu_SumRowsOp : Cu_StoringOp<"sum_rows", [Cu_InSharedMemory]> {
   }];
   let arguments = (ins Cu_Pointer:$from, Cu_Terms:$terms, Cu_Pointer:$to, Cu_Map:$map, I64:$units,
                        I64Attr:$columns, I64Attr:$lanes, I64Attr:$vector, I64Attr:$block_units,
-                       I64Attr:$parts, I64Attr:$threads, I64Attr:$access,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$parts, I64Attr:$threads, I64Attr:$access);
   let assemblyFormat = [{
     $from `,` $terms `to` $to `,` $map `,` $units attr-dict `:` type($from) `,` type($to)
   }];

@@ -116,6 +116,10 @@ class SumFamily : public family::KernelFamily {
  public:
   bool anchors(Operation* op) const override { return standsAlone(op); }
 
+  std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
+    return family::leadingShapes(request, {.tail = 997, .few = 131});
+  }
+
   /// Each sum becomes a group that stays alone.
   void prepare(family::FusionPreparation& preparation) const override {
     Block& block = preparation.block;

@@ -159,7 +159,7 @@ class Lowering {
     Value count = entry.size(KernelArgument::Kind::rows, segments, "segment_count");
     entry.waitThenRelease(context.programmatic);
     builder.create<cu::ListRowsOp>(location, index, map, rows, count, spans, list,
-                                   context.sum.padding, kListThreads, kListSegments, 0);
+                                   context.sum.padding, kListThreads, kListSegments);
     entry.launch.grid = KernelLaunch::Grid::oneShot;
     entry.launch.rowsPerBlock = kListSegments;
     entry.launch.rows.factors.assign(segments.begin(), segments.end());
@@ -202,7 +202,7 @@ class Lowering {
     Value count = entry.size(KernelArgument::Kind::rows, units, "unit_count");
     entry.waitThenRelease(context.programmatic);
     builder.create<cu::SumRowsOp>(location, input, terms, output, map, count, columns, how.lanes,
-                                  how.vector, how.units, how.parts, kThreads, toAccess, 0);
+                                  how.vector, how.units, how.parts, kThreads, toAccess);
     entry.launch.grid = KernelLaunch::Grid::oneShot;
     entry.launch.rowsPerBlock = how.units;
     entry.launch.rows.factors.assign(units.begin(), units.end());

@@ -60,12 +60,13 @@ void Lowering::emitPass(int level) {
     fragments[node] =
         builder.create<cu::KeepOp>(named(nameOf(node, "kept") + "_tile", node->value.getLoc()),
                                    cu::FragmentType::get(builder.getContext(), node->element()),
-                                   hasRing() ? ir::Keep::registers : keep(), 0);
+                                   hasRing() ? ir::Keep::registers : keep());
   for (const Output* output : pass.outputs)
-    if (output->kind == Output::Kind::full && turns(outputAccess[output])) {
-      std::string name = context.outputs[output->index]->tensor.name + "_turned";
+    if (output->kind == Output::Kind::full && transposes(outputAccess[output])) {
+      std::string name = context.outputs[output->index]->tensor.name + "_transposed";
       auto type = cu::FragmentType::get(builder.getContext(), resultElement(*output));
-      turned[output] = builder.create<cu::TurnedOp>(named(name, output->location), type, tile, 0);
+      transposed[output] =
+          builder.create<cu::TransposedOp>(named(name, output->location), type, tile);
     }
   if (llvm::is_contained(pass.reduces, onlineSum))
     scaleOnline(passes.front().reduces.front());
@@ -149,7 +150,7 @@ void Lowering::emitResult(const Output& output, ElementBody& body) {
     return;
   }
   const Access& access = outputAccess[&output];
-  if (Value tile = turned.lookup(&output)) {
+  if (Value tile = transposed.lookup(&output)) {
     builder.create<cu::SetOp>(output.location, body.value(beforeRounding(output.node)), tile);
     return;
   }
@@ -168,7 +169,7 @@ void Lowering::emitExchange(Pass& pass) {
   if (schedule.cluster > 1 && &pass == &passes.front())
     builder.create<cu::ClusterWaitOp>(location); // the other block runs
   for (auto& [kind, values] : byKind)
-    builder.create<cu::RowReduceOp>(location, tile, values, static_cast<ReduceKind>(kind), 0);
+    builder.create<cu::RowReduceOp>(location, tile, values, static_cast<ReduceKind>(kind));
   SmallVector<Node*> means;
   for (Node* reduce : pass.reduces)
     if (cast<ir::ReduceOp>(reduce->op()).getKind() == ReduceKind::mean)

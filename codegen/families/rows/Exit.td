@@ -1,5 +1,5 @@
-// Tiles of rows: what codegen/device/row.cuh, ring.cuh and turn.cuh offer. The bodies of cu.each and
-// cu.each_row hold upstream's scalar arith and math.
+// Tiles of rows: what codegen/device/row.cuh, ring.cuh and transpose.cuh offer. The bodies of cu.each
+// and cu.each_row hold upstream's scalar arith and math.
 
 def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
   let summary = "Starts to copy a row that all rows share into shared memory";
@@ -8,7 +8,7 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
     are that a thread works on.
   }];
   let arguments = (ins Cu_Pointer:$from, Optional<I64>:$rows, I64Attr:$access,
-                       I64Attr:$column_stride, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$column_stride);
   let results = (outs Cu_Columns:$columns);
   let assemblyFormat = [{
     $from (`shifted` `by` $rows^)? attr-dict `:` type($from) `->` type($columns)
@@ -48,8 +48,7 @@ def Cu_TilesOp : Cu_RegionOp<"tiles", [DeclareOpInterfaceMethods<Cu_LoopOp>]> {
 def Cu_LoadOp : Cu_Op<"load", [Cu_InSharedMemory]> {
   let summary = "Loads a tile into registers or, behind await_copies, shared memory; or only names it";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map, I64Attr:$access,
-                       Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch,
-                       DefaultValuedAttr<I64Attr, "1">:$parts);
+                       Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "1">:$parts);
   let description = "`parts`: groups of copies into shared memory, each awaited apart.";
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = [{
@@ -74,8 +73,7 @@ def Cu_PickRowsOp : Cu_Op<"pick_rows"> {
 def Cu_GatherOp : Cu_Op<"gather", [Cu_InSharedMemory]> {
   let summary = "Loads rows of a table of `count` rows by their numbers; or only names them";
   let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$table, Cu_Rows:$index, I64:$count, I64:$stride,
-                       I64Attr:$column_stride, I64Attr:$access, Kiln_KeepAttr:$keep,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$column_stride, I64Attr:$access, Kiln_KeepAttr:$keep);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = [{
     $tile `,` $table `,` $index `,` $count `,` $stride attr-dict `:` type($table) `,` type($index)
@@ -104,7 +102,7 @@ def Cu_LoadUniformOp : Cu_Op<"load_uniform"> {
 }
 def Cu_KeepOp : Cu_Op<"keep", [Cu_InSharedMemory]> {
   let summary = "Room for a computed tile";
-  let arguments = (ins Kiln_KeepAttr:$keep, DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Kiln_KeepAttr:$keep);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = "attr-dict `:` type($fragment)";
 }
@@ -218,42 +216,40 @@ def Cu_RowsOp : Cu_Op<"rows"> {
 
 def Cu_RowReduceOp : Cu_Op<"row_reduce", [Cu_InSharedMemory]> {
   let summary = "Combines the lanes of each row, in place";
-  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Kiln_ReduceKindAttr:$kind,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Kiln_ReduceKindAttr:$kind);
   let assemblyFormat = "$tile `,` $values attr-dict `:` type($values)";
 }
-def Cu_StageRowsOp
-    : Cu_Op<"stage_rows", [DeclareOpInterfaceMethods<Cu_SharedMemoryOp, ["setPlace"]>]> {
+def Cu_StageRowsOp : Cu_Op<"stage_rows", [Cu_InSharedMemory]> {
   let summary = "Lays values of rows out in shared memory for store_rows, behind a barrier";
-  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values);
   let assemblyFormat = "$tile `,` $values attr-dict `:` type($values)";
 }
 def Cu_StoreRowsOp : Cu_StoringOp<"store_rows", [AttrSizedOperandSegments]> {
   let summary = "Stores values that stage_rows laid out, the i-th by the i-th map and pointer";
   let arguments = (ins Cu_Tile:$tile, Variadic<Cu_Rows>:$values, Variadic<Cu_Pointer>:$to,
-                       Variadic<Cu_Map>:$maps, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       Variadic<Cu_Map>:$maps);
   let assemblyFormat = [{
     $tile `,` `(` $values `)` `,` `(` $to `)` `,` `(` $maps `)` attr-dict `:` type($values) `to`
     type($to)
   }];
+  let hasVerifier = 1;
 }
 def Cu_StoreColumnsOp : Cu_StoringOp<"store_columns", [Cu_InSharedMemory]> {
   let summary = "Adds the block's column sums and stores them in its line of the partial sums";
   let arguments = (ins Cu_Sums:$sums, Cu_Pointer:$partials, I64:$rows, I64Attr:$width,
-                       I64Attr:$first, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$first);
   let assemblyFormat = "$sums `,` $partials `,` $rows attr-dict `:` type($partials)";
 }
 def Cu_StoreTotalOp : Cu_StoringOp<"store_total", [Cu_InSharedMemory]> {
   let summary = "Adds the block's totals and stores them in its line of the partial sums";
   let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64:$rows, I64Attr:$width,
-                       I64Attr:$first, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$first);
   let assemblyFormat = "$sum `,` $partials `,` $rows attr-dict `:` type($partials)";
 }
 def Cu_SumPartialsOp : Cu_Op<"sum_partials", [Cu_InSharedMemory]> {
   let summary = "Adds the lines of the partial sums, 32 columns a block";
   let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$width, I64Attr:$stride,
-                       I64Attr:$threads, DefaultValuedAttr<I64Attr, "0">:$scratch);
+                       I64Attr:$threads);
   let results = (outs F32:$total);
   let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
 }
@@ -267,8 +263,7 @@ def Cu_FinishColumnsOp : Cu_StoringOp<"finish_columns"> {
 
 def Cu_RingOp : Cu_Op<"ring", [Cu_InSharedMemory]> {
   let summary = "Stages in shared memory that tiles pass through";
-  let arguments = (ins I64Attr:$stages, I64Attr:$stage_bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins I64Attr:$stages, I64Attr:$stage_bytes);
   let results = (outs Cu_Ring:$ring);
   let assemblyFormat = "attr-dict `:` type($ring)";
 }
@@ -312,24 +307,23 @@ def Cu_ReadRowsOp : Cu_Op<"read_rows"> {
 
 //===- Tiles whose rows are neighbours in memory ----------------------------------------------===//
 
-def Cu_LoadTurnedOp : Cu_Op<"load_turned", [Cu_InSharedMemory]> {
+def Cu_LoadTransposedOp : Cu_Op<"load_transposed", [Cu_InSharedMemory]> {
   let summary = "Loads a tile, whose rows are neighbours in memory, into shared memory";
   let description = "Behind a barrier it is everyone's.";
-  let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map,
-                       DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Cu_Tile:$tile, Cu_Pointer:$from, Cu_Map:$map);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = [{
     $tile `,` $from `,` $map attr-dict `:` type($from) `->` type($fragment)
   }];
 }
-def Cu_TurnedOp : Cu_Op<"turned", [Cu_InSharedMemory]> {
+def Cu_TransposedOp : Cu_Op<"transposed", [Cu_InSharedMemory]> {
   let summary = "Room in shared memory for such a tile of a result, rounded to its type";
-  let arguments = (ins Cu_Tile:$tile, DefaultValuedAttr<I64Attr, "0">:$scratch);
+  let arguments = (ins Cu_Tile:$tile);
   let results = (outs Cu_Fragment:$fragment);
   let assemblyFormat = "$tile attr-dict `:` type($fragment)";
 }
-def Cu_StoreTurnedOp : Cu_StoringOp<"store_turned"> {
-  let summary = "Stores a tile of cu.turned, which a barrier has made everyone's";
+def Cu_StoreTransposedOp : Cu_StoringOp<"store_transposed"> {
+  let summary = "Stores a tile of cu.transposed, which a barrier has made everyone's";
   let arguments = (ins Cu_Tile:$tile, Cu_Fragment:$fragment, Cu_Pointer:$to, Cu_Map:$map);
   let assemblyFormat = [{
     $tile `,` $fragment `to` $to `,` $map attr-dict `:` type($fragment) `to` type($to)

@@ -11,8 +11,8 @@ namespace {
 Facts::Stream streamOf(const Access& access, int64_t width) {
   Facts::Stream stream{static_cast<int>(sizeInBytes(access.buffer->tensor.dtype)),
                        widestAccess(access, 16)};
-  stream.turned = isTurned(access, width);
-  if (stream.turned) // threads reach it through shared memory
+  stream.transposed = isTransposed(access, width);
+  if (stream.transposed) // threads reach it through shared memory
     stream.widest = 16;
   return stream;
 }

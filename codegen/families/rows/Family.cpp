@@ -16,6 +16,10 @@ class RowFamily : public family::KernelFamily {
  public:
   const ScheduleForm* form() const override { return &scheduleForm; }
 
+  std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
+    return family::leadingShapes(request, {.tail = 997, .few = 131});
+  }
+
   std::unique_ptr<family::Kernel> analyze(ir::KernelOp kernel, Refusal& refusal) const override {
     return analyzeRows(kernel, refusal);
   }

@@ -93,11 +93,11 @@ class Lowering {
   void emitInput(Node* node, const Access& access);
   void emitInputs();
   void emitPick(Node* node);
-  bool turns(const Access& access) const {
-    return isTurned(access, program.width()) && schedule.rowsPerBlock() >= kTurnedRows;
+  bool transposes(const Access& access) const {
+    return isTransposed(access, program.width()) && schedule.rowsPerBlock() >= kTransposedRows;
   }
-  bool readsTurned();
-  void storeTurned();
+  bool readsTransposed();
+  void storeTransposed();
   void emitRandom(Node* node, const Access& access);
   void emitGathers();
   void emitRowValues(int level);
@@ -170,7 +170,7 @@ class Lowering {
   int columnsLevel = -1;     // the pass before which a tile awaits the columns
   bool keepsGuarded = false; // values are kept of rows before the end only
   llvm::SmallVector<mlir::Value> rowOutputs;
-  llvm::MapVector<const Output*, mlir::Value> turned; // tiles of results on their way to memory
+  llvm::MapVector<const Output*, mlir::Value> transposed; // tiles of results on their way to memory
   llvm::DenseMap<const Output*, mlir::Value> accumulators;
 };
 

@@ -1,8 +1,6 @@
 // See Model.h.
 #include "codegen/families/rows/Model.h"
 
-#include "codegen/families/rows/cost/Cost.h"
-
 #include <algorithm>
 
 namespace kiln::rows {
@@ -18,18 +16,12 @@ double bytesOfRow(const std::vector<Facts::Stream>& streams, std::int64_t width,
 
 } // namespace
 
-std::vector<Violation> Model::check(const kiln::Schedule& schedule, const Target& target) const {
-  return rows::check(Schedule::of(schedule), facts, target);
+model::Resources resourcesOf(const Schedule& schedule, const Facts& facts) {
+  return {schedule.threads, schedule.blocks, sharedBytes(schedule, facts),
+          estimatedRegisters(schedule, facts)};
 }
 
-model::Resources Model::resources(const kiln::Schedule& schedule) const {
-  const Schedule s = Schedule::of(schedule);
-  return {s.threads, s.blocks, sharedBytes(s, facts), estimatedRegisters(s, facts)};
-}
-
-/// One or two knobs changed, numbers by a factor of two at most. What belongs together is one knob.
-bool Model::isNear(const kiln::Schedule& from, const kiln::Schedule& to) const {
-  const Schedule a = Schedule::of(from), b = Schedule::of(to);
+bool areNear(const Schedule& a, const Schedule& b) {
   int changed = 0;
   bool stepped = true;
   auto number = [&](std::int64_t before, std::int64_t after) {
@@ -48,34 +40,17 @@ bool Model::isNear(const kiln::Schedule& from, const kiln::Schedule& to) const {
   return stepped && changed >= 1 && changed <= 2;
 }
 
-void Model::noteSpill(int registers) {
-  facts.spilledRegisters = registers;
-  ++facts.spills;
-}
-
-double Model::bytesRead() const {
+double bytesReadOf(const Facts& facts, double rows) {
   return rows * bytesOfRow(facts.inputs, facts.width, facts.rowInputs);
 }
 
-double Model::bytesWritten() const {
+double bytesWrittenOf(const Facts& facts, double rows) {
   return rows * bytesOfRow(facts.outputs, facts.width, facts.rowOutputs);
 }
 
-model::Work Model::work() const {
-  return workOf(facts, rows);
-}
-
-model::Cost Model::cost(const kiln::Schedule& schedule, const Target& target,
-                        const model::CostConstants& k) const {
-  return costOf(Schedule::of(schedule), facts, target, rows, k);
-}
-
-model::Space Model::space(const Target& target, bool explain) const {
+/// For as many rows as the facts say, or a typical number.
+model::Space spaceOf(const Facts& facts, const Target& target, double, bool explain) {
   return enumerate(facts, target, explain);
-}
-
-kiln::Schedule Model::usual(const Target& target) const {
-  return defaultSchedule(facts, target).general();
 }
 
 } // namespace kiln::rows

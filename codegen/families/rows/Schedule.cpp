@@ -95,11 +95,11 @@ std::string toText(const Schedule& schedule) {
   return kiln::toText(schedule.general());
 }
 
-std::int64_t Facts::turnedBytes() const {
+std::int64_t Facts::transposedBytes() const {
   std::int64_t bytes = 0;
   for (const auto* streams : {&inputs, &outputs})
     for (const Stream& stream : *streams)
-      bytes += stream.turned ? stream.bytes * width : 0;
+      bytes += stream.transposed ? stream.bytes * width : 0;
   return bytes;
 }
 
@@ -146,7 +146,7 @@ std::int64_t stageBytes(const Schedule& s, const Facts& facts) {
     bytes += stageRowBytes(s, facts.width, stream.bytes);
   return bytes;
 }
-std::int64_t turnedBytes(const Schedule& s, std::int64_t width, int elementBytes) {
+std::int64_t transposedBytes(const Schedule& s, std::int64_t width, int elementBytes) {
   std::int64_t unit = std::min<std::int64_t>(s.vector, 16 / elementBytes);
   return s.rowsPerBlock() * (width / unit | 1) * unit * elementBytes;
 }
@@ -165,11 +165,11 @@ std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   std::int64_t tile = 0;
   for (const Facts::Stream& stream : facts.inputs)
-    tile += stream.turned && s.turns() ? turnedBytes(s, facts.width, stream.bytes)
-                                       : fragmentBytes(s, facts.width, stream.bytes);
+    tile += stream.transposed && s.transposes() ? transposedBytes(s, facts.width, stream.bytes)
+                                                : fragmentBytes(s, facts.width, stream.bytes);
   for (const Facts::Stream& stream : facts.outputs)
-    if (stream.turned && s.turns())
-      tile += turnedBytes(s, facts.width, stream.bytes);
+    if (stream.transposed && s.transposes())
+      tile += transposedBytes(s, facts.width, stream.bytes);
   if (s.keep == Keep::ring) // and two barriers for each stage
     tile += s.stages * (stageBytes(s, facts) + 16);
   for (const Facts::Stream& stream : facts.columns)
@@ -189,7 +189,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
   if (s.keep == Keep::registers || s.keep == Keep::ring) {
     for (const Facts::Stream& stream : facts.inputs)
-      if (!stream.turned || !s.turns()) // single elements do not share registers
+      if (!stream.transposed || !s.transposes()) // single elements do not share registers
         registers += elements * (s.vector > 1 ? stream.bytes : 4) / 4;
     registers += elements * facts.kept;
   }
@@ -231,7 +231,7 @@ struct Checker {
 
   void all() {
     shape();
-    turned();
+    transposed();
     if (!valid && !explain)
       return;
     threads();
@@ -277,11 +277,12 @@ struct Checker {
             s.vector, facts.width, s.lanes);
   }
 
-  /// Sectors of 32 bytes hold 8 to 16 rows of a turned tensor: as many, if that is at most 64 KB.
-  void turned() {
-    const std::int64_t fit = facts.turnedBytes() > 0 ? 65536 / facts.turnedBytes() : 0;
+  /// Sectors of 32 bytes hold 8 to 16 rows of a transposed tensor: as many, if that is at most 64
+  /// KB.
+  void transposed() {
+    const std::int64_t fit = facts.transposedBytes() > 0 ? 65536 / facts.transposedBytes() : 0;
     const std::int64_t least = std::min<std::int64_t>(16, fit);
-    require(s.rowsPerBlock() >= least || least < kTurnedRows, "rows",
+    require(s.rowsPerBlock() >= least || least < kTransposedRows, "rows",
             "a block of {} rows: tensors whose rows are neighbours in memory take at least {}, so "
             "that whole sectors move; take fewer lanes, more rows or more threads",
             s.rowsPerBlock(), least);

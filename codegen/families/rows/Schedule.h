@@ -17,7 +17,7 @@ enum class Launch { plain, programmatic, olderFirst };
 enum class Columns { global, shared };
 
 /// The fewest rows of a block that are worth moving together where rows are neighbours in memory.
-inline constexpr std::int64_t kTurnedRows = 8;
+inline constexpr std::int64_t kTransposedRows = 8;
 
 /// The knobs as typed values.
 struct Schedule {
@@ -64,8 +64,9 @@ struct Schedule {
   std::int64_t chunks(std::int64_t width) const { return (vectors(width) + lanes - 1) / lanes; }
   /// Of a block, or of the cluster whose blocks share them.
   std::int64_t rowsPerBlock() const { return threads * cluster / lanes * rows; }
-  /// Whether tiles of turned tensors pass through shared memory; else single elements are moved.
-  bool turns() const { return rowsPerBlock() >= kTurnedRows; }
+  /// Whether tiles of transposed tensors pass through shared memory; else single elements are
+  /// moved.
+  bool transposes() const { return rowsPerBlock() >= kTransposedRows; }
   /// With the warp that keeps a ring filled.
   std::int64_t allThreads() const { return threads + (keep == Keep::ring ? 32 : 0); }
 };
@@ -79,7 +80,7 @@ struct Facts {
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
     bool again = false;      // reads what another stream has just read
     bool older = false;      // than the predecessor of the launch
-    bool turned = false;     // rows are neighbours in memory, columns are not
+    bool transposed = false; // rows are neighbours in memory, columns are not
   };
   std::int64_t width = 1;
   std::int64_t rows = -1;     // -1: known at run time only
@@ -108,7 +109,7 @@ struct Facts {
   /// Whether there is anything to load ahead of the predecessor's end.
   bool hasOlder() const;
   /// Of a row, in tensors whose rows are neighbours in memory.
-  std::int64_t turnedBytes() const;
+  std::int64_t transposedBytes() const;
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Whether anything belongs to a column of all rows.
   bool hasColumns() const { return !columns.empty() || columnSums > 0; }
@@ -130,7 +131,7 @@ std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
 /// Of it, an input of rows, and one of single values, which take 8 bytes whatever they are.
 std::int64_t stageRowBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t stageValueBytes(const Schedule& schedule, std::int64_t width);
-std::int64_t turnedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
+std::int64_t transposedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);

@@ -159,7 +159,7 @@ void Lowering::startRing() {
                           : stageValueBytes(schedule, program.width());
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
-                                    schedule.stages, bytes, 0);
+                                    schedule.stages, bytes);
   builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, overlaps());
 }
 
@@ -189,7 +189,7 @@ void Lowering::stageColumns() {
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
         pointer(*access.buffer, element), isSteady() ? rows : Value(), accessWidth(access),
-        access.column.coefficient, 0);
+        access.column.coefficient);
   }
   if (columns.empty())
     return;
@@ -214,10 +214,10 @@ void Lowering::emitPartial(const Output& output, int64_t first) {
                                       argumentNames.begin());
   if (output.kind == Output::Kind::columnSum)
     builder.create<cu::StoreColumnsOp>(location, accumulators[&output], partials, rows,
-                                       partialStride, first, 0);
+                                       partialStride, first);
   else
     builder.create<cu::StoreTotalOp>(location, accumulators[&output], partials, rows, partialStride,
-                                     first, 0);
+                                     first);
 }
 
 /// Values that are the same for all rows and columns: loaded and computed once.
@@ -320,7 +320,7 @@ void Lowering::emitFinishKernel() {
   if (programmatic && !hasRing())
     builder.create<cu::ReleaseOp>(location);
   auto total = builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count,
-                                                 partialWidth, partialStride, kFinishThreads, 0);
+                                                 partialWidth, partialStride, kFinishThreads);
   for (auto& [output, first] : sums)
     builder.create<cu::FinishColumnsOp>(
         location, total, pointer(*context.outputs[output->index], resultElement(*output)), first,

@@ -38,13 +38,13 @@ void Lowering::emitInput(Node* node, const Access& access) {
   else if (comesThroughRing(node))
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
-  else if (isFull(node) && turns(access))
-    fragments[node] = builder.create<cu::LoadTurnedOp>(named(nameOf(node, "x") + "_tile"), fragment,
-                                                       tile, from, rowMap(access, true), 0);
+  else if (isFull(node) && transposes(access))
+    fragments[node] = builder.create<cu::LoadTransposedOp>(
+        named(nameOf(node, "x") + "_tile"), fragment, tile, from, rowMap(access, true));
   else if (isFull(node))
     fragments[node] =
         builder.create<cu::LoadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile, from,
-                                   rowMap(access, true), accessWidth(access), keep(), 0);
+                                   rowMap(access, true), accessWidth(access), keep());
   else
     rowValues[node] = builder.create<cu::LoadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, from, rowMap(access, false));
@@ -92,7 +92,7 @@ void Lowering::emitTile() {
     emitRandom(node, access);
   if (schedule.keep == Keep::shared && !fragments.empty())
     awaited = builder.create<cu::AwaitCopiesOp>(location);
-  if (readsTurned())
+  if (readsTransposed())
     builder.create<cu::BarrierOp>(location, hasRing());
   int staged = 0; // the level at which the last row output is complete
   for (const Output& output : program.outputs)
@@ -110,26 +110,27 @@ void Lowering::emitTile() {
       emitPass(level);
   }
   sumRowOutputs();
-  storeTurned();
+  storeTransposed();
   storeRowOutputs();
-  if (schedule.grid == Grid::resident && (!turned.empty() || readsTurned()))
+  if (schedule.grid == Grid::resident && (!transposed.empty() || readsTransposed()))
     builder.create<cu::BarrierOp>(location, hasRing()); // the next tile comes to the same place
 }
 
-bool Lowering::readsTurned() {
-  return llvm::any_of(
-      inputAccess, [&](const auto& input) { return isFull(input.first) && turns(input.second); });
+bool Lowering::readsTransposed() {
+  return llvm::any_of(inputAccess, [&](const auto& input) {
+    return isFull(input.first) && transposes(input.second);
+  });
 }
 
 /// Each thread stores what others computed.
-void Lowering::storeTurned() {
-  if (!turned.empty())
+void Lowering::storeTransposed() {
+  if (!transposed.empty())
     builder.create<cu::BarrierOp>(location, hasRing());
-  for (auto& [output, fragment] : turned) {
+  for (auto& [output, fragment] : transposed) {
     const Access& access = outputAccess[output];
-    builder.create<cu::StoreTurnedOp>(output->location, tile, fragment,
-                                      pointer(*access.buffer, resultElement(*output)),
-                                      rowMap(access, true));
+    builder.create<cu::StoreTransposedOp>(output->location, tile, fragment,
+                                          pointer(*access.buffer, resultElement(*output)),
+                                          rowMap(access, true));
   }
 }
 
@@ -167,7 +168,7 @@ void Lowering::emitGathers() {
         named(nameOf(node.get(), "gathered") + "_tile", node->op()->getLoc()),
         cu::FragmentType::get(builder.getContext(), node->element()), tile,
         pointer(table, node->element()), valuesOfRows(node->operands[0], node->op()->getLoc()),
-        count, stride, access.column.coefficient, accessWidth(access), keep(), 0);
+        count, stride, access.column.coefficient, accessWidth(access), keep());
   }
 }
 
@@ -200,7 +201,7 @@ void Lowering::stageRowOutputs() {
     if (output.kind == Output::Kind::row)
       rowOutputs.push_back(valuesOfRows(beforeRounding(output.node), output.location));
   if (!rowOutputs.empty())
-    builder.create<cu::StageRowsOp>(location, tile, rowOutputs, 0);
+    builder.create<cu::StageRowsOp>(location, tile, rowOutputs);
 }
 
 void Lowering::storeRowOutputs() {
@@ -213,7 +214,7 @@ void Lowering::storeRowOutputs() {
     maps.push_back(rowMap(access, false));
   }
   if (!rowOutputs.empty())
-    builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps, 0);
+    builder.create<cu::StoreRowsOp>(location, tile, rowOutputs, pointers, maps);
 }
 
 void Lowering::sumRowOutputs() {

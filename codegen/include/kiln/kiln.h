@@ -223,11 +223,11 @@ struct LaunchOptions {
   bool overlap = true;
 
   /// Which kernels. Those at the end that read nothing but the workspace (a backward's second,
-  /// which adds up partial sums to gradients of weights) are often not needed soon. `opening`
-  /// leaves them out; `closing`, given the same tensors, sizes and workspace, launches them later,
-  /// or on another stream that waits for the opening, beside what follows. Where there are none,
-  /// `closing` does nothing.
-  enum class Part { all, opening, closing } part = Part::all;
+  /// which adds up partial sums to gradients of weights) are often not needed soon. `main` leaves
+  /// them out; `epilogue`, given the same tensors, sizes and workspace, launches them later, or on
+  /// another stream that waits for the main part, beside what follows. Where there are none,
+  /// `epilogue` does nothing.
+  enum class Part { all, main, epilogue } part = Part::all;
 };
 
 /// Architecture of the current device, such as "sm_90a". Throws Error(unavailable) without a GPU

@@ -1,5 +1,6 @@
 // A family that exists in this test alone. It anchors multiplications marked `test.another`, has a
-// knob, and lowers every kernel to a function that only waits for its predecessor.
+// knob, and lowers every kernel to a function that only waits for its predecessor. It is verified
+// at twice the sizes, and rounds to bf16 as it multiplies.
 #include "codegen/family/Family.h"
 #include "codegen/exit/Entry.h"
 
@@ -83,6 +84,11 @@ class AnotherFamily : public family::KernelFamily {
  public:
   const ScheduleForm* form() const override { return &scheduleForm; }
   bool anchors(Operation* op) const override { return op->hasAttr("test.another"); }
+  std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
+    return {{.name = "twice as many", .sizes = {2 * request.sizes.at(0)}, .lengths = {7}}};
+  }
+  DType arithmetic(Operation*) const override { return DType::bf16; }
+  std::vector<std::int64_t> typicalLengths() const override { return {1 << 10}; }
   std::unique_ptr<family::Kernel> analyze(ir::KernelOp kernel,
                                           family::Refusal& refusal) const override {
     if (llvm::range_size(kernel.getBody().front().without_terminator()) == 1)

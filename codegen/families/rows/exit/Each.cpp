@@ -175,6 +175,7 @@ void RowReduceOp::emit(Emitter& e) {
   std::string values;
   for (Value value : getValues())
     values += ", " + e.name(value);
+  assertBytes(e, *this, "row_reduce_bytes<Tile>(" + std::to_string(getValues().size()) + ")");
   e.line("row_reduce<" + std::string(combiner(getKind())) + ">(" + e.name(getTile()) + ", " +
-         sharedAt(getScratch()) + values + ");");
+         sharedAt(*this) + values + ");");
 }

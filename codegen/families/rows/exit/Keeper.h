@@ -9,7 +9,7 @@ namespace kiln::rows {
 /// Of a kernel of rows.
 Schedule scheduleOf(cu::KernelOp kernel);
 
-/// Declares what keeps a tile, in registers or in shared memory at `scratch`.
-std::string keeper(Emitter& e, mlir::Value fragment, ir::Keep keep, int64_t scratch);
+/// Declares what keeps a tile, in registers or at its place in shared memory.
+void keep(Emitter& e, mlir::Value fragment, ir::Keep keep);
 
 } // namespace kiln::rows

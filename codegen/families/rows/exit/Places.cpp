@@ -23,9 +23,9 @@ int64_t fragmentBytes(Operation* op, FragmentType fragment) {
   return rows::fragmentBytes(rows::scheduleOf(kernelOf(op)), kernelOf(op).getColumns(),
                              elementBytes(fragment.getElement()));
 }
-int64_t turnedBytes(Operation* op, FragmentType fragment) {
-  return rows::turnedBytes(rows::scheduleOf(kernelOf(op)), kernelOf(op).getColumns(),
-                           elementBytes(fragment.getElement()));
+int64_t transposedBytes(Operation* op, FragmentType fragment) {
+  return rows::transposedBytes(rows::scheduleOf(kernelOf(op)), kernelOf(op).getColumns(),
+                               elementBytes(fragment.getElement()));
 }
 
 } // namespace
@@ -64,16 +64,16 @@ int64_t KeepOp::sharedBytes() {
 SharedUse KeepOp::sharedUse() {
   return SharedUse::tile;
 }
-int64_t LoadTurnedOp::sharedBytes() {
-  return turnedBytes(*this, getFragment().getType());
+int64_t LoadTransposedOp::sharedBytes() {
+  return transposedBytes(*this, getFragment().getType());
 }
-SharedUse LoadTurnedOp::sharedUse() {
+SharedUse LoadTransposedOp::sharedUse() {
   return SharedUse::tile;
 }
-int64_t TurnedOp::sharedBytes() {
-  return turnedBytes(*this, getFragment().getType());
+int64_t TransposedOp::sharedBytes() {
+  return transposedBytes(*this, getFragment().getType());
 }
-SharedUse TurnedOp::sharedUse() {
+SharedUse TransposedOp::sharedUse() {
   return SharedUse::tile;
 }
 
@@ -92,13 +92,6 @@ int64_t StageRowsOp::sharedBytes() {
 SharedUse StageRowsOp::sharedUse() {
   return SharedUse::results;
 }
-/// Where it lays them out they are stored from.
-void StageRowsOp::setPlace(int64_t offset) {
-  setScratch(offset);
-  for (auto store : (*this)->getBlock()->getOps<StoreRowsOp>())
-    store.setScratch(offset);
-}
-
 int64_t StoreColumnsOp::sharedBytes() {
   return rows::columnSumBytes(rows::scheduleOf(kernelOf(*this)), kernelOf(*this).getColumns());
 }

@@ -8,8 +8,8 @@ using namespace kiln::cu;
 void RingOp::emit(Emitter& e) {
   std::string name = e.declare(getRing(), "ring");
   e.line("Ring<Tile, " + std::to_string(getStages()) + " /*stages*/, " +
-         std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(getScratch()) +
-         ");");
+         std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(*this) + ");");
+  assertBytes(e, *this, "ring_bytes<decltype(" + name + ")>()");
 }
 void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
@@ -40,7 +40,7 @@ void ReleaseRingOp::emit(Emitter& e) {
   e.line(e.name(getRing()) + ".release();");
 }
 void ReadOp::emit(Emitter& e) {
-  e.line(rows::keeper(e, getFragment(), ir::Keep::registers, 0));
+  rows::keep(e, getFragment(), ir::Keep::registers);
   e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
          std::to_string(getPlace()) + (getFrom() ? ", " + e.name(getFrom()) : "") + ");");
 }

@@ -8,11 +8,12 @@ using namespace kiln::cu;
 void StageColumnsOp::emit(Emitter& e) {
   std::string element = e.memoryType(getFrom().getType().getElement());
   std::string name = e.declare(getColumns(), e.name(getFrom()) + "_s");
+  assertBytes(e, *this, "staged_columns_bytes<Tile, " + element + ">()");
   std::string stride = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
   std::string call = getRows() ? "(Tile(" + e.name(getRows()) + ", block_index()), "
                                : "<Tile, " + std::to_string(getAccess()) + ">(";
-  e.line("const " + element + "* " + name + " = stage_columns" + call + sharedAt(getScratch()) +
-         ", " + e.name(getFrom()) + stride + ");");
+  e.line("const " + element + "* " + name + " = stage_columns" + call + sharedAt(*this) + ", " +
+         e.name(getFrom()) + stride + ");");
 }
 static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
   std::string text = "{";
@@ -55,12 +56,14 @@ void TilesOp::emit(Emitter& e) {
   e.close();
 }
 
-std::string kiln::rows::keeper(Emitter& e, Value fragment, ir::Keep keep, int64_t scratch) {
+void kiln::rows::keep(Emitter& e, Value fragment, ir::Keep keep) {
   std::string element = e.memoryType(cast<FragmentType>(fragment.getType()).getElement());
   std::string name = e.declare(fragment, "tile");
-  if (keep == ir::Keep::shared)
-    return "Shared<Tile, " + element + "> " + name + "(" + sharedAt(scratch) + ");";
-  return "Registers<Tile, " + element + "> " + name + ";";
+  if (keep != ir::Keep::shared)
+    return e.line("Registers<Tile, " + element + "> " + name + ";");
+  auto place = cast<SharedMemoryOp>(fragment.getDefiningOp());
+  e.line("Shared<Tile, " + element + "> " + name + "(" + sharedAt(place) + ");");
+  assertBytes(e, place, name + ".bytes");
 }
 
 void LoadOp::emit(Emitter& e) {
@@ -68,7 +71,7 @@ void LoadOp::emit(Emitter& e) {
   if (getKeep() == ir::Keep::global)
     return e.line("const auto " + e.declare(getFragment(), "tile") + " = reread<" +
                   std::to_string(getAccess()) + ">(" + e.name(getTile()) + ", " + source);
-  e.line(rows::keeper(e, getFragment(), getKeep(), getScratch()));
+  rows::keep(e, getFragment(), getKeep());
   std::string parts = getParts() > 1 ? ", " + std::to_string(getParts()) : "";
   e.line("load<" + std::to_string(getAccess()) + parts + ">(" + e.name(getTile()) + ", " +
          e.name(getFragment()) + ", " + source);
@@ -80,11 +83,11 @@ void GatherOp::emit(Emitter& e) {
                      e.expression(getCount()) + ", " + e.expression(getStride()) + column + ")";
   if (getKeep() == ir::Keep::global)
     return e.line("const auto " + e.declare(getFragment(), "tile") + " = " + rows + ";");
-  e.line(rows::keeper(e, getFragment(), getKeep(), getScratch()));
+  rows::keep(e, getFragment(), getKeep());
   e.line("load(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " + rows + ");");
 }
 void KeepOp::emit(Emitter& e) {
-  e.line(rows::keeper(e, getFragment(), getKeep(), getScratch()));
+  rows::keep(e, getFragment(), getKeep());
 }
 
 void LoadRowsOp::emit(Emitter& e) {
@@ -133,34 +136,46 @@ void StageRowsOp::emit(Emitter& e) {
   std::string values;
   for (Value value : getValues())
     values += ", " + e.name(value);
-  e.line("stage_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + values + ");");
+  assertBytes(e, *this, "staged_rows_bytes<Tile>(" + std::to_string(getValues().size()) + ")");
+  e.line("stage_rows(" + e.name(getTile()) + ", " + sharedAt(*this) + values + ");");
+}
+static StageRowsOp stagingOf(StoreRowsOp store) {
+  for (auto stage : store->getBlock()->getOps<StageRowsOp>())
+    if (stage->isBeforeInBlock(store))
+      return stage;
+  return {};
+}
+LogicalResult StoreRowsOp::verify() {
+  return stagingOf(*this) ? success() : emitOpError("has no cu.stage_rows before it in its block");
 }
 void StoreRowsOp::emit(Emitter& e) {
   std::string stores;
   for (auto [value, to, map] : llvm::zip_equal(getValues(), getTo(), getMaps()))
     stores += ", RowStore{" + e.name(to) + ", " + e.name(map) + ", " + e.name(value) + "}";
-  e.line("store_rows(" + e.name(getTile()) + ", " + sharedAt(getScratch()) + stores + ");");
+  e.line("store_rows(" + e.name(getTile()) + ", " + sharedAt(stagingOf(*this)) + stores + ");");
 }
 
-static void storePartial(Emitter& e, StringRef function, Value rows, int64_t scratch,
+static void storePartial(Emitter& e, const std::string& function, SharedMemoryOp op, Value rows,
                          Value partials, int64_t width, int64_t first, Value sums) {
-  e.line(function.str() + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(scratch) +
+  assertBytes(e, op, function + "_bytes<Tile>()");
+  e.line("store_" + function + "(Tile(" + e.name(rows) + ", block_index()), " + sharedAt(op) +
          ", " + e.name(partials) + " + block_index() * " + std::to_string(width) + " + " +
          std::to_string(first) + ", " + e.name(sums) + ");");
 }
 void StoreColumnsOp::emit(Emitter& e) {
-  storePartial(e, "store_partial_columns", getRows(), getScratch(), getPartials(), getWidth(),
-               getFirst(), getSums());
+  storePartial(e, "partial_columns", *this, getRows(), getPartials(), getWidth(), getFirst(),
+               getSums());
 }
 void StoreTotalOp::emit(Emitter& e) {
-  storePartial(e, "store_partial_scalar", getRows(), getScratch(), getPartials(), getWidth(),
-               getFirst(), getSum());
+  storePartial(e, "partial_scalar", *this, getRows(), getPartials(), getWidth(), getFirst(),
+               getSum());
 }
 void SumPartialsOp::emit(Emitter& e) {
-  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" +
-         std::to_string(getThreads()) + ">(" + e.name(getPartials()) + ", " + e.name(getLines()) +
-         ", " + std::to_string(getWidth()) + ", " + std::to_string(getStride()) + ", " +
-         sharedAt(getScratch()) + ");");
+  std::string threads = std::to_string(getThreads());
+  assertBytes(e, *this, "sum_partials_bytes<" + threads + ">()");
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" + threads + ">(" +
+         e.name(getPartials()) + ", " + e.name(getLines()) + ", " + std::to_string(getWidth()) +
+         ", " + std::to_string(getStride()) + ", " + sharedAt(*this) + ");");
 }
 void FinishColumnsOp::emit(Emitter& e) {
   e.line("store_total(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +

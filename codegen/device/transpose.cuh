@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-template <class Tile, class T> struct Turned {
+template <class Tile, class T> struct Transposed {
   /// Columns that shared memory moves at once.
   static constexpr int unit = Tile::vector * sizeof(T) > 16 ? 16 / sizeof(T) : Tile::vector;
   static constexpr int units = Tile::columns / unit;
@@ -20,7 +20,8 @@ template <class Tile, class T> struct Turned {
   const Tile& at;
   T* memory; // (rows_per_block, stride)
 
-  KILN_DEVICE Turned(const Tile& at, char* place) : at(at), memory(reinterpret_cast<T*>(place)) {}
+  KILN_DEVICE Transposed(const Tile& at, char* place)
+      : at(at), memory(reinterpret_cast<T*>(place)) {}
 
   KILN_DEVICE T* chunk(int r, int c) const {
     return memory + at.local_row(r) * stride + at.column(c);
@@ -59,9 +60,9 @@ template <class Tile, class T> struct Turned {
 
 /// Fills the tile from global memory. Rows past the end repeat the last one.
 template <class Tile, class T, int rank>
-KILN_DEVICE void load_turned(const Tile& at, const Turned<Tile, T>& to, const T* from,
-                             const RowMap<rank>& map) {
-  constexpr int unit = Turned<Tile, T>::unit;
+KILN_DEVICE void load_transposed(const Tile& at, const Transposed<Tile, T>& to, const T* from,
+                                 const RowMap<rank>& map) {
+  constexpr int unit = Transposed<Tile, T>::unit;
   to.each([&](int row, int column, T* place) {
     const u32 last = at.count - 1 - at.base;
     const T* source = from + map.offset(at.base + (u32(row) < last ? u32(row) : last)) +
@@ -76,9 +77,9 @@ KILN_DEVICE void load_turned(const Tile& at, const Turned<Tile, T>& to, const T*
 
 /// Writes the tile to global memory.
 template <class Tile, class T, int rank>
-KILN_DEVICE void store_turned(const Tile& at, const Turned<Tile, T>& from, T* to,
-                              const RowMap<rank>& map) {
-  constexpr int unit = Turned<Tile, T>::unit;
+KILN_DEVICE void store_transposed(const Tile& at, const Transposed<Tile, T>& from, T* to,
+                                  const RowMap<rank>& map) {
+  constexpr int unit = Transposed<Tile, T>::unit;
   from.each([&](int row, int column, const T* place) {
     if (at.base + row >= at.count)
       return;
