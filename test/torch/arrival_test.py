@@ -164,4 +164,4 @@ if __name__ == "__main__":
     LIBRARY = sys.argv[1]
     AUTOCAST = autocast_as_for_cuda() if DEVICE == "cpu" else None
     torch.ops.load_library(LIBRARY)
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -164,4 +164,4 @@ class Transforms(unittest.TestCase):
 
 if __name__ == "__main__":
     torch.ops.load_library(sys.argv[1])
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
