@@ -180,13 +180,15 @@ class Rematerializer {
     Group* group = groupOf.lookup(op);
     if (!group || !op->use_empty())
       return;
-    SmallVector<Value> operands(op->getOperands());
+    llvm::SetVector<Operation*> makers;
+    for (Value operand : op->getOperands())
+      if (Operation* maker = operand.getDefiningOp(); maker && isElementwise(maker))
+        makers.insert(maker);
     group->remove(op);
     groupOf.erase(op);
     op->erase();
-    for (Value operand : operands)
-      if (Operation* maker = operand.getDefiningOp(); maker && isElementwise(maker))
-        eraseIfUnused(maker);
+    for (Operation* maker : makers) // one may be gone with another, and has no group then
+      eraseIfUnused(maker);
   }
 
   std::list<Group>& groups;

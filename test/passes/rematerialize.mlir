@@ -20,6 +20,22 @@ func.func @narrow(%x: tensor<?x64xbf16>) -> tensor<?x64xf32> {
   return %y : tensor<?x64xf32>
 }
 // -----
+// What is gone with another is looked at once.
+// CHECK-LABEL: func.func @squared
+// CHECK: %[[SUM:.*]] = kiln.kernel "squared_0"(%arg0)
+// CHECK-NOT: arith.mulf
+// CHECK: kiln.kernel "squared_1"(%arg0, %[[SUM]])
+func.func @squared(%x: tensor<?x64xbf16>) -> tensor<?x64xf32> {
+  %wide = arith.extf %x : tensor<?x64xbf16> to tensor<?x64xf32>
+  %root = math.absf %wide : tensor<?x64xf32>
+  %square = arith.mulf %root, %root : tensor<?x64xf32>
+  %cube = arith.mulf %square, %root : tensor<?x64xf32>
+  %sum = kiln.reduce sum %wide dims [0] : tensor<?x64xf32> -> tensor<64xf32>
+  %b = kiln.broadcast %sum dims [1] like %wide : tensor<64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %y = arith.mulf %cube, %b : tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+// -----
 // A result is stored anyway, and reading it is cheaper than reading two tensors.
 // CHECK-LABEL: func.func @stored
 // CHECK: %[[V:.*]]:2 = kiln.kernel "stored_0"(%arg0, %arg1)
