@@ -1,5 +1,5 @@
 // See Rematerialize.h. A value is weighed with the elementwise operations of its own kernel that it
-// comes from, up to values that are smaller, reduced or read from memory. All its readers compute
+// comes from, up to values that are broadcast, reduced or read from memory. All its readers compute
 // it again, or none does.
 #include "codegen/passes/Rematerialize.h"
 
@@ -13,13 +13,6 @@ namespace kiln::passes {
 namespace {
 
 constexpr size_t kMostAgain = 16; // that are computed again for one value
-
-int64_t elementsOf(Value value) {
-  int64_t count = 1;
-  for (int64_t size : ir::tensorType(value).getShape())
-    count *= ShapedType::isDynamic(size) ? 65536 : size;
-  return count;
-}
 
 bool isElementwise(Operation* op) {
   return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
@@ -83,16 +76,14 @@ class Rematerializer {
   Cone coneOf(Operation* last) {
     Cone cone;
     llvm::DenseSet<Operation*> seen;
-    follow(last->getResult(0), groupOf.lookup(last), elementsOf(last->getResult(0)), seen, cone);
+    follow(last->getResult(0), groupOf.lookup(last), seen, cone);
     return cone;
   }
   /// What a free operation reads is left as it is: its copies read it too.
-  void follow(Value value, const Group* own, int64_t elements, llvm::DenseSet<Operation*>& seen,
-              Cone& cone) {
+  void follow(Value value, const Group* own, llvm::DenseSet<Operation*>& seen, Cone& cone) {
     Operation* op = value.getDefiningOp();
     const bool isCopied = op && isFree(op);
-    const bool isAgain = own && op && !isCopied && groupOf.lookup(op) == own && isElementwise(op) &&
-                         elementsOf(value) == elements;
+    const bool isAgain = own && op && !isCopied && groupOf.lookup(op) == own && isElementwise(op);
     if (!isCopied && !isAgain) {
       cone.leaves.insert(value);
       return;
@@ -100,7 +91,7 @@ class Rematerializer {
     if (!seen.insert(op).second)
       return;
     for (Value operand : op->getOperands())
-      follow(operand, isCopied ? nullptr : own, elements, seen, cone);
+      follow(operand, isCopied ? nullptr : own, seen, cone);
     if (isAgain)
       cone.operations.push_back(op);
   }

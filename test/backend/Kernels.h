@@ -1,6 +1,7 @@
 // CUDA texts for the tests, and the check whether they can be compiled here.
 #pragma once
 
+#include "codegen/backend/Driver.h"
 #include "codegen/backend/Nvrtc.h"
 #include "test/backend/Helpers.h"
 
@@ -38,6 +39,12 @@ inline std::string whyNoNvrtc() {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// Why no kernel can be compiled and launched here; empty: it can.
+inline std::string whyNothingRuns() {
+  std::string why = whyNoGpu();
+  return why.empty() ? whyNoNvrtc() : why;
 }
 
 /// Base of the tests that compile; they skip by name where NVRTC is missing.

@@ -56,9 +56,7 @@ template <typename T> std::vector<T> onHost(const DeviceBuffer& buffer) {
 class Device : public testing::Test {
  protected:
   void SetUp() override {
-    if (std::string why = whyNoGpu(); !why.empty())
-      GTEST_SKIP() << why;
-    if (std::string why = whyNoNvrtc(); !why.empty())
+    if (std::string why = whyNothingRuns(); !why.empty())
       GTEST_SKIP() << why;
     const DeviceInfo& device = Driver::get().currentDevice();
     CudaJob job;

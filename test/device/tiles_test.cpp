@@ -20,9 +20,7 @@ namespace {
 class DeviceTiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (std::string why = whyNoGpu(); !why.empty())
-      GTEST_SKIP() << why;
-    if (std::string why = whyNoNvrtc(); !why.empty())
+    if (std::string why = whyNothingRuns(); !why.empty())
       GTEST_SKIP() << why;
     const DeviceInfo& device = Driver::get().currentDevice();
     const Target& target = targetOfCapability(device.major, device.minor);

@@ -3,6 +3,7 @@
 #include "codegen/backend/Cubin.h"
 #include "codegen/backend/LaunchPlan.h"
 #include "codegen/backend/Nvrtc.h"
+#include "test/backend/Kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -49,11 +50,8 @@ TEST(Golden, EveryTextHasOne) {
 }
 
 TEST(Golden, CompilesByNvrtc) {
-  try {
-    nvrtcInfo();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  if (std::string why = test::whyNoNvrtc(); !why.empty())
+    GTEST_SKIP() << why;
   for (const auto& file : goldenFiles()) {
     const CudaJob job = jobOf(file.filename(), textOf(file));
     CudaResult result = compileCuda(job);
@@ -68,11 +66,8 @@ TEST(Golden, CompilesByNvrtc) {
 
 /// What kiln-place kept is held against what the device library takes, by the compiler.
 TEST(Golden, PlacesThatAreTooSmallDoNotCompile) {
-  try {
-    nvrtcInfo();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  if (std::string why = test::whyNoNvrtc(); !why.empty())
+    GTEST_SKIP() << why;
   const std::string text = textOf(KILN_SOURCE_FOLDER "/test/emit/channel_first.cu");
   const std::regex place(R"(static_assert\((.*) <= (\d+)\);)");
   int places = 0;
