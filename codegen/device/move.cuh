@@ -223,11 +223,10 @@ KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* 
 
 /// The same for the rows of `at` and all that have its shift: each group has a copy of its own, in
 /// which its vectors are those of memory.
-template <int columns, int lanes, int vector, int threads, int movers, class T>
-KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at,
+template <int columns, int lanes, int vector, int threads, class T>
+KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads>& at,
                                    char* memory, const T* from, i64 column_stride = 1) {
-  constexpr int places =
-      SteadyTile<columns, lanes, vector, threads, movers>::chunks * lanes * vector;
+  constexpr int places = SteadyTile<columns, lanes, vector, threads>::chunks * lanes * vector;
   T* to = reinterpret_cast<T*>(memory) + at.group * places;
 #pragma unroll 1
   for (int place = at.lane; place < places; place += lanes) {
@@ -241,10 +240,9 @@ KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, thre
   }
   return to;
 }
-template <int columns, int lanes, int vector, int threads, int movers, class T>
-KILN_DEVICE Vec<T, vector>
-staged_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at, int c,
-               const T* from) {
+template <int columns, int lanes, int vector, int threads, class T>
+KILN_DEVICE Vec<T, vector> staged_columns(const SteadyTile<columns, lanes, vector, threads>& at,
+                                          int c, const T* from) {
   return load_shared_vector<vector>(from + (c * lanes + at.lane) * vector);
 }
 

@@ -3,9 +3,7 @@
 // Tiles of inputs that are older than the predecessor of a programmatic launch are on their way
 // before the predecessor has ended, as many as there are stages.
 // A stage holds the rows of each input one after another, each at a place of its own, a multiple of
-// 16 bytes; so must the bytes of a tile be, and rows must lie one after another in memory. Where
-// vectors overlap the ends of rows a tile may begin and end anywhere: what shares its first and
-// last 16 bytes comes with it.
+// 16 bytes; so must the bytes of a tile be, and rows must lie one after another in memory.
 #pragma once
 
 #include "row.cuh"
@@ -36,23 +34,10 @@ struct RingStage {
       for (int at = whole; at < bytes; at += sizeof(T))
         store_shared(memory + place + at, load_global<T>(source + at));
   }
-  /// One value a row.
+  /// The same of one value a row.
   template <class T> KILN_DEVICE void copy_rows(const T* from, int place) const {
     if (values)
       copy<1>(from, place);
-  }
-  /// Copies what touches the rows' bytes in multiples of 16. Where a tensor of `count` rows ends
-  /// between those, the rest is left out.
-  template <int elements, class T>
-  KILN_DEVICE void copy_overlapping(const T* from, int place, i64 count) const {
-    constexpr i64 row_bytes = elements * sizeof(T);
-    const i64 begin = row * row_bytes / 16 * 16, end = ((row + rows) * row_bytes + 15) / 16 * 16;
-    const i64 last = count * row_bytes / 16 * 16;
-    const int bytes = int((end < last ? end : last) - begin);
-    if (bytes > 0) {
-      mbarrier_expect(full, bytes);
-      bulk_copy_to_shared(memory + place, reinterpret_cast<const char*>(from) + begin, bytes, full);
-    }
   }
 };
 
@@ -68,8 +53,7 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   static_assert(stage_bytes % 16 == 0, "bulk copies move multiples of 16 bytes");
   /// Values of a whole tile's rows, 2 bytes each or more, are multiples of 16 bytes. Those of the
   /// last tile, which may lack rows, are then not the mover's: each thread reads its own.
-  /// Where vectors overlap the ends of rows, the mover stores nothing.
-  static constexpr bool even = Tile::overlaps || Tile::rows_per_block % 8 == 0;
+  static constexpr bool even = Tile::rows_per_block % 8 == 0;
 
   char* memory; // (stages, stage_bytes)
   u64* full;    // (stages), completed by the mover and its copies
@@ -146,31 +130,6 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
               from + int(at.row_to_read(r) - at.base) * Tile::columns + at.column(c));
         to.set(r, c, v);
       }
-  }
-  /// The same where vectors overlap the ends of rows. `all`: the tensor, of whose last 16 bytes
-  /// what no copy brought is read there.
-  template <class T>
-  KILN_DEVICE void read(const Tile& at, Registers<Tile, T>& to, int place, const T* all) const {
-    constexpr int per = 16 / sizeof(T);
-    const u32 row = at.row_to_read(0);
-    const i64 before = i64(row) * Tile::columns; // elements
-    const i64 brought = i64(at.count) * Tile::columns / per * per - before;
-    const i64 base = i64(at.base) * Tile::columns / per * per;
-    const T* from =
-        reinterpret_cast<const T*>(memory + slot * stage_bytes + place) + int(before - base);
-#pragma unroll
-    for (int c = 0; c < Tile::chunks; ++c) {
-      Vec<T, Tile::vector> v = {};
-      if (at.whole(c) && at.column(c) + Tile::vector <= brought)
-        v = load_shared_vector<Tile::vector>(from + at.column(c));
-      else if (at.has(c))
-#pragma unroll
-        for (int i = 0; i < Tile::vector; ++i)
-          if (at.holds(c, i))
-            v[i] = at.column(c) + i < brought ? load_shared<T>(from + at.column(c) + i)
-                                              : load_global<T>(all + before + at.column(c) + i);
-      to.set(0, c, v);
-    }
   }
   template <class T, class To>
   KILN_DEVICE void read_rows(const Tile& at, To (&to)[Tile::rows], const T* all, int place) const {

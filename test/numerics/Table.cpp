@@ -348,30 +348,6 @@ struct Table : Builder {
         add("RmsNorm", "rms_norm_steady_" + name, rmsNormText(333, "f16"), {rows}, true).schedule =
             staged(32, 8, 32, keep);
       }
-    overlappingRings();
-  }
-
-  /// Tiles that begin and end anywhere come through a ring, and the last 16 bytes of a tensor may
-  /// be no whole ones.
-  void overlappingRings() {
-    const auto ring = [](int lanes, int vector, int threads, bool staged = false) {
-      return fmt::format("#kiln.schedule<lanes = {}, vector = {}, rows = 1, threads = {}, blocks = "
-                         "1, grid = resident, keep = ring, launch = programmatic{}, stages = 3>",
-                         lanes, vector, threads, staged ? ", columns = shared" : "");
-    };
-    for (int rows : {1, 5, 64, 71}) {
-      const std::string name = fmt::format("ring_overlap_{}rows", rows);
-      add("Softmax", "softmax_" + name, softmaxText(1001, "bf16", false, false), {rows}).schedule =
-          ring(64, 8, 192);
-      add("Softmax", "softmax_narrow_" + name, softmaxText(9, "f16", false, false), {rows})
-          .schedule = ring(2, 8, 64);
-      add("LayerNorm", "layer_norm_" + name, layerNormText(1001, "bf16"), {rows}).schedule =
-          ring(32, 8, 256, true);
-      add("LayerNorm", "layer_norm_" + name, layerNormText(1001, "bf16"), {rows}, true).schedule =
-          ring(96, 8, 96, true);
-      add("LayerNorm", "layer_norm_f32_" + name, layerNormText(77, "f32"), {rows}, true).schedule =
-          ring(32, 4, 64, true);
-    }
   }
 };
 

@@ -201,6 +201,16 @@ func.func @ring_odd(%x: tensor<?x62xf32>) -> tensor<?x62xf32> {
   return %a : tensor<?x62xf32>
 }
 // -----
+func.func @ring_overlaps(%x: tensor<?x63xf32>) -> tensor<?x63xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring needs a vector that divides the row width 63, vector = 2 does not}}
+  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x63xf32>) -> tensor<?x63xf32> {
+  ^bb0(%i: tensor<?x63xf32>):
+    %s = math.sqrt %i : tensor<?x63xf32>
+    kiln.yield %s : tensor<?x63xf32>
+  }
+  return %a : tensor<?x63xf32>
+}
+// -----
 func.func @ring_strided(%x: tensor<?x64xf32> {kiln.layout = #kiln.layout<strides = [128, 1]>}) -> tensor<?x64xf32> {
   // expected-error @+1 {{schedule refused: keep = ring needs inputs whose rows lie one after another}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {

@@ -126,11 +126,6 @@ class Lowering {
 
   bool isProgrammatic() const { return schedule.launch != Launch::plain; }
   bool hasRing() const { return schedule.keep == Keep::ring; }
-  bool overlaps() const { return schedule.overlaps(program.width()); }
-  /// Values of rows make no whole tiles where vectors overlap their ends.
-  bool comesThroughRing(const Node* input) const {
-    return hasRing() && (isFull(input) || !overlaps());
-  }
   /// Whether vectors overlap the ends of rows and the rows of a thread must be shifted alike.
   bool isSteady() const;
   ir::Keep keep() const { return static_cast<ir::Keep>(schedule.keep); }

@@ -131,19 +131,13 @@ std::int64_t exchangeBytes(const Schedule& s, int values) {
 std::int64_t rowStoreBytes(const Schedule& s, int values) {
   return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
 }
-/// Where vectors overlap the ends of rows, with up to 15 bytes of neighbours at either end.
-std::int64_t stageRowBytes(const Schedule& s, std::int64_t width, int elementBytes) {
-  const std::int64_t bytes = s.rowsPerBlock() * width * elementBytes;
-  return (bytes + (s.overlaps(width) ? 30 : 0) + 127) / 128 * 128;
-}
-/// Single values make no whole tiles then, and do not come through the ring.
-std::int64_t stageValueBytes(const Schedule& s, std::int64_t width) {
-  return s.overlaps(width) ? 0 : (s.rowsPerBlock() * 8 + 127) / 128 * 128;
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes) {
+  return (tileRows * elements * elementBytes + 127) / 128 * 128;
 }
 std::int64_t stageBytes(const Schedule& s, const Facts& facts) {
-  std::int64_t bytes = facts.rowInputs * stageValueBytes(s, facts.width);
+  std::int64_t bytes = facts.rowInputs * stagePart(s.rowsPerBlock(), 1, 8);
   for (const Facts::Stream& stream : facts.inputs)
-    bytes += stageRowBytes(s, facts.width, stream.bytes);
+    bytes += stagePart(s.rowsPerBlock(), facts.width, stream.bytes);
   return bytes;
 }
 std::int64_t transposedBytes(const Schedule& s, std::int64_t width, int elementBytes) {
@@ -347,12 +341,15 @@ struct Checker {
     for (const Facts::Stream& stream : facts.inputs) {
       const std::int64_t bytes = s.rowsPerBlock() * facts.width * stream.bytes;
       require(
-          s.overlaps(facts.width) || bytes % 16 == 0, "ring",
+          bytes % 16 == 0, "ring",
           "keep = ring moves multiples of 16 bytes: {} rows a block of {} elements are {}; take "
           "a multiple of {} rows",
           s.rowsPerBlock(), facts.width, bytes,
           16 / std::gcd<std::int64_t>(16, facts.width * stream.bytes));
     }
+    require(!s.overlaps(facts.width), "ring",
+            "keep = ring needs a vector that divides the row width {}, vector = {} does not",
+            facts.width, s.vector);
     require(s.stages >= 2, "ring", "stages = {}: a ring has at least 2", s.stages);
   }
 

@@ -128,9 +128,8 @@ std::int64_t exchangeBytes(const Schedule& schedule, int values);
 std::int64_t rowStoreBytes(const Schedule& schedule, int values);
 /// A stage of a ring: every input that differs by row.
 std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
-/// Of it, an input of rows, and one of single values, which take 8 bytes whatever they are.
-std::int64_t stageRowBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
-std::int64_t stageValueBytes(const Schedule& schedule, std::int64_t width);
+/// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are.
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes);
 std::int64_t transposedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);

@@ -45,15 +45,14 @@ void Lowering::collectAccesses() {
 }
 
 bool Lowering::isSteady() const {
-  return overlaps() && (hasRing() ||
-                        llvm::any_of(program.nodes,
-                                     [](const auto& node) {
-                                       return node->kind == Node::Kind::input && node->perColumn &&
-                                              !node->perRow;
-                                     }) ||
-                        llvm::any_of(program.outputs, [](const Output& output) {
-                          return output.kind == Output::Kind::columnSum;
-                        }));
+  return schedule.overlaps(program.width()) &&
+         (llvm::any_of(program.nodes,
+                       [](const auto& node) {
+                         return node->kind == Node::Kind::input && node->perColumn && !node->perRow;
+                       }) ||
+          llvm::any_of(program.outputs, [](const Output& output) {
+            return output.kind == Output::Kind::columnSum;
+          }));
 }
 
 /// What the text calls Tile: see RowTile in device/tile.cuh.
@@ -142,25 +141,25 @@ void Lowering::emitBody() {
 
 /// The stages of the ring, and the warp that fills them.
 void Lowering::startRing() {
+  const int64_t tileRows = schedule.rowsPerBlock();
   int64_t bytes = 0;
   SmallVector<Value> inputs;
   SmallVector<int64_t> elements, at;
   SmallVector<bool> older;
   for (auto& [node, access] : inputAccess) {
-    if (!node->perRow || !comesThroughRing(node))
+    if (!node->perRow)
       continue;
     places[node] = bytes;
     inputs.push_back(pointer(*access.buffer, node->element()));
     elements.push_back(isFull(node) ? program.width() : 0);
     at.push_back(bytes);
     older.push_back(isOlder(node));
-    bytes += isFull(node) ? stageRowBytes(schedule, program.width(),
-                                          sizeInBytes(access.buffer->tensor.dtype))
-                          : stageValueBytes(schedule, program.width());
+    int size = isFull(node) ? sizeInBytes(access.buffer->tensor.dtype) : 8;
+    bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size);
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
                                     schedule.stages, bytes);
-  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, overlaps());
+  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older);
 }
 
 /// From here on everything that the predecessor wrote may be read. A kernel that will not wait

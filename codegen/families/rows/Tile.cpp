@@ -34,8 +34,8 @@ void Lowering::emitInput(Node* node, const Access& access) {
   Value from = source(access, node->element());
   if (hasRing() && isFull(node))
     fragments[node] = builder.create<cu::ReadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
-                                                 ring, overlaps() ? from : Value(), places[node]);
-  else if (comesThroughRing(node))
+                                                 ring, places[node]);
+  else if (hasRing())
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
   else if (isFull(node) && transposes(access))
@@ -58,19 +58,15 @@ void Lowering::emitInputs() {
         if (node->perRow && isFull(node) == full && chosen(node))
           emitInput(node, access);
   };
-  if (hasRing()) {
-    // What does not come through it need not wait for it.
-    emit([&](Node* node) { return !comesThroughRing(node); });
+  if (hasRing())
     builder.create<cu::AwaitRingOp>(location, ring);
-    emit([&](Node* node) { return comesThroughRing(node); });
-    builder.create<cu::ReleaseRingOp>(location, ring);
-  } else {
-    if (loadsAhead()) {
-      emit([&](Node* node) { return isOlder(node); });
-      awaitPredecessor();
-    }
-    emit([&](Node* node) { return !loadsAhead() || !isOlder(node); });
+  if (loadsAhead()) {
+    emit([&](Node* node) { return isOlder(node); });
+    awaitPredecessor();
   }
+  emit([&](Node* node) { return !loadsAhead() || !isOlder(node); });
+  if (hasRing())
+    builder.create<cu::ReleaseRingOp>(location, ring);
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::pick)
       emitPick(node.get());

@@ -80,9 +80,7 @@ bool eachTuple(const Facts& facts, const Target& target, Visit visit, bool least
           for (auto columns : {Columns::global, Columns::shared}) {
             if (keep == Keep::ring && std::max(rows, blocks) > 4)
               continue; // never among the best
-            if (keep == Keep::ring && s.overlaps(facts.width) && !facts.hasColumns())
-              continue; // such rows move as fast without one
-            if (s.overlaps(facts.width) && rows > 1)
+            if (s.overlaps(facts.width) && (rows > 1 || keep == Keep::ring))
               continue;
             if (cluster > 1 && (keep == Keep::global || columns == Columns::shared))
               continue; // there is nothing that half a row would save

@@ -15,16 +15,10 @@ void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
     for (auto [i, input] : llvm::enumerate(getInputs()))
-      if (int64_t elements = getElements()[i]; getOlder()[i] == older) {
-        std::string arguments = e.name(input) + ", " + std::to_string(getPlaces()[i]);
-        if (getOverlaps())
-          e.line("stage.copy_overlapping<" + std::to_string(elements) + ">(" + arguments + ", " +
-                 e.name(getRows()) + ");");
-        else
-          e.line("stage." +
-                 (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
-                 arguments + ");");
-      }
+      if (int64_t elements = getElements()[i]; getOlder()[i] == older)
+        e.line("stage." +
+               (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
+               e.name(input) + ", " + std::to_string(getPlaces()[i]) + ");");
     e.close(";");
   };
   e.open("if (" + e.name(getRing()) + ".moves())");
@@ -42,7 +36,7 @@ void ReleaseRingOp::emit(Emitter& e) {
 void ReadOp::emit(Emitter& e) {
   rows::keep(e, getFragment(), ir::Keep::registers);
   e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
-         std::to_string(getPlace()) + (getFrom() ? ", " + e.name(getFrom()) : "") + ");");
+         std::to_string(getPlace()) + ");");
 }
 void ReadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
