@@ -112,9 +112,14 @@ class Rematerializer {
     return bytes;
   }
 
-  /// False, and nothing has changed, if one of the readers would no longer be one kernel.
+  /// False, and nothing has changed, if one of the readers would no longer be one kernel, or one
+  /// that makes what they read now, and has to store it.
   bool computeAgain(Operation* op, const Cone& cone, const llvm::SetVector<Group*>& readers) {
     Value value = op->getResult(0);
+    llvm::SetVector<Group*> changed = readers;
+    for (Value leaf : cone.leaves)
+      if (Group* maker = groupOf.lookup(leaf.getDefiningOp()))
+        changed.insert(maker);
     SmallVector<std::pair<Group*, Operation*>> made;
     SmallVector<std::pair<Group*, IRMapping>> maps;
     for (Group* reader : readers) {
@@ -131,7 +136,7 @@ class Rematerializer {
       replaceIn(*reader, value, map.lookup(value));
       maps.push_back({reader, std::move(map)});
     }
-    if (llvm::all_of(readers, [&](Group* reader) { return reasonAgainst(*reader).empty(); })) {
+    if (llvm::all_of(changed, [&](Group* group) { return reasonAgainst(*group).empty(); })) {
       for (auto& [reader, map] : maps)
         copies[reader] = std::move(map);
       return true;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace kiln::test {
@@ -15,7 +16,8 @@ struct TileCopy {
   int rank;
   DType dtype;
   int swizzle;
-  int blocks = 1; // of the cluster, to which the first of them copies
+  int blocks = 1;      // of the cluster, to which the first of them copies
+  bool before = false; // stores begin before the tensor, too
 
   static constexpr int heights[] = {0, 6, 5, 3, 2}, boxHeights[] = {0, 4, 3, 2, 2};
   static constexpr int starts[] = {0, -1, 3, 2, 1};
@@ -23,7 +25,8 @@ struct TileCopy {
   int element() const { return static_cast<int>(sizeInBytes(dtype)); }
   int size(int d) const { return d == 0 ? width() + 32 / element() : heights[d]; }
   int box(int d) const { return d == 0 ? width() : boxHeights[d]; }
-  int start(int d) const { return d == 0 ? 48 / element() : starts[d]; }
+  int start(int d) const { return d == 0 ? 48 / element() : starts[d]; } // of loads
+  int storeStart(int d) const { return before ? start(d) : std::max(start(d), 0); }
   int width() const { return (swizzle == 0 ? 64 : swizzle) / element(); } // of a box
   int elements(bool ofBox) const {
     int count = 1;
@@ -33,10 +36,16 @@ struct TileCopy {
   }
   int boxBytes() const { return elements(true) * element(); }
 
+  std::string name() const {
+    return fmt::format("{}d_{}_swizzle_{}_blocks_{}{}", rank, kiln::name(dtype), swizzle, blocks,
+                       before ? "_before" : "");
+  }
   std::string text() const {
-    std::vector<int> at;
-    for (int d = 0; d < rank; ++d)
+    std::vector<int> at, to;
+    for (int d = 0; d < rank; ++d) {
       at.push_back(start(d));
+      to.push_back(storeStart(d));
+    }
     const std::string coordinates = fmt::format("{}", fmt::join(at, ", "));
     const std::string load =
         blocks == 1
@@ -75,7 +84,7 @@ KILN_KERNEL(32, 1) copy_tile(KILN_TENSOR_MAP x, KILN_TENSOR_MAP y, u32* images) 
   mbarrier_wait_for_cluster(done, 0);
 }}
 )",
-                       boxBytes(), blocks, load, coordinates);
+                       boxBytes(), blocks, load, fmt::join(to, ", "));
   }
 
   /// images[blocks * words], x and y as the rank says, packed.
@@ -122,36 +131,40 @@ KILN_KERNEL(32, 1) copy_tile(KILN_TENSOR_MAP x, KILN_TENSOR_MAP y, u32* images) 
     return bytes;
   }
 
+  /// Of an element of the box, in bytes, in a tensor; -1: beyond its ends.
+  int placeOf(int boxElement, int (TileCopy::*startOf)(int) const) const {
+    int rest = boxElement, place = 0, stride = element();
+    bool inside = true;
+    for (int d = 0; d < rank; ++d) {
+      const int at = (this->*startOf)(d) + rest % box(d);
+      rest /= box(d);
+      inside &= at >= 0 && at < size(d);
+      place += at * stride;
+      stride *= size(d);
+    }
+    return inside ? place : -1;
+  }
   /// What shared memory holds then, and a y that was full of 0xff.
   void expect(const std::vector<unsigned char>& x, std::vector<unsigned char>& image,
               std::vector<unsigned char>& y) const {
     image.assign(static_cast<std::size_t>(boxBytes()), 0);
     y.assign(x.size(), 0xff);
     for (int i = 0; i < elements(true); ++i) {
-      bool inside = true;
-      int rest = i, source = 0, stride = 1;
-      for (int d = 0; d < rank; ++d) {
-        const int at = start(d) + rest % box(d);
-        rest /= box(d);
-        inside &= at >= 0 && at < size(d);
-        source += at * stride;
-        stride *= size(d);
-      }
       const int place = i * element(), units = swizzle / 16;
-      const int other = units > 0 ? place ^ (place / 128 % units) * 16 : place;
-      if (inside) {
-        std::memcpy(&image[other], &x[source * element()], static_cast<std::size_t>(element()));
-        std::memcpy(&y[source * element()], &x[source * element()],
-                    static_cast<std::size_t>(element()));
-      }
+      const int swizzled = units > 0 ? place ^ (place / 128 % units) * 16 : place;
+      if (const int from = placeOf(i, &TileCopy::start); from >= 0)
+        std::memcpy(&image[swizzled], &x[from], static_cast<std::size_t>(element()));
+      if (const int to = placeOf(i, &TileCopy::storeStart); to >= 0)
+        std::memcpy(&y[to], &image[swizzled], static_cast<std::size_t>(element()));
     }
   }
 };
 
 inline const TileCopy tileCopies[] = {
-    {2, DType::f32, 0},   {3, DType::f32, 32}, {4, DType::bf16, 64},    {5, DType::bf16, 128},
-    {2, DType::i64, 128}, {5, DType::i1, 0},   {3, DType::f16, 128},    {4, DType::f64, 32},
-    {2, DType::i32, 64},  {5, DType::f32, 64}, {2, DType::bf16, 64, 4}, {3, DType::f32, 128, 2},
-    {4, DType::f16, 0, 8}};
+    {2, DType::f32, 0},    {3, DType::f32, 32},           {4, DType::bf16, 64},
+    {5, DType::bf16, 128}, {2, DType::i64, 128},          {5, DType::i1, 0},
+    {3, DType::f16, 128},  {4, DType::f64, 32},           {2, DType::i32, 64},
+    {5, DType::f32, 64},   {2, DType::bf16, 64, 4},       {3, DType::f32, 128, 2},
+    {4, DType::f16, 0, 8}, {3, DType::bf16, 128, 1, true}};
 
 } // namespace kiln::test

@@ -1,6 +1,7 @@
 // What one kernel would store for another is computed again there, if that moves fewer bytes.
 // RUN: split-file %s %t
 // RUN: kiln-opt %t/again.mlir -split-input-file --kiln-fuse | FileCheck %t/again.mlir
+// RUN: kernel-compile compile %t/column.mlir --backward --emit=mlir | FileCheck %t/column.mlir
 
 //--- again.mlir
 // Half as many bytes are read as would have been stored and read; what only the second kernel
@@ -60,4 +61,19 @@ func.func @cut(%x: tensor<?x64xbf16>) -> tensor<?x64xf32> {
   %b = kiln.broadcast %sum dims [1] like %wide : tensor<64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
   %y = arith.mulf %wide, %b : tensor<?x64xf32>
   return %y : tensor<?x64xf32>
+}
+
+//--- column.mlir
+// Nothing is computed again if a kernel of rows would then have to store a column.
+// CHECK: kiln.kernel "f_backward_0"
+// CHECK: kiln.kernel "f_backward_1"
+func.func @f(%x1: tensor<2xf32>, %x4: tensor<?x2xbf16>) -> (tensor<?x2xf32>) {
+  %x4_f = arith.extf %x4 : tensor<?x2xbf16> to tensor<?x2xf32>
+  %v7, %v7_m, %v7_s = kiln.layer_norm %x4_f, %x1, %x1 {eps = 1.0e-2 : f32} : (tensor<?x2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<?x2xf32>, tensor<?xf32>, tensor<?xf32>)
+  %v10 = arith.mulf %x1, %x1 : tensor<2xf32>
+  %v15 = kiln.reduce sum %v7 dims [0, 1] : tensor<?x2xf32> -> tensor<f32>
+  %v18, %v18_s = kiln.rms_norm %v7, %v10 {eps = 1.0e-2 : f32} : (tensor<?x2xf32>, tensor<2xf32>) -> (tensor<?x2xf32>, tensor<?xf32>)
+  %v28_b = kiln.broadcast %v15 dims [] like %v18 : tensor<f32>, tensor<?x2xf32> -> tensor<?x2xf32>
+  %v28 = arith.addf %v28_b, %v18 : tensor<?x2xf32>
+  return %v28 : tensor<?x2xf32>
 }
