@@ -27,6 +27,12 @@ def Kiln_Pairing : Kiln_Enum<"Pairing", "which columns form a pair", [
   I32EnumAttrCase<"interleaved", 0>, I32EnumAttrCase<"half_split", 1>]>;
 def Kiln_PairingAttr : EnumAttr<Kiln_Dialect, Kiln_Pairing, "pairing">;
 
+def Kiln_Causal : Kiln_Enum<"Causal", "which keys come later than a query", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"first", 1>, I32EnumAttrCase<"last", 2>]>;
+def Kiln_CausalAttr : EnumAttr<Kiln_Dialect, Kiln_Causal, "causal"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Kiln_Keep : Kiln_Enum<"Keep", "where a block keeps its rows", [
   I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>,
   I32EnumAttrCase<"global", 2>, I32EnumAttrCase<"ring", 3>]>;

@@ -52,7 +52,7 @@ LogicalResult verifyOwnAttributes(Operation* op) {
       continue;
     SmallVector<StringRef> own;
     for (StringAttr one : op->getName().getAttributeNames())
-      if (one != "operandSegmentSizes")
+      if (!one.getValue().ends_with("SegmentSizes"))
         own.push_back(one);
     return op->emitOpError("unknown attribute '")
            << name << "'; "

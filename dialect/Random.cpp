@@ -1,6 +1,9 @@
 // See Random.h.
 #include "dialect/Random.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace kiln::ir {
 
 std::array<uint32_t, 4> philox(uint64_t key, uint64_t low, uint64_t high) {
@@ -25,6 +28,12 @@ uint32_t RandomNumbers::word(int64_t index) const {
   const int64_t ofWord = 32 / bits_, ofCounter = 4 * ofWord;
   const uint32_t word = philox(seed_, index / ofCounter, offset_)[index % ofCounter / ofWord];
   return word >> index % ofWord * bits_ << (32 - bits_);
+}
+
+DropoutRule::DropoutRule(double p)
+    : bits(std::min(p, 1.0 - p) * 128 >= 1 ? 16 : 32), scale(static_cast<float>(1.0 / (1.0 - p))) {
+  const double steps = std::exp2(bits);
+  least = std::round(p * steps) / steps * 0x1p32 - 0x1p31;
 }
 
 } // namespace kiln::ir

@@ -26,4 +26,14 @@ class RandomNumbers {
   int64_t bits_;
 };
 
+/// What dropout with probability `p` does with the numbers of a seed: see kiln.dropout.
+struct DropoutRule {
+  explicit DropoutRule(double p);
+  bool keeps(uint32_t word) const { return static_cast<int32_t>(word) >= least; }
+
+  int64_t bits; // that decide about an element: 16 where they say p to a thousandth
+  double least; // the least word, as a signed number, that keeps an element; 2^31 if none does
+  double scale; // of what is kept
+};
+
 } // namespace kiln::ir

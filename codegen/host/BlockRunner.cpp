@@ -78,12 +78,6 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.barrier = [](void* context, int id, int count) {
     static_cast<BlockRunner*>(context)->barrier(id, count);
   };
-  table.shuffleXor = [](void* context, float value, int mask) {
-    return static_cast<BlockRunner*>(context)->shuffleXor(value, mask);
-  };
-  table.lanesWith = [](void* context, unsigned value) -> unsigned {
-    return static_cast<BlockRunner*>(context)->lanesWith(value);
-  };
   table.memoryBarrier = [](void* context, void* barrier, HostBarrier what, int number) {
     static_cast<BlockRunner*>(context)->memoryBarrier(barrier, what, number);
   };
@@ -106,6 +100,7 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
     static_cast<BlockRunner*>(context)->access(address, bytes, kind);
   };
+  offerCollectives();
   offerCopies();
   for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start([this] {
@@ -224,43 +219,6 @@ void BlockRunner::storeCluster(float* to, float value) {
   }
 }
 
-/// What every lane of the warp brings, once all have come.
-const std::array<std::uint32_t, BlockRunner::laneCount>&
-BlockRunner::exchange(std::uint32_t value) {
-  int index = running / laneCount;
-  Warp& warp = warps[index];
-  // Two halves by turns: a lane may fill the next one while others still read this one.
-  auto& values = warp.values[warp.turn];
-  values[running % laneCount] = value;
-  bool last = ++warp.shuffling == laneCount;
-  if (last) {
-    warp.shuffling = 0;
-    warp.turn ^= 1;
-    for (int thread = index * laneCount; thread < (index + 1) * laneCount; ++thread)
-      threads[thread].state = State::ready;
-    shared.synchronize(std::uint64_t(1) << index);
-  }
-  // The last one waits for its turn too: threads run in order, and messages name the first.
-  suspend(last ? State::ready : State::shuffling);
-  return values;
-}
-
-float BlockRunner::shuffleXor(float value, int mask) {
-  if (mask < 0 || mask >= laneCount)
-    failHere(fmt::format("shuffles with the lane at distance {}; allowed are 0 to {}", mask,
-                         laneCount - 1));
-  int lane = running % laneCount;
-  return std::bit_cast<float>(exchange(std::bit_cast<std::uint32_t>(value))[lane ^ mask]);
-}
-
-std::uint32_t BlockRunner::lanesWith(std::uint32_t value) {
-  std::uint32_t lanes = 0;
-  const auto& values = exchange(value);
-  for (int lane = 0; lane < laneCount; ++lane)
-    lanes |= std::uint32_t(values[lane] == value) << lane;
-  return lanes;
-}
-
 void BlockRunner::barrier(int id, int count) {
   if (id == 0 && count == 0)
     count = call.threads;
@@ -361,9 +319,11 @@ void BlockRunner::completeIfDone(const void* place, MemoryBarrier& barrier) {
 
 /// "threads 0-31 wait at block_barrier, threads 32-127 exited".
 std::string BlockRunner::whereThreadsAre() const {
+  auto collectiveOf = [&](std::size_t thread) { return warps[thread / laneCount].collective; };
   auto same = [&](std::size_t a, std::size_t b) {
     return threads[a].state == threads[b].state &&
-           (threads[a].state != State::waiting || threads[a].barrier == threads[b].barrier);
+           (threads[a].state != State::waiting || threads[a].barrier == threads[b].barrier) &&
+           (threads[a].state != State::shuffling || collectiveOf(a) == collectiveOf(b));
   };
   std::vector<std::string> parts;
   for (std::size_t first = 0, next; first < threads.size(); first = next) {
@@ -377,7 +337,7 @@ std::string BlockRunner::whereThreadsAre() const {
     if (thread.state == State::exited)
       parts.push_back(who + " exited");
     else if (thread.state == State::shuffling)
-      parts.push_back(fmt::format("{} {} in shuffle_xor", who, wait));
+      parts.push_back(fmt::format("{} {} in {}", who, wait, nameOf(collectiveOf(first))));
     else if (thread.state == State::awaiting)
       parts.push_back(fmt::format("{} {} at {}", who, wait,
                                   thread.memoryBarrier == clusterBarrier()

@@ -60,8 +60,9 @@ class BlockRunner {
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
-    int turn = 0;      // whose half of `values` is filled
-    std::array<std::array<std::uint32_t, laneCount>, 2> values;
+    HostCollective collective = shuffled;
+    int turn = 0; // whose half of `values` is filled
+    std::array<std::array<std::uint32_t, laneCount * hostExchangeWords>, 2> values;
   };
   struct Barrier {
     int arrived = 0;
@@ -87,7 +88,9 @@ class BlockRunner {
   MemoryBarrier& barrierIn(int block, const void* place);
   MemoryBarrier& barrierOfCopy(int block, const void* place);
   void completeIfDone(const void* place, MemoryBarrier& barrier);
-  const std::array<std::uint32_t, laneCount>& exchange(std::uint32_t value);
+  void offerCollectives();
+  static const char* nameOf(HostCollective what);
+  const std::uint32_t* exchange(HostCollective what, const std::uint32_t* mine, int words);
   float shuffleXor(float value, int mask);
   std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);

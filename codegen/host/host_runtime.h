@@ -15,6 +15,19 @@ enum HostBarrier {
   waitForPhase
 };
 
+/// What all lanes of a warp do together.
+enum HostCollective {
+  shuffled,
+  matched,
+  voted,
+  multiplied,
+  multipliedTf32,
+  loadedMatrices,
+  loadedMatrices2,
+  storedMatrices
+};
+constexpr int hostExchangeWords = 6; // that a lane brings at most
+
 /// The pieces of a tensor that a tensor map shows, and where they begin.
 struct HostTile {
   const void* map;
@@ -38,6 +51,9 @@ struct HostRuntime {
   void (*storeCluster)(void* context, float* to, float value);
   float (*shuffleXor)(void* context, float value, int mask);
   unsigned (*lanesWith)(void* context, unsigned value);
+  /// The words that each lane of the warp brings, one lane's after the other's. They stay until the
+  /// running thread takes part in another collective.
+  const unsigned* (*exchange)(void* context, HostCollective what, const unsigned* mine, int words);
   /// A barrier in shared memory; `number` of threads, of bytes, of the block, or the parity of the
   /// phase.
   void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);

@@ -1,0 +1,85 @@
+// What kiln.attention and kiln.attention_backward share: their operands and attributes by name, the
+// rules for these, and the scores in fp64, from which both references are written.
+#pragma once
+
+#include "dialect/Kiln.h"
+#include "dialect/Random.h"
+
+#include <optional>
+
+namespace kiln::ir {
+
+/// Operands and attributes of either operation. Operands that are not given are null.
+struct AttentionForm {
+  template <class Op>
+  explicit AttentionForm(Op op)
+      : op(op), query(op.getQuery()), key(op.getKey()), value(op.getValue()), bias(op.getBias()),
+        mask(op.getMask()), queryStarts(op.getQueryStarts()), keyStarts(op.getKeyStarts()),
+        seed(op.getSeed()), offset(op.getOffset()), scale(op.getScale().convertToFloat()),
+        softcap(op.getSoftcap().convertToFloat()), p(op.getP().convertToFloat()),
+        windowLeft(static_cast<int64_t>(op.getWindowLeft())),
+        windowRight(static_cast<int64_t>(op.getWindowRight())), causal(op.getCausal()) {}
+
+  /// [L..., h, s, t], [L..., h, s, dv] and [L..., h, s].
+  llvm::SmallVector<int64_t> scoresShape() const;
+  llvm::SmallVector<int64_t> outputShape() const;
+  llvm::ArrayRef<int64_t> rowsShape() const;
+
+  mlir::Operation* op;
+  mlir::Value query, key, value, bias, mask, queryStarts, keyStarts, seed, offset;
+  double scale, softcap, p;
+  int64_t windowLeft, windowRight;
+  Causal causal;
+};
+
+mlir::LogicalResult verifyAttention(const AttentionForm& form);
+
+/// The scores in fp64, a row at a time.
+class AttentionScores {
+ public:
+  /// A key that a query sees.
+  struct Place {
+    int64_t key;  // the row of the key and of the value
+    int64_t bias; // the element of the bias
+    double score;
+    double slope; // of the score, by q . k
+    double kept;  // what dropout multiplies the probability by
+  };
+
+  /// `inputs`: the values of the operands from the query on, without those that are not given.
+  AttentionScores(const AttentionForm& form, llvm::ArrayRef<const Tensor64*> inputs);
+  /// The open places of row `r` of the query, keys in order; valid until the next call.
+  const std::vector<Place>& openPlaces(int64_t r);
+
+ private:
+  /// Rows [begin, end) of a sequence.
+  struct Span {
+    int64_t begin, end;
+    int64_t size() const { return end - begin; }
+  };
+  /// A tensor whose sizes are those of the scores or 1, by index of an element of the scores.
+  class Broadcast {
+   public:
+    Broadcast() = default;
+    Broadcast(const Tensor64& tensor, llvm::ArrayRef<int64_t> scores);
+    int64_t at(int64_t index) const;
+    double operator()(int64_t index) const { return tensor_->data[at(index)]; }
+    explicit operator bool() const { return tensor_; }
+
+   private:
+    const Tensor64* tensor_ = nullptr;
+    llvm::SmallVector<int64_t> scores_, strides_;
+  };
+
+  /// The keys that row `i` of a head may see but for the mask.
+  Span keysOf(int64_t i) const;
+
+  const AttentionForm form_;
+  const Tensor64 *query_, *key_, *queryStarts_ = nullptr, *keyStarts_ = nullptr;
+  Broadcast bias_, mask_;
+  DropoutRule rule_;
+  std::optional<RandomNumbers> random_;
+  std::vector<Place> places_;
+};
+
+} // namespace kiln::ir

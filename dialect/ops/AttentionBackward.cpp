@@ -1,0 +1,77 @@
+// kiln.attention_backward: verifier, fp64 reference.
+#include "dialect/Attention.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln::ir;
+
+void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (auto [result, name] : {std::pair(getDQuery(), "dq"), std::pair(getDKey(), "dk"),
+                              std::pair(getDValue(), "dv"), std::pair(getDBias(), "dbias")})
+    if (result)
+      setName(result, name);
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  const AttentionForm form(*this);
+  if (failed(verifyAttention(form)) ||
+      failed(verifyShape(*this, "output_gradient", getOutputGradient(), form.outputShape(),
+                         "query and value")) ||
+      failed(verifyStatistic(*this, "delta", getDelta(), getQuery())) ||
+      failed(verifyStatistic(*this, "lse", getLse(), getQuery())))
+    return failure();
+  if (getNumResults() == 0)
+    return emitOpError("gives no gradient; ask for at least one of query, key, value and bias");
+  if (getDBias() && !getBias())
+    return emitOpError("gives the gradient of a bias that it does not have; leave that out");
+  auto fits = [&](StringRef what, Value result, Value operand, StringRef of) {
+    return !result ||
+           succeeded(verifyShape(*this, what, result, tensorType(operand).getShape(), of));
+  };
+  return success(fits("d_query", getDQuery(), getQuery(), "the query") &&
+                 fits("d_key", getDKey(), getKey(), "the key") &&
+                 fits("d_value", getDValue(), getValue(), "the value") &&
+                 fits("d_bias", getDBias(), getBias(), "the bias"));
+}
+
+void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
+                                    MutableArrayRef<Tensor64> results) {
+  const Tensor64 &dO = *inputs[0], &delta = *inputs[1], &lse = *inputs[2];
+  const Tensor64 &query = *inputs[3], &key = *inputs[4], &value = *inputs[5];
+  Tensor64 dQuery = makeTensor64(query.shape), dKey = makeTensor64(key.shape),
+           dValue = makeTensor64(value.shape);
+  Tensor64 dBias = getBias() ? makeTensor64(inputs[6]->shape) : Tensor64();
+  AttentionScores scores(AttentionForm(*this), inputs.drop_front(3));
+  for (int64_t r = 0; r < query.rows(); ++r) {
+    if (lse.data[r] == -std::numeric_limits<double>::infinity())
+      continue;
+    for (const auto& place : scores.openPlaces(r)) {
+      const double p = std::exp(place.score - lse.data[r]);
+      const double* v = value.row(place.key);
+      const double dP = std::inner_product(v, v + value.width(), dO.row(r), 0.0);
+      for (int64_t c = 0; c < value.width(); ++c)
+        dValue.row(place.key)[c] += p * place.kept * dO.row(r)[c];
+      const double dScore = p * (dP * place.kept - delta.data[r]);
+      if (getBias())
+        dBias.data[place.bias] += dScore;
+      for (int64_t c = 0; c < query.width(); ++c) {
+        dQuery.row(r)[c] += dScore * place.slope * key.row(place.key)[c];
+        dKey.row(place.key)[c] += dScore * place.slope * query.row(r)[c];
+      }
+    }
+  }
+  size_t next = 0;
+  for (auto [result, gradient] : {std::pair(getDQuery(), &dQuery), std::pair(getDKey(), &dKey),
+                                  std::pair(getDValue(), &dValue), std::pair(getDBias(), &dBias)})
+    if (result)
+      results[next++] = std::move(*gradient);
+}
+
+LogicalResult AttentionBackwardOp::gradient(Gradient&) {
+  return emitOpError("has no gradient: second derivatives of attention are not available; mark the "
+                     "arguments or results that lead here {kiln.gradient = false}, or compute this "
+                     "part with ATen");
+}
