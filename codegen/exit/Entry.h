@@ -25,10 +25,10 @@ class Entry {
   void finish(LaunchPlan& plan);
 
   KernelLaunch launch;
+  mlir::OpBuilder& builder;
+  const mlir::Location location;
 
  private:
-  mlir::OpBuilder& builder;
-  mlir::Location location;
   KernelOp kernel;
   mlir::Block* block = nullptr;
   std::vector<std::string> names;

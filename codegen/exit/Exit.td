@@ -126,4 +126,21 @@ def Cu_AwaitCopiesOp : Cu_Op<"await_copies"> {
   let assemblyFormat = "attr-dict";
 }
 
+//===- Maps ---------------------------------------------------------------------------------===//
+
+def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Sizes and strides of the leading dimensions";
+  let description = [{
+    -1 in `sizes`, `strides` and `column_stride` stands for the next run-time operand.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides,
+                       I64Attr:$column_stride, Variadic<I64>:$run_time_sizes,
+                       Variadic<I64>:$run_time_strides);
+  let results = (outs Cu_Map:$map);
+  let assemblyFormat = [{
+    `sizes` $sizes `(` $run_time_sizes `)` `strides` $strides `(` $run_time_strides `)`
+    `columns` $column_stride attr-dict
+  }];
+}
+
 #endif

@@ -1,9 +1,11 @@
 // See Skeleton.h.
 #include "codegen/families/row_sums/Skeleton.h"
 
-#include "codegen/exit/Entry.h"
+#include "codegen/exit/Maps.h"
 
 using namespace mlir;
+using kiln::cu::rowMap;
+using kiln::cu::Walk;
 using kiln::family::Access;
 using kiln::family::Stride;
 
@@ -11,19 +13,6 @@ namespace kiln::row_sums {
 namespace {
 
 constexpr llvm::StringLiteral kHeader = "sums.cuh";
-
-/// Some of the leading dimensions, merged where every buffer walks them alike.
-struct Walk {
-  SmallVector<Extent> space;
-  SmallVector<std::pair<size_t, size_t>> runs;
-
-  int64_t count() const { // -1: known at run time
-    int64_t product = 1;
-    for (const Extent& extent : space)
-      product = extent.isStatic() && product >= 0 ? product * extent.size : -1;
-    return product;
-  }
-};
 
 class Lowering {
  public:
@@ -221,49 +210,6 @@ class Lowering {
     return builder.create<cu::RowMapOp>(named(name), cu::MapType::get(builder.getContext()),
                                         ArrayRef<int64_t>{0}, ArrayRef<int64_t>{step * columns}, 1,
                                         ValueRange(), ValueRange());
-  }
-
-  Value rowMap(cu::Entry& entry, const Walk& walk, const Access& access, const std::string& name) {
-    SmallVector<int64_t> sizes, strides;
-    SmallVector<Value> runTimeSizes, runTimeStrides;
-    for (auto [first, last] : walk.runs) {
-      Walk run{SmallVector<Extent>(ArrayRef(walk.space).slice(first, last + 1 - first)), {}};
-      sizes.push_back(first == 0 ? 0 : run.count());
-      if (sizes.back() < 0)
-        runTimeSizes.push_back(entry.size(KernelArgument::Kind::size, run.space,
-                                          name + "_size" + std::to_string(first)));
-      const Stride& stride = access.leading[last];
-      strides.push_back(stride.isConstant() ? stride.coefficient : -1);
-      if (!stride.isConstant())
-        runTimeStrides.push_back(strideArgument(entry, access, stride));
-    }
-    if (walk.runs.empty())
-      sizes = strides = {0};
-    std::string label = "rows";
-    for (int64_t stride : strides)
-      label += "_" + (stride < 0 ? name : std::to_string(stride));
-    return builder.create<cu::RowMapOp>(named(label), cu::MapType::get(builder.getContext()), sizes,
-                                        strides, access.column.coefficient, runTimeSizes,
-                                        runTimeStrides);
-  }
-
-  Value strideArgument(cu::Entry& entry, const Access& access, const Stride& stride) {
-    if (stride.runTimeDimension >= 0) {
-      KernelArgument what;
-      what.kind = KernelArgument::Kind::stride;
-      what.name = access.buffer->tensor.name;
-      what.dimension = stride.runTimeDimension;
-      return entry.argument(what, builder.getI64Type(),
-                            what.name + "_stride" + std::to_string(what.dimension));
-    }
-    SmallVector<Extent> factors{Extent{stride.coefficient, -1}};
-    std::string label = "step";
-    for (int symbol : stride.symbols) {
-      factors.push_back(Extent{0, symbol});
-      label += "_d" + std::to_string(symbol);
-    }
-    return entry.size(KernelArgument::Kind::size, factors,
-                      label + "_" + std::to_string(stride.coefficient));
   }
 
   const KernelContext& context;

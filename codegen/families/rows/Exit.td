@@ -17,21 +17,6 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
 
 //===- Tiles of rows ------------------------------------------------------------------------===//
 
-def Cu_RowMapOp : Cu_Op<"row_map", [Pure, AttrSizedOperandSegments]> {
-  let summary = "Sizes and strides of the leading dimensions";
-  let description = [{
-    -1 in `sizes`, `strides` and `column_stride` stands for the next run-time operand.
-  }];
-  let arguments = (ins DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides,
-                       I64Attr:$column_stride, Variadic<I64>:$run_time_sizes,
-                       Variadic<I64>:$run_time_strides);
-  let results = (outs Cu_Map:$map);
-  let assemblyFormat = [{
-    `sizes` $sizes `(` $run_time_sizes `)` `strides` $strides `(` $run_time_strides `)`
-    `columns` $column_stride attr-dict
-  }];
-}
-
 def Cu_PairedOp : Cu_Op<"paired", [Pure]> {
   let summary = "Memory of which each column reads its partner";
   let arguments = (ins Cu_Pointer:$from, Kiln_PairsAttr:$pairs);

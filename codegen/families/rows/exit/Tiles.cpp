@@ -15,23 +15,6 @@ void StageColumnsOp::emit(Emitter& e) {
   e.line("const " + element + "* " + name + " = stage_columns" + call + sharedAt(*this) + ", " +
          e.name(getFrom()) + stride + ");");
 }
-static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRange runTime) {
-  std::string text = "{";
-  size_t next = 0;
-  for (auto [i, value] : llvm::enumerate(constants))
-    text += (i ? ", " : "") + (value == -1 ? e.name(runTime[next++]) : std::to_string(value));
-  return text + "}";
-}
-
-void RowMapOp::emit(Emitter& e) {
-  int64_t stride = getColumnStride();
-  std::string column = stride == 1    ? ""
-                       : stride == -1 ? ", " + e.name(getRunTimeStrides().back())
-                                      : ", " + std::to_string(stride);
-  e.line("const RowMap<" + std::to_string(getStrides().size()) + "> " +
-         e.declare(getMap(), "rows") + "{" + listText(e, getSizes(), getRunTimeSizes()) + ", " +
-         listText(e, getStrides(), getRunTimeStrides()) + column + "};");
-}
 
 void PairedOp::emit(Emitter& e) {
   bool halves = getPairs().getKind() == ir::Pairing::half_split;

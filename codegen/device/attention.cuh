@@ -1,0 +1,236 @@
+// Attention: for each query the softmax of its scores times the values, tile by tile of keys, with
+// the largest exponent so far (Milakov, Gimelshein 2018; Dao et al., FlashAttention, 2022). A block
+// has a tile of the queries of one head, 16 a warp; keys and values pass through stages of shared
+// memory. Products are those of warps (mma.cuh).
+#pragma once
+
+#include "scores.cuh"
+
+namespace kiln {
+
+/// `queries` and `keys`: of a tile. `width`: of queries and keys, `value_width`: of values.
+template <class T, int width_, int value_width_, int queries_, int keys_, int stages_>
+struct AttentionTile {
+  static constexpr int width = width_, value_width = value_width_;
+  static constexpr int queries = queries_, keys = keys_, stages = stages_;
+  static constexpr int warps = queries / 16, threads = 32 * warps;
+  static constexpr int wide = (value_width + 7) / 8; // accumulators of an output
+  static constexpr int deep = keys / 8;              // of a row of scores
+  static_assert(queries % 16 == 0 && threads <= 1024, "a warp has 16 queries");
+  static_assert(keys % 16 == 0, "products take keys by 16");
+
+  using Element = T;
+  using Queries = MatrixTile<T, queries, width>;
+  using Keys = MatrixTile<T, keys, width>;
+  using Values = MatrixTile<T, keys, value_width>;
+};
+/// Shared memory of attend(): its queries, then a stage after the other.
+template <class Tile> KILN_DEVICE constexpr int stage_bytes() {
+  return Tile::Keys::bytes + Tile::Values::bytes;
+}
+template <class Tile, class Out> KILN_DEVICE constexpr int attend_bytes() {
+  constexpr int all = Tile::Queries::bytes + Tile::stages * stage_bytes<Tile>();
+  constexpr int stored = Tile::warps * store_bytes<Out, Tile::value_width>();
+  return all > stored ? all : stored;
+}
+
+/// The head and the tile of rows that a block works on. Later tiles of a head, which see most keys
+/// where attention is causal, begin first.
+struct BlockOfRows {
+  u32 head;
+  int first, end; // rows; those from `end` on do not exist
+
+  KILN_DEVICE BlockOfRows(i64 rows, int tile) {
+    const i64 tiles = (rows + tile - 1) / tile, block = block_index();
+    head = u32(block / tiles);
+    first = int(tiles - 1 - block % tiles) * tile;
+    end = int(rows);
+  }
+};
+
+/// Lane l has rows l / 4 and l / 4 + 8 of its warp's 16, and of 8 columns 2 (l % 4) and the next.
+KILN_DEVICE int lane_row() {
+  return thread_index() / 32 * 16 + thread_index() % 32 / 4;
+}
+KILN_DEVICE int lane_column() {
+  return thread_index() % 4 * 2;
+}
+/// Over the four lanes that share a row.
+KILN_DEVICE float row_maximum(float value) {
+  value = fmaxf(value, shuffle_xor(value, 1));
+  return fmaxf(value, shuffle_xor(value, 2));
+}
+KILN_DEVICE float row_sum(float value) {
+  value += shuffle_xor(value, 1);
+  return value + shuffle_xor(value, 2);
+}
+
+/// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
+/// product. Lane's rows are queries row and row + 8 with the keys that they see.
+template <int deep, class Scores>
+KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
+                                u32 head, int query, const Span (&seen)[2], int first_key) {
+  const bool whole = all_lanes(seen[0].covers(first_key, first_key + 8 * deep) &&
+                               seen[1].covers(first_key, first_key + 8 * deep));
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = query + i / 2 * 8, key = first_key + 8 * n + lane_column() + i % 2;
+      x[n][i] = scores.exponent(x[n][i], slopes[n][i]);
+      bool open = whole || seen[i / 2].has(key);
+      if (open)
+        x[n][i] += scores.added(head, row, key);
+      if (Scores::has_mask && open)
+        open = !scores.masked(head, row, key);
+      if (!open)
+        x[n][i] = -infinity();
+    }
+}
+
+/// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of
+/// powers.
+struct RunningSoftmax {
+  float largest[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
+
+  /// Makes powers of exponents, and scales what was summed before.
+  template <int deep, int wide>
+  KILN_DEVICE void take(float (&x)[deep][4], float (&output)[wide][4]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float most = largest[r];
+#pragma unroll
+      for (int n = 0; n < deep; ++n)
+        most = fmaxf(most, fmaxf(x[n][2 * r], x[n][2 * r + 1]));
+      most = row_maximum(most);
+      const float reference = most == -infinity() ? 0.0f : most; // nothing is open yet
+      const float scaled = exp2_approximate(largest[r] - reference);
+      largest[r] = most;
+      float total = 0.0f;
+#pragma unroll
+      for (int n = 0; n < deep; ++n)
+#pragma unroll
+        for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          x[n][i] = exp2_approximate(x[n][i] - reference);
+          total += x[n][i];
+        }
+      sum[r] = fmaf(sum[r], scaled, total);
+#pragma unroll
+      for (int n = 0; n < wide; ++n) {
+        output[n][2 * r] *= scaled;
+        output[n][2 * r + 1] *= scaled;
+      }
+    }
+  }
+  /// Divides by the sums; `lse`: the natural logarithm of a row's sum of exponentials.
+  template <int wide> KILN_DEVICE void finish(float (&output)[wide][4], float (&lse)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float total = row_sum(sum[r]);
+      const float inverse = total == 0.0f ? 0.0f : 1.0f / total; // 0: no place is open
+      lse[r] = total == 0.0f ? -infinity() : (largest[r] + log2f(total)) * ln_2;
+#pragma unroll
+      for (int n = 0; n < wide; ++n) {
+        output[n][2 * r] *= inverse;
+        output[n][2 * r + 1] *= inverse;
+      }
+    }
+  }
+};
+
+/// Drops probabilities.
+template <int deep, class Scores>
+KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, u32 head, int query,
+                      int first_key) {
+  if constexpr (Scores::has_dropout)
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        p[n][i] *= scores.kept(head, query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
+}
+
+/// Tiles of two tensors' rows that pass through stages side by side: keys and values, or queries
+/// and gradients of outputs.
+template <class First, class Second, int stages> struct StagedRows {
+  char* memory;
+  static constexpr int bytes = First::bytes + Second::bytes;
+
+  KILN_DEVICE First first(int tile) const { return First(memory + tile % stages * bytes); }
+  KILN_DEVICE Second second(int tile) const {
+    return Second(memory + tile % stages * bytes + First::bytes);
+  }
+  /// Starts to fetch a tile, `from` and `other` its first rows, and ends a group of copies, an
+  /// empty one where there are `left` <= 0 rows.
+  template <class RowsA, class RowsB>
+  KILN_DEVICE void fetch(int tile, const RowsA& a, u32 head, const RowsB& b, u32 other_head,
+                         int row, int end, int threads) const {
+    if (row < end) {
+      first(tile).template fetch<RowsA::access>(a.row(head, row), a.stride, end - row,
+                                                thread_index(), threads);
+      second(tile).template fetch<RowsB::access>(b.row(other_head, row), b.stride, end - row,
+                                                 thread_index(), threads);
+    }
+    end_copies();
+  }
+};
+
+template <class Tile, class Scores, class Query, class Key, class Value, class Output, class Lse>
+KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& query,
+                        const Key& key, const Value& value, const Output& output, const Lse& lse) {
+  using Out = typename Output::Element;
+  const BlockOfRows at(scores.sight.queries, Tile::queries);
+  const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
+  const int last = at.first + Tile::queries < at.end ? at.first + Tile::queries : at.end;
+  const Span keys = scores.sight.seen_by(at.first, last, keys_of);
+  const int first_key = keys.begin / Tile::keys * Tile::keys;
+  const int tiles = (keys.end - first_key + Tile::keys - 1) / Tile::keys;
+
+  const typename Tile::Queries queries(memory);
+  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages> staged{
+      memory + Tile::Queries::bytes};
+  const auto fetch = [&](int tile) {
+    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, keys.end,
+                 Tile::threads);
+  };
+  queries.template fetch<Query::access>(query.row(at.head, at.first), query.stride,
+                                        at.end - at.first, thread_index(), Tile::threads);
+#pragma unroll
+  for (int tile = 0; tile < Tile::stages; ++tile)
+    fetch(tile);
+
+  const int row = at.first + lane_row();
+  const Span seen[2] = {row < at.end ? keys_of(row) : Span{0, 0},
+                        row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
+  RunningSoftmax softmax;
+  float sums[Tile::wide][4] = {};
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    wait_for_copies_but<Tile::stages - 1>();
+    block_barrier();
+    float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
+    multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
+    const int from = first_key + tile * Tile::keys;
+    make_exponents(p, slopes, scores, at.head, row, seen, from);
+    softmax.take(p, sums);
+    drop(p, scores, at.head, row, from);
+    multiply_accumulated(sums, p, staged.second(tile));
+    block_barrier();
+    fetch(tile + Tile::stages);
+  }
+  wait_for_copies();
+  block_barrier();
+
+  float logs[2];
+  softmax.finish(sums, logs);
+  const int warp = thread_index() / 32, left = at.end - at.first - warp * 16;
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    if (thread_index() % 4 == 0 && row + 8 * r < at.end)
+      store_global(lse.row(at.head, row + 8 * r), logs[r]);
+  store_rows<Output::access, Tile::value_width>(
+      memory + warp * store_bytes<Out, Tile::value_width>(), sums,
+      output.row(at.head, at.first + warp * 16), output.stride, left);
+}
+
+} // namespace kiln

@@ -1,0 +1,412 @@
+// The backward of attention computes its scores again: probabilities are 2^(exponent - lse). Each
+// gradient has kernels of its own, in which whoever stores a value has added it up, so that results
+// are bitwise the same from run to run: a block has a tile of keys and walks over the queries that
+// see them (keys, values), a tile of queries and walks over keys (queries), or a tile of both and
+// walks over what the bias is shared by. Products are those of warps.
+// Source: Dao et al., FlashAttention (2022), algorithm 4, without its atomic additions.
+#pragma once
+
+#include "attention.cuh"
+
+namespace kiln {
+
+/// What a score's gradient takes of each query, fp32: lse to the base of two, +inf where no place
+/// is open, so that every probability is 0, and delta.
+struct QueryNumbers {
+  float lse, delta;
+};
+template <class Lse, class Delta>
+KILN_DEVICE QueryNumbers numbers_of(const Lse& lse, const Delta& delta, u32 head, int query,
+                                    int end) {
+  if (query >= end)
+    return {infinity(), 0.0f};
+  const float natural = load_global<float>(lse.row(head, query));
+  return {natural == -infinity() ? infinity() : natural * log2_e,
+          load_global<float>(delta.row(head, query))};
+}
+
+/// Shared memory that a warp of `Tile` takes to store rows of two widths.
+template <class OutA, int width_a, class OutB, int width_b>
+KILN_DEVICE constexpr int larger_store_bytes() {
+  return store_bytes<OutA, width_a>() > store_bytes<OutB, width_b>() ? store_bytes<OutA, width_a>()
+                                                                     : store_bytes<OutB, width_b>();
+}
+
+//===- Keys and values ----------------------------------------------------------------------===//
+
+/// A block has `keys` keys, 16 a warp, and takes `queries` queries at a time.
+template <class T, int width_, int value_width_, int queries_, int keys_, int stages_,
+          bool has_keys_, bool has_values_>
+struct KeyGradientTile {
+  static constexpr int width = width_, value_width = value_width_;
+  static constexpr int queries = queries_, keys = keys_, stages = stages_;
+  static constexpr bool has_keys = has_keys_, has_values = has_values_;
+  static constexpr int warps = keys / 16, threads = 32 * warps;
+  static constexpr int deep = queries / 8;
+  static constexpr int wide_keys = (width + 7) / 8, wide_values = (value_width + 7) / 8;
+  static_assert(keys % 16 == 0 && queries % 16 == 0 && threads <= 1024, "a warp has 16 keys");
+
+  using Element = T;
+  using Keys = MatrixTile<T, keys, width>;
+  using Values = MatrixTile<T, keys, value_width>;
+  using Queries = MatrixTile<T, queries, width>;
+  using Gradients = MatrixTile<T, queries, value_width>;
+};
+template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int key_gradient_bytes() {
+  constexpr int all = Tile::Keys::bytes + Tile::Values::bytes +
+                      Tile::stages * (Tile::Queries::bytes + Tile::Gradients::bytes +
+                                      Tile::queries * int(sizeof(QueryNumbers)));
+  constexpr int stored =
+      Tile::warps * larger_store_bytes<OutK, Tile::width, OutV, Tile::value_width>();
+  return all > stored ? all : stored;
+}
+
+/// Exponents of the transposed scores: rows are keys, columns queries.
+template <int deep, class Scores>
+KILN_DEVICE void make_key_exponents(float (&x)[deep][4], float (&slopes)[deep][4],
+                                    const Scores& scores, u32 head, int key, const Span (&seen)[2],
+                                    int first_query) {
+  const bool whole = all_lanes(seen[0].covers(first_query, first_query + 8 * deep) &&
+                               seen[1].covers(first_query, first_query + 8 * deep));
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = key + i / 2 * 8, query = first_query + 8 * n + lane_column() + i % 2;
+      x[n][i] = scores.exponent(x[n][i], slopes[n][i]);
+      bool open = whole || seen[i / 2].has(query);
+      if (open)
+        x[n][i] += scores.added(head, query, row);
+      if (Scores::has_mask && open)
+        open = !scores.masked(head, query, row);
+      if (!open)
+        x[n][i] = -infinity();
+    }
+}
+
+/// `shared_by`: heads of queries that share one of keys. Heads of keys are counted by the grid.
+template <class Tile, class Scores, class Query, class Key, class Value, class Gradient, class Lse,
+          class Delta, class KeyGradient, class ValueGradient>
+KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, int shared_by,
+                                    const Query& query, const Key& key, const Value& value,
+                                    const Gradient& gradient, const Lse& lse, const Delta& delta,
+                                    const KeyGradient& key_gradient,
+                                    const ValueGradient& value_gradient) {
+  const BlockOfRows at(scores.sight.keys, Tile::keys);
+  const auto queries_of = [&](int row) { return scores.sight.queries_of(row); };
+  const int last = at.first + Tile::keys < at.end ? at.first + Tile::keys : at.end;
+  const Span span = scores.sight.seen_by(at.first, last, queries_of);
+  const int first_query = span.begin / Tile::queries * Tile::queries;
+  const int tiles_of_head = (span.end - first_query + Tile::queries - 1) / Tile::queries;
+  const int tiles = tiles_of_head * shared_by;
+
+  const typename Tile::Keys keys(memory);
+  const typename Tile::Values values(memory + Tile::Keys::bytes);
+  const StagedRows<typename Tile::Queries, typename Tile::Gradients, Tile::stages> staged{
+      memory + Tile::Keys::bytes + Tile::Values::bytes};
+  QueryNumbers* numbers =
+      reinterpret_cast<QueryNumbers*>(staged.memory + Tile::stages * staged.bytes);
+  const u32 first_head = at.head * shared_by;
+  keys.template fetch<Key::access>(key.row(first_head, at.first), key.stride, at.end - at.first,
+                                   thread_index(), Tile::threads);
+  values.template fetch<Value::access>(value.row(first_head, at.first), value.stride,
+                                       at.end - at.first, thread_index(), Tile::threads);
+  const auto fetch = [&](int tile) {
+    const u32 head = first_head + (tiles > 0 ? tile / tiles_of_head : 0);
+    const int from = tiles > 0 ? first_query + tile % tiles_of_head * Tile::queries : 0;
+    if (tile < tiles)
+      for (int i = thread_index(); i < Tile::queries; i += Tile::threads)
+        store_shared(numbers + tile % Tile::stages * Tile::queries + i,
+                     numbers_of(lse, delta, head, from + i, span.end));
+    staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : span.end, span.end,
+                 Tile::threads);
+  };
+#pragma unroll
+  for (int tile = 0; tile < Tile::stages; ++tile)
+    fetch(tile);
+
+  const int row = at.first + lane_row(), warp_row = thread_index() / 32 * 16;
+  const Span seen[2] = {row < at.end ? queries_of(row) : Span{0, 0},
+                        row + 8 < at.end ? queries_of(row + 8) : Span{0, 0}};
+  float dk[Tile::has_keys ? Tile::wide_keys : 1][4] = {};
+  float dv[Tile::has_values ? Tile::wide_values : 1][4] = {};
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    wait_for_copies_but<Tile::stages - 1>();
+    block_barrier();
+    const u32 head = first_head + tile / tiles_of_head;
+    const int from = first_query + tile % tiles_of_head * Tile::queries;
+    const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
+    float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
+    multiply_rows(p, keys, warp_row, staged.first(tile));
+    make_key_exponents(p, slopes, scores, head, row, seen, from);
+#pragma unroll
+    for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int query_in_tile = 8 * n + lane_column() + i % 2;
+        p[n][i] =
+            exp2_approximate(p[n][i] - load_shared<QueryNumbers>(of_tile + query_in_tile).lse);
+        kept[n][i] = scores.kept(head, from + query_in_tile, row + i / 2 * 8);
+      }
+    if constexpr (Tile::has_values) {
+      float dropped[Tile::deep][4];
+#pragma unroll
+      for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          dropped[n][i] = p[n][i] * kept[n][i];
+      multiply_accumulated(dv, dropped, staged.second(tile));
+    }
+    if constexpr (Tile::has_keys) {
+      float dp[Tile::deep][4] = {};
+      multiply_rows(dp, values, warp_row, staged.second(tile));
+#pragma unroll
+      for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float minus =
+              load_shared<QueryNumbers>(of_tile + 8 * n + lane_column() + i % 2).delta;
+          dp[n][i] =
+              p[n][i] == 0.0f ? 0.0f : p[n][i] * (dp[n][i] * kept[n][i] - minus) * slopes[n][i];
+        }
+      multiply_accumulated(dk, dp, staged.first(tile));
+    }
+    block_barrier();
+    fetch(tile + Tile::stages);
+  }
+  wait_for_copies();
+  block_barrier();
+
+  const int left = at.end - at.first - warp_row;
+  char* own = memory + thread_index() / 32 *
+                           larger_store_bytes<typename KeyGradient::Element, Tile::width,
+                                              typename ValueGradient::Element, Tile::value_width>();
+  if constexpr (Tile::has_keys) {
+#pragma unroll
+    for (int n = 0; n < Tile::wide_keys; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dk[n][i] *= scores.scale;
+    store_rows<KeyGradient::access, Tile::width>(
+        own, dk, key_gradient.row(at.head, at.first + warp_row), key_gradient.stride, left);
+    warp_barrier();
+  }
+  if constexpr (Tile::has_values)
+    store_rows<ValueGradient::access, Tile::value_width>(
+        own, dv, value_gradient.row(at.head, at.first + warp_row), value_gradient.stride, left);
+}
+
+//===- Queries ------------------------------------------------------------------------------===//
+
+/// The gradient of each exponent of a tile, in units of the natural logarithm: p (dp - delta).
+/// Lane's rows are queries; its numbers are theirs.
+template <class Tile, class Scores, class Queries, class Gradients>
+KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Tile::deep][4],
+                                 const Scores& scores, u32 head, int query, const Span (&seen)[2],
+                                 const QueryNumbers (&numbers)[2], const Queries& queries,
+                                 const Gradients& gradients, const typename Tile::Keys& keys,
+                                 const typename Tile::Values& values, int first_key) {
+  const int warp_row = thread_index() / 32 * 16;
+  float p[Tile::deep][4] = {};
+  multiply_rows(p, queries, warp_row, keys);
+  make_exponents(p, slopes, scores, head, query, seen, first_key);
+#pragma unroll
+  for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      ds[n][i] = 0.0f;
+  multiply_rows(ds, gradients, warp_row, values);
+  drop(ds, scores, head, query, first_key);
+#pragma unroll
+  for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float power = exp2_approximate(p[n][i] - numbers[i / 2].lse);
+      ds[n][i] = power == 0.0f ? 0.0f : power * (ds[n][i] - numbers[i / 2].delta);
+    }
+}
+
+template <class Tile, class Out> KILN_DEVICE constexpr int query_gradient_bytes() {
+  constexpr int all = Tile::Queries::bytes +
+                      MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>::bytes +
+                      Tile::stages * stage_bytes<Tile>();
+  constexpr int stored = Tile::warps * store_bytes<Out, Tile::width>();
+  return all > stored ? all : stored;
+}
+
+/// The gradient of queries; `Tile`: an AttentionTile.
+template <class Tile, class Scores, class Query, class Key, class Value, class Gradient, class Lse,
+          class Delta, class QueryGradient>
+KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores, const Query& query,
+                                       const Key& key, const Value& value, const Gradient& gradient,
+                                       const Lse& lse, const Delta& delta,
+                                       const QueryGradient& query_gradient) {
+  using Out = typename QueryGradient::Element;
+  using Gradients = MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>;
+  const BlockOfRows at(scores.sight.queries, Tile::queries);
+  const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
+  const int last = at.first + Tile::queries < at.end ? at.first + Tile::queries : at.end;
+  const Span span = scores.sight.seen_by(at.first, last, keys_of);
+  const int first_key = span.begin / Tile::keys * Tile::keys;
+  const int tiles = (span.end - first_key + Tile::keys - 1) / Tile::keys;
+
+  const typename Tile::Queries queries(memory);
+  const Gradients gradients(memory + Tile::Queries::bytes);
+  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages> staged{
+      memory + Tile::Queries::bytes + Gradients::bytes};
+  const auto fetch = [&](int tile) {
+    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, span.end,
+                 Tile::threads);
+  };
+  queries.template fetch<Query::access>(query.row(at.head, at.first), query.stride,
+                                        at.end - at.first, thread_index(), Tile::threads);
+  gradients.template fetch<Gradient::access>(gradient.row(at.head, at.first), gradient.stride,
+                                             at.end - at.first, thread_index(), Tile::threads);
+#pragma unroll
+  for (int tile = 0; tile < Tile::stages; ++tile)
+    fetch(tile);
+
+  const int row = at.first + lane_row(), warp_row = thread_index() / 32 * 16;
+  const Span seen[2] = {row < at.end ? keys_of(row) : Span{0, 0},
+                        row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
+  const QueryNumbers numbers[2] = {numbers_of(lse, delta, at.head, row, at.end),
+                                   numbers_of(lse, delta, at.head, row + 8, at.end)};
+  constexpr int wide = (Tile::width + 7) / 8;
+  float dq[wide][4] = {};
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    wait_for_copies_but<Tile::stages - 1>();
+    block_barrier();
+    float ds[Tile::deep][4], slopes[Tile::deep][4];
+    score_gradients<Tile>(ds, slopes, scores, at.head, row, seen, numbers, queries, gradients,
+                          staged.first(tile), staged.second(tile), first_key + tile * Tile::keys);
+#pragma unroll
+    for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        ds[n][i] *= slopes[n][i];
+    multiply_accumulated(dq, ds, staged.first(tile));
+    block_barrier();
+    fetch(tile + Tile::stages);
+  }
+  wait_for_copies();
+  block_barrier();
+
+#pragma unroll
+  for (int n = 0; n < wide; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      dq[n][i] *= scores.scale;
+  store_rows<QueryGradient::access, Tile::width>(
+      memory + thread_index() / 32 * store_bytes<Out, Tile::width>(), dq,
+      query_gradient.row(at.head, at.first + warp_row), query_gradient.stride,
+      at.end - at.first - warp_row);
+}
+
+//===- Bias ---------------------------------------------------------------------------------===//
+
+/// Sums of score gradients over the heads that share a bias, of which the grid takes `groups` for
+/// each. Heads are counted so that those that share a bias are neighbours, `sharing` of them.
+/// `partials`: (groups, biases, queries, keys), fp32.
+template <class Tile, class Scores, class Query, class Key, class Value, class Gradient, class Lse,
+          class Delta>
+KILN_DEVICE void differentiate_bias(Tile, char* memory, const Scores& scores, i64 biases,
+                                    i64 sharing, int groups, const Query& query, const Key& key,
+                                    const Value& value, const Gradient& gradient, const Lse& lse,
+                                    const Delta& delta, float* partials) {
+  using Gradients = MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>;
+  const i64 all_queries = scores.sight.queries, all_keys = scores.sight.keys;
+  const i64 key_tiles = (all_keys + Tile::keys - 1) / Tile::keys;
+  const i64 query_tiles = (all_queries + Tile::queries - 1) / Tile::queries;
+  i64 block = block_index();
+  const int first_key = int(block % key_tiles) * Tile::keys;
+  block /= key_tiles;
+  const int first_query = int(block % query_tiles) * Tile::queries;
+  block /= query_tiles;
+  const i64 bias = block % biases, group = block / biases;
+  const i64 first = sharing * group / groups, end = sharing * (group + 1) / groups;
+
+  const typename Tile::Queries queries(memory);
+  const Gradients gradients(memory + Tile::Queries::bytes);
+  const typename Tile::Keys keys(memory + Tile::Queries::bytes + Gradients::bytes);
+  const typename Tile::Values values(memory + Tile::Queries::bytes + Gradients::bytes +
+                                     Tile::Keys::bytes);
+  const int row = first_query + lane_row();
+  Span seen[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    seen[r] = row + 8 * r < all_queries ? scores.sight.keys_of(row + 8 * r) : Span{0, 0};
+  float sums[Tile::deep][4] = {};
+#pragma unroll 1
+  for (i64 i = first; i < end; ++i) {
+    const u32 head = u32(bias * sharing + i);
+    const int thread = thread_index();
+    queries.template fetch<Query::access>(query.row(head, first_query), query.stride,
+                                          int(all_queries) - first_query, thread, Tile::threads);
+    gradients.template fetch<Gradient::access>(gradient.row(head, first_query), gradient.stride,
+                                               int(all_queries) - first_query, thread,
+                                               Tile::threads);
+    keys.template fetch<Key::access>(key.row(head, first_key), key.stride,
+                                     int(all_keys) - first_key, thread, Tile::threads);
+    values.template fetch<Value::access>(value.row(head, first_key), value.stride,
+                                         int(all_keys) - first_key, thread, Tile::threads);
+    const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, row, int(all_queries)),
+                                     numbers_of(lse, delta, head, row + 8, int(all_queries))};
+    wait_for_copies();
+    block_barrier();
+    float ds[Tile::deep][4], slopes[Tile::deep][4];
+    score_gradients<Tile>(ds, slopes, scores, head, row, seen, numbers, queries, gradients, keys,
+                          values, first_key);
+#pragma unroll
+    for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        sums[n][j] += ds[n][j];
+    block_barrier();
+  }
+
+  float* to = partials + (group * biases + bias) * all_queries * all_keys;
+#pragma unroll
+  for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int query_of = row + j / 2 * 8, key_of = first_key + 8 * n + lane_column() + j % 2;
+      if (query_of < all_queries && key_of < all_keys)
+        store_global(to + i64(query_of) * all_keys + key_of, sums[n][j]);
+    }
+}
+template <class Tile> KILN_DEVICE constexpr int bias_gradient_bytes() {
+  return Tile::Queries::bytes +
+         MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>::bytes +
+         stage_bytes<Tile>();
+}
+
+/// Adds up the groups of partial sums, in order, and what the bias is the same along: all of a
+/// row's or of a column's places where `rows` or `columns` is 1.
+template <int groups, class Output>
+KILN_DEVICE void finish_bias(const float* partials, i64 biases, i64 queries, i64 keys, i64 rows,
+                             i64 columns, const Output& output, int threads) {
+  const i64 count = biases * rows * columns;
+  const i64 index = block_index() * threads + thread_index();
+  if (index >= count)
+    return;
+  const i64 column = index % columns, row = index / columns % rows, bias = index / columns / rows;
+  const i64 row_step = rows == 1 ? queries : 1, column_step = columns == 1 ? keys : 1;
+  float sum = 0.0f;
+  for (int group = 0; group < groups; ++group) {
+    const float* from = partials + (group * biases + bias) * queries * keys;
+    float of_group = 0.0f;
+    for (i64 r = row * row_step; r < (row + 1) * row_step; ++r) {
+      float of_row = 0.0f;
+      for (i64 c = column * column_step; c < (column + 1) * column_step; ++c)
+        of_row += load_global<float>(from + r * keys + c);
+      of_group += of_row;
+    }
+    sum += of_group;
+  }
+  using Out = typename Output::Element;
+  store_global(output.row(u32(bias), row) + column * output.heads.column_stride, Out(sum));
+}
+
+} // namespace kiln

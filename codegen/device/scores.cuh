@@ -1,0 +1,230 @@
+// The scores of attention: which places of (queries, keys) are open, and what is done to a product
+// of a query and a key before it is an exponent. Heads are counted through all leading dimensions.
+// Scores and their logarithms are to the base of two: one instruction makes a power of it.
+#pragma once
+
+#include "matrix_tile.cuh"
+#include "random.cuh"
+
+namespace kiln {
+
+inline constexpr float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+KILN_DEVICE float infinity() {
+  return bits_to_float(0x7f800000u);
+}
+
+template <class T> struct Unqualified {
+  using Type = T;
+};
+template <class T> struct Unqualified<const T> {
+  using Type = T;
+};
+
+/// Rows of a tensor, head by head; `access` elements of one can be moved at once.
+template <class T, int access_, int rank> struct HeadRows {
+  using Element = typename Unqualified<T>::Type;
+  static constexpr int access = access_;
+  T* data;
+  RowMap<rank> heads; // to a head's first row; column_stride: between a row's elements
+  i64 stride;         // between rows; 0: there is one
+
+  KILN_DEVICE T* row(u32 head, i64 row) const { return data + heads.offset(head) + row * stride; }
+};
+template <int access, class T, int rank>
+KILN_DEVICE HeadRows<T, access, rank> head_rows(T* data, const RowMap<rank>& heads, i64 stride) {
+  return {data, heads, stride};
+}
+
+/// Places [begin, end) of a row or a column of scores.
+struct Span {
+  int begin, end;
+  KILN_DEVICE bool has(int place) const { return place >= begin && place < end; }
+  KILN_DEVICE bool covers(int first, int last) const { return begin <= first && last <= end; }
+};
+
+enum class Causal { none, first, last }; // which rows of queries and keys are aligned
+
+/// One sequence over all queries and keys.
+struct OneSequence {};
+/// Rows starts[n] to starts[n + 1] - 1 belong to sequence n < count.
+struct PackedSequences {
+  const i32* query_starts; // (count + 1), ascending
+  const i32* key_starts;
+  i64 count;
+
+  /// The last sequence that does not begin behind a row; -1 before the first.
+  static KILN_DEVICE int find(const i32* starts, int count, int row) {
+    int low = 0, high = count + 1; // the first start behind the row
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (load_global<i32>(starts + middle) <= row)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low - 1;
+  }
+  static KILN_DEVICE Span rows(const i32* starts, int n) {
+    return {load_global<i32>(starts + n), load_global<i32>(starts + n + 1)};
+  }
+};
+
+/// Which keys a query sees, and which queries see a key, but for masks. Windows of -1 are
+/// unlimited.
+template <class Sequences> struct Sight {
+  static constexpr bool packed = same_type<Sequences, PackedSequences>;
+  i64 queries, keys;
+  Causal causal;
+  int left, right;
+  Sequences sequences;
+
+  /// Of a row among `queries` or `keys`: its sequence's rows on both sides. Empty: it has none.
+  struct Pair {
+    Span queries, keys;
+  };
+  KILN_DEVICE Pair sequence_of(int row, bool is_query) const {
+    if constexpr (packed) {
+      const int count = int(sequences.count);
+      const int n =
+          sequences.find(is_query ? sequences.query_starts : sequences.key_starts, count, row);
+      if (n < 0 || n >= count)
+        return {{0, 0}, {0, 0}};
+      return {sequences.rows(sequences.query_starts, n), sequences.rows(sequences.key_starts, n)};
+    } else {
+      return {{0, int(queries)}, {0, int(keys)}};
+    }
+  }
+  /// How far keys are ahead of the queries that they are aligned with.
+  KILN_DEVICE int ahead(const Pair& pair) const {
+    return causal == Causal::last
+               ? (pair.keys.end - pair.keys.begin) - (pair.queries.end - pair.queries.begin)
+               : 0;
+  }
+  static KILN_DEVICE Span within(const Span& all, i64 begin, i64 end) {
+    const i64 from = begin > all.begin ? begin : all.begin, to = end < all.end ? end : all.end;
+    return to > from ? Span{int(from), int(to)} : Span{0, 0};
+  }
+
+  KILN_DEVICE Span keys_of(int query) const {
+    const Pair pair = sequence_of(query, true);
+    if (!pair.queries.has(query))
+      return {0, 0};
+    const i64 aligned = i64(query) - pair.queries.begin + ahead(pair) + pair.keys.begin;
+    i64 begin = 0, end = pair.keys.end;
+    if (causal != Causal::none)
+      end = aligned + 1;
+    if (right >= 0 && aligned + right + 1 < end)
+      end = aligned + right + 1;
+    if (left >= 0)
+      begin = aligned - left;
+    return within(pair.keys, begin, end);
+  }
+  KILN_DEVICE Span queries_of(int key) const {
+    const Pair pair = sequence_of(key, false);
+    if (!pair.keys.has(key))
+      return {0, 0};
+    const i64 aligned = i64(key) - pair.keys.begin - ahead(pair) + pair.queries.begin;
+    i64 begin = 0, end = pair.queries.end;
+    if (causal != Causal::none)
+      begin = aligned;
+    if (right >= 0 && aligned - right > begin)
+      begin = aligned - right;
+    if (left >= 0)
+      end = aligned + left + 1;
+    return within(pair.queries, begin, end);
+  }
+
+  /// What the rows [first, last) see together: a superset of it, exact but for rows without any.
+  /// `of`: keys_of or queries_of. Lanes of the warp look at the rows side by side.
+  template <class Of> static KILN_DEVICE Span seen_by(int first, int last, Of of) {
+    int begin = 0x7fffffff, end = 0;
+    for (int row = first + thread_index() % 32; row < last; row += 32) {
+      const Span span = of(row);
+      if (span.end > span.begin) {
+        begin = span.begin < begin ? span.begin : begin;
+        end = span.end > end ? span.end : end;
+      }
+    }
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2) {
+      const int other = exchange(begin, mask), other_end = exchange(end, mask);
+      begin = other < begin ? other : begin;
+      end = other_end > end ? other_end : end;
+    }
+    return begin < end ? Span{begin, end} : Span{0, 0};
+  }
+  static KILN_DEVICE int exchange(int value, int mask) {
+    return __builtin_bit_cast(int, shuffle_xor(__builtin_bit_cast(float, value), mask));
+  }
+};
+
+/// No tensor: of a bias, or of a mask.
+struct NoTensor {};
+
+/// No dropout of probabilities.
+struct NoDropout {
+  KILN_DEVICE float factor(i64) const { return 1.0f; }
+};
+/// What a probability is multiplied by: 0 where its number is below `least`.
+template <int bits> struct Dropout {
+  u64 seed, offset;
+  i64 least; // as a signed word; 2^31: nothing is kept
+  float scale;
+  KILN_DEVICE float factor(i64 place) const {
+    return i64(i32(random_vector<u32, bits, 1>(seed, offset, place)[0])) >= least ? scale : 0.0f;
+  }
+};
+
+/// `Bias` and `Mask`: HeadRows, or NoTensor. `heads`: a head's number in the row-major order of
+/// dropout, where a kernel counts heads in another.
+template <class Sequences, class Bias, class Mask, class Drop, int rank> struct Scores {
+  static constexpr bool has_bias = !same_type<Bias, NoTensor>;
+  static constexpr bool has_mask = !same_type<Mask, NoTensor>;
+  static constexpr bool has_dropout = !same_type<Drop, NoDropout>;
+  Sight<Sequences> sight;
+  float scale, softcap; // softcap 0: none
+  Bias bias;
+  Mask mask;
+  Drop dropout;
+  RowMap<rank> heads;
+
+  /// The exponent of an open place from its product; `slope`: of the score by scale times the
+  /// product.
+  KILN_DEVICE float exponent(float product, float& slope) const {
+    slope = 1.0f;
+    if (softcap == 0.0f)
+      return product * (scale * log2_e);
+    const float bent = tanhf(product * (scale / softcap));
+    slope = fmaf(-bent, bent, 1.0f);
+    return bent * (softcap * log2_e);
+  }
+  /// Of an open place of a head: what is added to its exponent.
+  KILN_DEVICE float added(u32 head, int query, int key) const {
+    if constexpr (has_bias)
+      return float(load_global<typename Bias::Element>(bias.row(head, query) +
+                                                       key * bias.heads.column_stride)) *
+             log2_e;
+    else
+      return 0.0f;
+  }
+  KILN_DEVICE bool masked(u32 head, int query, int key) const {
+    if constexpr (has_mask)
+      return load_global<u8>(mask.row(head, query) + key * mask.heads.column_stride) == 0;
+    else
+      return false;
+  }
+  KILN_DEVICE float kept(u32 head, int query, int key) const {
+    if constexpr (has_dropout)
+      return dropout.factor((i64(heads.offset(head)) * sight.queries + query) * sight.keys + key);
+    else
+      return 1.0f;
+  }
+};
+template <class Sequences, class Bias, class Mask, class Drop, int rank>
+KILN_DEVICE Scores<Sequences, Bias, Mask, Drop, rank>
+make_scores(const Sight<Sequences>& sight, float scale, float softcap, const Bias& bias,
+            const Mask& mask, const Drop& dropout, const RowMap<rank>& heads) {
+  return {sight, scale, softcap, bias, mask, dropout, heads};
+}
+
+} // namespace kiln

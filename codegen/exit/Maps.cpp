@@ -1,0 +1,74 @@
+// See Maps.h.
+#include "codegen/exit/Maps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace kiln::cu {
+
+int64_t Walk::count() const {
+  int64_t product = 1;
+  for (const Extent& extent : space)
+    product = extent.isStatic() && product >= 0 ? product * extent.size : -1;
+  return product;
+}
+
+static Value strideArgument(Entry& entry, const family::Access& access,
+                            const family::Stride& stride) {
+  if (stride.runTimeDimension >= 0) {
+    KernelArgument what;
+    what.kind = KernelArgument::Kind::stride;
+    what.name = access.buffer->tensor.name;
+    what.dimension = stride.runTimeDimension;
+    return entry.argument(what, entry.builder.getI64Type(),
+                          what.name + "_stride" + std::to_string(what.dimension));
+  }
+  SmallVector<Extent> factors{Extent{stride.coefficient, -1}};
+  std::string label = "step";
+  for (int symbol : stride.symbols) {
+    factors.push_back(Extent{0, symbol});
+    label += "_d" + std::to_string(symbol);
+  }
+  return entry.size(KernelArgument::Kind::size, factors,
+                    label + "_" + std::to_string(stride.coefficient));
+}
+
+Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,
+             const std::string& name) {
+  SmallVector<int64_t> sizes, strides;
+  SmallVector<Value> runTimeSizes, runTimeStrides;
+  for (auto [first, last] : walk.runs) {
+    Walk run{SmallVector<Extent>(ArrayRef(walk.space).slice(first, last + 1 - first)), {}};
+    sizes.push_back(first == 0 ? 0 : run.count());
+    if (sizes.back() < 0)
+      runTimeSizes.push_back(entry.size(KernelArgument::Kind::size, run.space,
+                                        name + "_size" + std::to_string(first)));
+    const family::Stride& stride = access.leading[last];
+    strides.push_back(stride.isConstant() ? stride.coefficient : -1);
+    if (!stride.isConstant())
+      runTimeStrides.push_back(strideArgument(entry, access, stride));
+  }
+  if (walk.runs.empty())
+    sizes = strides = {0};
+  const bool isConstant = access.column.isConstant();
+  if (!isConstant)
+    runTimeStrides.push_back(strideArgument(entry, access, access.column));
+  std::string label = "rows";
+  for (int64_t stride : strides)
+    label += "_" + (stride < 0 ? name : std::to_string(stride));
+  OpBuilder& builder = entry.builder;
+  return builder.create<RowMapOp>(NameLoc::get(builder.getStringAttr(label), entry.location),
+                                  MapType::get(builder.getContext()), sizes, strides,
+                                  isConstant ? access.column.coefficient : -1, runTimeSizes,
+                                  runTimeStrides);
+}
+
+Value stride(Entry& entry, const family::Access& access, const family::Stride& stride) {
+  if (!stride.isConstant())
+    return strideArgument(entry, access, stride);
+  return entry.builder.create<arith::ConstantOp>(
+      entry.location, entry.builder.getI64IntegerAttr(stride.coefficient));
+}
+
+} // namespace kiln::cu

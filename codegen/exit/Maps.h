@@ -1,0 +1,25 @@
+// Arguments of an entry that tell where rows lie: maps from a row's number to its place, with the
+// sizes and strides that are known at run time only.
+#pragma once
+
+#include "codegen/exit/Entry.h"
+#include "codegen/family/Access.h"
+
+namespace kiln::cu {
+
+/// Some dimensions of an iteration space, merged where every buffer walks them alike.
+struct Walk {
+  llvm::SmallVector<Extent> space;
+  llvm::SmallVector<std::pair<size_t, size_t>> runs;
+
+  std::int64_t count() const; // -1: known at run time
+};
+
+/// From a number in the walk to the buffer's elements, in elements. `name`: of run-time sizes and
+/// strides in the text.
+mlir::Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,
+                   const std::string& name);
+/// A stride, as a constant or as an argument.
+mlir::Value stride(Entry& entry, const family::Access& access, const family::Stride& stride);
+
+} // namespace kiln::cu

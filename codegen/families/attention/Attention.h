@@ -1,0 +1,33 @@
+// What an attention kernel computes, as its region says: one operation of attention, or one kind of
+// gradient of it, whose results may be rounded.
+#pragma once
+
+#include "codegen/families/attention/Schedule.h"
+#include "codegen/family/Refusal.h"
+#include "dialect/Attention.h"
+
+namespace kiln::attention {
+
+/// Whether the operation is executed by this family.
+bool isAttention(mlir::Operation* op);
+
+/// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
+/// keys and of values are.
+llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op);
+
+struct Program {
+  mlir::Operation* op; // in the kernel's region
+  Kind kind;
+  ir::AttentionForm form;                 // operands are arguments of the region
+  mlir::Value outputGradient, delta, lse; // of a backward
+  llvm::SmallVector<int> outputs;         // by result of the operation: of the kernel; -1: none
+
+  int64_t heads() const { return ir::tensorType(form.query).getShape().take_back(3).front(); }
+  int64_t keyHeads() const { return ir::tensorType(form.key).getShape().take_back(3).front(); }
+  int64_t width() const { return ir::tensorType(form.query).getShape().back(); }
+  int64_t valueWidth() const { return ir::tensorType(form.value).getShape().back(); }
+};
+
+std::optional<Program> analyze(mlir::Block& body, family::Refusal& refusal);
+
+} // namespace kiln::attention

@@ -1,0 +1,140 @@
+// How the operations of attention print themselves.
+#include "codegen/exit/Exit.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cu;
+
+static std::string number(int64_t value, const char* what) {
+  return std::to_string(value) + " /*" + what + "*/";
+}
+static std::string literal(const APFloat& value) {
+  llvm::SmallString<32> text;
+  value.toString(text, 0, 0, false);
+  if (StringRef(text).find_first_of(".eE") == StringRef::npos)
+    text += ".0";
+  return std::string(text) + "f";
+}
+
+void HeadRowsOp::emit(Emitter& e) {
+  e.line("const auto " + e.declare(getHeads(), e.name(getData()) + "_rows") + " = head_rows<" +
+         std::to_string(getAccess()) + ">(" + e.name(getData()) + ", " + e.name(getMap()) + ", " +
+         e.expression(getStride()) + ");");
+}
+bool HeadRowsOp::stores(Value pointer) {
+  return getStored() && getData() == pointer;
+}
+
+void ScoresOp::emit(Emitter& e) {
+  const char* causal[] = {"Causal::none", "Causal::first", "Causal::last"};
+  const std::string sight = e.fresh("sight"), drop = e.fresh("dropout");
+  const bool packed = static_cast<bool>(getQueryStarts());
+  e.line("const Sight<" + std::string(packed ? "PackedSequences" : "OneSequence") + "> " + sight +
+         "{" + e.expression(getQueries()) + ", " + e.expression(getKeys()) + ", " +
+         causal[static_cast<int>(getCausal())] + ", " + number(getWindowLeft(), "left") + ", " +
+         number(getWindowRight(), "right") + ", {" +
+         (packed ? e.name(getQueryStarts()) + ", " + e.name(getKeyStarts()) + ", " +
+                       e.expression(getSequences())
+                 : "") +
+         "}};");
+  if (getSeed())
+    e.line("const Dropout<" + number(getBits(), "bits") + "> " + drop + "{u64(load_global<i64>(" +
+           e.name(getSeed()) + ")), u64(load_global<i64>(" + e.name(getOffset()) + ")), " +
+           number(getLeast(), "least") + ", " + literal(getKept()) + " /*scale*/};");
+  else
+    e.line("const NoDropout " + drop + "{};");
+  const auto tensor = [&](Value heads) { return heads ? e.name(heads) : "NoTensor{}"; };
+  e.line("const auto " + e.declare(getScores(), "scores") + " = make_scores(" + sight + ", " +
+         literal(getScale()) + " /*scale*/, " + literal(getSoftcap()) + " /*softcap*/, " +
+         tensor(getBias()) + ", " + tensor(getMask()) + ", " + drop + ", " + e.name(getHeads()) +
+         ");");
+}
+
+/// "using Tile = AttentionTile<...>;", and the bytes of it held against what was asked for.
+template <class Op>
+static void emitTile(Emitter& e, Op op, const char* tile, const std::string& flags,
+                     const std::string& bytes) {
+  e.location(op);
+  e.line("using Tile = " + std::string(tile) + "<" + e.memoryType(op.getElement()) + ", " +
+         number(op.getWidth(), "width") + ", " + number(op.getValueWidth(), "value width") + ", " +
+         number(op.getQueries(), "queries") + ", " + number(op.getKeys(), "keys") + ", " +
+         number(op.getStages(), "stages") + flags + ">;");
+  assertBytes(e, op, bytes);
+}
+template <class Op>
+static void emitCall(Emitter& e, Op op, const char* function, const std::string& numbers,
+                     const std::string& last = "") {
+  std::string text =
+      std::string(function) + "(Tile(), " + sharedAt(op) + ", " + e.name(op.getScores()) + numbers;
+  for (Value heads : op.getOf())
+    text += ", " + e.name(heads);
+  e.line(text + last + ");");
+}
+/// The element type of what is stored.
+static std::string storedType(Emitter& e, Value heads) {
+  return e.memoryType(heads.getDefiningOp<HeadRowsOp>().getData().getType().getElement());
+}
+
+void AttendOp::emit(Emitter& e) {
+  emitTile(e, *this, "AttentionTile", "",
+           "attend_bytes<Tile, " + storedType(e, getOf()[3]) + ">()");
+  emitCall(e, *this, "attend", "");
+}
+void DifferentiateQueriesOp::emit(Emitter& e) {
+  emitTile(e, *this, "AttentionTile", "",
+           "query_gradient_bytes<Tile, " + storedType(e, getOf()[6]) + ">()");
+  emitCall(e, *this, "differentiate_queries", "");
+}
+void DifferentiateKeysOp::emit(Emitter& e) {
+  const auto flag = [](bool value) { return std::string(value ? ", true" : ", false"); };
+  emitTile(e, *this, "KeyGradientTile",
+           flag(getHasKeys()) + " /*of keys*/" + flag(getHasValues()) + " /*of values*/",
+           "key_gradient_bytes<Tile, " + storedType(e, getOf()[6]) + ", " +
+               storedType(e, getOf()[7]) + ">()");
+  emitCall(e, *this, "differentiate_keys", ", " + number(getSharedBy(), "shared by"));
+}
+void DifferentiateBiasOp::emit(Emitter& e) {
+  emitTile(e, *this, "AttentionTile", "", "bias_gradient_bytes<Tile>()");
+  emitCall(e, *this, "differentiate_bias",
+           ", " + e.expression(getBiases()) + ", " + e.expression(getSharing()) + ", " +
+               number(getGroups(), "groups"),
+           ", " + e.name(getPartials()));
+}
+void FinishBiasOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("finish_bias<" + number(getGroups(), "groups") + ">(" + e.name(getPartials()) + ", " +
+         e.expression(getBiases()) + ", " + e.expression(getQueries()) + ", " +
+         e.expression(getKeys()) + ", " + e.expression(getRows()) + ", " +
+         e.expression(getColumns()) + ", " + e.name(getTo()) + ", " +
+         number(getThreads(), "threads") + ");");
+}
+
+int64_t AttendOp::sharedBytes() {
+  return getBytes();
+}
+int64_t DifferentiateQueriesOp::sharedBytes() {
+  return getBytes();
+}
+int64_t DifferentiateKeysOp::sharedBytes() {
+  return getBytes();
+}
+int64_t DifferentiateBiasOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse AttendOp::sharedUse() {
+  return SharedUse::tile;
+}
+SharedUse DifferentiateQueriesOp::sharedUse() {
+  return SharedUse::tile;
+}
+SharedUse DifferentiateKeysOp::sharedUse() {
+  return SharedUse::tile;
+}
+SharedUse DifferentiateBiasOp::sharedUse() {
+  return SharedUse::tile;
+}
+bool DifferentiateBiasOp::stores(Value pointer) {
+  return getPartials() == pointer;
+}

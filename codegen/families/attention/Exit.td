@@ -1,0 +1,71 @@
+// Attention: what codegen/device/attention.cuh and attention_backward.cuh offer.
+
+def Cu_Heads : Cu_Type<"Heads", "heads", "the rows of a tensor, head by head">;
+def Cu_Scores : Cu_Type<"Scores", "scores", "how scores come from products, and which are open">;
+
+def Cu_HeadRowsOp : Cu_StoringOp<"head_rows"> {
+  let summary = "Rows of a tensor, `stride` elements apart in each head";
+  let description = "`stored`: results are written to them. One access moves `access` elements.";
+  let arguments = (ins Cu_Pointer:$data, Cu_Map:$map, I64:$stride, I64Attr:$access,
+                       UnitAttr:$stored);
+  let results = (outs Cu_Heads:$heads);
+  let assemblyFormat = "$data `,` $map `,` $stride attr-dict `:` type($data)";
+}
+def Cu_ScoresOp : Cu_Op<"scores", [AttrSizedOperandSegments]> {
+  let summary = "The scores of queries and keys";
+  let description = [{
+    `heads`: the number of a head in the row-major order of dropout, which drops what has a word
+    below `least`, of so many bits, and scales the others.
+  }];
+  let arguments = (ins I64:$queries, I64:$keys, Cu_Map:$heads, Optional<Cu_Heads>:$bias,
+                       Optional<Cu_Heads>:$mask, Optional<Cu_Pointer>:$query_starts,
+                       Optional<Cu_Pointer>:$key_starts, Optional<I64>:$sequences,
+                       Optional<Cu_Pointer>:$seed, Optional<Cu_Pointer>:$offset,
+                       F32Attr:$scale, F32Attr:$softcap, Kiln_CausalAttr:$causal,
+                       I64Attr:$window_left, I64Attr:$window_right, I64Attr:$bits, I64Attr:$least,
+                       F32Attr:$kept);
+  let results = (outs Cu_Scores:$scores);
+  let assemblyFormat = "operands attr-dict `:` type(operands) `->` type($scores)";
+}
+
+/// A call of the device library for a block's tile. `of`: what is passed, in order.
+class Cu_TileOfScoresOp<string mnemonic, dag more = (ins)> : Cu_Op<mnemonic, [Cu_InSharedMemory]> {
+  let arguments = !con((ins Cu_Scores:$scores, Variadic<Cu_Heads>:$of, TypeAttr:$element,
+                            I64Attr:$width, I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys,
+                            I64Attr:$stages, I64Attr:$bytes), more);
+}
+def Cu_AttendOp : Cu_TileOfScoresOp<"attend"> {
+  let summary = "Attention of a tile of queries: query, key, value, output, lse";
+  let assemblyFormat = "$scores `(` $of `)` attr-dict";
+}
+def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
+  let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";
+  let assemblyFormat = "$scores `(` $of `)` attr-dict";
+}
+def Cu_DifferentiateKeysOp : Cu_TileOfScoresOp<"differentiate_keys",
+    (ins I64Attr:$shared_by, BoolAttr:$has_keys, BoolAttr:$has_values)> {
+  let summary = "Gradients of keys and values: query, key, value, output's gradient, lse, delta, results";
+  let description = "`shared_by` heads of queries share one of keys. One result stands for both where one is asked for.";
+  let assemblyFormat = "$scores `(` $of `)` attr-dict";
+}
+def Cu_DifferentiateBiasOp : Op<Cu_Dialect, "differentiate_bias",
+    [DeclareOpInterfaceMethods<ExitOpInterface, ["stores"]>, Cu_InSharedMemory]> {
+  let summary = "Sums of score gradients over heads that share a bias, in groups";
+  let description = "`of`: query, key, value, output's gradient, lse, delta.";
+  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing,
+                       Cu_Pointer:$partials, TypeAttr:$element, I64Attr:$width,
+                       I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
+                       I64Attr:$bytes, I64Attr:$groups);
+  let assemblyFormat = [{
+    $scores `(` $of `)` $biases `,` $sharing `to` $partials attr-dict `:` type($partials)
+  }];
+}
+def Cu_FinishBiasOp : Cu_Op<"finish_bias"> {
+  let summary = "Adds up groups of partial sums, and what the bias is the same along";
+  let arguments = (ins Cu_Pointer:$partials, Cu_Heads:$to, I64:$biases, I64:$queries, I64:$keys,
+                       I64:$rows, I64:$columns, I64Attr:$groups, I64Attr:$threads);
+  let assemblyFormat = [{
+    $partials `to` $to `,` $biases `,` $queries `,` $keys `,` $rows `,` $columns attr-dict `:`
+    type($partials)
+  }];
+}

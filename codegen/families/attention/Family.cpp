@@ -1,0 +1,134 @@
+// The family of attention: tiles of scores that stay on the chip. A backward is divided into
+// kernels by what it differentiates.
+#include "codegen/family/Family.h"
+
+#include "codegen/families/attention/Kernel.h"
+#include "codegen/family/FusionPreparation.h"
+#include "dialect/Math.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace kiln::attention {
+namespace {
+
+/// The same operation with some of its results.
+ir::AttentionBackwardOp withResults(ir::AttentionBackwardOp op, ArrayRef<unsigned> wanted,
+                                    OpBuilder& builder) {
+  SmallVector<Type> types;
+  SmallVector<int32_t> segments;
+  for (Value result : {op.getDQuery(), op.getDKey(), op.getDValue(), op.getDBias()}) {
+    const bool keeps =
+        result && llvm::is_contained(wanted, cast<OpResult>(result).getResultNumber());
+    segments.push_back(keeps ? 1 : 0);
+    if (keeps)
+      types.push_back(result.getType());
+  }
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.set("resultSegmentSizes", builder.getDenseI32ArrayAttr(segments));
+  return builder.create<ir::AttentionBackwardOp>(op.getLoc(), types, op->getOperands(),
+                                                 attributes.getAttrs());
+}
+
+/// Gradients that are kernels of their own are operations of their own.
+void divide(ir::AttentionBackwardOp op, OpBuilder& builder) {
+  const auto kernels = resultsByKernel(op);
+  if (kernels.size() < 2)
+    return;
+  builder.setInsertionPoint(op);
+  for (ArrayRef<unsigned> wanted : kernels)
+    for (auto [from, to] : llvm::zip_equal(wanted, withResults(op, wanted, builder)->getResults()))
+      op->getResult(from).replaceAllUsesWith(to);
+  op.erase();
+}
+
+/// Products take an output's gradient in the type of the query.
+void convertGradient(ir::AttentionBackwardOp op, OpBuilder& builder) {
+  builder.setInsertionPoint(op);
+  ir::MathBuilder math(builder, op.getLoc());
+  Value gradient = op.getOutputGradient();
+  Type element = ir::tensorType(op.getQuery()).getElementType();
+  if (ir::tensorType(gradient).getElementType() != element)
+    op.getOutputGradientMutable().assign(math.cast(math.f32(gradient), element));
+}
+
+/// Whether rows are read element by element only: then they are copied into rows that lie densely.
+bool hasScatteredRows(func::FuncOp function, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || ir::tensorType(value).getRank() < 3)
+    return false;
+  auto layout = function.getArgAttrOfType<ir::LayoutAttr>(argument.getArgNumber(), ir::kLayoutAttr);
+  return layout && !layout.getStrides().empty() && layout.getStrides().back() != 1 &&
+         ir::tensorType(value).getShape().back() != 1;
+}
+
+/// An operation and what rounds its results are a group that stays alone. What it reads lies in
+/// memory.
+void prepareOne(Operation* op, const std::string& number, family::FusionPreparation& preparation) {
+  family::Group& group = preparation.alone();
+  group.insert(op);
+  for (Value result : op->getResults())
+    if (auto round = result.hasOneUse() ? dyn_cast<arith::TruncFOp>(*result.user_begin())
+                                        : arith::TruncFOp())
+      group.insert(round);
+  preparation.builder.setInsertionPoint(op);
+  for (OpOperand& operand : op->getOpOperands()) {
+    Operation* from = operand.get().getDefiningOp();
+    if ((from && family::isFree(from)) ||
+        (isa<FloatType>(ir::tensorType(operand.get()).getElementType()) &&
+         hasScatteredRows(preparation.function, operand.get())))
+      preparation.copyInto(operand,
+                           "_operand" + number + "_" + std::to_string(operand.getOperandNumber()));
+  }
+}
+
+class AttentionFamily : public family::KernelFamily {
+ public:
+  const ScheduleForm* form() const override { return &scheduleForm; }
+  bool anchors(Operation* op) const override { return isAttention(op); }
+
+  /// Products round probabilities and gradients of scores to the type of the query.
+  DType arithmetic(Operation* op) const override {
+    if (!isAttention(op))
+      return DType::f32;
+    const Value query = isa<ir::AttentionOp>(op) ? cast<ir::AttentionOp>(op).getQuery()
+                                                 : cast<ir::AttentionBackwardOp>(op).getQuery();
+    return family::dtypeOf(ir::tensorType(query).getElementType());
+  }
+
+  std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
+    return family::leadingShapes(request, {.tail = 131, .few = 67});
+  }
+
+  void prepare(family::FusionPreparation& preparation) const override {
+    Block& block = preparation.block;
+    for (auto op : llvm::make_early_inc_range(block.getOps<ir::AttentionBackwardOp>())) {
+      convertGradient(op, preparation.builder);
+      divide(op, preparation.builder);
+    }
+    SmallVector<Operation*> found;
+    for (Operation& op : block)
+      if (isAttention(&op))
+        found.push_back(&op);
+    for (auto [i, op] : llvm::enumerate(found))
+      prepareOne(op, std::to_string(i), preparation);
+  }
+
+  std::unique_ptr<family::Kernel> analyze(ir::KernelOp kernel,
+                                          family::Refusal& refusal) const override {
+    std::optional<Program> program = attention::analyze(kernel.getBody().front(), refusal);
+    if (!program)
+      return nullptr;
+    return std::make_unique<AttentionKernel>(kernel, std::move(*program));
+  }
+};
+
+} // namespace
+
+const family::Family& get() {
+  static const AttentionFamily family;
+  return family;
+}
+
+} // namespace kiln::attention

@@ -1,0 +1,117 @@
+// See Kernel.h.
+#include "codegen/families/attention/Kernel.h"
+
+#include "codegen/families/attention/Model.h"
+#include "codegen/families/attention/Skeleton.h"
+
+using namespace mlir;
+
+namespace kiln::attention {
+
+/// Dimensions that must agree: with the query's leading ones and its rows, with the key's rows.
+LogicalResult AttentionKernel::unify(family::SizeClasses& sizes) {
+  const Value query = input(program.form.query), key = input(program.form.key);
+  const int rank = static_cast<int>(ir::tensorType(query).getRank());
+  const auto meet = [&](Value one, int d, Value other, int e) {
+    if (one && ir::tensorType(one).isDynamicDim(d) && ir::tensorType(other).isDynamicDim(e))
+      sizes.unite({one, d}, {other, e});
+  };
+  // `rows`: whose rows the second last dimension counts; null: a number a row, of the query.
+  const auto leading = [&](Value value) {
+    for (int d = 0; value && d + 3 < rank; ++d)
+      meet(value, d, query, d);
+  };
+  const auto like = [&](Value value, Value rows) {
+    leading(value);
+    if (value)
+      meet(value, rank - 2, rows, rank - 2);
+  };
+  const auto ofScores = [&](Value value) {
+    like(value, query);
+    if (value)
+      meet(value, rank - 1, key, rank - 2);
+  };
+  const auto operand = [&](Value argument) { return argument ? input(argument) : Value(); };
+  like(key, key);
+  like(input(program.form.value), key);
+  ofScores(operand(program.form.bias));
+  ofScores(operand(program.form.mask));
+  for (Value rows : {program.outputGradient, program.delta, program.lse})
+    like(operand(rows), query);
+  if (program.form.queryStarts)
+    meet(input(program.form.keyStarts), 0, input(program.form.queryStarts), 0);
+  for (auto [result, to] : llvm::zip_equal(program.op->getResults(), program.outputs)) {
+    if (to < 0)
+      continue;
+    Value output = op.getResult(to);
+    auto backward = dyn_cast<ir::AttentionBackwardOp>(program.op);
+    if (backward && result == backward.getDBias())
+      ofScores(output);
+    else
+      like(output, backward && result != backward.getDQuery() ? key : query);
+  }
+  return success();
+}
+
+void AttentionKernel::bind(const family::Binding& binding) {
+  inputs = binding.inputs;
+  outputs = binding.outputs;
+}
+
+Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
+  const auto bufferOf = [&](Value argument) -> const TensorInfo& {
+    return inputs[cast<BlockArgument>(argument).getArgNumber()]->tensor;
+  };
+  constexpr double typical = 1024; // rows where nobody knows
+  const auto sizeOf = [&](const Extent& extent) {
+    if (extent.isStatic())
+      return static_cast<double>(extent.size);
+    return sizes.empty()
+               ? typical
+               : static_cast<double>(sizes[std::min<size_t>(extent.symbol, sizes.size() - 1)]);
+  };
+  const TensorInfo &query = bufferOf(program.form.query), &key = bufferOf(program.form.key);
+  Facts facts;
+  facts.kind = program.kind;
+  facts.bytes = static_cast<int>(sizeInBytes(query.dtype));
+  facts.width = program.width();
+  facts.valueWidth = program.valueWidth();
+  facts.isCausal = program.form.causal != ir::Causal::none;
+  facts.hasSoftcap = program.form.softcap != 0.0;
+  facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
+  facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
+  double batch = 1;
+  for (const Extent& extent : ArrayRef(query.shape).drop_back(3))
+    batch *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : 8;
+  facts.heads = batch * static_cast<double>(program.heads());
+  facts.keyHeads = batch * static_cast<double>(program.keyHeads());
+  if (program.form.bias)
+    facts.biasBytes = static_cast<double>(sizeInBytes(bufferOf(program.form.bias).dtype));
+  const auto outBytes = [&](size_t result) {
+    const int to = result < program.outputs.size() ? program.outputs[result] : -1;
+    return to < 0 ? 2 : static_cast<int>(sizeInBytes(outputs[to]->tensor.dtype));
+  };
+  facts.outBytes = facts.otherOutBytes = outBytes(0);
+  if (auto backward = dyn_cast<ir::AttentionBackwardOp>(program.op)) {
+    facts.hasKeys = static_cast<bool>(backward.getDKey());
+    facts.hasValues = static_cast<bool>(backward.getDValue());
+    if (facts.hasKeys && facts.hasValues)
+      facts.otherOutBytes = outBytes(1);
+    facts.sharing = program.kind == Kind::biasGradient ? sharingOf(program, inputs) : 1;
+  }
+  return facts;
+}
+
+std::unique_ptr<model::KernelModel> AttentionKernel::model(ArrayRef<int64_t> sizes) const {
+  return std::make_unique<Model>(factsOf(sizes), 0.0);
+}
+
+void AttentionKernel::lower(ModuleOp module, LaunchPlan& plan) {
+  const Facts facts = factsOf({});
+  lowerKernel({family::entryName(op.getName()), program, facts,
+               Schedule::of(op.getSchedule()->getSchedule()), inputs, outputs,
+               op.getScheduleAttr()},
+              module, plan);
+}
+
+} // namespace kiln::attention

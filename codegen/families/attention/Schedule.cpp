@@ -1,0 +1,150 @@
+// See Schedule.h.
+#include "codegen/families/attention/Schedule.h"
+
+#include "codegen/families/attention/cost/Cost.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace kiln::attention {
+namespace {
+
+constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
+constexpr Knob kKnobs[] = {
+    {"queries"}, {"keys"}, {"stages"}, {"blocks"}, {"launch", kLaunches}, {"groups", {}, true, 1}};
+
+std::string problemOf(const kiln::Schedule& general) {
+  const Schedule s = Schedule::of(general);
+  for (auto [name, size] : {std::pair("queries", s.queries), std::pair("keys", s.keys)})
+    if (size < 16 || size > 256 || size % 16 != 0)
+      return fmt::format("{} = {}: a multiple of 16 from 16 to 256 is allowed", name, size);
+  if (s.stages < 1 || s.stages > 4)
+    return fmt::format("stages = {}: 1 to 4 are allowed", s.stages);
+  if (s.blocks < 1 || s.blocks > 32)
+    return fmt::format("blocks = {}: 1 to 32 blocks a multiprocessor are allowed", s.blocks);
+  if (s.groups < 1 || s.groups > 1024)
+    return fmt::format("groups = {}: 1 to 1024 groups of heads are allowed", s.groups);
+  return "";
+}
+
+/// Of a tile of rows in shared memory: MatrixTile in device/matrix_tile.cuh.
+std::int64_t tileBytes(std::int64_t rows, std::int64_t width, int bytes) {
+  const std::int64_t depth = 32 / bytes, steps = (width + depth - 1) / depth;
+  return rows * ((2 * steps) | 1) * 16;
+}
+
+bool walksOverQueries(const Facts& facts) {
+  return facts.kind == Kind::keyGradient;
+}
+
+} // namespace
+
+constinit const ScheduleForm scheduleForm = {
+    .family = "attention", .knobs = kKnobs, .problemOf = problemOf};
+
+Schedule Schedule::of(const kiln::Schedule& schedule) {
+  const auto& v = schedule.values;
+  return {v[0], v[1], v[2], v[3], v[5], static_cast<Launch>(v[4])};
+}
+
+kiln::Schedule Schedule::general() const {
+  const auto narrow = [](auto value) { return static_cast<std::int32_t>(value); };
+  return {&scheduleForm,
+          {narrow(queries), narrow(keys), narrow(stages), narrow(blocks), narrow(launch),
+           narrow(groups)}};
+}
+
+std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
+  return (walksOverQueries(facts) ? s.keys : s.queries) * 2;
+}
+
+std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
+  const std::int64_t queries = tileBytes(s.queries, facts.width, facts.bytes);
+  const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
+  const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
+                            tileBytes(s.keys, facts.valueWidth, facts.bytes);
+  const std::int64_t warps = threadsOf(s, facts) / 32;
+  const std::int64_t widths = tileBytes(16, facts.width, facts.outBytes);
+  const std::int64_t valueWidths = tileBytes(16, facts.valueWidth, facts.outBytes);
+  switch (facts.kind) {
+  case Kind::forward:
+    return std::max(queries + s.stages * keys, warps * valueWidths);
+  case Kind::queryGradient:
+    return std::max(queries + gradients + s.stages * keys, warps * widths);
+  case Kind::keyGradient:
+    return std::max(keys + s.stages * (queries + gradients + s.queries * 8),
+                    warps * std::max(widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes)));
+  case Kind::biasGradient:
+    return queries + gradients + keys;
+  }
+  return 0;
+}
+
+std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
+  const auto of = [](std::int64_t width) { return (width + 7) / 8 * 4; };
+  const std::int64_t scores = of(walksOverQueries(facts) ? s.queries : s.keys);
+  const std::int64_t bent = facts.hasSoftcap ? scores : 0;
+  const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
+  constexpr std::int64_t others = 40; // addresses, rows' numbers
+  switch (facts.kind) {
+  case Kind::forward:
+    return others + operands + of(facts.valueWidth) + scores * 3 / 2;
+  case Kind::queryGradient:
+    return others + operands + of(facts.width) + scores * 2 + bent;
+  case Kind::keyGradient:
+    return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
+           (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
+  case Kind::biasGradient:
+    return others + operands + scores * 3;
+  }
+  return 0;
+}
+
+std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const Target& target) {
+  std::vector<model::Violation> broken;
+  const auto require = [&](bool holds, const char* rule, std::string message) {
+    if (!holds)
+      broken.push_back({rule, std::move(message)});
+  };
+  const std::int64_t threads = threadsOf(s, facts), bytes = sharedBytes(s, facts);
+  require(threads <= 512, "threads",
+          fmt::format("a tile of {} rows has {} threads, 512 are allowed", threads / 2, threads));
+  require(bytes <= target.sharedPerBlock, "shared memory",
+          fmt::format("{} bytes for these tiles, {} allows {}", bytes, target.arch,
+                      target.sharedPerBlock));
+  require(s.blocks * (bytes + target.sharedReserved) <= target.sharedPerSM, "blocks",
+          fmt::format("{} blocks of {} bytes of shared memory asked, {} has {} a multiprocessor",
+                      s.blocks, bytes, target.arch, target.sharedPerSM));
+  require(s.blocks * threads <= target.threadsPerSM && s.blocks <= target.blocksPerSM, "blocks",
+          fmt::format("{} blocks of {} threads asked, {} allows {} blocks and {} threads a "
+                      "multiprocessor",
+                      s.blocks, threads, target.arch, target.blocksPerSM, target.threadsPerSM));
+  const std::int64_t registers =
+      std::min<std::int64_t>(target.registersPerThread,
+                             target.registersPerSM / std::max<std::int64_t>(s.blocks * threads, 1));
+  const std::int64_t wanted = std::max<std::int64_t>(
+      estimatedRegisters(s, facts), facts.spilledRegisters > 0 ? facts.spilledRegisters + 8 : 0);
+  require(wanted <= registers, "registers",
+          fmt::format("about {} registers a thread needed, {} blocks of {} threads leave {} on {}",
+                      wanted, s.blocks, threads, registers, target.arch));
+  require(facts.kind == Kind::biasGradient || s.groups == 1, "groups",
+          fmt::format("groups = {}: only the gradient of a bias has groups", s.groups));
+  require(facts.kind != Kind::biasGradient || facts.sharing == 0 || s.groups <= facts.sharing,
+          "groups", fmt::format("groups = {}: {} heads share a bias", s.groups, facts.sharing));
+  require(facts.kind != Kind::biasGradient || s.stages == 1, "stages",
+          fmt::format("stages = {}: the gradient of a bias has 1", s.stages));
+  require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
+          fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
+  require(target.has.warpMatrix && target.has.asyncCopies, "target",
+          fmt::format("{} has no products of matrices by a warp", target.arch));
+  return broken;
+}
+
+Schedule defaultSchedule(const Facts& facts, const Target& target) {
+  const model::Space space = spaceOf(facts, target, 0.0, /*explain=*/false);
+  if (space.feasible.empty())
+    model::failWithReasons(spaceOf(facts, target, 0.0, /*explain=*/true), target);
+  return Schedule::of(space.feasible.front().schedule);
+}
+
+} // namespace kiln::attention

@@ -1,0 +1,62 @@
+// The schedule of an attention kernel: tiles of queries and keys, the stages that tiles pass
+// through, and what they must satisfy. A forward and the gradients of queries and of the bias have
+// a tile of queries in each block, 16 a warp, and walk over keys; the gradients of keys and values
+// the other way round.
+#pragma once
+
+#include "codegen/backend/Target.h"
+#include "codegen/model/Space.h"
+#include "dialect/Schedule.h"
+
+namespace kiln::attention {
+
+enum class Launch { plain, programmatic };
+
+/// The knobs as typed values.
+struct Schedule {
+  std::int64_t queries = 64; // of a tile
+  std::int64_t keys = 64;    // of a tile
+  std::int64_t stages = 2;   // of the tiles that a block walks over
+  std::int64_t blocks = 1;   // that must fit on a multiprocessor: limits the registers
+  std::int64_t groups = 1;   // that sum up the gradient of a bias side by side
+  Launch launch = Launch::programmatic;
+  bool operator==(const Schedule&) const = default;
+
+  /// From the general form, which is of this family, and back.
+  static Schedule of(const kiln::Schedule& schedule);
+  kiln::Schedule general() const;
+};
+extern const ScheduleForm scheduleForm;
+
+/// What a kernel computes. A backward is one of each that is asked for.
+enum class Kind { forward, queryGradient, keyGradient, biasGradient };
+
+/// What the choice depends on.
+struct Facts {
+  Kind kind = Kind::forward;
+  int bytes = 2;                            // of an element of queries, keys and values
+  int outBytes = 2, otherOutBytes = 2;      // of results; of keys' and of values' gradients
+  std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
+  bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
+  bool isCausal = false, hasSoftcap = false;
+  double biasBytes = 0;     // a score
+  std::int64_t sharing = 1; // biasGradient: heads that share one; 0: open
+  double heads = 1, keyHeads = 1, queries = 1, keys = 1;
+  int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
+  int spills = 0;           // schedules that did
+};
+
+/// Threads of a block.
+std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
+/// Shared memory of a block; the device library has the same formulas.
+std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
+/// Registers a thread will need, roughly; the assembler's count decides.
+std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
+
+std::vector<model::Violation> check(const Schedule& schedule, const Facts& facts,
+                                    const Target& target);
+
+/// The cheapest by the cost model. Throws Error(infeasible) with the reasons if none fits.
+Schedule defaultSchedule(const Facts& facts, const Target& target);
+
+} // namespace kiln::attention

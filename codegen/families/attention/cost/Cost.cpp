@@ -1,0 +1,155 @@
+// See Cost.h.
+#include "codegen/families/attention/cost/Cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::attention {
+namespace {
+
+/// Scores that are computed: of a causal attention about half.
+double scoresOf(const Facts& facts) {
+  return facts.heads * facts.queries * facts.keys * (facts.isCausal ? 0.5 : 1.0);
+}
+
+/// Multiply-adds a score.
+double productsOf(const Facts& facts) {
+  const double width = static_cast<double>(facts.width);
+  const double valueWidth = static_cast<double>(facts.valueWidth);
+  switch (facts.kind) {
+  case Kind::forward:
+    return width + valueWidth;
+  case Kind::queryGradient:
+    return 2 * width + valueWidth;
+  case Kind::keyGradient:
+    return (facts.hasKeys ? 2 * width + valueWidth : width) + (facts.hasValues ? valueWidth : 0);
+  case Kind::biasGradient:
+    return width + valueWidth;
+  }
+  return 0;
+}
+
+/// Elements of rows of queries (or outputs), and of keys (or values).
+double queryElements(const Facts& facts) {
+  return facts.heads * facts.queries;
+}
+double keyElements(const Facts& facts) {
+  return facts.keyHeads * facts.keys;
+}
+
+} // namespace
+
+double bytesReadOf(const Facts& facts, double) {
+  const double both = static_cast<double>(facts.width + facts.valueWidth) * facts.bytes;
+  const double bias = facts.biasBytes * facts.queries * facts.keys;
+  const double forward = queryElements(facts) * static_cast<double>(facts.width) * facts.bytes +
+                         keyElements(facts) * both + bias;
+  if (facts.kind == Kind::forward)
+    return forward;
+  return forward + queryElements(facts) * (static_cast<double>(facts.valueWidth) * facts.bytes + 8);
+}
+
+double bytesWrittenOf(const Facts& facts, double) {
+  switch (facts.kind) {
+  case Kind::forward:
+    return queryElements(facts) * (static_cast<double>(facts.valueWidth) * facts.outBytes + 4);
+  case Kind::queryGradient:
+    return queryElements(facts) * static_cast<double>(facts.width) * facts.outBytes;
+  case Kind::keyGradient:
+    return keyElements(facts) *
+           ((facts.hasKeys ? static_cast<double>(facts.width) * facts.outBytes : 0.0) +
+            (facts.hasValues ? static_cast<double>(facts.valueWidth) * facts.otherOutBytes : 0.0));
+  case Kind::biasGradient:
+    return facts.queries * facts.keys * 4;
+  }
+  return 0;
+}
+
+model::Work workOf(const Facts& facts, double count) {
+  model::Work work;
+  work.bytesRead = bytesReadOf(facts, count);
+  work.bytesWritten = bytesWrittenOf(facts, count);
+  work.rows = queryElements(facts);
+  // In operations of a thread: products of warps have half the rate of the tensor cores.
+  work.operations = scoresOf(facts) * (productsOf(facts) / 8 + 12);
+  work.hasSums = facts.kind == Kind::biasGradient;
+  work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
+  return work;
+}
+
+model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double count,
+                   const model::CostConstants& k) {
+  const bool overKeys = facts.kind != Kind::keyGradient;
+  const double rows = static_cast<double>(overKeys ? s.queries : s.keys);
+  const double step = static_cast<double>(overKeys ? s.keys : s.queries);
+  const double own = overKeys ? facts.queries : facts.keys;
+  const double walked = overKeys ? facts.keys : facts.queries;
+  const double heads = overKeys ? facts.heads : facts.keyHeads;
+  const double sharedHeads = overKeys ? 1.0 : facts.heads / facts.keyHeads;
+  double blocks = heads * std::ceil(own / rows);
+  double steps = std::ceil(walked / step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
+  if (facts.kind == Kind::biasGradient) {
+    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
+    blocks = heads / sharing * std::ceil(own / rows) * std::ceil(walked / step) *
+             static_cast<double>(s.groups);
+    steps = std::ceil(sharing / static_cast<double>(s.groups));
+  }
+  // Clocks of a multiprocessor for a step: products by warps at half the tensor cores' rate, and
+  // what threads do to scores. Few warps wait for each other, and for what they load.
+  const double rate =
+      facts.bytes == 4 ? target.matrixOps[1] / 2.0 / 3.0 : target.matrixOps[0] / 2.0;
+  const double scores = rows * step;
+  const double products = scores * productsOf(facts) * 2 / std::max(rate, 1.0);
+  const double arithmetic = scores * (facts.kind == Kind::forward ? 12 : 20) / 128;
+  const double resident = std::min(static_cast<double>(s.blocks),
+                                   std::ceil(blocks / static_cast<double>(target.multiprocessors)));
+  const double warps = resident * rows / 16;
+  const double busy = std::max(products, arithmetic) + 0.4 * std::min(products, arithmetic);
+  const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
+  const double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
+                                           std::max(1.0, resident) * 0.8);
+  const double waves =
+      std::ceil(blocks / (static_cast<double>(target.multiprocessors) * resident)) * resident;
+  model::Cost result;
+  result.waves = blocks / (static_cast<double>(target.multiprocessors) * resident);
+  const double clocks = waves * (steps * ofStep + 1500);
+  const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
+  const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
+  result.copy = k.launch + bytes / bandwidth;
+  result.moving = bytes / bandwidth;
+  result.waiting = clocks / (target.clockGHz * 1e3);
+  result.starting = k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
+  if (facts.kind == Kind::biasGradient)
+    result.summing =
+        k.finish + facts.queries * facts.keys * 4 * static_cast<double>(s.groups) * 2 / bandwidth;
+  result.total = result.starting + std::max(result.moving, result.waiting) + result.summing +
+                 k.tie * static_cast<double>(s.blocks);
+  return result;
+}
+
+model::Space spaceOf(const Facts& facts, const Target& target, double count, bool explain) {
+  model::Sorter sorter(explain);
+  Schedule s;
+  s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
+  const bool sums = facts.kind == Kind::biasGradient;
+  for (std::int64_t queries : {16, 32, 64, 128})
+    for (std::int64_t keys : {16, 32, 64, 128})
+      for (std::int64_t stages : {1, 2, 3})
+        for (std::int64_t blocks : {1, 2, 3, 4, 6, 8})
+          for (std::int64_t groups : {1, 2, 4, 8, 16, 32}) {
+            if ((!sums && groups > 1) || (sums && stages > 1))
+              continue; // no such knob there
+            s.queries = queries;
+            s.keys = keys;
+            s.stages = stages;
+            s.blocks = blocks;
+            s.groups = groups;
+            if (check(s, facts, target).empty())
+              sorter.add(s.general(), costOf(s, facts, target, count));
+            else
+              sorter.refuse([&] { return check(s, facts, target); });
+          }
+  return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
+}
+
+} // namespace kiln::attention
