@@ -35,7 +35,7 @@ struct Form {
     all.insert(all.end(), sizes);
     return all;
   }
-  friend void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+  friend std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.name; }
 };
 
 constexpr double kScale = 0.75;
