@@ -35,6 +35,7 @@ struct Form {
     all.insert(all.end(), sizes);
     return all;
   }
+  friend std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.name; }
 };
 
 constexpr double kScale = 0.75;
@@ -108,7 +109,8 @@ Tensors inputsOf(const Form& form) {
   if (!form.bias.empty()) {
     inputs.push_back(uniform(form.bias, engine));
     for (double& value : inputs.back().data)
-      value = engine() % 10 ? value : -kInfinite;
+      if (inputs.back().size() > 1 && engine() % 10 == 0)
+        value = -kInfinite;
   }
   if (!form.mask.empty()) {
     Tensor64 mask = ir::makeTensor64(form.mask);
