@@ -73,6 +73,9 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
       "", "return {};">,
     InterfaceMethod<"Is it cheaper to make than to load? Each kernel that uses it then makes its own.",
       "bool", "isFree", (ins), "", "return false;">,
+    InterfaceMethod<"Does it cost more to compute again than to load? A backward then reads the "
+                    "results that the forward saved.",
+      "bool", "isSaved", (ins), "", "return false;">,
     InterfaceMethod<"Does it take the operand for a number that is not below zero: a mean of "
                     "squares, a count?",
       "bool", "takesNonNegative", (ins "unsigned":$operand), "", "return false;">,

@@ -172,9 +172,11 @@ class Splitter {
     return cut;
   }
 
-  /// Arguments, and reductions: these are never computed again.
+  /// Arguments, reductions and what says so of itself: these are never computed again.
   static bool isSourceOf(Value value) {
-    return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>();
+    auto named = value.getDefiningOp<ir::KilnOpInterface>();
+    return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>() ||
+           (named && named.isSaved());
   }
 
   /// An operation is the backward's if it depends on a cotangent.

@@ -51,4 +51,5 @@ def Kiln_AttentionOp : Kiln_ElementaryOp<"attention", [AttrSizedOperandSegments]
   let results = (outs Kiln_FloatTensor:$output, Kiln_FloatTensor:$lse);
   let assemblyFormat = !strconcat(Kiln_AttentionText,
                                   "`:` functional-type(operands, results)");
+  let extraClassDeclaration = [{ bool isSaved() { return true; } }];
 }
