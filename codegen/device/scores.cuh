@@ -46,11 +46,11 @@ enum class Causal { none, first, last }; // which rows of queries and keys are a
 
 /// One sequence over all queries and keys.
 struct OneSequence {};
-/// Rows starts[n] to starts[n + 1] - 1 belong to sequence n < count.
+/// Rows starts[n] to starts[n + 1] - 1 belong to sequence n.
 struct PackedSequences {
-  const i32* query_starts; // (count + 1), ascending
+  const i32* query_starts; // (starts), ascending
   const i32* key_starts;
-  i64 count;
+  i64 starts; // one more than there are sequences
 
   /// The last sequence that does not begin behind a row; -1 before the first.
   static KILN_DEVICE int find(const i32* starts, int count, int row) {
@@ -64,8 +64,10 @@ struct PackedSequences {
     }
     return low - 1;
   }
-  static KILN_DEVICE Span rows(const i32* starts, int n) {
-    return {load_global<i32>(starts + n), load_global<i32>(starts + n + 1)};
+  /// Of the rows that exist, whatever `starts` holds.
+  static KILN_DEVICE Span rows(const i32* starts, int n, i64 count) {
+    const int begin = load_global<i32>(starts + n), end = load_global<i32>(starts + n + 1);
+    return {begin > 0 ? begin : 0, end < count ? end : int(count)};
   }
 };
 
@@ -84,12 +86,13 @@ template <class Sequences> struct Sight {
   };
   KILN_DEVICE Pair sequence_of(int row, bool is_query) const {
     if constexpr (packed) {
-      const int count = int(sequences.count);
+      const int count = int(sequences.starts) - 1;
       const int n =
           sequences.find(is_query ? sequences.query_starts : sequences.key_starts, count, row);
       if (n < 0 || n >= count)
         return {{0, 0}, {0, 0}};
-      return {sequences.rows(sequences.query_starts, n), sequences.rows(sequences.key_starts, n)};
+      return {sequences.rows(sequences.query_starts, n, queries),
+              sequences.rows(sequences.key_starts, n, keys)};
     } else {
       return {{0, int(queries)}, {0, int(keys)}};
     }

@@ -89,9 +89,9 @@ class Family {
   // be, operations say (takesNonNegative in dialect/Kiln.td).
   /// Tails, odd lengths, least alignment: where its kernels go wrong if they do.
   virtual std::vector<Shape> shapes(const ShapeRequest& request) const = 0;
-  /// The narrowest type that its kernels round values to within an operation, whatever their types
-  /// in the text; they add up in fp32.
-  virtual DType arithmetic(mlir::Operation* op) const { return DType::f32; }
+  /// The narrowest type that its kernels round values to within the operation that gives `result`,
+  /// whatever their types in the text; they add up in fp32.
+  virtual DType arithmetic(mlir::Value result) const { return DType::f32; }
   /// Of the tensors of lists, to time its kernels with.
   virtual std::vector<std::int64_t> typicalLengths() const { return {}; }
 };

@@ -67,18 +67,22 @@ bool held(DType dtype, double value) {
 /// their locations.
 void noteArithmetic(func::FuncOp function) {
   for (Operation& op : function.getBody().front()) {
-    const DType narrowest = family::executing(function, &op).arithmetic(&op);
-    if (halfUlp(narrowest) <= halfUlp(DType::f32))
+    SmallVector<double> units;
+    for (Value result : op.getResults())
+      units.push_back(halfUlp(family::executing(function, &op).arithmetic(result)));
+    if (llvm::all_of(units, [](double unit) { return unit <= halfUlp(DType::f32); }))
       continue;
-    Builder builder(op.getContext());
-    const auto unit = builder.getF64FloatAttr(halfUlp(narrowest));
-    op.setLoc(FusedLocWith<FloatAttr>::get(op.getLoc(), unit, op.getContext()));
+    const auto noted = DenseF64ArrayAttr::get(op.getContext(), units);
+    op.setLoc(FusedLocWith<DenseF64ArrayAttr>::get(op.getLoc(), noted, op.getContext()));
   }
 }
 /// 0: nothing is narrower than the types in the text.
 double unitWithin(Value value) {
-  const auto noted = value.getLoc()->findInstanceOf<FusedLocWith<FloatAttr>>();
-  return noted && value.getDefiningOp() ? noted.getMetadata().getValueAsDouble() : 0.0;
+  const auto noted = value.getLoc()->findInstanceOf<FusedLocWith<DenseF64ArrayAttr>>();
+  if (!noted || !value.getDefiningOp())
+    return 0.0;
+  const ArrayRef<double> units = noted.getMetadata().asArrayRef(); // one where it was decomposed
+  return units[std::min<size_t>(cast<OpResult>(value).getResultNumber(), units.size() - 1)];
 }
 
 struct Noise {
@@ -103,7 +107,7 @@ struct Noise {
       return;
     // Of a family that rounds further; it adds up in fp32.
     const double within = sum ? 0.0 : unitWithin(value);
-    const bool isNarrower = within > halfUlp(dtype);
+    const bool isNarrower = within >= halfUlp(dtype);
     double unit = 2.0 * std::max(halfUlp(dtype), within);
     if (isResult && !sum && !isNarrower) // rounding a result is allowed for by itself
       return;

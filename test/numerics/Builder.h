@@ -45,6 +45,8 @@ struct Builder {
 
 /// Rows on which arithmetic is hard (HardTable.cpp).
 void addHardRows(std::vector<Case>& cases);
+/// Attention and its gradients (AttentionTable.cpp).
+void addAttention(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);
 

@@ -374,6 +374,7 @@ std::vector<Case> allCases() {
   table.clusters();
   table.schedules();
   addShapes(table.cases);
+  addAttention(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);
 }

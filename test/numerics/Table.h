@@ -49,6 +49,8 @@ struct Case {
   Fill fill = Fill::normal;
   /// > 0: integers are indices of so many classes, but some -100 and some out of range.
   std::int64_t classes = 0;
+  /// What an argument holds instead of random numbers.
+  std::map<std::string, std::vector<double>> numbers = {};
   /// Strides given at run time, by argument (where its layout says -1).
   std::map<std::string, std::vector<std::int64_t>> strides = {};
 };

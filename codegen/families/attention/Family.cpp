@@ -88,12 +88,14 @@ class AttentionFamily : public family::KernelFamily {
   const ScheduleForm* form() const override { return &scheduleForm; }
   bool anchors(Operation* op) const override { return isAttention(op); }
 
-  /// Products round probabilities and gradients of scores to the type of the query.
-  DType arithmetic(Operation* op) const override {
-    if (!isAttention(op))
+  /// Products round probabilities and gradients of scores to the type of the query; sums of
+  /// exponentials are rounded to no less than fp32.
+  DType arithmetic(Value result) const override {
+    auto forward = result.getDefiningOp<ir::AttentionOp>();
+    auto backward = result.getDefiningOp<ir::AttentionBackwardOp>();
+    if ((!forward && !backward) || (forward && result == forward.getLse()))
       return DType::f32;
-    const Value query = isa<ir::AttentionOp>(op) ? cast<ir::AttentionOp>(op).getQuery()
-                                                 : cast<ir::AttentionBackwardOp>(op).getQuery();
+    const Value query = forward ? forward.getQuery() : backward.getQuery();
     return family::dtypeOf(ir::tensorType(query).getElementType());
   }
 

@@ -1,0 +1,228 @@
+// Attention and its gradients, the forward and the backward as a training step runs them: each rule
+// that hides places, biases and their gradients, shared heads, odd sizes and widths, all types.
+#include "test/numerics/Builder.h"
+
+#include <fmt/ranges.h>
+
+namespace kiln::test {
+namespace {
+
+/// One attention, as text. Sizes of 0 are run-time sizes.
+struct AttentionText {
+  std::vector<int> leading = {0};
+  int heads = 2, keyHeads = 2, queries = 0, keys = 0, width = 32, valueWidth = 32;
+  std::string type = "bf16";
+  std::string bias = {}, biasType = "f32"; // "1x2x?x?"
+  std::string mask = {};
+  int sequences = 0;
+  double p = 0;
+  std::string attributes = "scale = 0.25 : f32";
+  std::string queryLayout = {};
+
+  static std::string size(int value) { return value == 0 ? "?" : std::to_string(value); }
+  std::string shape(std::initializer_list<int> last) const {
+    std::string text;
+    for (int d : leading)
+      text += size(d) + "x";
+    for (int d : last)
+      text += size(d) + "x";
+    return text;
+  }
+  std::string text() const {
+    const std::string q = "tensor<" + shape({heads, queries, width}) + type + ">";
+    const std::string k = "tensor<" + shape({keyHeads, keys, width}) + type + ">";
+    const std::string v = "tensor<" + shape({keyHeads, keys, valueWidth}) + type + ">";
+    const std::string o = "tensor<" + shape({heads, queries, valueWidth}) + type + ">";
+    const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
+    const std::string layout =
+        queryLayout.empty() ? "" : " {kiln.layout = #kiln.layout<" + queryLayout + ">}";
+    std::vector<std::string> arguments{"%q: " + q + layout, "%k: " + k, "%v: " + v}, types{q, k, v};
+    std::string operands = "%q, %k, %v";
+    const auto add = [&](const std::string& word, const std::string& name,
+                         const std::string& type) {
+      arguments.push_back("%" + name + ": " + type);
+      types.push_back(type);
+      operands += word + "%" + name;
+    };
+    if (!bias.empty())
+      add(" bias ", "b", "tensor<" + bias + "x" + biasType + ">");
+    if (!mask.empty())
+      add(" mask ", "m", "tensor<" + mask + "xi1>");
+    if (sequences > 0) {
+      const std::string starts = fmt::format("tensor<{}xi32>", sequences + 1);
+      add(" starts ", "qs", starts);
+      add(", ", "ks", starts);
+    }
+    if (p > 0) {
+      add(" dropout ", "seed", "tensor<i64>");
+      add(", ", "offset", "tensor<i64>");
+      operands += fmt::format(" p {}", p);
+    }
+    return fmt::format(
+        "func.func @attention({}) -> ({}, {}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
+        ": ({}) -> ({}, {})\n  return %o, %lse : {}, {}\n}}\n",
+        fmt::join(arguments, ", "), o, lse, operands, attributes, fmt::join(types, ", "), o, lse, o,
+        lse);
+  }
+};
+
+std::string tiles(int queries, int keys, int stages, int groups = 1) {
+  return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = 1, "
+                     "launch = programmatic, groups = {}>",
+                     queries, keys, stages, groups);
+}
+
+struct AttentionTable : Builder {
+  /// As a training step runs it.
+  Case& attention(const std::string& name, const AttentionText& text, Sizes sizes) {
+    Case& made = add("Attention", "attention_" + name, text.text(), std::move(sizes), true);
+    made.chained = true;
+    return made;
+  }
+  /// Its backward alone is for this word too.
+  void backwardAlone(const AttentionText& text, Sizes sizes) {
+    add("AttentionBackward", "attention_alone", text.text(), std::move(sizes), true);
+  }
+
+  void widths() {
+    for (const char* type : {"bf16", "f16", "f32"})
+      for (int width : {8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256}) {
+        const bool isUsual = width == 64 || width == 8 || width == 192 || type[0] == 'b';
+        if (isUsual)
+          attention(fmt::format("{}_{}", type, width),
+                    {.width = width,
+                     .valueWidth = width,
+                     .type = type,
+                     .attributes = "scale = 0.125 : f32, causal = #kiln.causal<last>"},
+                    {1, 37, 45});
+      }
+    attention("values_wider", {.width = 16, .valueWidth = 72}, {2, 19, 33});
+    attention("values_narrower", {.width = 64, .valueWidth = 24, .type = "f16"}, {2, 19, 33});
+    for (int width : {1, 3, 10, 20, 33}) // rows that no wide access moves
+      attention(fmt::format("odd_width_{}", width), {.width = width, .valueWidth = 2 * width + 1},
+                {1, 21, 18});
+    attention("odd_width_f32", {.width = 7, .valueWidth = 5, .type = "f32"}, {1, 21, 18});
+  }
+
+  void rows() {
+    for (auto [s, t] : {std::pair(1, 1), {1, 130}, {130, 1}, {64, 64}, {65, 127}, {150, 70}})
+      attention(fmt::format("rows_{}_{}", s, t), {}, {1, s, t});
+    attention("constant_sizes",
+              {.leading = {3},
+               .heads = 1,
+               .keyHeads = 1,
+               .queries = 33,
+               .keys = 48,
+               .width = 16,
+               .valueWidth = 16},
+              {});
+    attention("no_leading", {.leading = {}}, {40, 50});
+    attention("two_leading", {.leading = {2, 0}}, {3, 17, 23});
+    attention("nothing", {}, {0, 5, 7});
+    attention("no_queries", {}, {2, 0, 7});
+    attention("strided", {.queryLayout = "strides = [-1, -1, -1, 1], align = 2"}, {2, 21, 35})
+        .strides = {{"q", {21 * 3 * 35, 35, 3 * 35, 1}}};
+    attention("scattered", {.queryLayout = "strides = [-1, -1, -1, -1], align = 2"}, {2, 21, 35})
+        .strides = {{"q", {2 * 21 * 32, 21 * 32, 1, 21}}};
+  }
+
+  void rules() {
+    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
+    for (const char* causal : {"first", "last"})
+      for (auto [s, t] : {std::pair(90, 90), {70, 100}, {100, 70}})
+        attention(fmt::format("causal_{}_{}_{}", causal, s, t),
+                  {.attributes = with(fmt::format("causal = #kiln.causal<{}>", causal))},
+                  {1, s, t});
+    attention("window", {.attributes = with("window_left = 20, window_right = 5")}, {1, 140, 150});
+    attention("window_left", {.attributes = with("window_left = 0, causal = #kiln.causal<last>")},
+              {1, 40, 50});
+    attention("window_right", {.attributes = with("window_right = 3, causal = #kiln.causal<last>")},
+              {1, 150, 80});
+    attention("softcap", {.attributes = with("softcap = 2.0 : f32")}, {2, 50, 40});
+    attention("softcap_f32", {.type = "f32", .attributes = with("softcap = 2.0 : f32")},
+              {1, 30, 40});
+    attention("negative_scale", {.attributes = "scale = -0.5 : f32"}, {1, 30, 40});
+    attention("shared_heads", {.heads = 6, .keyHeads = 2}, {2, 33, 45});
+    attention("one_key_head", {.heads = 4, .keyHeads = 1, .width = 8, .valueWidth = 8}, {3, 1, 70});
+    attention("four_keys", {.heads = 4, .keyHeads = 4, .width = 16, .valueWidth = 16}, {30, 1, 4});
+    for (double p : {0.1, 0.003, 1.0})
+      attention(fmt::format("dropout_{}", int(p * 1000)), {.p = p}, {1, 35, 47});
+    Case& packed = attention(
+        "packed",
+        {.leading = {}, .sequences = 4, .attributes = with("causal = #kiln.causal<last>")},
+        {100, 120});
+    packed.numbers = {{"qs", {3, 40, 40, 90, 95}}, {"ks", {0, 50, 60, 60, 110}}};
+    Case& apart = attention("packed_window",
+                            {.leading = {},
+                             .heads = 4,
+                             .sequences = 3,
+                             .attributes = with("window_left = 10, window_right = 0")},
+                            {80, 80});
+    apart.numbers = {{"qs", {0, 30, 31, 80}}, {"ks", {0, 30, 31, 80}}};
+  }
+
+  void biases() {
+    for (auto [name, bias] : {std::pair("own", "?x2x?x?"),
+                              {"shared", "1x2x?x?"},
+                              {"all", "1x1x1x1"},
+                              {"keys", "?x1x1x?"},
+                              {"rows", "?x2x?x1"},
+                              {"heads", "?x1x?x?"}})
+      attention(fmt::format("bias_{}", name), {.bias = bias}, {3, 37, 45});
+    attention("bias_shared_heads", {.heads = 6, .keyHeads = 2, .bias = "1x6x?x?"}, {3, 20, 33});
+    attention("bias_bf16", {.bias = "1x2x?x?", .biasType = "bf16"}, {5, 70, 70})
+        .scheduleOfBackward = tiles(32, 32, 1);
+    attention("bias_softcap",
+              {.bias = "1x2x?x?", .attributes = "scale = 0.5 : f32, softcap = 3.0 : f32"},
+              {2, 20, 33});
+    attention("bias_f32", {.type = "f32", .bias = "1x2x?x?"}, {4, 20, 33});
+    for (auto [name, mask] :
+         {std::pair("own", "?x2x?x?"), {"keys", "?x1x1x?"}, {"rows", "1x1x?x?"}}) {
+      attention(fmt::format("mask_{}", name), {.mask = mask}, {2, 37, 45});
+      attention(fmt::format("mask_closed_{}", name), {.mask = mask}, {2, 37, 45}).fill =
+          Fill::closed;
+    }
+    attention("evoformer",
+              {.heads = 4, .keyHeads = 4, .bias = "1x4x?x?", .biasType = "bf16", .mask = "?x1x1x?"},
+              {5, 40, 40});
+  }
+
+  void hard() {
+    for (Fill fill : {Fill::steep, Fill::nans, Fill::minusInf})
+      for (const char* type : {"bf16", "f32"})
+        add("Attention", fmt::format("hard_attention_{}_{}", type, nameOf(fill)),
+            AttentionText{.type = type, .attributes = "scale = 1.0 : f32"}.text(), {1, 30, 40})
+            .fill = fill;
+  }
+
+  void schedules() {
+    for (int queries : {16, 32, 64, 128})
+      for (int keys : {16, 32, 64})
+        for (int stages : {1, 2, 3})
+          if ((queries / 16 + keys / 16 + stages) % 3 == 0) {
+            Case& made =
+                add("Attention", fmt::format("attention_tiles_{}_{}_{}", queries, keys, stages),
+                    AttentionText{.attributes = "scale = 0.25 : f32, causal = #kiln.causal<first>"}
+                        .text(),
+                    {1, 140, 140});
+            made.schedule = tiles(queries, keys, stages);
+          }
+  }
+};
+
+} // namespace
+
+void addAttention(std::vector<Case>& cases) {
+  AttentionTable table;
+  table.widths();
+  table.rows();
+  table.rules();
+  table.biases();
+  table.hard();
+  table.schedules();
+  table.backwardAlone({}, {1, 37, 45});
+  for (Case& made : table.cases)
+    cases.push_back(std::move(made));
+}
+
+} // namespace kiln::test
