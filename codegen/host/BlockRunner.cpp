@@ -102,6 +102,7 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   };
   offerCollectives();
   offerCopies();
+  offerProducts();
   for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start([this] {
       try {
@@ -134,6 +135,8 @@ void BlockRunner::run(std::int64_t first) {
   shared.begin();
   std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
+  warpgroups.clear();
+  products.clear();
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});
@@ -338,6 +341,8 @@ std::string BlockRunner::whereThreadsAre() const {
       parts.push_back(who + " exited");
     else if (thread.state == State::shuffling)
       parts.push_back(fmt::format("{} {} in {}", who, wait, nameOf(collectiveOf(first))));
+    else if (thread.state == State::multiplying)
+      parts.push_back(fmt::format("{} {} in wgmma", who, wait));
     else if (thread.state == State::awaiting)
       parts.push_back(fmt::format("{} {} at {}", who, wait,
                                   thread.memoryBarrier == clusterBarrier()

@@ -35,6 +35,16 @@ struct HostTile {
   int dimensions;
 };
 
+/// (64, columns) of products over 16 that a warpgroup starts.
+struct HostProduct {
+  float (*widen)(unsigned short); // an element
+  int columns;
+  const unsigned* left; // the thread's four words; null: in shared memory
+  unsigned long long leftDescriptor, rightDescriptor;
+  bool leftTransposed, rightTransposed;
+  bool accumulate;
+};
+
 struct HostRuntime {
   void* context;   // handed back to the functions below
   int threadIndex; // of the fiber that runs now, in its block
@@ -65,6 +75,12 @@ struct HostRuntime {
   void (*endStores)(void* context);
   void (*waitForStores)(void* context, int groups);
   void (*fenceCopies)(void* context);
+  /// Products of a warpgroup: starts one whose sums the thread will hold there, ends a group, waits
+  /// for all but so many groups.
+  void (*multiply)(void* context, float* sums, const HostProduct* product);
+  void (*fenceProducts)(void* context);
+  void (*endProducts)(void* context);
+  void (*waitForProducts)(void* context, int groups);
   void (*setRegisters)(void* context, int registers);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
