@@ -61,7 +61,7 @@ class BlockRunner {
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
-    HostCollective collective = shuffled;
+    HostCollective collective = shuffleLanes;
     int turn = 0; // whose half of `values` is filled
     std::array<std::array<std::uint32_t, laneCount * hostExchangeWords>, 2> values;
   };

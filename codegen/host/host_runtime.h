@@ -17,14 +17,14 @@ enum HostBarrier {
 
 /// What all lanes of a warp do together.
 enum HostCollective {
-  shuffled,
-  matched,
-  voted,
-  multiplied,
-  multipliedTf32,
-  loadedMatrices,
-  loadedMatrices2,
-  storedMatrices
+  shuffleLanes,
+  matchLanes,
+  voteLanes,
+  multiplyFragments,
+  multiplyTf32,
+  loadMatrices,
+  loadMatrices2,
+  storeMatrices
 };
 constexpr int hostExchangeWords = 6; // that a lane brings at most
 

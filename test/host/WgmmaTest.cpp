@@ -360,6 +360,33 @@ TEST(Wgmma, SumsAreNoNumbersBeforeTheWait) {
     EXPECT_TRUE(std::isnan(value));
 }
 
+/// Two products of the first step, in a group each, of which the first is waited for and scaled
+/// while the other is pending, and goes on in a third.
+TEST(Wgmma, GroupsAreWaitedForInOrder) {
+  const ProductCase one{"bf16", 32, 64, true, 32, false};
+  const std::string first = "A::step(swizzled_memory(), 0), B::step(b_tile, 0), ";
+  const std::string wgmma = "wgmma<T, n, transposed_a, transposed_b>";
+  const std::string ends = "wgmma_wait<0>();\n  pin(sums);\n";
+  ProductData data(32, true, false), plain = data;
+  plain.run(withStep(textOf({one}), "k < depth", "k < 16"), one.name());
+  const std::string text = withStep(textOf({one}), "k < depth", "k < 0");
+  data.run(withStep(text, "wgmma_commit();\n  " + ends,
+                    fmt::format("float others[n / 2];\n"
+                                "  {0}(others, {1} false);\n  wgmma_commit();\n"
+                                "  {0}(sums, {1} false);\n  wgmma_commit();\n"
+                                "  wgmma_wait<1>();\n"
+                                "  for (int i = 0; i < n / 2; ++i) others[i] *= 8.0f;\n"
+                                "  wgmma_fence();\n"
+                                "  {0}(sums, {1} true);\n  wgmma_commit();\n"
+                                "  const bool pending = sums[0] != sums[0];\n  {2}"
+                                "  for (int i = 0; i < n / 2; ++i)\n"
+                                "    sums[i] = others[i] + sums[i] + (pending ? 0.0f : 1.0f);\n",
+                                wgmma, first, ends)),
+           one.name());
+  for (std::size_t i = 0; i < data.d.size(); ++i)
+    EXPECT_EQ(data.d[i], 10 * plain.d[i]);
+}
+
 TEST(Wgmma, TakesWholeWarpgroups) {
   const std::string text = "#include \"wgmma.cuh\"\nKILN_KERNEL(160, 1) wait() "
                            "{ kiln::wgmma_wait<0>(); }";
