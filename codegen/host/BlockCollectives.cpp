@@ -42,8 +42,8 @@ const char* BlockRunner::nameOf(HostCollective what) {
 }
 
 /// What every lane of the warp brings, once all have come.
-const std::uint32_t* BlockRunner::exchange(HostCollective what, const std::uint32_t* mine,
-                                           int words) {
+[[gnu::always_inline]] inline const std::uint32_t*
+BlockRunner::exchange(HostCollective what, const std::uint32_t* mine, int words) {
   int index = running / laneCount;
   Warp& warp = warps[index];
   if (warp.shuffling > 0 && warp.collective != what)

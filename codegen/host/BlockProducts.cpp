@@ -83,7 +83,7 @@ BlockRunner::Warpgroup& BlockRunner::warpgroupHere() {
   if (here >= whole)
     failHere(fmt::format("takes part in a wgmma; its warpgroup has {} threads, not {}",
                          call.threads % warpgroupThreads, warpgroupThreads));
-  warpgroups.resize(static_cast<std::size_t>(whole * call.cluster));
+  warpgroups.resize(static_cast<std::size_t>(whole) * call.cluster);
   return warpgroups[table.clusterRank * whole + here];
 }
 

@@ -21,9 +21,6 @@ constexpr int maxClusterThreads = 2048;             // a bit a warp
 constexpr std::size_t maxParts = 16;                // of a message
 constexpr std::int64_t maxSharedBytes = 227 * 1024; // of the largest target
 
-/// Unwinds a thread whose block has failed elsewhere.
-struct Abandoned {};
-
 using CallFunction = void (*)(void*, const std::uint64_t*);
 
 // A kernel's parameters are all pointers or 64-bit integers, which the x86-64 and AArch64 calling
@@ -193,14 +190,6 @@ void BlockRunner::abandon() {
       fibers[thread].resume();
     }
   abandoning = false;
-}
-
-void BlockRunner::suspend(State state) {
-  const int thread = running;
-  threads[thread].state = state;
-  fibers[thread].suspend();
-  if (abandoning)
-    throw Abandoned();
 }
 
 void BlockRunner::access(const void* address, int bytes, HostAccess kind) {

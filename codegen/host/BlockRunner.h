@@ -48,6 +48,8 @@ class BlockRunner {
   static constexpr int barrierCount = 16;
   static constexpr int warpgroupThreads = 4 * laneCount;
 
+  /// Unwinds a thread whose block has failed elsewhere.
+  struct Abandoned {};
   enum class State { ready, shuffling, multiplying, waiting, awaiting, exited };
   struct Thread {
     State state = State::exited;
@@ -148,7 +150,15 @@ class BlockRunner {
   const void* clusterBarrier() const { return this; }
 
   void enter(int thread);
-  void suspend(State state);
+  /// Lets others run. Inlined, as is what shuffles call around it: a processor foretells no return
+  /// to a frame of a stack that it has left.
+  [[gnu::always_inline]] void suspend(State state) {
+    const int thread = running;
+    threads[thread].state = state;
+    fibers[thread].suspend();
+    if (abandoning)
+      throw Abandoned();
+  }
   void release(int id);
   bool runWarp(int warp);
   void abandon();
