@@ -1,6 +1,6 @@
 // The machine: every instruction that C++ has no words for, one function each. The host target
-// replaces this file by its twin (host/target.cuh), and tensor_copy.cuh by another; nothing else in
-// device/ may use a builtin.
+// replaces this file by its twin (host/target.cuh), and so tensor_copy.cuh, mma.cuh and wgmma.cuh;
+// nothing else in device/ may use a builtin.
 #pragma once
 
 #include "scalar.cuh"

@@ -21,29 +21,29 @@ void BlockRunner::offerCollectives() {
 /// As kernels call it.
 const char* BlockRunner::nameOf(HostCollective what) {
   switch (what) {
-  case shuffled:
+  case shuffleLanes:
     return "shuffle_xor";
-  case matched:
+  case matchLanes:
     return "lanes_with";
-  case voted:
+  case voteLanes:
     return "a vote";
-  case multiplied:
+  case multiplyFragments:
     return "mma";
-  case multipliedTf32:
+  case multiplyTf32:
     return "mma_tf32";
-  case loadedMatrices:
+  case loadMatrices:
     return "load_matrices";
-  case loadedMatrices2:
+  case loadMatrices2:
     return "load_matrices2";
-  case storedMatrices:
+  case storeMatrices:
     return "store_matrices";
   }
   return "";
 }
 
 /// What every lane of the warp brings, once all have come.
-const std::uint32_t* BlockRunner::exchange(HostCollective what, const std::uint32_t* mine,
-                                           int words) {
+[[gnu::always_inline]] inline const std::uint32_t*
+BlockRunner::exchange(HostCollective what, const std::uint32_t* mine, int words) {
   int index = running / laneCount;
   Warp& warp = warps[index];
   if (warp.shuffling > 0 && warp.collective != what)
@@ -73,12 +73,12 @@ float BlockRunner::shuffleXor(float value, int mask) {
                          laneCount - 1));
   int lane = running % laneCount;
   const auto mine = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>(exchange(shuffled, &mine, 1)[lane ^ mask]);
+  return std::bit_cast<float>(exchange(shuffleLanes, &mine, 1)[lane ^ mask]);
 }
 
 std::uint32_t BlockRunner::lanesWith(std::uint32_t value) {
   std::uint32_t lanes = 0;
-  const std::uint32_t* values = exchange(matched, &value, 1);
+  const std::uint32_t* values = exchange(matchLanes, &value, 1);
   for (int lane = 0; lane < laneCount; ++lane)
     lanes |= std::uint32_t(values[lane] == value) << lane;
   return lanes;

@@ -172,6 +172,9 @@ void BlockRunner::endThread() {
   if (thread.storing || thread.awaited < thread.groups)
     failHere("ends while stores of tiles that it started may still read shared memory; wait for "
              "them (wait_for_tile_reads_but)");
+  if (!products.empty() && !products[running].pending.empty())
+    failHere("ends before a wgmma that it started; end its group and wait for it (wgmma_commit, "
+             "wgmma_wait)");
   int warp = table.threadIndex / laneCount;
   const WarpRole* role = nullptr;
   for (std::size_t i = 0; i < call.roles.size() && !role; warp -= call.roles[i++].warps)

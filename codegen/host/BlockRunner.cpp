@@ -21,9 +21,6 @@ constexpr int maxClusterThreads = 2048;             // a bit a warp
 constexpr std::size_t maxParts = 16;                // of a message
 constexpr std::int64_t maxSharedBytes = 227 * 1024; // of the largest target
 
-/// Unwinds a thread whose block has failed elsewhere.
-struct Abandoned {};
-
 using CallFunction = void (*)(void*, const std::uint64_t*);
 
 // A kernel's parameters are all pointers or 64-bit integers, which the x86-64 and AArch64 calling
@@ -102,6 +99,7 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   };
   offerCollectives();
   offerCopies();
+  offerProducts();
   for (std::size_t thread = 0; thread < threads.size(); ++thread)
     fibers[thread].start([this] {
       try {
@@ -134,6 +132,8 @@ void BlockRunner::run(std::int64_t first) {
   shared.begin();
   std::ranges::fill(barriers, Barrier());
   memoryBarriers.clear();
+  warpgroups.clear();
+  products.clear();
   for (Warp& warp : warps)
     warp.shuffling = 0;
   std::ranges::fill(threads, Thread{.state = State::ready});
@@ -190,14 +190,6 @@ void BlockRunner::abandon() {
       fibers[thread].resume();
     }
   abandoning = false;
-}
-
-void BlockRunner::suspend(State state) {
-  const int thread = running;
-  threads[thread].state = state;
-  fibers[thread].suspend();
-  if (abandoning)
-    throw Abandoned();
 }
 
 void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
@@ -338,6 +330,8 @@ std::string BlockRunner::whereThreadsAre() const {
       parts.push_back(who + " exited");
     else if (thread.state == State::shuffling)
       parts.push_back(fmt::format("{} {} in {}", who, wait, nameOf(collectiveOf(first))));
+    else if (thread.state == State::multiplying)
+      parts.push_back(fmt::format("{} {} in wgmma", who, wait));
     else if (thread.state == State::awaiting)
       parts.push_back(fmt::format("{} {} at {}", who, wait,
                                   thread.memoryBarrier == clusterBarrier()

@@ -46,8 +46,11 @@ class BlockRunner {
  private:
   static constexpr int laneCount = 32;
   static constexpr int barrierCount = 16;
+  static constexpr int warpgroupThreads = 4 * laneCount;
 
-  enum class State { ready, shuffling, waiting, awaiting, exited };
+  /// Unwinds a thread whose block has failed elsewhere.
+  struct Abandoned {};
+  enum class State { ready, shuffling, multiplying, waiting, awaiting, exited };
   struct Thread {
     State state = State::exited;
     int barrier = 0;                     // that it waits at, see barriers
@@ -60,7 +63,7 @@ class BlockRunner {
   };
   struct Warp {
     int shuffling = 0; // lanes that wait
-    HostCollective collective = shuffled;
+    HostCollective collective = shuffleLanes;
     int turn = 0; // whose half of `values` is filled
     std::array<std::array<std::uint32_t, laneCount * hostExchangeWords>, 2> values;
   };
@@ -79,6 +82,27 @@ class BlockRunner {
     int copier = -1;                          // of what completes here
     bool fenced = false;                      // so that copies and other blocks may use it
     SharedMemory::Clock coming{}, complete{}; // what the threads of this and the last phase knew
+  };
+
+  /// A product of a warpgroup that a thread has not waited for; its registers do not hold it yet.
+  struct Product {
+    float* sums;
+    int group;
+    std::vector<float> values;
+  };
+  struct Products {      // of a thread
+    bool fenced = false; // since it last waited for some
+    int groups = 0;      // ended
+    std::vector<Product> pending{};
+  };
+  struct Warpgroup {
+    int copier = -1; // of its operands in shared memory
+    int arrived = 0; // threads, at the product
+    int starter = 0; // the first of them
+    int group = 0;   // that it is in
+    HostProduct product{};
+    std::array<std::array<std::uint32_t, 4>, warpgroupThreads> fragments; // of the left operand
+    std::vector<float> left, right;                                       // (64, 16), (columns, 16)
   };
 
   void barrier(int id, int count);
@@ -103,6 +127,19 @@ class BlockRunner {
   void waitForStores(int groups);
   void copyIn(int block, std::uint64_t offset, const char* bytes, int count,
               MemoryBarrier& barrier);
+
+  void offerProducts();
+  void multiply(float* sums, const HostProduct& product);
+  Products& productsHere();
+  Warpgroup& warpgroupHere();
+  void joinProduct(Warpgroup& group, const HostProduct& product);
+  void readOperands(Warpgroup& group);
+  std::vector<float> readOperand(const Warpgroup& group, std::uint64_t descriptor, bool transposed,
+                                 int rows);
+  void accumulate(const Warpgroup& group, const HostProduct& product, float* sums);
+  void checkUntouched(const Product& product) const;
+  void waitForProducts(int groups);
+
   void endThread();
   /// In the memory of the running thread's block.
   std::uint64_t offsetOf(const void* place) const {
@@ -113,7 +150,15 @@ class BlockRunner {
   const void* clusterBarrier() const { return this; }
 
   void enter(int thread);
-  void suspend(State state);
+  /// Lets others run. Inlined, as is what shuffles call around it: a processor foretells no return
+  /// to a frame of a stack that it has left.
+  [[gnu::always_inline]] void suspend(State state) {
+    const int thread = running;
+    threads[thread].state = state;
+    fibers[thread].suspend();
+    if (abandoning)
+      throw Abandoned();
+  }
   void release(int id);
   bool runWarp(int warp);
   void abandon();
@@ -130,8 +175,10 @@ class BlockRunner {
   FiberLoan fibers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
-  std::vector<int> alive;        // (cluster): threads that have not ended
-  std::vector<Barrier> barriers; // (cluster, barrierCount)
+  std::vector<Warpgroup> warpgroups; // (cluster, those of a block), and...
+  std::vector<Products> products;    // ...of each thread: empty before the first product
+  std::vector<int> alive;            // (cluster): threads that have not ended
+  std::vector<Barrier> barriers;     // (cluster, barrierCount)
   std::map<const void*, MemoryBarrier> memoryBarriers;
   std::exception_ptr failure;
   bool abandoning = false;

@@ -13,7 +13,6 @@ namespace {
 
 // Swizzles mix bits of addresses up to this. Of memory that is smaller the records are kept small.
 constexpr std::int64_t alignment = 1024;
-constexpr int laneCount = 32;
 
 constexpr std::int64_t roundUp(std::int64_t bytes) {
   const std::int64_t unit = bytes < alignment ? 128 : alignment;
@@ -160,10 +159,9 @@ bool SharedMemory::isVisible(const Write& write, int warp, const char* verb, std
   const int of = writer / laneCount;
   if (of >= warps || (!fencedClocks.empty() && fenced(warp, of) > write.epoch))
     return true;
-  return refuse(
-      fmt::format("starts a bulk copy that {} {} bytes at shared memory + {}, which thread "
-                  "{} wrote; no bulk_copy_fence lies between",
-                  verb, bytes, where, writer));
+  return refuse(fmt::format("starts a {} {} bytes at shared memory + {}, which thread "
+                            "{} wrote; no bulk_copy_fence lies between",
+                            verb, bytes, where, writer));
 }
 
 bool SharedMemory::copyIn(int thread, int copier, int phase, int block, const void* address,
@@ -178,7 +176,8 @@ bool SharedMemory::copyIn(int thread, int copier, int phase, int block, const vo
     return false;
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
     Write& record = writes[byte];
-    if (record.epoch > base && !isVisible(record, thread / laneCount, "overwrites", where, bytes))
+    if (record.epoch > base &&
+        !isVisible(record, thread / laneCount, "bulk copy that overwrites", where, bytes))
       return false;
     record = {epochOf(phase), static_cast<std::uint32_t>(copier * laneCount)};
   }
@@ -190,14 +189,38 @@ bool SharedMemory::copyOut(int thread, int copier, int phase, const void* addres
   const std::int64_t where = within(offset, thread / threadsOfBlock);
   if (!read(thread, address, bytes))
     return false;
-  copied.resize(writes.size());
-  newest = std::max(newest, epochOf(phase));
-  for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
-    if (!isVisible(writes[byte], thread / laneCount, "reads", where, bytes))
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte)
+    if (!isVisible(writes[byte], thread / laneCount, "bulk copy that reads", where, bytes))
       return false;
-    copied[byte] = {epochOf(phase), static_cast<std::uint32_t>(copier)};
-  }
+  recordCopy(0, offset, bytes, {epochOf(phase), static_cast<std::uint32_t>(copier)});
   return true;
+}
+
+bool SharedMemory::readOperand(int thread, int copier, int phase, const void* address, int bytes) {
+  constexpr int warpgroup = 4 * laneCount;
+  const int block = thread / threadsOfBlock;
+  const std::size_t offset = offsetOf(address);
+  const std::int64_t where = within(offset, block);
+  if (!isInside("reads", where, bytes))
+    return false;
+  for (int of = thread; of < thread + warpgroup; of += laneCount)
+    for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
+      if (!isReadable(writes[byte], of))
+        return refuseRead(byte, where, bytes, where + static_cast<std::int64_t>(byte - offset));
+      if (!isVisible(writes[byte], of / laneCount, "wgmma that reads", where, bytes))
+        return false;
+    }
+  const int ofBlock = (threadsOfBlock + warpgroup - 1) / warpgroup;
+  const int slot = 1 + block * ofBlock + thread % threadsOfBlock / warpgroup;
+  recordCopy(slot, offset, bytes, {epochOf(phase), static_cast<std::uint32_t>(copier)});
+  return true;
+}
+
+void SharedMemory::recordCopy(std::size_t slot, std::size_t offset, int bytes, Copied copy) {
+  newest = std::max(newest, copy.epoch);
+  copied.resize(std::max(copied.size(), (slot + 1) * writes.size()));
+  std::fill_n(copied.begin() + static_cast<std::ptrdiff_t>(slot * writes.size() + offset), bytes,
+              copy);
 }
 
 //===- Accesses of threads ------------------------------------------------------------------===//
@@ -229,6 +252,18 @@ bool SharedMemory::isInside(const char* verb, std::int64_t where, int bytes) {
   return true;
 }
 
+/// Says why the byte, `place` bytes into its block's memory, is not readable.
+bool SharedMemory::refuseRead(std::size_t byte, std::int64_t where, int bytes, std::int64_t place) {
+  const Write& write = writes[byte];
+  if (write.epoch <= base)
+    return refuse(fmt::format("reads {} bytes at shared memory + {}; byte {} was never written "
+                              "by this block",
+                              bytes, where, place));
+  return refuse(fmt::format("reads {} bytes at shared memory + {} that {} writes; no barrier "
+                            "lies between",
+                            bytes, where, nameOf(static_cast<int>(write.thread))));
+}
+
 bool SharedMemory::read(int thread, const void* address, int bytes) {
   return read(thread, thread / threadsOfBlock, address, bytes);
 }
@@ -242,16 +277,8 @@ bool SharedMemory::read(int thread, int block, const void* address, int bytes) {
   auto lane = static_cast<std::uint16_t>(thread % laneCount);
   Epoch now = clock(warp, warp);
   for (std::size_t byte = offset; byte < offset + bytes; ++byte) {
-    const Write& write = writes[byte];
-    if (write.epoch <= base)
-      return refuse(fmt::format("reads {} bytes at shared memory + {}; byte {} was never written "
-                                "by this block",
-                                bytes, where, where + static_cast<std::int64_t>(byte - offset)));
-    auto writer = static_cast<int>(write.thread);
-    if (writer != thread && !before(write.epoch, writer / laneCount, warp))
-      return refuse(fmt::format("reads {} bytes at shared memory + {} that {} writes; no barrier "
-                                "lies between",
-                                bytes, where, nameOf(writer)));
+    if (!isReadable(writes[byte], thread))
+      return refuseRead(byte, where, bytes, where + static_cast<std::int64_t>(byte - offset));
     Read& record = reads[byte * warps + warp];
     if (record.epoch != now)
       record = {now, lane, lane};
@@ -296,14 +323,13 @@ bool SharedMemory::areOrdered(int thread, std::size_t offset, int bytes, const c
                       "lies between",
                       verb, bytes, where, reader));
   }
-  if (copied.empty())
-    return true;
-  for (std::size_t byte = offset; byte < offset + bytes; ++byte)
-    if (copied[byte].epoch > base &&
-        !before(copied[byte].epoch, static_cast<int>(copied[byte].copier), warp))
-      return refuse(fmt::format("{} {} bytes at shared memory + {} that a bulk copy reads; no wait "
-                                "for it lies between",
-                                verb, bytes, where));
+  for (std::size_t slot = 0; slot < copied.size(); slot += writes.size())
+    for (std::size_t byte = slot + offset; byte < slot + offset + bytes; ++byte)
+      if (copied[byte].epoch > base &&
+          !before(copied[byte].epoch, static_cast<int>(copied[byte].copier), warp))
+        return refuse(fmt::format("{} {} bytes at shared memory + {} that a {} reads; no wait for "
+                                  "it lies between",
+                                  verb, bytes, where, slot == 0 ? "bulk copy" : "wgmma"));
   return true;
 }
 

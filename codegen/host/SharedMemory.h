@@ -18,6 +18,7 @@ namespace kiln {
 
 class SharedMemory {
  public:
+  static constexpr int laneCount = 32;
   using Epoch = std::uint32_t;
   /// What is known of each warp and copier, and how much of it bulk copies see.
   struct Clock {
@@ -51,6 +52,9 @@ class SharedMemory {
   /// A copy that `thread` starts, into the memory of a block or out of its own.
   bool copyIn(int thread, int copier, int phase, int block, const void* address, int bytes);
   bool copyOut(int thread, int copier, int phase, const void* address, int bytes);
+  /// An operand of a product that four warps from `thread` on start together, each of which must
+  /// see it. Products are counted in phases as copies are.
+  bool readOperand(int thread, int copier, int phase, const void* address, int bytes);
   /// All copies of the phases before this are done, as those who acquire `what` know, or a warp.
   void completeCopies(int copier, int phases, Clock& what) const;
   void completeCopies(int copier, int phases, int warp);
@@ -72,7 +76,7 @@ class SharedMemory {
     std::uint16_t lane = 0;
     std::uint16_t otherLane = 0;
   };
-  struct Copied { // the last copy out of a byte
+  struct Copied { // the last copy out of a byte, or product that reads it
     Epoch epoch = 0;
     std::uint32_t copier = 0;
   };
@@ -89,6 +93,14 @@ class SharedMemory {
   void note(int block, int column, Epoch epoch);
   bool areOrdered(int thread, std::size_t offset, int bytes, const char* verb, std::int64_t where);
   bool isVisible(const Write& write, int warp, const char* verb, std::int64_t where, int bytes);
+  /// Whether the byte was written before what this thread does now.
+  bool isReadable(const Write& write, int thread) {
+    const auto writer = static_cast<int>(write.thread);
+    return write.epoch > base &&
+           (writer == thread || before(write.epoch, writer / laneCount, thread / laneCount));
+  }
+  bool refuseRead(std::size_t byte, std::int64_t where, int bytes, std::int64_t place);
+  void recordCopy(std::size_t slot, std::size_t offset, int bytes, Copied copy);
   std::string nameOf(int thread) const;
   /// From the start of all memory; of a block's, for messages.
   std::size_t offsetOf(const void* address) const;
@@ -102,9 +114,9 @@ class SharedMemory {
   std::vector<Write> writes;               // (bytes)
   std::vector<Read> reads;                 // (bytes, warps)
   std::vector<std::vector<Epoch>> reached; // (blocks, columns): by others, and by copies, last
-  std::vector<Copied> copied;              // (bytes), once there are copies out
-  int columns, capacity;                   // warps and copiers, and for how many there is room
-  std::vector<Epoch> clocks;               // (warps, columns): what a warp knows of the others
+  std::vector<Copied> copied; // (copies and each warpgroup's products, bytes), as far as there are
+  int columns, capacity;      // warps and copiers, and for how many there is room
+  std::vector<Epoch> clocks;  // (warps, columns): what a warp knows of the others
   std::vector<Epoch> fencedClocks; // the same, of what copies see; empty before the first fence
   std::vector<Epoch> joined;       // (columns), of a meeting
   Epoch base = 0;                  // everything up to here belongs to earlier blocks

@@ -17,14 +17,14 @@ enum HostBarrier {
 
 /// What all lanes of a warp do together.
 enum HostCollective {
-  shuffled,
-  matched,
-  voted,
-  multiplied,
-  multipliedTf32,
-  loadedMatrices,
-  loadedMatrices2,
-  storedMatrices
+  shuffleLanes,
+  matchLanes,
+  voteLanes,
+  multiplyFragments,
+  multiplyTf32,
+  loadMatrices,
+  loadMatrices2,
+  storeMatrices
 };
 constexpr int hostExchangeWords = 6; // that a lane brings at most
 
@@ -33,6 +33,16 @@ struct HostTile {
   const void* map;
   const int* at; // coordinates, the innermost first
   int dimensions;
+};
+
+/// (64, columns) of products over 16 that a warpgroup starts.
+struct HostProduct {
+  float (*widen)(unsigned short); // an element
+  int columns;
+  const unsigned* left; // the thread's four words; null: in shared memory
+  unsigned long long leftDescriptor, rightDescriptor;
+  bool leftTransposed, rightTransposed;
+  bool accumulate;
 };
 
 struct HostRuntime {
@@ -65,6 +75,12 @@ struct HostRuntime {
   void (*endStores)(void* context);
   void (*waitForStores)(void* context, int groups);
   void (*fenceCopies)(void* context);
+  /// Products of a warpgroup: starts one whose sums the thread will hold there, ends a group, waits
+  /// for all but so many groups.
+  void (*multiply)(void* context, float* sums, const HostProduct* product);
+  void (*fenceProducts)(void* context);
+  void (*endProducts)(void* context);
+  void (*waitForProducts)(void* context, int groups);
   void (*setRegisters)(void* context, int registers);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);

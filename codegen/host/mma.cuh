@@ -34,7 +34,7 @@ inline void multiply_fragments(HostCollective what, float (&d)[4], const u32 (&a
 
 template <class T> KILN_DEVICE void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   static_assert(is_half<T>, "such products are of bf16 or f16");
-  multiply_fragments(multiplied, d, a, b0, b1, [](u32 x, u32 y) {
+  multiply_fragments(multiplyFragments, d, a, b0, b1, [](u32 x, u32 y) {
     return float(T::from_bits(u16(x))) * float(T::from_bits(u16(y))) +
            float(T::from_bits(u16(x >> 16))) * float(T::from_bits(u16(y >> 16)));
   });
@@ -45,7 +45,7 @@ KILN_DEVICE u32 float_to_tf32(float value) {
   return value != value ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu;
 }
 KILN_DEVICE void mma_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  multiply_fragments(multipliedTf32, d, a, b0, b1, [](u32 x, u32 y) {
+  multiply_fragments(multiplyTf32, d, a, b0, b1, [](u32 x, u32 y) {
     return bits_to_float(x & ~0x1fffu) * bits_to_float(y & ~0x1fffu); // the hardware reads no more
   });
 }
@@ -69,7 +69,7 @@ template <bool transposed> KILN_DEVICE u32 part_of_matrix(const u32* rows, int m
 }
 
 template <bool transposed> inline void load_matrices(u32 (&r)[4], const void* row) {
-  const u32* rows = exchange_words(loadedMatrices, load_shared<MatrixRow>(row).words);
+  const u32* rows = exchange_words(loadMatrices, load_shared<MatrixRow>(row).words);
   for (int matrix = 0; matrix < 4; ++matrix)
     r[matrix] = part_of_matrix<transposed>(rows, matrix);
 }
@@ -77,13 +77,13 @@ template <bool transposed> inline void load_matrices2(u32 (&r)[2], const void* r
   MatrixRow mine = {};
   if (thread_index() % 32 < 16)
     mine = load_shared<MatrixRow>(row);
-  const u32* rows = exchange_words(loadedMatrices2, mine.words);
+  const u32* rows = exchange_words(loadMatrices2, mine.words);
   for (int matrix = 0; matrix < 2; ++matrix)
     r[matrix] = part_of_matrix<transposed>(rows, matrix);
 }
 
 template <bool transposed> inline void store_matrices(void* row, const u32 (&r)[4]) {
-  const u32* parts = exchange_words(storedMatrices, r);
+  const u32* parts = exchange_words(storeMatrices, r);
   const int matrix = thread_index() % 32 / 8, line = thread_index() % 8;
   MatrixRow mine = {};
   for (int column = 0; column < 8; ++column) {
@@ -107,7 +107,7 @@ KILN_DEVICE void copy_to_shared_or_zero(void* to, const void* from, bool exists)
 /// Bit l: the vote of lane l.
 inline u32 votes_of_lanes(bool vote) {
   const u32 mine[] = {vote};
-  const u32* all = exchange_words(voted, mine);
+  const u32* all = exchange_words(voteLanes, mine);
   u32 votes = 0;
   for (int lane = 0; lane < 32; ++lane)
     votes |= all[lane] << lane;

@@ -239,6 +239,11 @@ template <int blocks> KILN_DEVICE void store_cluster(float* to, float value) {
     host_runtime.storeCluster(host_runtime.context, to, value);
 }
 
+/// From the start of the block's memory, whose swizzles then are those of a device.
+KILN_DEVICE u32 shared_address(const void* place) {
+  return u32(static_cast<const char*>(place) - host_runtime.sharedMemory);
+}
+
 // A copy is done at once here.
 template <int bytes> KILN_DEVICE void copy_to_shared(void* to, const void* from) {
   struct alignas(bytes) Piece {

@@ -1,18 +1,14 @@
 // Matrix instructions of a warp on the host target: each against a plain computation of what the
 // hardware does, on data without symmetry; and each mistake with the message that it makes.
 #include "codegen/backend/Cubin.h"
-#include "codegen/backend/Nvrtc.h"
+#include "test/host/DeviceText.h"
 #include "test/host/Harness.h"
+#include "test/host/Numbers.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <random>
-
-extern "C" const struct {
-  const char *name, *text;
-} kiln_device_files[];
 
 namespace kiln::test {
 namespace {
@@ -120,19 +116,6 @@ void run(const char* kernel, std::vector<X>& x, std::vector<Y>& y, std::uint64_t
 }
 
 //===- Products -----------------------------------------------------------------------------===//
-
-/// Multiples of 1/8 that bf16 holds: sums of their products are exact in any order.
-struct Eighths {
-  std::mt19937 random{7};
-  std::uniform_int_distribution<int> distribution{-60, 60};
-  float operator()() { return static_cast<float>(distribution(random)) / 8; }
-};
-
-std::uint16_t bitsOf(float value, bool isBf16) {
-  if (isBf16)
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
-  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
-}
 
 /// (16, 8) sums over `depth`.
 std::vector<float> expectedProduct(const std::vector<float>& a, const std::vector<float>& b,
@@ -388,15 +371,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, MatrixMistakes, testing::ValuesIn(matrixMistak
 //===- The device's text --------------------------------------------------------------------===//
 
 TEST(Matrices, AssembleForEachTarget) {
-  try {
-    nvrtcInfo();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
-  CudaJob job;
-  job.source = matrixText;
-  for (const auto* file = kiln_device_files; file->name; ++file)
-    job.headers.push_back({file->name, file->text});
+  if (const std::string why = whyNoNvrtc(); !why.empty())
+    GTEST_SKIP() << why;
+  CudaJob job = deviceJob(matrixText);
   for (const char* target : {"sm_80", "sm_90a", "sm_100a", "sm_120"}) {
     job.arch = target;
     const std::size_t kernels = readCubin(compileCuda(job).cubin).kernels.size();

@@ -191,6 +191,40 @@ TEST_F(Copies, MayBeMany) {
   EXPECT_FALSE(read(40, 32));
 }
 
+TEST_F(Copies, OperandsAreReadByFourWarpsAsOne) {
+  const auto multiply = [&](int phase) {
+    return memory.readOperand(0, first, phase, memory.data(), 16);
+  };
+  EXPECT_FALSE(multiply(0)); // never written
+  EXPECT_TRUE(write(0));
+  memory.fence(0);
+  memory.synchronize(0b0111);
+  EXPECT_FALSE(multiply(0)); // warp 3 does not know
+  memory.synchronize(0b1100);
+  EXPECT_TRUE(multiply(0));
+  EXPECT_TRUE(read(127));
+  memory.synchronize(0b1111);
+  EXPECT_FALSE(write(0)); // the product may still read
+  EXPECT_FALSE(in(memory.addCopier(), 0));
+  memory.completeCopies(first, 1, 0);
+  EXPECT_TRUE(write(0));
+}
+
+TEST(OperandsOfTwoWarpgroups, AreBothAwaited) {
+  SharedMemory memory(64, 256);
+  memory.begin();
+  EXPECT_TRUE(memory.write(0, memory.data(), 16));
+  memory.fence(0);
+  memory.synchronize(0xff);
+  const int copiers[] = {memory.addCopier(), memory.addCopier()};
+  for (int group : {0, 1})
+    EXPECT_TRUE(memory.readOperand(128 * group, copiers[group], 0, memory.data(), 16));
+  memory.completeCopies(copiers[1], 1, 0);
+  EXPECT_FALSE(memory.write(0, memory.data(), 16));
+  memory.completeCopies(copiers[0], 1, 0);
+  EXPECT_TRUE(memory.write(0, memory.data(), 16));
+}
+
 TEST_F(Shared, NeighbouringBytesAreSeparate) {
   EXPECT_TRUE(write(0, 0));
   EXPECT_TRUE(write(32, 4));

@@ -2,16 +2,12 @@
 // right, and each step that it could leave out, and might get away with on a GPU, is reported.
 #include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Cubin.h"
-#include "codegen/backend/Nvrtc.h"
 #include "test/backend/TileCopies.h"
 #include "test/backend/TileKernel.h"
+#include "test/host/DeviceText.h"
 #include "test/host/Harness.h"
 
 #include <gmock/gmock.h>
-
-extern "C" const struct {
-  const char *name, *text;
-} kiln_device_files[];
 
 namespace kiln::test {
 namespace {
@@ -135,23 +131,12 @@ TEST(TileCopies, OfEachRankTypeAndSwizzle) {
   }
 }
 
-CudaResult assemble(const std::string& text) {
-  CudaJob job;
-  job.source = text;
-  for (const auto* file = kiln_device_files; file->name; ++file)
-    job.headers.push_back({file->name, file->text});
-  return compileCuda(job);
-}
-
 TEST(Tiles, AssembleForSm90a) {
-  try {
-    nvrtcInfo();
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
-  }
+  if (const std::string why = whyNoNvrtc(); !why.empty())
+    GTEST_SKIP() << why;
   for (const TileCopy& copy : tileCopies)
-    EXPECT_EQ(readCubin(assemble(copy.text()).cubin).kernels.size(), 1u);
-  const CudaResult result = assemble(tileKernelText);
+    EXPECT_EQ(readCubin(compileCuda(deviceJob(copy.text())).cubin).kernels.size(), 1u);
+  const CudaResult result = compileCuda(deviceJob(tileKernelText));
   const CubinKernel kernel = readCubin(result.cubin).kernel("scale_tiles");
   const KernelLaunch launch = tilePlan().kernels[0];
   EXPECT_EQ(kernel.parameters, (std::vector<int>{128, 128, 128, 8}));
