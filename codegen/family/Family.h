@@ -89,9 +89,9 @@ class Family {
   // be, operations say (takesNonNegative in dialect/Kiln.td).
   /// Tails, odd lengths, least alignment: where its kernels go wrong if they do.
   virtual std::vector<Shape> shapes(const ShapeRequest& request) const = 0;
-  /// The narrowest type that its kernels round values to within the operation that gives `result`,
-  /// whatever their types in the text; they add up in fp32.
-  virtual DType arithmetic(mlir::Value result) const { return DType::f32; }
+  /// The relative error of a rounding that its kernels do within the operation that gives `result`,
+  /// whatever the types in the text, where that is more than fp32's; 0: none is.
+  virtual double rounding(mlir::Value result) const { return 0.0; }
   /// Of the tensors of lists, to time its kernels with.
   virtual std::vector<std::int64_t> typicalLengths() const { return {}; }
 };

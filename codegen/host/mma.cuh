@@ -16,7 +16,7 @@ KILN_DEVICE const u32* exchange_words(HostCollective what, const u32 (&mine)[wor
 
 //===- Products -----------------------------------------------------------------------------===//
 
-/// d += a b, with the product of two words given.
+/// d += a b, with the product of two words given. As on the hardware, sums are rounded once.
 template <class Product>
 inline void multiply_fragments(HostCollective what, float (&d)[4], const u32 (&a)[4], u32 b0,
                                u32 b1, Product product) {
@@ -24,19 +24,22 @@ inline void multiply_fragments(HostCollective what, float (&d)[4], const u32 (&a
   constexpr int words = sizeof mine / sizeof *mine;
   const u32* all = exchange_words(what, mine);
   const int g = thread_index() % 32 / 4, t = thread_index() % 4;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i) {
+    double sum = d[i];
     for (int step = 0; step < 8; ++step) {
       const u32* row = all + (4 * g + step % 4) * words;
       const u32* column = all + (4 * (2 * t + i % 2) + step % 4) * words;
-      d[i] += product(row[i / 2 + step / 4 * 2], column[4 + step / 4]);
+      sum += product(row[i / 2 + step / 4 * 2], column[4 + step / 4]);
     }
+    d[i] = float(sum);
+  }
 }
 
 template <class T> KILN_DEVICE void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   static_assert(is_half<T>, "such products are of bf16 or f16");
   multiply_fragments(multiplyFragments, d, a, b0, b1, [](u32 x, u32 y) {
-    return float(T::from_bits(u16(x))) * float(T::from_bits(u16(y))) +
-           float(T::from_bits(u16(x >> 16))) * float(T::from_bits(u16(y >> 16)));
+    return double(float(T::from_bits(u16(x)))) * float(T::from_bits(u16(y))) +
+           double(float(T::from_bits(u16(x >> 16)))) * float(T::from_bits(u16(y >> 16)));
   });
 }
 
@@ -46,7 +49,8 @@ KILN_DEVICE u32 float_to_tf32(float value) {
 }
 KILN_DEVICE void mma_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   multiply_fragments(multiplyTf32, d, a, b0, b1, [](u32 x, u32 y) {
-    return bits_to_float(x & ~0x1fffu) * bits_to_float(y & ~0x1fffu); // the hardware reads no more
+    // The hardware reads no more bits.
+    return double(bits_to_float(x & ~0x1fffu)) * bits_to_float(y & ~0x1fffu);
   });
 }
 

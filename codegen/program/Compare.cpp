@@ -62,21 +62,21 @@ bool held(DType dtype, double value) {
   return dtype == DType::f32 && nearest(dtype, value) == value;
 }
 
-/// Says in the locations of a function's operations to which type the family that executes them
-/// rounds within, where that is narrower than fp32: what named operations are decomposed into has
-/// their locations.
+/// Says in the locations of a function's operations how the family that executes them rounds within
+/// them, where that is worse than fp32: what named operations are decomposed into has their
+/// locations.
 void noteArithmetic(func::FuncOp function) {
   for (Operation& op : function.getBody().front()) {
     SmallVector<double> units;
     for (Value result : op.getResults())
-      units.push_back(halfUlp(family::executing(function, &op).arithmetic(result)));
-    if (llvm::all_of(units, [](double unit) { return unit <= halfUlp(DType::f32); }))
+      units.push_back(family::executing(function, &op).rounding(result));
+    if (llvm::all_of(units, [](double unit) { return unit == 0.0; }))
       continue;
     const auto noted = DenseF64ArrayAttr::get(op.getContext(), units);
     op.setLoc(FusedLocWith<DenseF64ArrayAttr>::get(op.getLoc(), noted, op.getContext()));
   }
 }
-/// 0: nothing is narrower than the types in the text.
+/// 0: nothing is rounded beyond what the types in the text say.
 double unitWithin(Value value) {
   const auto noted = value.getLoc()->findInstanceOf<FusedLocWith<DenseF64ArrayAttr>>();
   if (!noted || !value.getDefiningOp())

@@ -16,8 +16,8 @@ struct Expected {
 /// plan: lists, each a tensor of all its elements, come behind all else. The allowed error is
 /// found by Monte Carlo arithmetic (Parker 1997): the function is evaluated again with a random
 /// relative error of half an ulp of its type on every input and intermediate result; what that
-/// changes, taken over a row and times a safety factor, is what rounding may change. A family that
-/// rounds to a narrower type within an operation is asked for it (Family::arithmetic).
+/// changes, taken over a row and times a safety factor, is what rounding may change. Families are
+/// asked how they round within an operation (Family::rounding).
 Expected expect(const Module& module, const std::string& function,
                 std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs);
 

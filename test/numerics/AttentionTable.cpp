@@ -56,7 +56,7 @@ struct AttentionText {
     if (p > 0) {
       add(" dropout ", "seed", "tensor<i64>");
       add(", ", "offset", "tensor<i64>");
-      operands += fmt::format(" p {}", p);
+      operands += fmt::format(" p {:e}", p);
     }
     return fmt::format(
         "func.func @attention({}) -> ({}, {}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
@@ -170,8 +170,7 @@ struct AttentionTable : Builder {
                               {"heads", "?x1x?x?"}})
       attention(fmt::format("bias_{}", name), {.bias = bias}, {3, 37, 45});
     attention("bias_shared_heads", {.heads = 6, .keyHeads = 2, .bias = "1x6x?x?"}, {3, 20, 33});
-    attention("bias_bf16", {.bias = "1x2x?x?", .biasType = "bf16"}, {5, 70, 70})
-        .scheduleOfBackward = tiles(32, 32, 1);
+    attention("bias_bf16", {.bias = "1x2x?x?", .biasType = "bf16"}, {5, 70, 70});
     attention("bias_softcap",
               {.bias = "1x2x?x?", .attributes = "scale = 0.5 : f32, softcap = 3.0 : f32"},
               {2, 20, 33});

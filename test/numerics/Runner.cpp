@@ -21,12 +21,11 @@ struct Mover {
   std::mt19937_64& random;
   bool chained = false; // what the forward returns is read by the backward
   void operator()(DType dtype, Tensor64& tensor) const {
-    double unit = std::max(precisionOf(dtype).relative, 0x1p-24);
     if (precisionOf(dtype).relative > 0)
-      for (double& value : tensor.data)
-        value *= random() % 2 ? 1 + unit : 1 - unit;
+      move(tensor, std::max(precisionOf(dtype).relative, 0x1p-24));
   }
-  /// Values on the way that are stored, between kernels, in a narrow type.
+  /// Values on the way that are stored, between kernels, in a narrow type, or that a family rounds
+  /// within the operation.
   void operator()(mlir::Value value, Tensor64& tensor) const {
     DType dtype = family::dtypeOf(ir::tensorType(value).getElementType());
     bool returned = llvm::any_of(value.getUsers(), [](mlir::Operation* user) {
@@ -34,6 +33,16 @@ struct Mover {
     });
     if (dtype != DType::f32 && (chained || !returned))
       (*this)(dtype, tensor);
+    mlir::Operation* op = value.getDefiningOp();
+    if (const double unit =
+            family::executing(op->getParentOfType<mlir::func::FuncOp>(), op).rounding(value))
+      move(tensor, unit / 2); // what is added up is rounded by as much, and this counts 16 times
+  }
+
+ private:
+  void move(Tensor64& tensor, double unit) const {
+    for (double& value : tensor.data)
+      value *= random() % 2 ? 1 + unit : 1 - unit;
   }
 };
 

@@ -88,15 +88,20 @@ class AttentionFamily : public family::KernelFamily {
   const ScheduleForm* form() const override { return &scheduleForm; }
   bool anchors(Operation* op) const override { return isAttention(op); }
 
-  /// Products round probabilities and gradients of scores to the type of the query; sums of
-  /// exponentials are rounded to no less than fp32.
-  DType arithmetic(Value result) const override {
+  /// Products round probabilities and gradients of scores to the type of the query, or to two parts
+  /// of tf32; sums of exponentials of 2-byte types are as good as fp32.
+  double rounding(Value result) const override {
     auto forward = result.getDefiningOp<ir::AttentionOp>();
     auto backward = result.getDefiningOp<ir::AttentionBackwardOp>();
-    if ((!forward && !backward) || (forward && result == forward.getLse()))
-      return DType::f32;
-    const Value query = forward ? forward.getQuery() : backward.getQuery();
-    return family::dtypeOf(ir::tensorType(query).getElementType());
+    if (!forward && !backward)
+      return 0.0;
+    const Type element =
+        ir::tensorType(forward ? forward.getQuery() : backward.getQuery()).getElementType();
+    if (element.isF32())
+      return 0x1p-21;
+    if (forward && result == forward.getLse())
+      return 0.0;
+    return element.isBF16() ? 0x1p-8 : 0x1p-11;
   }
 
   std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {

@@ -219,7 +219,8 @@ class Lowering {
         ofScores(entry, form.bias), ofScores(entry, form.mask), pointer(form.queryStarts, i32),
         pointer(form.keyStarts, i32), sequences, pointer(form.seed, i64), pointer(form.offset, i64),
         f32(form.scale), f32(form.softcap), form.causal, form.windowLeft, form.windowRight,
-        rule.bits, static_cast<int64_t>(rule.least), f32(rule.scale));
+        rule.bits, static_cast<int64_t>(rule.least),
+        f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
   }
 
   // --- kernels --------------------------------------------------------------------------------

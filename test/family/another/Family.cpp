@@ -87,7 +87,7 @@ class AnotherFamily : public family::KernelFamily {
   std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
     return {{.name = "twice as many", .sizes = {2 * request.sizes.at(0)}, .lengths = {7}}};
   }
-  DType arithmetic(Value) const override { return DType::bf16; }
+  double rounding(Value) const override { return 0x1p-8; }
   std::vector<std::int64_t> typicalLengths() const override { return {1 << 10}; }
   std::unique_ptr<family::Kernel> analyze(ir::KernelOp kernel,
                                           family::Refusal& refusal) const override {
