@@ -90,7 +90,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wan
   }
   work.push_back([&](CuStream stream, int i) { operands.copy().kernel(stream, i); });
   TimerOptions timing;
-  timing.launches = static_cast<int>(std::max<std::size_t>(operands.sets(), 20));
+  timing.launches = static_cast<int>(std::max<std::size_t>(operands.sets(), 4));
   timing.replays = 7;
   auto times = timeGraph(work, timing);
   for (std::size_t i = 0; i < list.size(); ++i) {

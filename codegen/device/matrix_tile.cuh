@@ -166,7 +166,10 @@ KILN_DEVICE void multiply_rows(float (&c)[tiles][4], const TileA& a, int row, co
   static_assert(tiles * 8 == TileB::rows && tiles % 2 == 0, "columns are the rows of b");
   static_assert(TileA::steps == TileB::steps, "rows of one width");
   using Operand = Operands<typename TileA::Element>;
-#pragma unroll
+  // Of many steps a loop: operands that are loaded far ahead fill the registers.
+  constexpr int most = 32 / tiles > 1 ? 32 / tiles : 1;
+  constexpr int unrolled = TileA::steps < most ? TileA::steps : most;
+#pragma unroll unrolled
   for (int k = 0; k < TileA::steps; ++k) {
     const auto left = Operand::rows(a, row, k);
 #pragma unroll

@@ -137,7 +137,8 @@ KILN_DEVICE void load_tile_to_blocks(void* to, const TensorMap& map, u64* barrie
 
 //===- Stores -------------------------------------------------------------------------------===//
 
-// A box from shared memory to where the map says; what lies beyond the tensor's ends is left out.
+// A box from shared memory to where the map says, from 0 on; what lies beyond the tensor's ends is
+// left out.
 // The threads that wrote the box fence (bulk_copy_fence) and meet before one of them stores it.
 KILN_DEVICE void store_tile(const TensorMap& map, const void* from, int x, int y) {
 #if __CUDA_ARCH__ >= 900

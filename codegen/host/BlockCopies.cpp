@@ -141,6 +141,12 @@ void BlockRunner::storeTile(const HostTile& tile, const void* from) {
   const HostTensorMap* map = mapOf(tile, offsetOf(from), wrong);
   if (!wrong.empty())
     failHere(wrong);
+  for (int d = 0; d < tile.dimensions; ++d)
+    if (tile.at[d] < 0) // Hopper calls it an illegal instruction
+      failHere(
+          fmt::format("stores a tile that begins at {} of dimension {}; a store may reach beyond "
+                      "a tensor's end, and begins at 0 or later",
+                      tile.at[d], d));
   Thread& thread = threads[running];
   if (thread.storer < 0)
     thread.storer = shared.addCopier();

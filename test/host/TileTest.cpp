@@ -114,21 +114,29 @@ TEST(Tiles, MapsThatTheKernelMisuses) {
               testing::HasSubstr("reaches block 2 of its cluster, which has 2, from 0"));
 }
 
+void copyOnHost(const TileCopy& copy) {
+  SCOPED_TRACE(copy.text());
+  std::vector<unsigned char> x = copy.input(), y(x.size(), 0xff), image, expected;
+  const std::size_t bytes = static_cast<std::size_t>(copy.boxBytes());
+  std::vector<unsigned char> images(bytes * copy.blocks, 0xff);
+  const Buffer input{x.data(), copy.sizes(), {}};
+  const Buffer outputs[] = {{y.data(), copy.sizes(), {}},
+                            {images.data(), {static_cast<std::int64_t>(images.size() / 4)}, {}}};
+  HostProgram(copy.plan(), copy.text()).run(std::span(&input, 1), outputs);
+  copy.expect(x, image, expected);
+  EXPECT_EQ(y, expected);
+  for (int block = 0; block < copy.blocks; ++block)
+    EXPECT_TRUE(std::equal(image.begin(), image.end(), images.begin() + block * bytes)) << block;
+}
+
 TEST(TileCopies, OfEachRankTypeAndSwizzle) {
-  for (const TileCopy& copy : tileCopies) {
-    SCOPED_TRACE(copy.text());
-    std::vector<unsigned char> x = copy.input(), y(x.size(), 0xff), image, expected;
-    const std::size_t bytes = static_cast<std::size_t>(copy.boxBytes());
-    std::vector<unsigned char> images(bytes * copy.blocks, 0xff);
-    const Buffer input{x.data(), copy.sizes(), {}};
-    const Buffer outputs[] = {{y.data(), copy.sizes(), {}},
-                              {images.data(), {static_cast<std::int64_t>(images.size() / 4)}, {}}};
-    HostProgram(copy.plan(), copy.text()).run(std::span(&input, 1), outputs);
-    copy.expect(x, image, expected);
-    EXPECT_EQ(y, expected);
-    for (int block = 0; block < copy.blocks; ++block)
-      EXPECT_TRUE(std::equal(image.begin(), image.end(), images.begin() + block * bytes)) << block;
-  }
+  for (const TileCopy& copy : tileCopies)
+    copyOnHost(copy);
+}
+
+TEST(TileCopies, StoresThatBeginBeforeTheTensorAreRefused) {
+  EXPECT_THAT(errorOf(ErrorKind::verification, [] { copyOnHost(storedBefore); }),
+              testing::HasSubstr("stores a tile that begins at -1 of dimension 1"));
 }
 
 TEST(Tiles, AssembleForSm90a) {

@@ -98,7 +98,7 @@ class AttentionFamily : public family::KernelFamily {
     const Type element =
         ir::tensorType(forward ? forward.getQuery() : backward.getQuery()).getElementType();
     if (element.isF32())
-      return 0x1p-21;
+      return 0x1p-20;
     if (forward && result == forward.getLse())
       return 0.0;
     return element.isBF16() ? 0x1p-8 : 0x1p-11;

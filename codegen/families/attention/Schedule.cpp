@@ -122,8 +122,8 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
   const std::int64_t registers =
       std::min<std::int64_t>(target.registersPerThread,
                              target.registersPerSM / std::max<std::int64_t>(s.blocks * threads, 1));
-  const std::int64_t wanted = std::max<std::int64_t>(
-      estimatedRegisters(s, facts), facts.spilledRegisters > 0 ? facts.spilledRegisters + 8 : 0);
+  // Each spill says that the estimate is too low.
+  const std::int64_t wanted = estimatedRegisters(s, facts) * (8 + facts.spills) / 8;
   require(wanted <= registers, "registers",
           fmt::format("about {} registers a thread needed, {} blocks of {} threads leave {} on {}",
                       wanted, s.blocks, threads, registers, target.arch));

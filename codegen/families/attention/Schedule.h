@@ -42,7 +42,7 @@ struct Facts {
   double biasBytes = 0;     // a score
   std::int64_t sharing = 1; // biasGradient: heads that share one; 0: open
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
-  int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
+  int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did
 };
 
