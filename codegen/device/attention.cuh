@@ -66,10 +66,11 @@ KILN_DEVICE float row_sum(float value) {
 }
 
 /// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
-/// product. Lane's rows are queries row and row + 8 with the keys that they see.
+/// product. Lane's rows are queries row and row + 8 with the keys that they see. `Scores`:
+/// HeadScores.
 template <int deep, class Scores>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                u32 head, int query, const Span (&seen)[2], int first_key) {
+                                int query, const Span (&seen)[2], int first_key) {
   const bool whole = all_lanes(seen[0].covers(first_key, first_key + 8 * deep) &&
                                seen[1].covers(first_key, first_key + 8 * deep));
 #pragma unroll
@@ -77,12 +78,12 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = query + i / 2 * 8, key = first_key + 8 * n + lane_column() + i % 2;
-      x[n][i] = scores.exponent(x[n][i], slopes[n][i]);
+      x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
       bool open = whole || seen[i / 2].has(key);
       if (open)
-        x[n][i] += scores.added(head, row, key);
+        x[n][i] += scores.added(row, key);
       if (Scores::has_mask && open)
-        open = !scores.masked(head, row, key);
+        open = !scores.masked(row, key);
       if (!open)
         x[n][i] = -infinity();
     }
@@ -140,19 +141,18 @@ struct RunningSoftmax {
 
 /// Drops probabilities.
 template <int deep, class Scores>
-KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, u32 head, int query,
-                      int first_key) {
+KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int first_key) {
   if constexpr (Scores::has_dropout)
 #pragma unroll
     for (int n = 0; n < deep; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        p[n][i] *= scores.kept(head, query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
+        p[n][i] *= scores.kept(query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
 }
 
 /// Tiles of two tensors' rows that pass through stages side by side: keys and values, or queries
 /// and gradients of outputs.
-template <class First, class Second, int stages> struct StagedRows {
+template <class First, class Second, int stages, int threads> struct StagedRows {
   char* memory;
   static constexpr int bytes = First::bytes + Second::bytes;
 
@@ -164,12 +164,11 @@ template <class First, class Second, int stages> struct StagedRows {
   /// empty one where there are `left` <= 0 rows.
   template <class RowsA, class RowsB>
   KILN_DEVICE void fetch(int tile, const RowsA& a, u32 head, const RowsB& b, u32 other_head,
-                         int row, int end, int threads) const {
+                         int row, int end) const {
     if (row < end) {
-      first(tile).template fetch<RowsA::access>(a.row(head, row), a.stride, end - row,
-                                                thread_index(), threads);
-      second(tile).template fetch<RowsB::access>(b.row(other_head, row), b.stride, end - row,
-                                                 thread_index(), threads);
+      first(tile).template fetch<RowsA::access, threads>(a.row(head, row), a.stride, end - row);
+      second(tile).template fetch<RowsB::access, threads>(b.row(other_head, row), b.stride,
+                                                          end - row);
     }
     end_copies();
   }
@@ -187,14 +186,13 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   const int tiles = (keys.end - first_key + Tile::keys - 1) / Tile::keys;
 
   const typename Tile::Queries queries(memory);
-  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages> staged{
+  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
       memory + Tile::Queries::bytes};
   const auto fetch = [&](int tile) {
-    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, keys.end,
-                 Tile::threads);
+    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, keys.end);
   };
-  queries.template fetch<Query::access>(query.row(at.head, at.first), query.stride,
-                                        at.end - at.first, thread_index(), Tile::threads);
+  queries.template fetch<Query::access, Tile::threads>(query.row(at.head, at.first), query.stride,
+                                                       at.end - at.first);
 #pragma unroll
   for (int tile = 0; tile < Tile::stages; ++tile)
     fetch(tile);
@@ -202,6 +200,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   const int row = at.first + lane_row();
   const Span seen[2] = {row < at.end ? keys_of(row) : Span{0, 0},
                         row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
+  const auto of_head = scores.of(at.head);
   RunningSoftmax softmax;
   float sums[Tile::wide][4] = {};
 #pragma unroll 1
@@ -211,9 +210,9 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
     multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
     const int from = first_key + tile * Tile::keys;
-    make_exponents(p, slopes, scores, at.head, row, seen, from);
+    make_exponents(p, slopes, of_head, row, seen, from);
     softmax.take(p, sums);
-    drop(p, scores, at.head, row, from);
+    drop(p, of_head, row, from);
     multiply_accumulated(sums, p, staged.second(tile));
     block_barrier();
     fetch(tile + Tile::stages);

@@ -64,7 +64,7 @@ template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int key_grad
 /// Exponents of the transposed scores: rows are keys, columns queries.
 template <int deep, class Scores>
 KILN_DEVICE void make_key_exponents(float (&x)[deep][4], float (&slopes)[deep][4],
-                                    const Scores& scores, u32 head, int key, const Span (&seen)[2],
+                                    const Scores& scores, int key, const Span (&seen)[2],
                                     int first_query) {
   const bool whole = all_lanes(seen[0].covers(first_query, first_query + 8 * deep) &&
                                seen[1].covers(first_query, first_query + 8 * deep));
@@ -73,12 +73,12 @@ KILN_DEVICE void make_key_exponents(float (&x)[deep][4], float (&slopes)[deep][4
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = key + i / 2 * 8, query = first_query + 8 * n + lane_column() + i % 2;
-      x[n][i] = scores.exponent(x[n][i], slopes[n][i]);
+      x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
       bool open = whole || seen[i / 2].has(query);
       if (open)
-        x[n][i] += scores.added(head, query, row);
+        x[n][i] += scores.added(query, row);
       if (Scores::has_mask && open)
-        open = !scores.masked(head, query, row);
+        open = !scores.masked(query, row);
       if (!open)
         x[n][i] = -infinity();
     }
@@ -102,15 +102,15 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
 
   const typename Tile::Keys keys(memory);
   const typename Tile::Values values(memory + Tile::Keys::bytes);
-  const StagedRows<typename Tile::Queries, typename Tile::Gradients, Tile::stages> staged{
-      memory + Tile::Keys::bytes + Tile::Values::bytes};
+  const StagedRows<typename Tile::Queries, typename Tile::Gradients, Tile::stages, Tile::threads>
+      staged{memory + Tile::Keys::bytes + Tile::Values::bytes};
   QueryNumbers* numbers =
       reinterpret_cast<QueryNumbers*>(staged.memory + Tile::stages * staged.bytes);
   const u32 first_head = at.head * shared_by;
-  keys.template fetch<Key::access>(key.row(first_head, at.first), key.stride, at.end - at.first,
-                                   thread_index(), Tile::threads);
-  values.template fetch<Value::access>(value.row(first_head, at.first), value.stride,
-                                       at.end - at.first, thread_index(), Tile::threads);
+  keys.template fetch<Key::access, Tile::threads>(key.row(first_head, at.first), key.stride,
+                                                  at.end - at.first);
+  values.template fetch<Value::access, Tile::threads>(value.row(first_head, at.first), value.stride,
+                                                      at.end - at.first);
   const auto fetch = [&](int tile) {
     const u32 head = first_head + (tiles > 0 ? tile / tiles_of_head : 0);
     const int from = tiles > 0 ? first_query + tile % tiles_of_head * Tile::queries : 0;
@@ -118,8 +118,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
       for (int i = thread_index(); i < Tile::queries; i += Tile::threads)
         store_shared(numbers + tile % Tile::stages * Tile::queries + i,
                      numbers_of(lse, delta, head, from + i, span.end));
-    staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : span.end, span.end,
-                 Tile::threads);
+    staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : span.end, span.end);
   };
 #pragma unroll
   for (int tile = 0; tile < Tile::stages; ++tile)
@@ -139,7 +138,8 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
     const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
     multiply_rows(p, keys, warp_row, staged.first(tile));
-    make_key_exponents(p, slopes, scores, head, row, seen, from);
+    const auto of_head = scores.of(head);
+    make_key_exponents(p, slopes, of_head, row, seen, from);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -147,7 +147,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
         const int query_in_tile = 8 * n + lane_column() + i % 2;
         p[n][i] =
             exp2_approximate(p[n][i] - load_shared<QueryNumbers>(of_tile + query_in_tile).lse);
-        kept[n][i] = scores.kept(head, from + query_in_tile, row + i / 2 * 8);
+        kept[n][i] = of_head.kept(from + query_in_tile, row + i / 2 * 8);
       }
     if constexpr (Tile::has_values) {
       float dropped[Tile::deep][4];
@@ -203,21 +203,21 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
 /// Lane's rows are queries; its numbers are theirs.
 template <class Tile, class Scores, class Queries, class Gradients>
 KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Tile::deep][4],
-                                 const Scores& scores, u32 head, int query, const Span (&seen)[2],
+                                 const Scores& scores, int query, const Span (&seen)[2],
                                  const QueryNumbers (&numbers)[2], const Queries& queries,
                                  const Gradients& gradients, const typename Tile::Keys& keys,
                                  const typename Tile::Values& values, int first_key) {
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
   multiply_rows(p, queries, warp_row, keys);
-  make_exponents(p, slopes, scores, head, query, seen, first_key);
+  make_exponents(p, slopes, scores, query, seen, first_key);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       ds[n][i] = 0.0f;
   multiply_rows(ds, gradients, warp_row, values);
-  drop(ds, scores, head, query, first_key);
+  drop(ds, scores, query, first_key);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -253,16 +253,15 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
 
   const typename Tile::Queries queries(memory);
   const Gradients gradients(memory + Tile::Queries::bytes);
-  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages> staged{
+  const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
       memory + Tile::Queries::bytes + Gradients::bytes};
   const auto fetch = [&](int tile) {
-    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, span.end,
-                 Tile::threads);
+    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, span.end);
   };
-  queries.template fetch<Query::access>(query.row(at.head, at.first), query.stride,
-                                        at.end - at.first, thread_index(), Tile::threads);
-  gradients.template fetch<Gradient::access>(gradient.row(at.head, at.first), gradient.stride,
-                                             at.end - at.first, thread_index(), Tile::threads);
+  queries.template fetch<Query::access, Tile::threads>(query.row(at.head, at.first), query.stride,
+                                                       at.end - at.first);
+  gradients.template fetch<Gradient::access, Tile::threads>(gradient.row(at.head, at.first),
+                                                            gradient.stride, at.end - at.first);
 #pragma unroll
   for (int tile = 0; tile < Tile::stages; ++tile)
     fetch(tile);
@@ -272,6 +271,7 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
                         row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
   const QueryNumbers numbers[2] = {numbers_of(lse, delta, at.head, row, at.end),
                                    numbers_of(lse, delta, at.head, row + 8, at.end)};
+  const auto of_head = scores.of(at.head);
   constexpr int wide = (Tile::width + 7) / 8;
   float dq[wide][4] = {};
 #pragma unroll 1
@@ -279,7 +279,7 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
     float ds[Tile::deep][4], slopes[Tile::deep][4];
-    score_gradients<Tile>(ds, slopes, scores, at.head, row, seen, numbers, queries, gradients,
+    score_gradients<Tile>(ds, slopes, of_head, row, seen, numbers, queries, gradients,
                           staged.first(tile), staged.second(tile), first_key + tile * Tile::keys);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
@@ -341,22 +341,20 @@ KILN_DEVICE void differentiate_bias(Tile, char* memory, const Scores& scores, i6
 #pragma unroll 1
   for (i64 i = first; i < end; ++i) {
     const u32 head = u32(bias * sharing + i);
-    const int thread = thread_index();
-    queries.template fetch<Query::access>(query.row(head, first_query), query.stride,
-                                          int(all_queries) - first_query, thread, Tile::threads);
-    gradients.template fetch<Gradient::access>(gradient.row(head, first_query), gradient.stride,
-                                               int(all_queries) - first_query, thread,
-                                               Tile::threads);
-    keys.template fetch<Key::access>(key.row(head, first_key), key.stride,
-                                     int(all_keys) - first_key, thread, Tile::threads);
-    values.template fetch<Value::access>(value.row(head, first_key), value.stride,
-                                         int(all_keys) - first_key, thread, Tile::threads);
+    queries.template fetch<Query::access, Tile::threads>(query.row(head, first_query), query.stride,
+                                                         int(all_queries) - first_query);
+    gradients.template fetch<Gradient::access, Tile::threads>(
+        gradient.row(head, first_query), gradient.stride, int(all_queries) - first_query);
+    keys.template fetch<Key::access, Tile::threads>(key.row(head, first_key), key.stride,
+                                                    int(all_keys) - first_key);
+    values.template fetch<Value::access, Tile::threads>(value.row(head, first_key), value.stride,
+                                                        int(all_keys) - first_key);
     const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, row, int(all_queries)),
                                      numbers_of(lse, delta, head, row + 8, int(all_queries))};
     wait_for_copies();
     block_barrier();
     float ds[Tile::deep][4], slopes[Tile::deep][4];
-    score_gradients<Tile>(ds, slopes, scores, head, row, seen, numbers, queries, gradients, keys,
+    score_gradients<Tile>(ds, slopes, scores.of(head), row, seen, numbers, queries, gradients, keys,
                           values, first_key);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)

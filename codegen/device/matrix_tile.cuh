@@ -27,26 +27,38 @@ template <class T, int rows_, int width_> struct MatrixTile {
   KILN_DEVICE explicit MatrixTile(char* memory) : data(reinterpret_cast<T*>(memory)) {}
   KILN_DEVICE T* at(int row, int column) const { return data + row * pitch + column; }
 
-  /// Starts to fetch rows, of which those from `end` on do not exist; `threads` threads take part.
-  /// Complete after a wait for copies and a barrier.
+  /// Starts to fetch rows, of which those from `end` on do not exist. All `threads` threads take
+  /// part. Complete after a wait for copies and a barrier.
+  template <int access, int threads>
+  KILN_DEVICE void fetch(const T* from, i64 stride, int end) const {
+    constexpr int vectors = pieces * (piece / access); // of a row
+    if constexpr (threads % vectors == 0) {            // a thread has one column
+      const int row = thread_index() / vectors, column = thread_index() % vectors * access;
+      from += row * stride + column;
+#pragma unroll
+      for (int r = 0; r < rows; r += threads / vectors) {
+        if (rows % (threads / vectors) == 0 || row + r < rows)
+          fetch_one<access>(from, row + r, column, end);
+        from += threads / vectors * stride;
+      }
+    } else {
+#pragma unroll 1
+      for (int i = thread_index(); i < rows * vectors; i += threads)
+        fetch_one<access>(from + i / vectors * stride + i % vectors * access, i / vectors,
+                          i % vectors * access, end);
+    }
+  }
   template <int access>
-  KILN_DEVICE void fetch(const T* from, i64 stride, int end, int thread, int threads) const {
-    if constexpr (access * sizeof(T) == 16)
-      for (int i = thread; i < rows * pieces; i += threads) {
-        const int row = i / pieces, column = i % pieces * piece;
-        const bool exists = row < end && column < width;
-        copy_to_shared_or_zero(at(row, column), exists ? from + row * stride + column : from,
-                               exists);
-      }
-    else
-      for (int i = thread; i < rows * pieces * (piece / access); i += threads) {
-        constexpr int vectors = pieces * (piece / access);
-        const int row = i / vectors, column = i % vectors * access;
-        Vec<T, access> v = {};
-        if (row < end && column < width)
-          v = load_global<Vec<T, access>>(from + row * stride + column);
-        store_shared(at(row, column), v);
-      }
+  KILN_DEVICE void fetch_one(const T* from, int row, int column, int end) const {
+    const bool exists = row < end && column < width;
+    if constexpr (access * sizeof(T) == 16) {
+      copy_to_shared_or_zero(at(row, column), from, exists);
+    } else {
+      Vec<T, access> v = {};
+      if (exists)
+        v = load_global<Vec<T, access>>(from);
+      store_shared(at(row, column), v);
+    }
   }
 };
 

@@ -162,7 +162,9 @@ template <class Sequences> struct Sight {
 };
 
 /// No tensor: of a bias, or of a mask.
-struct NoTensor {};
+struct NoTensor {
+  using Element = float;
+};
 
 /// No dropout of probabilities.
 struct NoDropout {
@@ -184,6 +186,7 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
   static constexpr bool has_bias = !same_type<Bias, NoTensor>;
   static constexpr bool has_mask = !same_type<Mask, NoTensor>;
   static constexpr bool has_dropout = !same_type<Drop, NoDropout>;
+  using BiasElement = typename Bias::Element;
   Sight<Sequences> sight;
   float scale, softcap; // softcap 0: none
   Bias bias;
@@ -201,28 +204,52 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
     slope = fmaf(-bent, bent, 1.0f);
     return bent * (softcap * log2_e);
   }
-  /// Of an open place of a head: what is added to its exponent.
-  KILN_DEVICE float added(u32 head, int query, int key) const {
+  KILN_DEVICE auto of(u32 head) const;
+};
+
+/// The same of one head, whose rows have been found.
+template <class All> struct HeadScores {
+  static constexpr bool has_bias = All::has_bias, has_mask = All::has_mask;
+  static constexpr bool has_dropout = All::has_dropout;
+  const All& all;
+  const typename All::BiasElement* bias;
+  const u8* mask;
+  i64 number; // of its first score, for dropout
+
+  /// What is added to the exponent of an open place.
+  KILN_DEVICE float added(int query, int key) const {
     if constexpr (has_bias)
-      return float(load_global<typename Bias::Element>(bias.row(head, query) +
-                                                       key * bias.heads.column_stride)) *
+      return float(load_global<typename All::BiasElement>(bias + query * all.bias.stride +
+                                                          key * all.bias.heads.column_stride)) *
              log2_e;
     else
       return 0.0f;
   }
-  KILN_DEVICE bool masked(u32 head, int query, int key) const {
+  KILN_DEVICE bool masked(int query, int key) const {
     if constexpr (has_mask)
-      return load_global<u8>(mask.row(head, query) + key * mask.heads.column_stride) == 0;
+      return load_global<u8>(mask + query * all.mask.stride + key * all.mask.heads.column_stride) ==
+             0;
     else
       return false;
   }
-  KILN_DEVICE float kept(u32 head, int query, int key) const {
+  KILN_DEVICE float kept(int query, int key) const {
     if constexpr (has_dropout)
-      return dropout.factor((i64(heads.offset(head)) * sight.queries + query) * sight.keys + key);
+      return all.dropout.factor(number + query * all.sight.keys + key);
     else
       return 1.0f;
   }
 };
+template <class Sequences, class Bias, class Mask, class Drop, int rank>
+KILN_DEVICE auto Scores<Sequences, Bias, Mask, Drop, rank>::of(u32 head) const {
+  HeadScores<Scores> one{*this, nullptr, nullptr, 0};
+  if constexpr (has_bias)
+    one.bias = bias.row(head, 0);
+  if constexpr (has_mask)
+    one.mask = mask.row(head, 0);
+  if constexpr (has_dropout)
+    one.number = heads.offset(head) * sight.queries * sight.keys;
+  return one;
+}
 template <class Sequences, class Bias, class Mask, class Drop, int rank>
 KILN_DEVICE Scores<Sequences, Bias, Mask, Drop, rank>
 make_scores(const Sight<Sequences>& sight, float scale, float softcap, const Bias& bias,

@@ -302,7 +302,7 @@ class Lowering {
     plan.workspaces.push_back(
         {partials, DType::f32, s.groups, -1, {{places.begin(), places.end()}}});
 
-    auto entry = begin(context.name + "_partial", "attention_backward.cuh");
+    auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors = operandsOfBackward(*entry);
     builder.create<cu::DifferentiateBiasOp>(
@@ -317,7 +317,7 @@ class Lowering {
 
   template <class Owns>
   void emitSumOfGroups(ArrayRef<Extent> biases, const std::string& partials, Owns owns) {
-    cu::Entry entry(builder, location, context.name, kFinishThreads, 1, ir::ScheduleAttr(),
+    cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
                     "attention_backward.cuh");
     entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
     const auto& shape = output(0).tensor.shape;
