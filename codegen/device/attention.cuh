@@ -94,9 +94,8 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
 struct RunningSoftmax {
   float largest[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
 
-  /// Makes powers of exponents, and scales what was summed before.
-  template <int deep, int wide>
-  KILN_DEVICE void take(float (&x)[deep][4], float (&output)[wide][4]) {
+  /// Makes powers of exponents; by `scaled` what was summed before is to be multiplied.
+  template <int deep> KILN_DEVICE void take(float (&x)[deep][4], float (&scaled)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float most = largest[r];
@@ -105,7 +104,7 @@ struct RunningSoftmax {
         most = fmaxf(most, fmaxf(x[n][2 * r], x[n][2 * r + 1]));
       most = row_maximum(most);
       const float reference = most == -infinity() ? 0.0f : most; // nothing is open yet
-      const float scaled = exp2_approximate(largest[r] - reference);
+      scaled[r] = exp2_approximate(largest[r] - reference);
       largest[r] = most;
       float total = 0.0f;
 #pragma unroll
@@ -115,16 +114,11 @@ struct RunningSoftmax {
           x[n][i] = exp2_approximate(x[n][i] - reference);
           total += x[n][i];
         }
-      sum[r] = fmaf(sum[r], scaled, total);
-#pragma unroll
-      for (int n = 0; n < wide; ++n) {
-        output[n][2 * r] *= scaled;
-        output[n][2 * r + 1] *= scaled;
-      }
+      sum[r] = fmaf(sum[r], scaled[r], total);
     }
   }
   /// Divides by the sums; `lse`: the natural logarithm of a row's sum of exponentials.
-  template <int wide> KILN_DEVICE void finish(float (&output)[wide][4], float (&lse)[2]) {
+  template <int wide> KILN_DEVICE void finish(float (&output)[wide][4], float (&lse)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float total = row_sum(sum[r]);
@@ -139,6 +133,16 @@ struct RunningSoftmax {
   }
 };
 
+/// Multiplies each of the two rows of a thread.
+template <int wide>
+KILN_DEVICE void scale_rows(float (&values)[wide][4], const float (&factors)[2]) {
+#pragma unroll
+  for (int n = 0; n < wide; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      values[n][i] *= factors[i / 2];
+}
+
 /// Drops probabilities.
 template <int deep, class Scores>
 KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int first_key) {
@@ -148,6 +152,23 @@ KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int 
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         p[n][i] *= scores.kept(query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
+}
+
+/// Divides by the sums and stores: the output through `memory`, of which each warp takes a part.
+template <class Tile, int wide, class Output, class Lse>
+KILN_DEVICE void finish_rows(char* memory, const RunningSoftmax& softmax, float (&sums)[wide][4],
+                             u32 head, int first, int end, const Output& output, const Lse& lse) {
+  using Out = typename Output::Element;
+  float logs[2];
+  softmax.finish(sums, logs);
+  const int row = first + lane_row(), warp = thread_index() / 32;
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    if (thread_index() % 4 == 0 && row + 8 * r < end)
+      store_global(lse.row(head, row + 8 * r), logs[r]);
+  store_rows<Output::access, Tile::value_width>(
+      memory + warp * store_bytes<Out, Tile::value_width>(), sums,
+      output.row(head, first + warp * 16), output.stride, end - first - warp * 16);
 }
 
 /// Tiles of two tensors' rows that pass through stages side by side: keys and values, or queries
@@ -177,7 +198,6 @@ template <class First, class Second, int stages, int threads> struct StagedRows 
 template <class Tile, class Scores, class Query, class Key, class Value, class Output, class Lse>
 KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& query,
                         const Key& key, const Value& value, const Output& output, const Lse& lse) {
-  using Out = typename Output::Element;
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
   const int last = at.first + Tile::queries < at.end ? at.first + Tile::queries : at.end;
@@ -202,7 +222,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
                         row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
   const auto of_head = scores.of(at.head);
   RunningSoftmax softmax;
-  float sums[Tile::wide][4] = {};
+  float sums[Tile::wide][4] = {}, scaled[2];
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
@@ -211,7 +231,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
     const int from = first_key + tile * Tile::keys;
     make_exponents(p, slopes, of_head, row, seen, from);
-    softmax.take(p, sums);
+    softmax.take(p, scaled);
+    scale_rows(sums, scaled);
     drop(p, of_head, row, from);
     multiply_accumulated(sums, p, staged.second(tile));
     block_barrier();
@@ -220,16 +241,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   wait_for_copies();
   block_barrier();
 
-  float logs[2];
-  softmax.finish(sums, logs);
-  const int warp = thread_index() / 32, left = at.end - at.first - warp * 16;
-#pragma unroll
-  for (int r = 0; r < 2; ++r)
-    if (thread_index() % 4 == 0 && row + 8 * r < at.end)
-      store_global(lse.row(at.head, row + 8 * r), logs[r]);
-  store_rows<Output::access, Tile::value_width>(
-      memory + warp * store_bytes<Out, Tile::value_width>(), sums,
-      output.row(at.head, at.first + warp * 16), output.stride, left);
+  finish_rows<Tile>(memory, softmax, sums, at.head, at.first, at.end, output, lse);
 }
 
 } // namespace kiln

@@ -34,6 +34,15 @@ Value Entry::pointer(const std::string& buffer, Type element) {
   return argument(what, PointerType::get(builder.getContext(), element), buffer);
 }
 
+Value Entry::tensorMap(const std::string& buffer, TensorMapInfo map) {
+  KernelArgument what;
+  what.kind = KernelArgument::Kind::tensorMap;
+  what.name = buffer;
+  what.map = static_cast<int>(launch.tensorMaps.size());
+  launch.tensorMaps.push_back(std::move(map));
+  return argument(what, TensorMapType::get(builder.getContext()), buffer + "_map");
+}
+
 Value Entry::size(KernelArgument::Kind kind, ArrayRef<Extent> factors, const std::string& name) {
   int64_t constant = 1;
   for (const Extent& factor : factors)

@@ -16,6 +16,7 @@ class Entry {
 
   mlir::Value argument(const KernelArgument& what, mlir::Type type, const std::string& name);
   mlir::Value pointer(const std::string& buffer, mlir::Type element);
+  mlir::Value tensorMap(const std::string& buffer, TensorMapInfo map);
   /// A product of sizes: a constant where they are known, else an argument.
   mlir::Value size(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
                    const std::string& name);

@@ -81,9 +81,9 @@ void KernelOp::emit(Emitter& e) {
           return exit && exit.stores(pointer);
         });
     auto pointer = dyn_cast<PointerType>(argument.getType());
-    std::string type = pointer
-                           ? (written ? "" : "const ") + e.memoryType(pointer.getElement()) + "*"
-                           : std::string("i64");
+    std::string type = isa<TensorMapType>(argument.getType()) ? "KILN_TENSOR_MAP" : "i64";
+    if (pointer)
+      type = (written ? "" : "const ") + e.memoryType(pointer.getElement()) + "*";
     head += (i ? ", " : "") + type + " " + name;
   }
   e.line("KILN_KERNEL(" + std::to_string(getThreads()) + ", " + std::to_string(getBlocks()) + ")");

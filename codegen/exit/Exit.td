@@ -61,6 +61,7 @@ def Cu_Columns : Cu_ElementType<"Columns", "columns", "a row that all rows share
 def Cu_Rows : Cu_ElementType<"Rows", "rows", "one value for each row of a thread">;
 def Cu_Tile : Cu_Type<"Tile", "tile", "the rows a block works on">;
 def Cu_Map : Cu_Type<"Map", "map", "where rows begin in memory">;
+def Cu_TensorMap : Cu_Type<"TensorMap", "tensor_map", "how bulk copies see a tensor">;
 def Cu_Ring : Cu_Type<"Ring", "ring", "stages of shared memory that tiles pass through">;
 def Cu_Sums : Cu_Type<"Sums", "sums", "running sums of the columns a thread holds">;
 def Cu_Segment : Cu_Type<"Segment", "segment", "the part of a list's entry that a block works on">;

@@ -2,7 +2,9 @@
 // that hides places, biases and their gradients, shared heads, odd sizes and widths, all types.
 #include "test/numerics/Builder.h"
 
+#include <algorithm>
 #include <fmt/ranges.h>
+#include <iterator>
 
 namespace kiln::test {
 namespace {
@@ -209,6 +211,50 @@ struct AttentionTable : Builder {
   }
 };
 
+/// Forwards by products of warpgroups.
+struct WarpgroupTable : Builder {
+  void add(const std::string& name, const AttentionText& text, Sizes sizes, int queries = 64,
+           int keys = 32, int stages = 2, Fill fill = Fill::normal) {
+    Case& made =
+        Builder::add("Attention", "attention_warpgroups_" + name, text.text(), std::move(sizes));
+    made.schedule = fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, "
+                                "blocks = 1, launch = programmatic, products = warpgroups>",
+                                queries, keys, stages);
+    made.fill = fill;
+  }
+  void all() {
+    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
+    for (const char* type : {"bf16", "f16"})
+      for (int width : {16, 32, 64, 128, 192, 256})
+        add(fmt::format("{}_{}", type, width), {.width = width, .valueWidth = width, .type = type},
+            {1, 70, 100});
+    add("other_width", {.width = 64, .valueWidth = 128}, {2, 70, 150}, 128, 64, 3);
+    for (auto [queries, keys, stages] :
+         {std::tuple(64, 128, 2), {128, 64, 3}, {192, 96, 2}, {128, 80, 4}})
+      add(fmt::format("{}_{}_{}", queries, keys, stages),
+          {.width = 64, .valueWidth = 64, .attributes = with("causal = #kiln.causal<last>")},
+          {1, 300, 330}, queries, keys, stages);
+    for (auto [s, t] : {std::pair(1, 1), {1, 400}, {200, 1}, {129, 65}})
+      add(fmt::format("rows_{}_{}", s, t), {}, {2, s, t}, 128);
+    add("nothing", {}, {2, 0, 5});
+    add("shared_heads", {.heads = 6, .keyHeads = 2}, {2, 70, 80});
+    add("two_strides",
+        {.width = 64, .valueWidth = 64, .queryLayout = "strides = [128, 64, 640, 1]"}, {2, 70, 80});
+    add("window", {.attributes = with("window_left = 40, window_right = 5")}, {1, 140, 150});
+    add("softcap", {.attributes = with("softcap = 2.0 : f32")}, {2, 50, 40});
+    add("evoformer",
+        {.heads = 4, .keyHeads = 4, .bias = "1x4x?x?", .biasType = "bf16", .mask = "?x1x1x?"},
+        {3, 130, 130}, 64, 64);
+    add("closed", {.mask = "?x1x1x?"}, {2, 70, 90}, 64, 32, 2, Fill::closed);
+    add("dropout", {.p = 0.1}, {1, 70, 90});
+    add("steep", {.attributes = "scale = 1.0 : f32"}, {1, 70, 90}, 64, 32, 2, Fill::steep);
+    add("packed",
+        {.leading = {}, .sequences = 4, .attributes = with("causal = #kiln.causal<last>")},
+        {200, 220});
+    cases.back().numbers = {{"qs", {3, 140, 140, 190, 195}}, {"ks", {0, 150, 160, 160, 210}}};
+  }
+};
+
 } // namespace
 
 void addAttention(std::vector<Case>& cases) {
@@ -220,8 +266,10 @@ void addAttention(std::vector<Case>& cases) {
   table.hard();
   table.schedules();
   table.backwardAlone({}, {1, 37, 45});
-  for (Case& made : table.cases)
-    cases.push_back(std::move(made));
+  WarpgroupTable warpgroups;
+  warpgroups.all();
+  for (std::vector<Case>* made : {&table.cases, &warpgroups.cases})
+    std::ranges::move(*made, std::back_inserter(cases));
 }
 
 } // namespace kiln::test

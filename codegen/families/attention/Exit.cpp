@@ -82,6 +82,19 @@ void AttendOp::emit(Emitter& e) {
            "attend_bytes<Tile, " + storedType(e, getOf()[3]) + ">()");
   emitCall(e, *this, "attend", "");
 }
+void AttendByWarpgroupsOp::emit(Emitter& e) {
+  emitTile(e, *this, "WarpgroupTile", "",
+           "attend_by_warpgroups_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
+  std::string text = "attend_by_warpgroups<" + number(getLoading(), "loading") + ", " +
+                     number(getWorking(), "working") + ">(Tile(), swizzled_memory(), " +
+                     e.name(getScores());
+  for (auto [i, map] : llvm::enumerate(getMaps()))
+    text += ", MappedHeads{" + e.name(map) + ", " + e.expression(getInner()[i]) + ", " +
+            std::to_string(i == 0 ? 1 : getSharedBy()) + "}";
+  for (Value heads : getOf())
+    text += ", " + e.name(heads);
+  e.line(text + ");");
+}
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",
            "query_gradient_bytes<Tile, " + storedType(e, getOf()[6]) + ">()");
@@ -113,6 +126,12 @@ void FinishBiasOp::emit(Emitter& e) {
 
 int64_t AttendOp::sharedBytes() {
   return getBytes();
+}
+int64_t AttendByWarpgroupsOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse AttendByWarpgroupsOp::sharedUse() {
+  return SharedUse::tile;
 }
 int64_t DifferentiateQueriesOp::sharedBytes() {
   return getBytes();

@@ -38,6 +38,19 @@ def Cu_AttendOp : Cu_TileOfScoresOp<"attend"> {
   let summary = "Attention of a tile of queries: query, key, value, output, lse";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";
 }
+def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
+    Cu_InSharedMemory, AttrSizedOperandSegments]> {
+  let summary = "The same by products of warpgroups, of query, key and value as maps show them";
+  let description = [{
+    `inner`: heads of the third dimension of each map. `of`: output, lse. The warps that load end with
+    `loading` registers, the others with `working`.
+  }];
+  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
+                       Variadic<Cu_Heads>:$of, TypeAttr:$element, I64Attr:$width,
+                       I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
+                       I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
+  let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
+}
 def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
   let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";

@@ -78,6 +78,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
   facts.hasSoftcap = program.form.softcap != 0.0;
+  facts.isMapped = program.kind == Kind::forward && canBeMapped(program, inputs);
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
   facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
   double batch = 1;

@@ -10,8 +10,14 @@ namespace kiln::attention {
 namespace {
 
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
-constexpr Knob kKnobs[] = {
-    {"queries"}, {"keys"}, {"stages"}, {"blocks"}, {"launch", kLaunches}, {"groups", {}, true, 1}};
+constexpr std::string_view kProducts[] = {"warps", "warpgroups"};
+constexpr Knob kKnobs[] = {{"queries"},
+                           {"keys"},
+                           {"stages"},
+                           {"blocks"},
+                           {"launch", kLaunches},
+                           {"groups", {}, true, 1},
+                           {"products", kProducts, true, 0}};
 
 std::string problemOf(const kiln::Schedule& general) {
   const Schedule s = Schedule::of(general);
@@ -44,17 +50,30 @@ constinit const ScheduleForm scheduleForm = {
 
 Schedule Schedule::of(const kiln::Schedule& schedule) {
   const auto& v = schedule.values;
-  return {v[0], v[1], v[2], v[3], v[5], static_cast<Launch>(v[4])};
+  return {v[0], v[1], v[2], v[3], v[5], static_cast<Launch>(v[4]), static_cast<Products>(v[6])};
 }
 
 kiln::Schedule Schedule::general() const {
   const auto narrow = [](auto value) { return static_cast<std::int32_t>(value); };
   return {&scheduleForm,
           {narrow(queries), narrow(keys), narrow(stages), narrow(blocks), narrow(launch),
-           narrow(groups)}};
+           narrow(groups), narrow(products)}};
+}
+
+Registers registersOf(const Schedule& s) {
+  constexpr std::int64_t all = 65536; // of a multiprocessor of sm_90a
+  const std::int64_t groups = s.queries / 64, threads = 128 * (groups + 1);
+  const std::int64_t begin =
+      std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
+  const std::int64_t loading = groups > 2 ? 32 : 24;
+  return {loading, std::min<std::int64_t>((begin * threads - 128 * loading) /
+                                              std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
+                                          240)};
 }
 
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
+  if (s.products == Products::warpgroups)
+    return 128 * (s.queries / 64 + 1);
   return (walksOverQueries(facts) ? s.keys : s.queries) * 2;
 }
 
@@ -68,6 +87,12 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t valueWidths = tileBytes(16, facts.valueWidth, facts.outBytes);
   switch (facts.kind) {
   case Kind::forward:
+    if (s.products == Products::warpgroups)
+      return std::max(
+          (s.queries * facts.width + s.stages * s.keys * (facts.width + facts.valueWidth)) *
+                  facts.bytes +
+              (1 + 4 * s.stages) * 8,
+          (warps - 4) * valueWidths);
     return std::max(queries + s.stages * keys, warps * valueWidths);
   case Kind::queryGradient:
     return std::max(queries + gradients + s.stages * keys, warps * widths);
@@ -88,6 +113,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   constexpr std::int64_t others = 40; // addresses, rows' numbers
   switch (facts.kind) {
   case Kind::forward:
+    if (s.products == Products::warpgroups) // probabilities of one tile beside scores of the next
+      return 32 + of(facts.valueWidth) + scores * 3 / 2;
     return others + operands + of(facts.valueWidth) + scores * 3 / 2;
   case Kind::queryGradient:
     return others + operands + of(facts.width) + scores * 2 + bent;
@@ -98,6 +125,33 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     return others + operands + scores * 3;
   }
   return 0;
+}
+
+/// What products of warpgroups ask for beyond the rest.
+static std::string againstWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
+  if (!target.has.warpgroupMatrix)
+    return fmt::format("products = warpgroups needs sm_90a, the target is {}", target.arch);
+  if (facts.kind != Kind::forward || facts.bytes != 2)
+    return "products = warpgroups is of forward kernels of bf16 or fp16";
+  if (!facts.isMapped)
+    return "products = warpgroups needs queries, keys and values whose strides are known to be "
+           "multiples of 16 bytes, and heads that lie in two strides";
+  for (std::int64_t width : {facts.width, facts.valueWidth})
+    if (width != 16 && width != 32 && width != 64 && width != 128 && width != 192 && width != 256)
+      return fmt::format(
+          "products = warpgroups takes rows of 16, 32, 64, 128, 192 or 256 elements, "
+          "not {}",
+          width);
+  if (s.queries % 64 != 0 || s.queries > 192)
+    return fmt::format("queries = {}: 64, 128 or 192 with products = warpgroups", s.queries);
+  const std::int64_t narrow = std::min(facts.width, facts.valueWidth);
+  const std::int64_t step = narrow == 16 ? 32 : 16; // swizzles repeat within a tile
+  if (s.keys % step != 0 || (s.keys > 96 && s.keys != 128 && s.keys != 192 && s.keys != 256) ||
+      s.keys == 112)
+    return fmt::format("keys = {}: multiples of {} up to 96, 128, 192 or 256 with products = "
+                       "warpgroups",
+                       s.keys, step);
+  return "";
 }
 
 std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const Target& target) {
@@ -119,9 +173,16 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
           fmt::format("{} blocks of {} threads asked, {} allows {} blocks and {} threads a "
                       "multiprocessor",
                       s.blocks, threads, target.arch, target.blocksPerSM, target.threadsPerSM));
+  const bool byWarpgroups = s.products == Products::warpgroups;
+  if (byWarpgroups) {
+    const std::string why = againstWarpgroups(s, facts, target);
+    require(why.empty(), "products", why);
+  }
   const std::int64_t registers =
-      std::min<std::int64_t>(target.registersPerThread,
-                             target.registersPerSM / std::max<std::int64_t>(s.blocks * threads, 1));
+      byWarpgroups ? registersOf(s).working
+                   : std::min<std::int64_t>(target.registersPerThread,
+                                            target.registersPerSM /
+                                                std::max<std::int64_t>(s.blocks * threads, 1));
   // Each spill says that the estimate is too low.
   const std::int64_t wanted = estimatedRegisters(s, facts) * (8 + facts.spills) / 8;
   require(wanted <= registers, "registers",

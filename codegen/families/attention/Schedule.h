@@ -11,6 +11,8 @@
 namespace kiln::attention {
 
 enum class Launch { plain, programmatic };
+/// Which products: of warps (mma.sync), or of warpgroups beside one that loads (wgmma, sm_90a).
+enum class Products { warps, warpgroups };
 
 /// The knobs as typed values.
 struct Schedule {
@@ -20,6 +22,7 @@ struct Schedule {
   std::int64_t blocks = 1;   // that must fit on a multiprocessor: limits the registers
   std::int64_t groups = 1;   // that sum up the gradient of a bias side by side
   Launch launch = Launch::programmatic;
+  Products products = Products::warps;
   bool operator==(const Schedule&) const = default;
 
   /// From the general form, which is of this family, and back.
@@ -39,12 +42,19 @@ struct Facts {
   std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool isCausal = false, hasSoftcap = false;
+  bool isMapped = false;    // tensor maps show queries, keys and values
   double biasBytes = 0;     // a score
   std::int64_t sharing = 1; // biasGradient: heads that share one; 0: open
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
   int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did
 };
+
+/// Registers that a thread ends with of the warps that load, and of the others, by warpgroups.
+struct Registers {
+  std::int64_t loading, working;
+};
+Registers registersOf(const Schedule& schedule);
 
 /// Threads of a block.
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);

@@ -18,6 +18,58 @@ namespace {
 
 constexpr int64_t kFinishThreads = 256;
 
+/// A tensor as a map of (width, rows, inner heads, outer heads) shows it.
+struct MappedTensor {
+  bool exists = false;
+  TensorMapInfo map;
+};
+
+/// Whether a step is known to be a multiple of 16 bytes, and not 0.
+bool isStep(const Stride& stride, int64_t bytes) {
+  return stride.runTimeDimension < 0 && stride.coefficient != 0 &&
+         stride.coefficient * bytes % 16 == 0;
+}
+
+SizeProduct productOf(const Stride& stride) {
+  SizeProduct product{{Extent{stride.coefficient, -1}}};
+  for (int symbol : stride.symbols)
+    product.factors.push_back({0, symbol});
+  return product;
+}
+
+/// `rows`: of a tile.
+MappedTensor mappedTensor(const family::BufferInfo& buffer, int64_t rows) {
+  const auto& shape = buffer.tensor.shape;
+  const size_t rank = shape.size();
+  SmallVector<int> all;
+  for (size_t d = 0; d < rank; ++d)
+    all.push_back(static_cast<int>(d));
+  const Access access = family::makeAccess(buffer, all, rank);
+  const int64_t bytes = static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype));
+  const int64_t width = shape[rank - 1].size, swizzle = width % 64 == 0 ? 128 : 2 * width;
+  if (buffer.tensor.alignment % 16 != 0 || access.leading[rank - 1] != Stride{1, {}, -1} ||
+      !isStep(access.leading[rank - 2], bytes))
+    return {};
+  MappedTensor mapped{true, {buffer.tensor.dtype, static_cast<int>(swizzle), 0, {}}};
+  auto& dimensions = mapped.map.dimensions;
+  dimensions.push_back({{{shape[rank - 1]}}, {}, -1, swizzle / bytes});
+  dimensions.push_back({{{shape[rank - 2]}}, productOf(access.leading[rank - 2]), -1, rows});
+  Access heads = access;
+  heads.leading.truncate(rank - 2);
+  const SmallVector<Extent> space(ArrayRef<Extent>(shape).drop_back(2));
+  for (auto [first, last] : llvm::reverse(family::mergeDimensions(space, heads))) {
+    if (!isStep(heads.leading[last], bytes))
+      return {};
+    TensorMapDimension dimension{{}, productOf(heads.leading[last]), -1, 1};
+    dimension.size.factors.assign(space.begin() + first, space.begin() + last + 1);
+    dimensions.push_back(std::move(dimension));
+  }
+  while (dimensions.size() < 4)
+    dimensions.push_back({{{Extent{1, -1}}}, {{Extent{8, -1}}}, -1, 1});
+  mapped.exists = dimensions.size() == 4;
+  return mapped;
+}
+
 /// A dimension that heads are counted through.
 struct HeadDimension {
   Extent extent;
@@ -245,6 +297,8 @@ class Lowering {
   Type element() const { return ir::tensorType(program.form.query).getElementType(); }
 
   void emitForward() {
+    if (context.schedule.products == Products::warpgroups)
+      return emitByWarpgroups();
     auto entry = begin(context.name, "attention.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors{
@@ -253,6 +307,30 @@ class Lowering {
     const Schedule& s = context.schedule;
     builder.create<cu::AttendOp>(location, of, tensors, element(), program.width(),
                                  program.valueWidth(), s.queries, s.keys, s.stages, bytes());
+    finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
+  }
+
+  void emitByWarpgroups() {
+    const Schedule& s = context.schedule;
+    const Registers registers = registersOf(s);
+    auto entry = begin(context.name, "attention_warpgroups.cuh");
+    SmallVector<Value> maps, inner;
+    const std::pair<Value, int64_t> loaded[] = {
+        {program.form.query, s.queries}, {program.form.key, s.keys}, {program.form.value, s.keys}};
+    for (auto [argument, rows] : loaded) {
+      const MappedTensor mapped = mappedTensor(buffer(argument), rows);
+      maps.push_back(entry->tensorMap(buffer(argument).tensor.name, mapped.map));
+      inner.push_back(entry->size(KernelArgument::Kind::size, mapped.map.dimensions[2].size.factors,
+                                  buffer(argument).tensor.name + "_inner"));
+    }
+    Value of = scores(*entry);
+    const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
+    builder.create<cu::AttendByWarpgroupsOp>(
+        location, of, maps, inner, stored, element(), program.width(), program.valueWidth(),
+        s.queries, s.keys, s.stages, bytes(), group, registers.loading, registers.working);
+    const int groups = static_cast<int>(s.queries / 64);
+    entry->launch.roles = {{4 * groups, static_cast<int>(registers.working)},
+                           {4, static_cast<int>(registers.loading)}};
     finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
   }
 
@@ -357,6 +435,14 @@ int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> in
     if (bias.isStatic() && bias.size == 1)
       sharing *= query.isStatic() ? query.size : 0;
   return sharing;
+}
+
+bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
+  return llvm::all_of(ArrayRef<Value>{program.form.query, program.form.key, program.form.value},
+                      [&](Value argument) {
+                        const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
+                        return mappedTensor(buffer, 64).exists;
+                      });
 }
 
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {

@@ -29,6 +29,24 @@ double productsOf(const Facts& facts) {
   return 0;
 }
 
+/// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
+/// work side by side, and each waits a little for the other.
+double clocksByWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
+  const double groups = static_cast<double>(s.queries) / 64, keys = static_cast<double>(s.keys);
+  const double scores = 64 * keys;
+  const double products = scores * productsOf(facts) * 2 / std::max(target.matrixOps[0], 1);
+  const double powers = scores / 16 + scores * 4 / 128;
+  const double blocks = facts.heads * std::ceil(facts.queries / static_cast<double>(s.queries));
+  const double steps = std::ceil(facts.keys / keys) * (facts.isCausal ? 0.5 : 1.0);
+  const double resident =
+      std::min(static_cast<double>(s.blocks), std::ceil(blocks / target.multiprocessors));
+  const double side = groups * resident; // warpgroups that share the multiprocessor
+  const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
+                        0.15 * side * std::min(products, powers);
+  const double waves = std::ceil(blocks / (target.multiprocessors * resident));
+  return waves * (steps * ofStep + 2500);
+}
+
 /// Elements of rows of queries (or outputs), and of keys (or values).
 double queryElements(const Facts& facts) {
   return facts.heads * facts.queries;
@@ -112,7 +130,8 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
       std::ceil(blocks / (static_cast<double>(target.multiprocessors) * resident)) * resident;
   model::Cost result;
   result.waves = blocks / (static_cast<double>(target.multiprocessors) * resident);
-  const double clocks = waves * (steps * ofStep + 1500);
+  const double clocks = s.products == Products::warpgroups ? clocksByWarpgroups(s, facts, target)
+                                                           : waves * (steps * ofStep + 1500);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
   const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
   result.copy = k.launch + bytes / bandwidth;
@@ -131,6 +150,12 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   model::Sorter sorter(explain);
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
+  const auto consider = [&] {
+    if (check(s, facts, target).empty())
+      sorter.add(s.general(), costOf(s, facts, target, count));
+    else
+      sorter.refuse([&] { return check(s, facts, target); });
+  };
   const bool sums = facts.kind == Kind::biasGradient;
   for (std::int64_t queries : {16, 32, 64, 128})
     for (std::int64_t keys : {16, 32, 64, 128})
@@ -144,10 +169,20 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
             s.stages = stages;
             s.blocks = blocks;
             s.groups = groups;
-            if (check(s, facts, target).empty())
-              sorter.add(s.general(), costOf(s, facts, target, count));
-            else
-              sorter.refuse([&] { return check(s, facts, target); });
+            consider();
+          }
+  s.groups = 1;
+  s.products = Products::warpgroups;
+  if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
+    for (std::int64_t queries : {64, 128, 192})
+      for (std::int64_t keys : {32, 64, 80, 96, 128, 192})
+        for (std::int64_t stages : {2, 3, 4})
+          for (std::int64_t blocks : {1, 2, 3}) {
+            s.queries = queries;
+            s.keys = keys;
+            s.stages = stages;
+            s.blocks = blocks;
+            consider();
           }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
 }
