@@ -66,27 +66,33 @@ KILN_DEVICE float row_sum(float value) {
 }
 
 /// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
-/// product. Lane's rows are queries row and row + 8 with the keys that they see. `Scores`:
+/// product. Lane's rows are row and row + 8 of queries, or of keys where scores are `transposed`;
+/// `seen`: what they see of the others, of which the columns are those from `first` on. `Scores`:
 /// HeadScores.
-template <int deep, class Scores>
+template <bool transposed, int deep, class Scores>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int query, const Span (&seen)[2], int first_key) {
-  const bool whole = all_lanes(seen[0].covers(first_key, first_key + 8 * deep) &&
-                               seen[1].covers(first_key, first_key + 8 * deep));
+                                int row, const Span (&seen)[2], int first) {
+  const auto each = [&](auto is_open) {
 #pragma unroll
-  for (int n = 0; n < deep; ++n)
+    for (int n = 0; n < deep; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = query + i / 2 * 8, key = first_key + 8 * n + lane_column() + i % 2;
-      x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
-      bool open = whole || seen[i / 2].has(key);
-      if (open)
-        x[n][i] += scores.added(row, key);
-      if (Scores::has_mask && open)
-        open = !scores.masked(row, key);
-      if (!open)
-        x[n][i] = -infinity();
-    }
+      for (int i = 0; i < 4; ++i) {
+        const int own = row + i / 2 * 8, other = first + 8 * n + lane_column() + i % 2;
+        const int query = transposed ? other : own, key = transposed ? own : other;
+        x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
+        bool open = is_open(i / 2, other);
+        if (open)
+          x[n][i] += scores.added(query, key);
+        if (Scores::has_mask && open)
+          open = !scores.masked(query, key);
+        if (!open)
+          x[n][i] = -infinity();
+      }
+  };
+  if (all_lanes(seen[0].covers(first, first + 8 * deep) && seen[1].covers(first, first + 8 * deep)))
+    each([](int, int) { return true; });
+  else
+    each([&](int r, int other) { return seen[r].has(other); });
 }
 
 /// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of
@@ -94,8 +100,9 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
 struct RunningSoftmax {
   float largest[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
 
-  /// Makes powers of exponents; by `scaled` what was summed before is to be multiplied.
-  template <int deep> KILN_DEVICE void take(float (&x)[deep][4], float (&scaled)[2]) {
+  /// Makes powers of exponents, times `factor`; by `scaled` what was summed before is to be
+  /// multiplied.
+  template <int deep> KILN_DEVICE void take(float (&x)[deep][4], float factor, float (&scaled)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float most = largest[r];
@@ -103,27 +110,28 @@ struct RunningSoftmax {
       for (int n = 0; n < deep; ++n)
         most = fmaxf(most, fmaxf(x[n][2 * r], x[n][2 * r + 1]));
       most = row_maximum(most);
-      const float reference = most == -infinity() ? 0.0f : most; // nothing is open yet
-      scaled[r] = exp2_approximate(largest[r] - reference);
+      const float reference = most == -infinity() ? 0.0f : most * factor; // nothing is open yet
+      scaled[r] = exp2_approximate(fmaf(largest[r], factor, -reference));
       largest[r] = most;
       float total = 0.0f;
 #pragma unroll
       for (int n = 0; n < deep; ++n)
 #pragma unroll
         for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          x[n][i] = exp2_approximate(x[n][i] - reference);
+          x[n][i] = exp2_approximate(fmaf(x[n][i], factor, -reference));
           total += x[n][i];
         }
       sum[r] = fmaf(sum[r], scaled[r], total);
     }
   }
   /// Divides by the sums; `lse`: the natural logarithm of a row's sum of exponentials.
-  template <int wide> KILN_DEVICE void finish(float (&output)[wide][4], float (&lse)[2]) const {
+  template <int wide>
+  KILN_DEVICE void finish(float (&output)[wide][4], float factor, float (&lse)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float total = row_sum(sum[r]);
       const float inverse = total == 0.0f ? 0.0f : 1.0f / total; // 0: no place is open
-      lse[r] = total == 0.0f ? -infinity() : (largest[r] + log2f(total)) * ln_2;
+      lse[r] = total == 0.0f ? -infinity() : (largest[r] * factor + log2f(total)) * ln_2;
 #pragma unroll
       for (int n = 0; n < wide; ++n) {
         output[n][2 * r] *= inverse;
@@ -157,10 +165,11 @@ KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int 
 /// Divides by the sums and stores: the output through `memory`, of which each warp takes a part.
 template <class Tile, int wide, class Output, class Lse>
 KILN_DEVICE void finish_rows(char* memory, const RunningSoftmax& softmax, float (&sums)[wide][4],
-                             u32 head, int first, int end, const Output& output, const Lse& lse) {
+                             float factor, u32 head, int first, int end, const Output& output,
+                             const Lse& lse) {
   using Out = typename Output::Element;
   float logs[2];
-  softmax.finish(sums, logs);
+  softmax.finish(sums, factor, logs);
   const int row = first + lane_row(), warp = thread_index() / 32;
 #pragma unroll
   for (int r = 0; r < 2; ++r)
@@ -230,8 +239,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
     multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
     const int from = first_key + tile * Tile::keys;
-    make_exponents(p, slopes, of_head, row, seen, from);
-    softmax.take(p, scaled);
+    make_exponents<false>(p, slopes, of_head, row, seen, from);
+    softmax.take(p, scores.factor(), scaled);
     scale_rows(sums, scaled);
     drop(p, of_head, row, from);
     multiply_accumulated(sums, p, staged.second(tile));
@@ -241,7 +250,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   wait_for_copies();
   block_barrier();
 
-  finish_rows<Tile>(memory, softmax, sums, at.head, at.first, at.end, output, lse);
+  finish_rows<Tile>(memory, softmax, sums, scores.factor(), at.head, at.first, at.end, output, lse);
 }
 
 } // namespace kiln

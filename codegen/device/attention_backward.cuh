@@ -61,29 +61,6 @@ template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int key_grad
   return all > stored ? all : stored;
 }
 
-/// Exponents of the transposed scores: rows are keys, columns queries.
-template <int deep, class Scores>
-KILN_DEVICE void make_key_exponents(float (&x)[deep][4], float (&slopes)[deep][4],
-                                    const Scores& scores, int key, const Span (&seen)[2],
-                                    int first_query) {
-  const bool whole = all_lanes(seen[0].covers(first_query, first_query + 8 * deep) &&
-                               seen[1].covers(first_query, first_query + 8 * deep));
-#pragma unroll
-  for (int n = 0; n < deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = key + i / 2 * 8, query = first_query + 8 * n + lane_column() + i % 2;
-      x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
-      bool open = whole || seen[i / 2].has(query);
-      if (open)
-        x[n][i] += scores.added(query, row);
-      if (Scores::has_mask && open)
-        open = !scores.masked(query, row);
-      if (!open)
-        x[n][i] = -infinity();
-    }
-}
-
 /// `shared_by`: heads of queries that share one of keys. Heads of keys are counted by the grid.
 template <class Tile, class Scores, class Query, class Key, class Value, class Gradient, class Lse,
           class Delta, class KeyGradient, class ValueGradient>
@@ -139,14 +116,14 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
     multiply_rows(p, keys, warp_row, staged.first(tile));
     const auto of_head = scores.of(head);
-    make_key_exponents(p, slopes, of_head, row, seen, from);
+    make_exponents<true>(p, slopes, of_head, row, seen, from);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int query_in_tile = 8 * n + lane_column() + i % 2;
-        p[n][i] =
-            exp2_approximate(p[n][i] - load_shared<QueryNumbers>(of_tile + query_in_tile).lse);
+        p[n][i] = exp2_approximate(fmaf(p[n][i], scores.factor(),
+                                        -load_shared<QueryNumbers>(of_tile + query_in_tile).lse));
         kept[n][i] = of_head.kept(from + query_in_tile, row + i / 2 * 8);
       }
     if constexpr (Tile::has_values) {
@@ -210,7 +187,7 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
   multiply_rows(p, queries, warp_row, keys);
-  make_exponents(p, slopes, scores, query, seen, first_key);
+  make_exponents<false>(p, slopes, scores, query, seen, first_key);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -222,7 +199,7 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float power = exp2_approximate(p[n][i] - numbers[i / 2].lse);
+      const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -numbers[i / 2].lse));
       ds[n][i] = power == 0.0f ? 0.0f : power * (ds[n][i] - numbers[i / 2].delta);
     }
 }

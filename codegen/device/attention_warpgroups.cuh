@@ -168,8 +168,8 @@ KILN_DEVICE void attend_tiles(const WarpgroupMemory<Tile>& at, const Scores& sco
   u32 p[Tile::keys / 16][4];
   StagePhase<Tile::stages> now, before;
   const auto take = [&](int tile) {
-    make_exponents(s, slopes, of_head, row, seen, first_key + tile * Tile::keys);
-    softmax.take(s, scaled);
+    make_exponents<false>(s, slopes, of_head, row, seen, first_key + tile * Tile::keys);
+    softmax.take(s, scores.factor(), scaled);
     drop(s, of_head, row, first_key + tile * Tile::keys);
   };
 
@@ -210,7 +210,7 @@ KILN_DEVICE void attend_tiles(const WarpgroupMemory<Tile>& at, const Scores& sco
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
   }
   group_barrier(1, Tile::loader); // nobody reads tiles any more
-  finish_rows<Tile>(at.memory, softmax, o, head, first_query, end, output, lse);
+  finish_rows<Tile>(at.memory, softmax, o, scores.factor(), head, first_query, end, output, lse);
 }
 
 /// `queries`, `keys`, `values`: MappedHeads. `loading` and `working`: registers of a thread.

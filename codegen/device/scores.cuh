@@ -194,10 +194,15 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
   Drop dropout;
   RowMap<rank> heads;
 
-  /// The exponent of an open place from its product; `slope`: of the score by scale times the
-  /// product.
+  /// Whether exponents stay products until powers are made of them, which multiplies by factor().
+  KILN_DEVICE bool is_lazy() const { return !has_bias && softcap == 0.0f && scale > 0.0f; }
+  KILN_DEVICE float factor() const { return is_lazy() ? scale * log2_e : 1.0f; }
+  /// The exponent of an open place from its product, over factor(); `slope`: of the score by scale
+  /// times the product.
   KILN_DEVICE float exponent(float product, float& slope) const {
     slope = 1.0f;
+    if (is_lazy())
+      return product;
     if (softcap == 0.0f)
       return product * (scale * log2_e);
     const float bent = tanhf(product * (scale / softcap));
