@@ -72,27 +72,52 @@ KILN_DEVICE float row_sum(float value) {
 template <bool transposed, int deep, class Scores>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
                                 int row, const Span (&seen)[2], int first) {
-  const auto each = [&](auto is_open) {
+  const auto hide = [&](float& exponent, int query, int key) {
+    if (Scores::has_mask && scores.masked(query, key))
+      exponent = -infinity();
+  };
+  const bool whole =
+      all_lanes(seen[0].covers(first, first + 8 * deep) && seen[1].covers(first, first + 8 * deep));
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
+  if (whole) {
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int own = row + r * 8, other = first + 8 * n + lane_column();
+        float &one = x[n][2 * r], &next = x[n][2 * r + 1];
+        if constexpr (transposed) {
+          one += scores.added(other, own);
+          next += scores.added(other + 1, own);
+          hide(one, other, own);
+          hide(next, other + 1, own);
+        } else {
+          const auto added = scores.added_to_two(own, other);
+          one += added[0];
+          next += added[1];
+          hide(one, own, other);
+          hide(next, own, other + 1);
+        }
+      }
+  } else {
 #pragma unroll
     for (int n = 0; n < deep; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int own = row + i / 2 * 8, other = first + 8 * n + lane_column() + i % 2;
         const int query = transposed ? other : own, key = transposed ? own : other;
-        x[n][i] = scores.all.exponent(x[n][i], slopes[n][i]);
-        bool open = is_open(i / 2, other);
-        if (open)
+        if (seen[i / 2].has(other)) {
           x[n][i] += scores.added(query, key);
-        if (Scores::has_mask && open)
-          open = !scores.masked(query, key);
-        if (!open)
+          hide(x[n][i], query, key);
+        } else {
           x[n][i] = -infinity();
+        }
       }
-  };
-  if (all_lanes(seen[0].covers(first, first + 8 * deep) && seen[1].covers(first, first + 8 * deep)))
-    each([](int, int) { return true; });
-  else
-    each([&](int r, int other) { return seen[r].has(other); });
+  }
 }
 
 /// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of

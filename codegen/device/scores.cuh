@@ -164,6 +164,7 @@ template <class Sequences> struct Sight {
 /// No tensor: of a bias, or of a mask.
 struct NoTensor {
   using Element = float;
+  static constexpr int access = 1;
 };
 
 /// No dropout of probabilities.
@@ -187,6 +188,7 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
   static constexpr bool has_mask = !same_type<Mask, NoTensor>;
   static constexpr bool has_dropout = !same_type<Drop, NoDropout>;
   using BiasElement = typename Bias::Element;
+  static constexpr int bias_access = Bias::access;
   Sight<Sequences> sight;
   float scale, softcap; // softcap 0: none
   Bias bias;
@@ -229,6 +231,16 @@ template <class All> struct HeadScores {
              log2_e;
     else
       return 0.0f;
+  }
+  /// The same of a key, which is even, and the next.
+  KILN_DEVICE Vec<float, 2> added_to_two(int query, int key) const {
+    if constexpr (has_bias && All::bias_access >= 2) {
+      const auto pair =
+          load_global<Vec<typename All::BiasElement, 2>>(bias + query * all.bias.stride + key);
+      return {{float(pair[0]) * log2_e, float(pair[1]) * log2_e}};
+    } else {
+      return {{added(query, key), added(query, key + 1)}};
+    }
   }
   KILN_DEVICE bool masked(int query, int key) const {
     if constexpr (has_mask)

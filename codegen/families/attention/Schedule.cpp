@@ -114,7 +114,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   switch (facts.kind) {
   case Kind::forward:
     if (s.products == Products::warpgroups) // probabilities of one tile beside scores of the next
-      return 32 + of(facts.valueWidth) + scores * 3 / 2;
+      return others + of(facts.valueWidth) + scores * 3 / 2;
     return others + operands + of(facts.valueWidth) + scores * 3 / 2;
   case Kind::queryGradient:
     return others + operands + of(facts.width) + scores * 2 + bent;

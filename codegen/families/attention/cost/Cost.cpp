@@ -42,9 +42,9 @@ double clocksByWarpgroups(const Schedule& s, const Facts& facts, const Target& t
       std::min(static_cast<double>(s.blocks), std::ceil(blocks / target.multiprocessors));
   const double side = groups * resident; // warpgroups that share the multiprocessor
   const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
-                        0.15 * side * std::min(products, powers);
+                        0.15 * side * std::min(products, powers) + 60 * side;
   const double waves = std::ceil(blocks / (target.multiprocessors * resident));
-  return waves * (steps * ofStep + 2500);
+  return waves * (steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
 }
 
 /// Elements of rows of queries (or outputs), and of keys (or values).
