@@ -65,22 +65,25 @@ std::string Entry::what() const {
 }
 
 std::string Entry::label() const {
-  return fmt::format("{}/{}/{}/{}{}", what(), shape(), workload.isFile ? "-" : dtype(), direction(),
-                     workload.readAhead ? "" : ",no_read_ahead");
+  std::string settings;
+  for (const auto& [name, value] : workload.settings)
+    settings += fmt::format(",{}={}", name, value);
+  return fmt::format("{}/{}/{}/{}{}{}", what(), shape(), workload.isFile ? "-" : dtype(),
+                     direction(), workload.readAhead ? "" : ",no_read_ahead", settings);
 }
 
 std::vector<std::int64_t> Entry::sizes() const {
-  std::vector<std::int64_t> sizes = workload.shape;
-  if (!workload.isFile)
-    sizes.pop_back();
-  return sizes;
+  return workload.isFile ? workload.shape : Module::opened(workload.op()).sizes;
 }
 
 Json Entry::key() const {
-  return {{"what", what()},
-          {"shape", shape()},
-          {"dtype", workload.isFile ? "-" : dtype()},
-          {"direction", direction()}};
+  Json key = {{"what", what()},
+              {"shape", shape()},
+              {"dtype", workload.isFile ? "-" : dtype()},
+              {"direction", direction()}};
+  for (const auto& [name, value] : workload.settings)
+    key["settings"][name] = value;
+  return key;
 }
 
 std::vector<Entry> readEntries(const std::string& path) {
@@ -103,7 +106,7 @@ Module moduleOf(const Entry& entry) {
   const WorkloadEntry& workload = entry.workload;
   if (workload.isFile)
     return Module::parse(readFile(workload.what), workload.what);
-  return Module::fromOp({workload.what, workload.shape, workload.dtype});
+  return Module::fromOp(workload.op());
 }
 
 Program compileEntry(const Entry& entry, const CompileOptions& given) {
@@ -114,9 +117,7 @@ Program compileEntry(const Entry& entry, const CompileOptions& given) {
   // The schedule that these very sizes get; then a kernel for any number of rows.
   if (options.schedule.empty())
     options.schedule = Program::compile(moduleOf(entry), options).kernels()[0].schedule;
-  OpSpec spec{workload.what, workload.shape, workload.dtype};
-  std::fill(spec.shape.begin(), spec.shape.end() - 1, -1);
-  return Program::compile(Module::fromOp(spec), options);
+  return Program::compile(Module::fromOp(Module::opened(workload.op()).spec), options);
 }
 
 Json reportHeader(const Arguments& arguments, const std::string& source) {

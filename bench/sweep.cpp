@@ -63,10 +63,11 @@ void compileAll(const Module& module, const CompileOptions& options, std::vector
 }
 
 void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wanted) {
-  std::string label = fmt::format("{} {} {} {}", entry.what, shapeText(entry.shape),
-                                  name(entry.dtype), entry.backward ? "backward" : "forward");
-  Module module = entry.isFile ? Module::parse(readFile(entry.what), entry.what)
-                               : Module::fromOp({entry.what, entry.shape, entry.dtype});
+  std::string label =
+      fmt::format("{} {} {}{} {}", entry.what, shapeText(entry.shape), name(entry.dtype),
+                  settingsLabel(entry.settings), entry.backward ? "backward" : "forward");
+  Module module =
+      entry.isFile ? Module::parse(readFile(entry.what), entry.what) : Module::fromOp(entry.op());
   const CompileOptions options = entry.options();
   auto plans = plan(module, options, {.sizes = {}, .keep = 1 << 20});
   std::vector<Timed> list = pick(plans.at(0).best, count, wanted);
@@ -117,8 +118,8 @@ int main(int count, char** arguments) try {
   Workload workload = parseWorkload(readFile(arguments[1]), arguments[1]);
   std::vector<std::string> seen;
   for (const WorkloadEntry& entry : workload.entries) {
-    std::string key = fmt::format("{}{}{}{}", entry.what, shapeText(entry.shape), name(entry.dtype),
-                                  entry.backward);
+    std::string key = fmt::format("{}{}{}{}{}", entry.what, shapeText(entry.shape),
+                                  name(entry.dtype), settingsLabel(entry.settings), entry.backward);
     if (std::ranges::find(seen, key) == seen.end())
       sweep(entry, count > 2 ? std::stoul(arguments[2]) : 60, count > 3 ? arguments[3] : "");
     seen.push_back(key);

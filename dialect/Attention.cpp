@@ -25,6 +25,36 @@ ArrayRef<int64_t> AttentionForm::rowsShape() const {
   return tensorType(query).getShape().drop_back();
 }
 
+NumbersTaken AttentionForm::numbersTaken(Value operand) const {
+  const auto rows = [](Value value) {
+    const auto rank = static_cast<int>(tensorType(value).getRank());
+    return NumbersTaken{.lowest = {}, .ascendWithin = value, .dimension = rank - 2};
+  };
+  if (operand == queryStarts)
+    return rows(query);
+  return operand == keyStarts ? rows(key) : NumbersTaken();
+}
+
+static constexpr llvm::StringLiteral kStep = "kiln.step";
+
+void AttentionForm::sample(int64_t step) const {
+  op->setAttr(kStep, IntegerAttr::get(IntegerType::get(op->getContext(), 64), step));
+}
+
+int64_t AttentionForm::step() const {
+  const auto step = op->getAttrOfType<IntegerAttr>(kStep);
+  return step ? step.getInt() : 1;
+}
+
+double AttentionForm::usualScore() const {
+  constexpr double deviations = 4.0;
+  double products = deviations * std::abs(scale) *
+                    std::sqrt(static_cast<double>(tensorType(query).getShape().back()));
+  if (softcap != 0.0)
+    products = std::min(products, softcap);
+  return std::hypot(products, bias ? deviations : 0.0);
+}
+
 // --- verifier ---------------------------------------------------------------------------------
 
 /// Ranks and element types of query, key and value; their leading dimensions.
@@ -216,14 +246,14 @@ AttentionScores::Span AttentionScores::keysOf(int64_t i) const {
   return seen;
 }
 
-const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r) {
+const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r, int64_t step) {
   const int64_t rank = query_->shape.size(), width = query_->width();
   const int64_t rows = query_->shape[rank - 2], keys = key_->shape[rank - 2];
   const int64_t shared = query_->shape[rank - 3] / key_->shape[rank - 3]; // heads of one key
   const int64_t firstKey = r / rows / shared * keys;
   const Span seen = keysOf(r % rows);
   places_.clear();
-  for (int64_t j = seen.begin; j < seen.end; ++j) {
+  for (int64_t j = (seen.begin + step - 1) / step * step; j < seen.end; j += step) {
     const int64_t index = r * keys + j;
     if (mask_ && mask_(index) == 0.0)
       continue;

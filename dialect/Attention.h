@@ -25,6 +25,15 @@ struct AttentionForm {
   llvm::SmallVector<int64_t> outputShape() const;
   llvm::ArrayRef<int64_t> rowsShape() const;
 
+  /// Of starts of packed sequences: they ascend, up to the rows that there are.
+  NumbersTaken numbersTaken(mlir::Value operand) const;
+  /// What reference() computes: a row of so many; 1: all.
+  void sample(int64_t step) const;
+  int64_t step() const;
+
+  /// About the largest score of queries, keys and biases near a normal distribution.
+  double usualScore() const;
+
   mlir::Operation* op;
   mlir::Value query, key, value, bias, mask, queryStarts, keyStarts, seed, offset;
   double scale, softcap, p;
@@ -48,8 +57,9 @@ class AttentionScores {
 
   /// `inputs`: the values of the operands from the query on, without those that are not given.
   AttentionScores(const AttentionForm& form, llvm::ArrayRef<const Tensor64*> inputs);
-  /// The open places of row `r` of the query, keys in order; valid until the next call.
-  const std::vector<Place>& openPlaces(int64_t r);
+  /// The open places of row `r` of the query, keys in order, of which every `step`-th of a head is
+  /// looked at; valid until the next call.
+  const std::vector<Place>& openPlaces(int64_t r, int64_t step = 1);
 
  private:
   /// Rows [begin, end) of a sequence.

@@ -200,14 +200,21 @@ LogicalResult verifyStatistic(Operation* op, StringRef what, Value value, Value 
   return verifyShape(op, what, value, tensorType(input).getShape().drop_back(), "the input");
 }
 
-bool isReadAsNonNegative(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand& use) {
+NumbersTaken numbersTaken(Value value) {
+  for (OpOperand& use : value.getUses()) {
     const unsigned operand = use.getOperandNumber();
-    if (auto kernel = dyn_cast<KernelOp>(use.getOwner()))
-      return isReadAsNonNegative(kernel.getBody().getArgument(operand));
-    auto op = dyn_cast<KilnOpInterface>(use.getOwner());
-    return op && op.takesNonNegative(operand);
-  });
+    NumbersTaken taken;
+    if (auto kernel = dyn_cast<KernelOp>(use.getOwner())) {
+      taken = numbersTaken(kernel.getBody().getArgument(operand));
+      if (auto argument = dyn_cast_or_null<BlockArgument>(taken.ascendWithin))
+        taken.ascendWithin = kernel.getInputs()[argument.getArgNumber()];
+    } else if (auto op = dyn_cast<KilnOpInterface>(use.getOwner())) {
+      taken = op.numbersTaken(operand);
+    }
+    if (taken.lowest || taken.ascendWithin)
+      return taken;
+  }
+  return {};
 }
 
 } // namespace kiln::ir

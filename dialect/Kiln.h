@@ -4,6 +4,7 @@
 
 #include "dialect/Gradient.h"
 #include "dialect/Math.h"
+#include "dialect/OpFunction.h"
 #include "dialect/Reference.h"
 #include "dialect/Schedule.h"
 
@@ -24,6 +25,14 @@ namespace kiln::ir {
 
 /// An attribute without a dialect's name before it must be one of the operation's own.
 mlir::LogicalResult verifyOwnAttributes(mlir::Operation* op);
+/// What an operation takes the numbers of an operand for: those that are drawn to check it keep to
+/// that.
+struct NumbersTaken {
+  std::optional<double> lowest; // none is below: 0 of a mean of squares, of a count
+  mlir::Value ascendWithin;     // they ascend from 0 to at most a size of this value
+  int dimension = 0;
+};
+
 template <class Op> class OwnAttributes : public mlir::OpTrait::TraitBase<Op, OwnAttributes> {
  public:
   static mlir::LogicalResult verifyTrait(mlir::Operation* op) { return verifyOwnAttributes(op); }
@@ -109,9 +118,8 @@ mlir::LogicalResult verifyTable(mlir::Operation* op, llvm::StringRef what, mlir:
 mlir::LogicalResult verifyPadding(mlir::Operation* op, mlir::Value index,
                                   std::optional<int64_t> padding);
 
-/// Whether an operation that reads the value, in a kernel or outside, takes it for a number that is
-/// not below zero.
-bool isReadAsNonNegative(mlir::Value value);
+/// What an operation that reads the value, in a kernel or outside, takes its numbers for.
+NumbersTaken numbersTaken(mlir::Value value);
 
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());

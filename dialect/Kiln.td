@@ -76,16 +76,18 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
     InterfaceMethod<"Does it cost more to compute again than to load? A backward then reads the "
                     "results that the forward saved.",
       "bool", "isSaved", (ins), "", "return false;">,
-    InterfaceMethod<"Does it take the operand for a number that is not below zero: a mean of "
-                    "squares, a count?",
-      "bool", "takesNonNegative", (ins "unsigned":$operand), "", "return false;">,
+    InterfaceMethod<"What numbers it takes an operand for, beyond their type.",
+      "::kiln::ir::NumbersTaken", "numbersTaken", (ins "unsigned":$operand), "", "return {};">,
+    InterfaceMethod<"Lets reference() compute a row of so many only, spread over all, and give NaN "
+                    "for the others: where all of them would take hours. The number is odd. "
+                    "False: it computes all.",
+      "bool", "sample", (ins "int64_t":$step), "", "return false;">,
     InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
                     "nothing else that has them.",
       "::mlir::Value", "shapeSource", (ins), "", "return {};">,
-    StaticInterfaceMethod<"The text of a function that does nothing but this operation, over the "
-                          "types $x (rows), $row (one row, fp32), $each (one number a row, fp32) "
-                          "and $index (one i64 a row); empty: write your own.",
-      "::llvm::StringRef", "asFunction", (ins), "", "return {};">,
+    StaticInterfaceMethod<"The function that does nothing but this operation, by a shape and "
+                          "settings; null: there is none, write your own.",
+      "const ::kiln::ir::OpFunction *", "asFunction", (ins), "", "return nullptr;">,
   ];
 }
 
@@ -109,9 +111,13 @@ class Kiln_NamedOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
         DeclareOpInterfaceMethods<KilnOpInterface, ["decompose"]>])> {
   let hasVerifier = 1;
-  string function = ""; // see asFunction
-  let extraClassDeclaration =
-      "static ::llvm::StringRef asFunction() { return R\"(" # function # ")\"; }";
+  string function = ""; // a pattern of RowFunction
+  let extraClassDeclaration = [{
+    static const ::kiln::ir::OpFunction *asFunction() {
+      static constexpr ::kiln::ir::RowFunction function(R"(}] # function # [{)");
+      return function.orNone();
+    }
+  }];
 }
 // The same for operations that the row family executes as they are.
 class Kiln_ElementaryOp<string mnemonic, list<Trait> traits = []>

@@ -36,25 +36,28 @@ GpuTimer::GpuTimer(const Task& given, const LaunchPlan& plan) : task(given) {
       static_cast<double>(count),
       std::ceil(kReplayMicros / std::max(1.0, static_cast<double>(bytes) / kBytesPerMicro))));
   for (const TensorInfo& info : operands.inputs)
-    fill(info, program::sizesOf(info, task.sizes), true);
+    fill(info, task.sizes, true);
   for (const TensorInfo& info : operands.outputs)
-    fill(info, program::sizesOf(info, task.sizes), false);
+    fill(info, task.sizes, false);
   Driver::get().synchronize();
   for (Set& set : sets)
     set.buffers.emplace(plan, lengths, std::move(set.inputs), std::move(set.outputs));
 }
 
-void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput) {
+void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& symbols,
+                    bool isInput) {
+  const std::vector<std::int64_t> sizes = program::sizesOf(info, symbols);
   const program::Layout layout = program::layoutOf(info, sizes);
   TensorInfo flat;
   flat.dtype = info.dtype;
-  flat.nonNegative = info.nonNegative;
+  flat.lowest = info.lowest;
+  flat.ascendsTo = info.ascendsTo;
   const auto elements = static_cast<std::int64_t>(layout.bytes / sizeInBytes(info.dtype));
   flat.shape = {{std::min(elements, kDrawn), -1}};
   program::HostTensor some(flat, {flat.shape[0].size});
   if (isInput) {
     std::mt19937_64 random(1);
-    some.write(program::draw(flat, some.sizes(), random));
+    some.write(program::draw(flat, symbols, random));
   }
   for (Set& set : sets) {
     DeviceBuffer& buffer = memory.emplace_back(std::max<std::size_t>(layout.bytes, 16));

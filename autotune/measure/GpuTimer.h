@@ -23,7 +23,7 @@ class GpuTimer {
     std::vector<Buffer> inputs, outputs;
     std::optional<program::LaunchBuffers> buffers;
   };
-  void fill(const TensorInfo& info, const std::vector<std::int64_t>& sizes, bool isInput);
+  void fill(const TensorInfo& info, const std::vector<std::int64_t>& symbols, bool isInput);
   void capture(GpuKernel& kernel);
   void captureCopy();
 

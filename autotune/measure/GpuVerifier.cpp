@@ -69,13 +69,13 @@ GpuVerifier::SharedReference& GpuVerifier::reference(const LaunchPlan& plan, con
     std::vector<ir::Tensor64> values;
     for (const TensorInfo& info : operands.inputs) {
       auto& tensor = made->inputs.emplace_back(info, program::sizesOf(info, shape.sizes));
-      tensor.write(program::draw(info, tensor.sizes(), random));
+      tensor.write(program::draw(info, shape.sizes, random));
       values.push_back(tensor.read());
     }
     for (const TensorInfo& info : operands.outputs)
       made->outputs.emplace_back(info, program::sizesOf(info, shape.sizes));
-    made->expected =
-        program::expect(Module::parse(text, "<task>"), plan.function, values, operands.outputs);
+    made->expected = program::expect(Module::parse(text, "<task>"), plan.function, values,
+                                     operands.outputs, family::referenceCost(plan, shape.sizes));
     return std::shared_ptr<const Reference>(std::move(made));
   };
   entry = std::async(std::launch::async, std::move(compute)).share();
@@ -203,8 +203,11 @@ Check GpuVerifier::verify(const GpuKernel& kernel, std::uint64_t seed) {
     reference(kernel.plan, shape, seed);
   std::map<std::string, Outputs> proven; // by what operands hold
   for (const Shape& shape : shapes) {
-    check(kernel, shape, memory(kernel.plan, shape, seed), proven[nameOf(shape, seed)], result);
+    Memory& placed = memory(kernel.plan, shape, seed);
+    check(kernel, shape, placed, proven[nameOf(shape, seed)], result);
     result.verdict.reference += "; " + shape.name;
+    if (const std::int64_t step = placed.reference->expected.step; step > 1)
+      result.verdict.reference += fmt::format(", a row of {}", step);
     if (result.kind)
       break;
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -317,6 +318,18 @@ SpillBytes spillsOf(std::string_view log, std::string_view kernel) {
        kernel);
 }
 
+bool hasSerializedProducts(std::string_view log, std::string_view kernel) {
+  const std::string name = fmt::format("'{}'", kernel);
+  while (!log.empty()) {
+    const std::size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    if (line.find("(C75") != std::string_view::npos && line.find(name) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
 Usage usageOf(const Cubin& cubin, std::string_view kernel, std::string_view log,
               std::int64_t dynamicSharedBytes) {
   const CubinKernel& found = cubin.kernel(kernel);
@@ -327,7 +340,8 @@ Usage usageOf(const Cubin& cubin, std::string_view kernel, std::string_view log,
           .spillStoreBytes = spills.stores,
           .spillLoadBytes = spills.loads,
           .barriers = found.barriers,
-          .codeBytes = found.codeBytes};
+          .codeBytes = found.codeBytes,
+          .serializedProducts = hasSerializedProducts(log, kernel)};
 }
 
 } // namespace kiln

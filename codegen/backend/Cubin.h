@@ -37,6 +37,10 @@ struct SpillBytes {
 /// says nothing of the kernel: unknown must not be taken for zero.
 SpillBytes spillsOf(std::string_view log, std::string_view kernel);
 
+/// Whether the assembler says that it makes a kernel's products of warpgroups wait for one another
+/// (its messages C7506 to C7518).
+bool hasSerializedProducts(std::string_view log, std::string_view kernel);
+
 /// All that is known of one kernel; `dynamicSharedBytes` is added to the static ones.
 Usage usageOf(const Cubin& cubin, std::string_view kernel, std::string_view log,
               std::int64_t dynamicSharedBytes);

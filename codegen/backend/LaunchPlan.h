@@ -91,6 +91,9 @@ struct KernelLaunch {
   std::vector<std::vector<TileCount>> tiles{};
   std::vector<TensorMapInfo> tensorMaps{};
   std::vector<WarpRole> roles{}; // of the block's warps, in order; none: all are alike
+  /// What its reference takes in fp64, in an order that its family knows; none: about as many as
+  /// there are elements.
+  SizeProduct multiplyAdds{};
 };
 
 struct LaunchPlan {

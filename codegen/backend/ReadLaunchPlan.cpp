@@ -77,6 +77,13 @@ class Reader {
     return find(key) ? integer(key, low, high) : fallback;
   }
 
+  double number(const char* key) const {
+    const Json& value = get(key);
+    if (!value.is_number())
+      fail(ErrorKind::input, "launch plan: {} is not a number", at(key));
+    return value.get<double>();
+  }
+
   const Json& array(const char* key) const {
     const Json& value = get(key);
     if (!value.is_array())
@@ -148,7 +155,8 @@ std::vector<Extent> readExtents(const Reader& reader, const char* key) {
 
 TensorInfo readTensor(const Json& json, const std::string& place) {
   Reader reader(json, place,
-                {"name", "dtype", "shape", "strides", "alignment", "older", "nonNegative", "part"});
+                {"name", "dtype", "shape", "strides", "alignment", "older", "nonNegative", "lowest",
+                 "ascendsTo", "part"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));
@@ -165,7 +173,12 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
     fail(ErrorKind::input, "launch plan: {}.alignment is {}; allowed are powers of two", place,
          tensor.alignment);
   tensor.older = reader.flag("older", false);
-  tensor.nonNegative = reader.flag("nonNegative", false);
+  if (reader.flag("nonNegative", false)) // in older stores
+    tensor.lowest = 0.0;
+  if (reader.find("lowest"))
+    tensor.lowest = reader.number("lowest");
+  if (reader.find("ascendsTo"))
+    tensor.ascendsTo = readExtent(reader.get("ascendsTo"), reader.at("ascendsTo"));
   tensor.part = static_cast<int>(reader.integer("part", 0, maxSymbols / 2 - 1, 0));
   return tensor;
 }
@@ -301,7 +314,7 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
   Reader reader(json, place,
                 {"name", "family", "schedule", "threads", "sharedBytes", "promisedBlocks",
                  "programmatic", "cluster", "grid", "rowsPerBlock", "blocks", "rows", "arguments",
-                 "further", "tiles", "tensorMaps", "roles", "blocksMultiple"});
+                 "further", "tiles", "tensorMaps", "roles", "blocksMultiple", "multiplyAdds"});
   KernelLaunch kernel;
   kernel.name = reader.text("name");
   kernel.family = reader.find("family") ? reader.text("family") : "";
@@ -317,6 +330,8 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
     kernel.tensorMaps = readAll<TensorMapInfo>(reader, "tensorMaps", readTensorMap);
   if (reader.find("roles"))
     kernel.roles = readAll<WarpRole>(reader, "roles", readRole);
+  if (reader.find("multiplyAdds"))
+    kernel.multiplyAdds.factors = readExtents(reader, "multiplyAdds");
   return kernel;
 }
 

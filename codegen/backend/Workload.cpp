@@ -90,7 +90,18 @@ struct Options {
   bool backward = false;
   bool readAhead = true;
   std::string function;
+  std::vector<std::pair<std::string, std::string>> settings;
 };
+
+bool isSetting(std::string_view word) {
+  const std::size_t at = word.find('=');
+  return at != std::string_view::npos && at > 0 && at + 1 < word.size();
+}
+
+std::pair<std::string, std::string> settingOf(std::string_view word) {
+  const std::size_t at = word.find('=');
+  return {std::string(word.substr(0, at)), std::string(word.substr(at + 1))};
+}
 
 Options parseOptions(std::span<const std::string_view> fields) {
   Options options;
@@ -104,8 +115,11 @@ Options parseOptions(std::span<const std::string_view> fields) {
         options.readAhead = false;
       else if (word.starts_with("function=") && word.size() > 9)
         options.function = word.substr(9);
+      else if (isSetting(word))
+        options.settings.push_back(settingOf(word));
       else
-        refuse(fmt::format("{} is no option: forward, backward, no_read_ahead or function=NAME{}",
+        refuse(fmt::format("{} is no option: forward, backward, no_read_ahead, function=NAME of a "
+                           "file, or a setting of an op, such as causal=last{}",
                            quoted(word),
                            didYouMean(word, std::array<std::string_view, 3>{"forward", "backward",
                                                                             "no_read_ahead"})));
@@ -143,7 +157,11 @@ std::vector<WorkloadEntry> parseLine(std::span<const std::string_view> fields,
   Options options = parseOptions(fields.subspan(4));
   if (!entry.isFile && !options.function.empty())
     refuse("function=NAME is for files");
+  if (entry.isFile && !options.settings.empty())
+    refuse(fmt::format("{} is a setting of an op; the text of a file says it",
+                       quoted(std::string_view(settingsLabel(options.settings)).substr(1))));
   entry.function = options.function;
+  entry.settings = options.settings;
 
   std::vector<WorkloadEntry> entries;
   for (bool backward : {false, true})
@@ -171,6 +189,18 @@ std::string shapeText(std::span<const std::int64_t> shape) {
   for (std::int64_t size : shape)
     text += (text.empty() ? "" : "x") + (size < 0 ? std::string("?") : std::to_string(size));
   return text;
+}
+
+std::vector<std::pair<std::string, std::string>> parseSettings(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (std::string_view word : split(text, ','))
+    if (isSetting(word))
+      settings.push_back(settingOf(word));
+    else if (!text.empty())
+      refuse(fmt::format("{} is no setting: a name and a value, such as causal=last, with commas "
+                         "between several",
+                         quoted(word)));
+  return settings;
 }
 
 Workload parseWorkload(std::string_view text, std::string_view name) {

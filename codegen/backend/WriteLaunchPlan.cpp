@@ -30,8 +30,10 @@ Json write(const TensorInfo& tensor) {
                {"alignment", tensor.alignment}};
   if (tensor.older)
     json["older"] = true;
-  if (tensor.nonNegative)
-    json["nonNegative"] = true;
+  if (tensor.lowest)
+    json["lowest"] = *tensor.lowest;
+  if (tensor.ascendsTo)
+    json["ascendsTo"] = write(*tensor.ascendsTo);
   if (tensor.part > 0)
     json["part"] = tensor.part;
   return json;
@@ -123,6 +125,8 @@ Json write(const KernelLaunch& kernel) {
     json["tensorMaps"] = writeAll(kernel.tensorMaps);
   if (!kernel.roles.empty())
     json["roles"] = writeAll(kernel.roles);
+  if (!kernel.multiplyAdds.factors.empty())
+    json["multiplyAdds"] = write(kernel.multiplyAdds.factors);
   return json;
 }
 

@@ -138,8 +138,14 @@ std::string_view nameOf(const Family& family) {
 }
 
 std::vector<Shape> shapesOf(const ShapeRequest& request) {
+  llvm::SetVector<const Family*> families;
+  for (const KernelLaunch& kernel : request.plan.kernels)
+    if (!kernel.multiplyAdds.factors.empty())
+      families.insert(of(kernel));
+  if (families.empty())
+    families = familiesOf(request.plan);
   std::vector<Shape> shapes;
-  for (const Family* family : familiesOf(request.plan))
+  for (const Family* family : families)
     for (Shape& shape : family->shapes(request))
       if (llvm::none_of(shapes, [&](const Shape& known) { return known.isLike(shape); }))
         shapes.push_back(std::move(shape));

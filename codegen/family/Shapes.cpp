@@ -32,11 +32,7 @@ std::int64_t largestCount(const LaunchPlan& plan, const Sizes& sizes) {
 }
 
 bool hasRunTimeSizes(const LaunchPlan& plan) {
-  for (const auto* tensors : {&plan.inputs, &plan.outputs})
-    for (const TensorInfo& tensor : *tensors)
-      if (!std::ranges::all_of(tensor.shape, &Extent::isStatic))
-        return true;
-  return false;
+  return runTimeSizes(plan) > 0;
 }
 
 std::string nameOf(const char* what, const Sizes& sizes) {
@@ -76,6 +72,31 @@ Sizes tailOf(Sizes sizes, std::int64_t tail) {
 }
 
 } // namespace
+
+std::size_t runTimeSizes(const LaunchPlan& plan) {
+  int last = -1;
+  for (const auto* tensors : {&plan.inputs, &plan.outputs})
+    for (const TensorInfo& tensor : *tensors)
+      for (const Extent& extent : tensor.shape)
+        last = std::max(last, extent.symbol);
+  return static_cast<std::size_t>(last + 1);
+}
+
+double multiplyAddsOf(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes) {
+  double all = 0;
+  for (const KernelLaunch& kernel : plan.kernels) {
+    double product = kernel.multiplyAdds.factors.empty() ? 0 : 1;
+    for (const Extent& factor : kernel.multiplyAdds.factors)
+      product *= static_cast<double>(valueOf(factor, sizes));
+    all += product;
+  }
+  return all;
+}
+
+double referenceCost(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes) {
+  return std::max(static_cast<double>(largestCount(plan, sizes)),
+                  multiplyAddsOf(plan, sizes) / static_cast<double>(multiplyAddsPerElement));
+}
 
 std::vector<Shape> leadingShapes(const ShapeRequest& request, const LeadingSizes& leading) {
   Shape whole{.name = "its sizes", .sizes = request.sizes, .lengths = {}};

@@ -25,9 +25,20 @@ struct ShapeRequest {
   std::int64_t elements;           // of the largest tensor, where run-time sizes may be smaller
 };
 
-/// What the families of a plan's kernels answer, each shape once. The first one is for the sizes
-/// asked for, or as near to them as the elements allow.
+/// Multiply-adds of a reference that take as long as what rows compute for an element.
+inline constexpr std::int64_t multiplyAddsPerElement = 200;
+/// As many as the kernels of a plan say (KernelLaunch::multiplyAdds); 0: no more than elements.
+double multiplyAddsOf(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes);
+/// What the reference of a program costs at these sizes, in elements: those of its largest tensor,
+/// or more where its kernels say that there is more to do. One size stands for all behind the last.
+double referenceCost(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes);
+
+/// What the families of a plan's kernels answer, each shape once; those whose kernels have more to
+/// do than elements, if there are such, answer for all. The first one is for the sizes asked for,
+/// or as near to them as the elements allow.
 std::vector<Shape> shapesOf(const ShapeRequest& request);
+/// How many run-time sizes a program has.
+std::size_t runTimeSizes(const LaunchPlan& plan);
 /// Lengths of the tensors of lists to time with.
 std::vector<std::int64_t> typicalLengthsOf(const LaunchPlan& plan);
 

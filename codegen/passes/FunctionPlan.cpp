@@ -91,7 +91,10 @@ class Planner {
       TensorInfo& input = plan->launch.inputs.emplace_back(
           addBuffer(argument, family::nameAttr(function.getArgAttrDict(i), fallback), layout)
               ->tensor);
-      input.nonNegative = ir::isReadAsNonNegative(argument);
+      const ir::NumbersTaken taken = ir::numbersTaken(argument);
+      input.lowest = taken.lowest;
+      if (taken.ascendWithin)
+        input.ascendsTo = extent(taken.ascendWithin, taken.dimension);
     }
     plan->launch.outputs.resize(function.getNumResults());
     int intermediates = 0;

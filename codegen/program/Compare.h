@@ -9,7 +9,9 @@ namespace kiln::program {
 
 struct Expected {
   std::vector<ir::Tensor64> exact;   // fp64, without any rounding
-  std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains
+  std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains; infinite
+                                     // where nobody computed what is exact
+  std::int64_t step = 1;             // a row of so many was computed
 };
 
 /// Evaluates the function of `module` on the values that the inputs hold, in the order of a launch
@@ -18,8 +20,11 @@ struct Expected {
 /// relative error of half an ulp of its type on every input and intermediate result; what that
 /// changes, taken over a row and times a safety factor, is what rounding may change. Families are
 /// asked how they round within an operation (Family::rounding).
+/// `cost`: family::referenceCost(); where that would take minutes, a sample of the rows is
+/// compared.
 Expected expect(const Module& module, const std::string& function,
-                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs);
+                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
+                double cost = 0);
 
 OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
                     const ir::Tensor64& allowed);

@@ -39,7 +39,7 @@ static void checkPromises(const Program::State& state) {
   for (const KernelInfo& kernel : state.kernels) {
     const Usage& usage = kernel.usage;
     spillBytes += usage.spillStoreBytes + usage.spillLoadBytes;
-    if (usage.spillStoreBytes || usage.spillLoadBytes ||
+    if (usage.spillStoreBytes || usage.spillLoadBytes || usage.serializedProducts ||
         kernel.residentBlocks < kernel.promisedBlocks)
       registers[kernel.name] = usage.registers;
     if (usage.spillStoreBytes || usage.spillLoadBytes)
@@ -48,6 +48,11 @@ static void checkPromises(const Program::State& state) {
                             "fewer blocks, fewer rows or more lanes",
                             kernel.name, usage.spillStoreBytes, usage.spillLoadBytes,
                             usage.registers, kernel.promisedBlocks, kernel.threads);
+    if (usage.serializedProducts)
+      broken +=
+          fmt::format("\nkernel '{}': the assembler makes its products of warpgroups wait for "
+                      "one another; take smaller tiles or fewer blocks",
+                      kernel.name);
     if (kernel.residentBlocks < kernel.promisedBlocks)
       broken += fmt::format("\nkernel '{}': {} blocks a multiprocessor promised, {} fit with {} "
                             "registers a thread and {} bytes of shared memory; take fewer blocks",

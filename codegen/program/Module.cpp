@@ -2,12 +2,12 @@
 #include "codegen/backend/Fail.h"
 #include "codegen/program/State.h"
 #include "dialect/DidYouMean.h"
-#include "kiln/workload.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
 #include <ranges>
+#include <set>
 
 using namespace mlir;
 
@@ -40,23 +40,15 @@ const std::vector<std::string>& Module::functions() const {
   return state().functions;
 }
 
-/// `f32` as MLIR writes it.
-static std::string tensor(std::span<const std::int64_t> shape, std::string_view element) {
-  std::string text = "tensor<";
-  for (std::int64_t size : shape)
-    text += (size < 0 ? std::string("?") : std::to_string(size)) + "x";
-  return text + std::string(element) + ">";
-}
-
-/// The function that an op has of itself, by name; only ops with one are in the map.
-static const std::map<std::string, std::string>& functionsOfOps() {
-  static const std::map<std::string, std::string> all = [] {
+/// The functions that ops have of themselves, by name; only ops with one are in the map.
+static const std::map<std::string, const ir::OpFunction*>& functionsOfOps() {
+  static const std::map<std::string, const ir::OpFunction*> all = [] {
     program::Session session;
-    std::map<std::string, std::string> functions;
+    std::map<std::string, const ir::OpFunction*> functions;
     for (RegisteredOperationName op : session.context().getRegisteredOperations())
       if (auto* interface = op.getInterface<ir::KilnOpInterface>())
-        if (StringRef text = interface->asFunction(); !text.empty())
-          functions.emplace(op.stripDialect(), text.ltrim());
+        if (const ir::OpFunction* function = interface->asFunction())
+          functions.emplace(op.stripDialect(), function);
     return functions;
   }();
   return all;
@@ -67,10 +59,16 @@ std::vector<std::string> Module::ops() {
   return {names.begin(), names.end()};
 }
 
-/// The text of a function that applies the op to arguments of its own. Statistics are results
-/// without a gradient, as in ATen.
-static std::string textOf(const OpSpec& spec) {
-  const std::map<std::string, std::string>& functions = functionsOfOps();
+std::vector<OpSetting> Module::settings() {
+  std::vector<OpSetting> all;
+  for (const auto& [op, function] : functionsOfOps())
+    for (const ir::OpFunction::Setting& setting : function->settings())
+      all.push_back({op, setting.name.str(), setting.allowed.str()});
+  return all;
+}
+
+static const ir::OpFunction& functionOf(const OpSpec& spec) {
+  const auto& functions = functionsOfOps();
   auto found = functions.find(spec.op);
   if (found == functions.end())
     throw Error(ErrorKind::input,
@@ -78,39 +76,50 @@ static std::string textOf(const OpSpec& spec) {
                             "as .mlir{}",
                             spec.op, fmt::join(std::views::keys(functions), ", "),
                             didYouMean(spec.op, std::views::keys(functions))));
-  std::span<const std::int64_t> shape = spec.shape, leading = shape.first(shape.size() - 1);
-  const std::pair<std::string_view, std::string> types[] = {{"$x", tensor(shape, name(spec.dtype))},
-                                                            {"$row", tensor(shape.last(1), "f32")},
-                                                            {"$each", tensor(leading, "f32")},
-                                                            {"$index", tensor(leading, "i64")}};
-  std::string text = found->second;
-  if (leading.empty() && text.find("$index") != std::string::npos)
-    throw Error(ErrorKind::input,
-                fmt::format("op '{}' has 1 size ({}); it has an index a row and needs 2 or more, "
-                            "leading sizes and then the row width, such as 8192x{}",
-                            spec.op, shape[0], shape[0]));
-  for (const auto& [word, type] : types)
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
-      text.replace(at, word.size(), type);
-  return text;
+  return *found->second;
+}
+
+/// Each setting is one that the op has, and is given once.
+static void checkSettings(const OpSpec& spec, const ir::OpFunction& function) {
+  std::vector<std::string> known;
+  for (const ir::OpFunction::Setting& setting : function.settings())
+    known.push_back(setting.name.str());
+  std::set<std::string> given;
+  for (const auto& [name, value] : spec.settings) {
+    if (known.empty())
+      fail(ErrorKind::input, "op '{}' has no settings, so that '{}={}' means nothing; leave it out",
+           spec.op, printable(name), printable(value));
+    if (std::ranges::find(known, name) == known.end())
+      fail(ErrorKind::input, "op '{}' has no setting '{}'; it has {}{}", spec.op, printable(name),
+           fmt::join(known, ", "), didYouMean(name, known));
+    if (!given.insert(name).second)
+      fail(ErrorKind::input, "op '{}' is given '{}' twice; give it once", spec.op, name);
+  }
+}
+
+static ir::OpRequest requestOf(const OpSpec& spec, const ir::OpFunction& function) {
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
+    fail(ErrorKind::input, "op '{}' with dtype {}: f32, bf16 and f16 are allowed", spec.op,
+         name(spec.dtype));
+  checkSettings(spec, function);
+  return {spec.op, spec.shape, std::string(name(spec.dtype)), spec.settings};
 }
 
 Module Module::fromOp(const OpSpec& spec) {
-  if (spec.shape.empty())
-    throw Error(ErrorKind::input,
-                fmt::format("op '{}' has no shape; give leading sizes and the row width, "
-                            "65536x128 or ?x128",
-                            spec.op));
-  if (spec.shape.back() < 1)
-    throw Error(ErrorKind::input,
-                fmt::format("op '{}' with shape {}: the last size, the row width, must be a "
-                            "constant of at least 1",
-                            spec.op, shapeText(spec.shape)));
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16)
-    throw Error(ErrorKind::input,
-                fmt::format("op '{}' with dtype {}: f32, bf16 and f16 are allowed", spec.op,
-                            name(spec.dtype)));
-  return parse(textOf(spec), spec.op);
+  const ir::OpFunction& function = functionOf(spec);
+  llvm::Expected<std::string> text = function.text(requestOf(spec, function));
+  if (!text)
+    throw Error(ErrorKind::input, llvm::toString(text.takeError()));
+  return parse(*text, spec.op);
+}
+
+OpenedOp Module::opened(const OpSpec& spec) {
+  const ir::OpFunction& function = functionOf(spec);
+  ir::OpRequest request = requestOf(spec, function);
+  OpenedOp opened{spec, function.open(request)};
+  opened.spec.shape = request.shape;
+  opened.spec.settings = request.settings;
+  return opened;
 }
 
 } // namespace kiln

@@ -78,21 +78,41 @@ void store(DType dtype, double number, std::byte* to) {
   as(static_cast<std::uint16_t>(value.bitcastToAPInt().getZExtValue()));
 }
 
+static std::int64_t sizeOf(const Extent& extent, const std::string& name,
+                           std::span<const std::int64_t> symbols) {
+  if (extent.isStatic())
+    return extent.size;
+  if (symbols.empty())
+    fail(ErrorKind::input, "'{}' has a size that is known at run time only; give it a value", name);
+  return symbols[std::min<std::size_t>(extent.symbol, symbols.size() - 1)];
+}
+
 std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols) {
   std::vector<std::int64_t> sizes;
-  for (const Extent& extent : info.shape) {
-    if (!extent.isStatic() && symbols.empty())
-      fail(ErrorKind::input, "'{}' has a size that is known at run time only; give it a value",
-           info.name);
-    std::size_t i = std::min<std::size_t>(std::max(extent.symbol, 0), symbols.size() - 1);
-    sizes.push_back(extent.isStatic() ? extent.size : symbols[i]);
-  }
+  for (const Extent& extent : info.shape)
+    sizes.push_back(sizeOf(extent, info.name, symbols));
   return sizes;
 }
 
-ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
+/// The first is 0 and the last is `most`, as where sequences are packed without gaps.
+static void drawAscending(std::int64_t most, std::mt19937_64& random,
+                          std::vector<double>& numbers) {
+  for (double& number : numbers)
+    number = static_cast<double>(random() % static_cast<std::uint64_t>(most + 1));
+  std::ranges::sort(numbers);
+  if (!numbers.empty()) {
+    numbers.front() = 0;
+    numbers.back() = static_cast<double>(most);
+  }
+}
+
+ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
                   std::mt19937_64& random) {
-  ir::Tensor64 values = ir::makeTensor64(sizes);
+  ir::Tensor64 values = ir::makeTensor64(sizesOf(info, symbols));
+  if (info.ascendsTo) {
+    drawAscending(sizeOf(*info.ascendsTo, info.name, symbols), random, values.data);
+    return values;
+  }
   std::normal_distribution<double> normal;
   for (double& value : values.data)
     if (info.dtype == DType::i1)
@@ -100,7 +120,7 @@ ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes
     else if (info.dtype == DType::i32 || info.dtype == DType::i64)
       value = static_cast<double>(random() % 64);
     else
-      value = info.nonNegative ? std::abs(normal(random)) : normal(random);
+      value = info.lowest ? *info.lowest + std::abs(normal(random)) : normal(random);
   return values;
 }
 

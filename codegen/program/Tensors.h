@@ -57,11 +57,11 @@ class HostTensor {
 double load(DType dtype, const std::byte* from);
 void store(DType dtype, double value, std::byte* to);
 
-/// Numbers as training has them: floats near a normal distribution, three of four masks open.
-ir::Tensor64 draw(const TensorInfo& info, const std::vector<std::int64_t>& sizes,
-                  std::mt19937_64& random);
-
 /// The sizes of a tensor, given the values of the run-time sizes by symbol.
 std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols);
+
+/// Numbers as training has them: floats near a normal distribution, three of four masks open.
+ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
+                  std::mt19937_64& random);
 
 } // namespace kiln::program

@@ -91,6 +91,18 @@ void checkRows(const LaunchPlan& plan, const program::Operands& operands,
   }
 }
 
+/// More than the host target computes in some minutes.
+void checkWork(const LaunchPlan& plan, std::span<const std::int64_t> symbols) {
+  constexpr double most = 5e9;
+  const double work = family::multiplyAddsOf(plan, {symbols.begin(), symbols.end()});
+  if (work > most)
+    fail(ErrorKind::input,
+         "'{}' takes {:.1e} multiply-adds at these sizes, and the host target, thread by thread, "
+         "hours for them; it takes up to {:.0e}: run it on a GPU, or leave sizes open ('?') and "
+         "give smaller ones with --sizes",
+         plan.function, work, most);
+}
+
 /// All operands; of lists, parts of these lengths.
 struct Tensors {
   std::vector<HostTensor> inputs, outputs;
@@ -101,11 +113,13 @@ struct Tensors {
     const LaunchPlan& plan = program.state().plan;
     const program::Operands operands(plan, lengths);
     checkRows(plan, operands, symbols);
+    if (options.where == Where::host)
+      checkWork(plan, symbols);
     std::mt19937_64 random(options.seed);
     for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
       const TensorInfo& info = operands.inputs[i];
       auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
-      tensor.write(options.inputs.empty() ? program::draw(info, tensor.sizes(), random)
+      tensor.write(options.inputs.empty() ? program::draw(info, symbols, random)
                                           : valuesOf(options.inputs[i]));
     }
     for (const TensorInfo& info : operands.outputs)
@@ -221,7 +235,9 @@ Verification program::verify(const Program& program, const RunOptions& options,
       result.problems.push_back(
           fmt::format("output '{}' differs between two runs", first[i].info().name));
     }
-  auto expected = expect(reference, program.state().function, inputs, operands.outputs);
+  const double cost = family::referenceCost(program.state().plan, symbolsOf(program, options));
+  auto expected = expect(reference, program.state().function, inputs, operands.outputs, cost);
+  result.step = expected.step;
   result.passed = result.problems.empty();
   for (std::size_t i = 0; i < first.size(); ++i) {
     result.outputs.push_back(

@@ -7,9 +7,11 @@
 using namespace mlir;
 using namespace kiln::ir;
 
-bool AdamwOp::takesNonNegative(unsigned operand) {
+NumbersTaken AdamwOp::numbersTaken(unsigned operand) {
   const Value taken = getOperand(operand);
-  return taken == getExpAvgSq() || taken == getStep();
+  if (taken == getExpAvgSq() || taken == getStep())
+    return {.lowest = 0.0, .ascendWithin = {}};
+  return {};
 }
 
 Value AdamwOp::getCopy() {

@@ -35,8 +35,8 @@ def Kiln_AdamwOp : Kiln_NamedOp<"adamw"> {
                       Kiln_FloatTensor:$new_exp_avg_sq, Variadic<Kiln_FloatTensor>:$others);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = [{
+    NumbersTaken numbersTaken(unsigned operand); // no second moment and no step is below 0
     /// The rounded parameter and the new average of parameters; null if there is none.
-    bool takesNonNegative(unsigned operand); // the second moment and the step
     ::mlir::Value getCopy();
     ::mlir::Value getNewEma();
   }];

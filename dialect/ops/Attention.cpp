@@ -14,6 +14,15 @@ void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLse(), "lse");
 }
 
+NumbersTaken AttentionOp::numbersTaken(unsigned operand) {
+  return AttentionForm(*this).numbersTaken(getOperand(operand));
+}
+
+bool AttentionOp::sample(int64_t step) {
+  AttentionForm(*this).sample(step);
+  return true;
+}
+
 LogicalResult AttentionOp::verify() {
   const AttentionForm form(*this);
   if (failed(verifyAttention(form)))
@@ -29,8 +38,14 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
   results[1] = makeTensor64(shape, -std::numeric_limits<double>::infinity());
   shape.push_back(value.width());
   results[0] = makeTensor64(shape);
-  AttentionScores scores(AttentionForm(*this), inputs);
-  for (int64_t r = 0; r < query.rows(); ++r) {
+  const AttentionForm form(*this);
+  AttentionScores scores(form, inputs);
+  for (int64_t r = 0, step = form.step(); r < query.rows(); ++r) {
+    if (r % step != 0) {
+      results[1].data[r] = std::nan("");
+      std::fill_n(results[0].row(r), value.width(), std::nan(""));
+      continue;
+    }
     const auto& places = scores.openPlaces(r);
     double &lse = results[1].data[r], largest = lse, sum = 0.0;
     for (const auto& place : places)

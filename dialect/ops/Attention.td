@@ -51,5 +51,10 @@ def Kiln_AttentionOp : Kiln_ElementaryOp<"attention", [AttrSizedOperandSegments]
   let results = (outs Kiln_FloatTensor:$output, Kiln_FloatTensor:$lse);
   let assemblyFormat = !strconcat(Kiln_AttentionText,
                                   "`:` functional-type(operands, results)");
-  let extraClassDeclaration = [{ bool isSaved() { return true; } }];
+  let extraClassDeclaration = [{
+    bool isSaved() { return true; }
+    NumbersTaken numbersTaken(unsigned operand);
+    bool sample(int64_t step);
+    static const OpFunction *asFunction();
+  }];
 }

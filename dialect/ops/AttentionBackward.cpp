@@ -15,6 +15,32 @@ void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
       setName(result, name);
 }
 
+NumbersTaken AttentionBackwardOp::numbersTaken(unsigned operand) {
+  const AttentionForm form(*this);
+  if (getOperand(operand) == getLse()) // no probability is above 1, but of outliers
+    return {.lowest = form.usualScore(), .ascendWithin = {}};
+  return form.numbersTaken(getOperand(operand));
+}
+
+bool AttentionBackwardOp::sample(int64_t step) {
+  AttentionForm(*this).sample(step);
+  return true;
+}
+
+/// What a sample does not complete: but for every `step`-th row, all. Of a bias, columns.
+static void forget(Tensor64& gradient, int64_t step, int64_t rows) {
+  const int64_t width = gradient.width();
+  for (int64_t r = 0; r < gradient.rows(); ++r)
+    if (r % rows % step != 0)
+      std::fill_n(gradient.row(r), width, std::nan(""));
+}
+static void forgetColumns(Tensor64& gradient, int64_t step, int64_t columns) {
+  const bool isComplete = gradient.width() == columns; // else each is a sum over all columns
+  for (int64_t i = 0; i < gradient.size(); ++i)
+    if (!isComplete || i % columns % step != 0)
+      gradient.data[i] = std::nan("");
+}
+
 LogicalResult AttentionBackwardOp::verify() {
   const AttentionForm form(*this);
   if (failed(verifyAttention(form)) ||
@@ -44,11 +70,13 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
   Tensor64 dQuery = makeTensor64(query.shape), dKey = makeTensor64(key.shape),
            dValue = makeTensor64(value.shape);
   Tensor64 dBias = getBias() ? makeTensor64(inputs[6]->shape) : Tensor64();
-  AttentionScores scores(AttentionForm(*this), inputs.drop_front(3));
+  const AttentionForm form(*this);
+  const int64_t step = form.step();
+  AttentionScores scores(form, inputs.drop_front(3));
   for (int64_t r = 0; r < query.rows(); ++r) {
     if (lse.data[r] == -std::numeric_limits<double>::infinity())
       continue;
-    for (const auto& place : scores.openPlaces(r)) {
+    for (const auto& place : scores.openPlaces(r, r % step == 0 ? 1 : step)) {
       const double p = std::exp(place.score - lse.data[r]);
       const double* v = value.row(place.key);
       const double dP = std::inner_product(v, v + value.width(), dO.row(r), 0.0);
@@ -62,6 +90,12 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
         dKey.row(place.key)[c] += dScore * place.slope * query.row(r)[c];
       }
     }
+  }
+  if (const int64_t keys = key.shape.end()[-2]; step > 1) {
+    forget(dQuery, step, query.rows());
+    forget(dKey, step, keys);
+    forget(dValue, step, keys);
+    forgetColumns(dBias, step, keys);
   }
   size_t next = 0;
   for (auto [result, gradient] : {std::pair(getDQuery(), &dQuery), std::pair(getDKey(), &dKey),

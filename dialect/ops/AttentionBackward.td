@@ -38,4 +38,8 @@ def Kiln_AttentionBackwardOp : Kiln_ElementaryOp<"attention_backward", [
     `:` `(` type(operands) `)` `->` (`query` type($d_query)^)? (`key` type($d_key)^)?
     (`value` type($d_value)^)? (`bias` type($d_bias)^)?
   }]);
+  let extraClassDeclaration = [{
+    NumbersTaken numbersTaken(unsigned operand);
+    bool sample(int64_t step);
+  }];
 }

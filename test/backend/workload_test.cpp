@@ -37,6 +37,22 @@ TEST(Workload, DTypesAndDirectionsMultiply) {
   EXPECT_TRUE(workload.entries[2].backward);
 }
 
+TEST(Workload, SettingsOfAnOpStandAmongItsOptions) {
+  auto workload = parseWorkload("attention 8x16x4096x64 bf16 1 causal=last,backward key_heads=4");
+  ASSERT_EQ(workload.errors, std::vector<std::string>());
+  ASSERT_EQ(workload.entries.size(), 1u);
+  const WorkloadEntry& entry = workload.entries[0];
+  EXPECT_TRUE(entry.backward);
+  const std::vector<std::pair<std::string, std::string>> settings = {{"causal", "last"},
+                                                                     {"key_heads", "4"}};
+  EXPECT_EQ(entry.settings, settings);
+  EXPECT_EQ(entry.op().settings, settings);
+  EXPECT_EQ(settingsLabel(entry.settings), " causal=last key_heads=4");
+  EXPECT_EQ(parseSettings("causal=last,key_heads=4"), settings);
+  EXPECT_TRUE(parseSettings("").empty());
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { parseSettings("causal"); }), "'causal' is no setting");
+}
+
 TEST(Workload, BackwardsMayPromiseNothing) {
   auto workload = parseWorkload("layer_norm 8x8 f32 1 forward,backward,no_read_ahead\n"
                                 "layer_norm 8x8 f32 1 backward");
@@ -74,6 +90,8 @@ TEST(Workload, BadLinesAreNumberedAndTheRestIsParsed) {
       {"layer_norm 8x8 bf16 1 sideways", "'sideways' is no option"},
       {"layer_norm 8x8 bf16 1 function=f", "function=NAME is for files"},
       {"layer_norm 8x8 bf16 1 no_read_ahead", "there is none"},
+      {"attention 8x8x8 bf16 1 causal=", "'causal=' is no option"},
+      {"a.mlir 8 - 1 causal=last", "'causal=last' is a setting of an op"},
       {"a.mlir ? - 1", "must be numbers"},
       {"a.mlir 8 bf16 1", "must be '-'"}};
   std::string text;

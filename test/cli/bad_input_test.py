@@ -124,6 +124,21 @@ class Options(CommandTest):
                 self.run_command("compile", "--op=layer_norm", f"--shape={shape}",
                                  code=2 if shape == "" else 1)
 
+    def test_bad_setting(self):
+        attention = ["compile", "--op=attention", "--shape=2x4x8x16", "--emit=cuda"]
+        for setting, says in [("casual=last", "did you mean 'causal'?"),
+                              ("causal=yes", "allowed is first or last"),
+                              ("causal", "'causal' is no setting: a name and a value"),
+                              ("key_heads=3", "heads of query, key and value are [4, 3, 3]"),
+                              ("keys=8,keys=9", "is given 'keys' twice")]:
+            with self.subTest(setting):
+                self.refuses(*attention, f"--set={setting}", says=says)
+        self.refuses("compile", "--op=softmax", "--shape=8x8", "--set=causal=last",
+                     says="op 'softmax' has no settings")
+        self.refuses("compile", "--op=attention", "--shape=8x8", says="give heads x queries x width")
+        workload = self.write("w.txt", "attention 2x4x8x16 bf16 1 casual=last\n")
+        self.refuses("plan", f"--workload={workload}", says="did you mean 'causal'?")
+
     def test_bad_dtype(self):
         self.refuses("compile", "--op=layer_norm", "--shape=8x8", "--dtype=fp4", code=2,
                      says=["fp4", "bf16"])

@@ -30,6 +30,22 @@ class Host(CommandTest):
                 self.assertTrue(job["passed"])
                 self.assertTrue(job["repeatable"])
 
+    def test_attention(self):
+        for arguments in [["--shape=2x4x19x16", "--set=causal=last,key_heads=2,bias=shared"],
+                          ["--shape=?x2x?x8", "--set=mask=keys", "--set=keys=?", "--sizes=2x9x20"],
+                          ["--shape=2x21x8", "--set=sequences=3,keys=30", "--backward"]]:
+            with self.subTest(arguments):
+                job = self.run_json("run", "--op=attention", "--dtype=bf16", *arguments)["jobs"][0]
+                self.assertTrue(job["passed"], job)
+                self.assertTrue(job["repeatable"])
+                self.assertEqual(job["compared_row_of"], 1)
+        self.assertIn("key_heads=2", self.run_json(
+            "run", "--op=attention", "--shape=4x9x8", "--set=key_heads=2")["jobs"][0]["label"])
+
+    def test_more_attention_than_the_host_computes(self):
+        done = self.run_command("run", "--op=attention", "--shape=8x16x4096x64", code=1)
+        self.assertIn("takes 2.7e+11 multiply-adds at these sizes", done.error)
+
     def test_run_time_sizes(self):
         module = self.write("gate.mlir", GATE)
         for rows in [0, 1, 37]:

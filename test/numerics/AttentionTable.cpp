@@ -1,72 +1,13 @@
 // Attention and its gradients, the forward and the backward as a training step runs them: each rule
 // that hides places, biases and their gradients, shared heads, odd sizes and widths, all types.
+#include "test/numerics/AttentionText.h"
 #include "test/numerics/Builder.h"
 
 #include <algorithm>
-#include <fmt/ranges.h>
 #include <iterator>
 
 namespace kiln::test {
 namespace {
-
-/// One attention, as text. Sizes of 0 are run-time sizes.
-struct AttentionText {
-  std::vector<int> leading = {0};
-  int heads = 2, keyHeads = 2, queries = 0, keys = 0, width = 32, valueWidth = 32;
-  std::string type = "bf16";
-  std::string bias = {}, biasType = "f32"; // "1x2x?x?"
-  std::string mask = {};
-  int sequences = 0;
-  double p = 0;
-  std::string attributes = "scale = 0.25 : f32";
-  std::string queryLayout = {};
-
-  static std::string size(int value) { return value == 0 ? "?" : std::to_string(value); }
-  std::string shape(std::initializer_list<int> last) const {
-    std::string text;
-    for (int d : leading)
-      text += size(d) + "x";
-    for (int d : last)
-      text += size(d) + "x";
-    return text;
-  }
-  std::string text() const {
-    const std::string q = "tensor<" + shape({heads, queries, width}) + type + ">";
-    const std::string k = "tensor<" + shape({keyHeads, keys, width}) + type + ">";
-    const std::string v = "tensor<" + shape({keyHeads, keys, valueWidth}) + type + ">";
-    const std::string o = "tensor<" + shape({heads, queries, valueWidth}) + type + ">";
-    const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
-    const std::string layout =
-        queryLayout.empty() ? "" : " {kiln.layout = #kiln.layout<" + queryLayout + ">}";
-    std::vector<std::string> arguments{"%q: " + q + layout, "%k: " + k, "%v: " + v}, types{q, k, v};
-    std::string operands = "%q, %k, %v";
-    const auto add = [&](const std::string& word, const std::string& name,
-                         const std::string& type) {
-      arguments.push_back("%" + name + ": " + type);
-      types.push_back(type);
-      operands += word + "%" + name;
-    };
-    if (!bias.empty())
-      add(" bias ", "b", "tensor<" + bias + "x" + biasType + ">");
-    if (!mask.empty())
-      add(" mask ", "m", "tensor<" + mask + "xi1>");
-    if (sequences > 0) {
-      const std::string starts = fmt::format("tensor<{}xi32>", sequences + 1);
-      add(" starts ", "qs", starts);
-      add(", ", "ks", starts);
-    }
-    if (p > 0) {
-      add(" dropout ", "seed", "tensor<i64>");
-      add(", ", "offset", "tensor<i64>");
-      operands += fmt::format(" p {:e}", p);
-    }
-    return fmt::format(
-        "func.func @attention({}) -> ({}, {}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
-        ": ({}) -> ({}, {})\n  return %o, %lse : {}, {}\n}}\n",
-        fmt::join(arguments, ", "), o, lse, operands, attributes, fmt::join(types, ", "), o, lse, o,
-        lse);
-  }
-};
 
 std::string tiles(int queries, int keys, int stages, int groups = 1) {
   return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = 1, "

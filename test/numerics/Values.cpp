@@ -247,6 +247,8 @@ ir::Tensor64 randomValues(const TensorInfo& info, const std::vector<std::int64_t
       value = fill == Fill::closed && row % 2 ? 0 : random() % 4 != 0;
     else if (!isFloat)
       value = drawnInteger(numericCase.classes, random);
+    else if (info.lowest)
+      value = *info.lowest + std::abs(value);
     else if (first && fill == Fill::constant)
       value = 10000.1 + static_cast<double>(row);
     else if (first && isOfAllRows(fill))

@@ -30,14 +30,14 @@ bool addsLongSums(const std::string& schedule, std::int64_t width) {
 
 /// A schedule for each kernel of the function, of those that fit and are not last by the model.
 std::string drawSchedules(const Module& module, const CompileOptions& options, const Case& made,
-                          const Function& function, std::mt19937_64& random) {
+                          std::int64_t width, std::mt19937_64& random) {
   constexpr int most = 2000;
   std::string text;
   for (const KernelPlan& kernel : plan(module, options, {.sizes = made.sizes, .keep = most})) {
     if (kernel.best.empty())
       continue;
     const std::string& schedule = kernel.best[random() % kernel.best.size()].schedule;
-    if (!addsLongSums(schedule, function.width))
+    if (!addsLongSums(schedule, width))
       text += fmt::format("{}kiln_{} = {}", text.empty() ? "{" : ", ", kernel.name, schedule);
   }
   return text.empty() ? text : text + "}";
@@ -91,7 +91,7 @@ std::string tryInputs(const Chain& chain, const Case& numericCase, std::uint64_t
   return problems;
 }
 
-std::string problemsHere(const Function& function, Where where) {
+template <class Drawn> std::string problemsHere(const Drawn& function, Where where) {
   try {
     return problemsOf(caseOf(function), where, function.seed);
   } catch (const Error& error) {
@@ -99,7 +99,7 @@ std::string problemsHere(const Function& function, Where where) {
       throw;
     // An assembler may need more than a schedule promised, which is said, and no default's fault.
     if (error.kind() == ErrorKind::infeasible && function.schedules != 0 && where == Where::gpu) {
-      Function simpler = function;
+      Drawn simpler = function;
       simpler.schedules = 0;
       return problemsHere(simpler, where);
     }
@@ -146,6 +146,27 @@ std::string inAProcess(const std::function<std::string()>& body) {
 
 } // namespace
 
+/// `width`: of the rows that it adds up; `schedules`: 0: the default ones.
+static Case withSchedules(Case made, std::int64_t width, std::uint64_t schedules) {
+  if (schedules == 0)
+    return made;
+  std::mt19937_64 random(schedules);
+  CompileOptions options = optionsOf(made, Stage::fused);
+  options.backward = false;
+  if (!made.backward) {
+    made.schedule = drawSchedules(Module::parse(made.text), options, made, width, random);
+    return made;
+  }
+  const Functions functions = functionsOf(made);
+  options.function = functions.names[0];
+  made.schedule = drawSchedules(functions.module, options, made, width, random);
+  options.function = functions.names[1];
+  made.scheduleOfBackward = drawSchedules(functions.module, options, made, width, random);
+  if (made.scheduleOfBackward.empty())
+    made.schedule.clear(); // it would be for both
+  return made;
+}
+
 Case caseOf(const Function& function) {
   Case made;
   made.name = fmt::format("random_{}", function.seed);
@@ -153,23 +174,11 @@ Case caseOf(const Function& function) {
   if (made.text.find('?') != std::string::npos) // what only columns give has no rows
     made.sizes = {function.rows};
   made.backward = made.chained = function.backward;
-  if (function.schedules == 0)
-    return made;
-  std::mt19937_64 random(function.schedules);
-  CompileOptions options = optionsOf(made, Stage::fused);
-  options.backward = false;
-  if (!function.backward) {
-    made.schedule = drawSchedules(Module::parse(made.text), options, made, function, random);
-    return made;
-  }
-  const Functions functions = functionsOf(made);
-  options.function = functions.names[0];
-  made.schedule = drawSchedules(functions.module, options, made, function, random);
-  options.function = functions.names[1];
-  made.scheduleOfBackward = drawSchedules(functions.module, options, made, function, random);
-  if (made.scheduleOfBackward.empty())
-    made.schedule.clear(); // it would be for both
-  return made;
+  return withSchedules(std::move(made), function.width, function.schedules);
+}
+
+Case caseOf(const Attention& attention) {
+  return withSchedules(withoutSchedules(attention), attention.valueWidth, attention.schedules);
 }
 
 /// Rounding may turn over single comparisons, and noise may happen to move too little: a function
@@ -186,9 +195,15 @@ std::string problemsOf(const Case& numericCase, Where where, std::uint64_t seed)
   return problems;
 }
 
+template <class Drawn> static std::string problemsOfDrawn(const Drawn& drawn, Where where) {
+  return where == Where::gpu ? problemsHere(drawn, where)
+                             : inAProcess([&] { return problemsHere(drawn, where); });
+}
 std::string problemsOf(const Function& function, Where where) {
-  return where == Where::gpu ? problemsHere(function, where)
-                             : inAProcess([&] { return problemsHere(function, where); });
+  return problemsOfDrawn(function, where);
+}
+std::string problemsOf(const Attention& attention, Where where) {
+  return problemsOfDrawn(attention, where);
 }
 
 } // namespace kiln::test

@@ -7,7 +7,7 @@
 namespace kiln::test {
 namespace {
 
-using Change = std::function<void(Function&)>;
+template <class Drawn> using Changes = std::vector<std::function<void(Drawn&)>>;
 
 /// Whoever read the step reads the other one, which comes before it.
 void bypass(Function& function, std::size_t step, std::size_t by) {
@@ -19,8 +19,8 @@ void bypass(Function& function, std::size_t step, std::size_t by) {
 }
 
 /// The largest cuts first.
-std::vector<Change> changesOf(const Function& function) {
-  std::vector<Change> changes;
+Changes<Function> changesOf(const Function& function) {
+  Changes<Function> changes;
   if (function.schedules != 0)
     changes.push_back([](Function& f) { f.schedules = 0; });
   if (function.backward)
@@ -52,6 +52,64 @@ std::vector<Change> changesOf(const Function& function) {
   return changes;
 }
 
+/// Smaller sizes of a member, if it has larger ones than `least`.
+void addSmaller(Changes<Attention>& changes, const Attention& a, std::int64_t Attention::* size,
+                std::int64_t least) {
+  for (std::int64_t smaller : {least, a.*size / 2, a.*size - 1})
+    if (smaller >= least && smaller < a.*size)
+      changes.push_back([=](Attention& a) { a.*size = smaller; });
+}
+
+/// What hides places or scales them, one rule after another.
+void addRules(Changes<Attention>& changes, const Attention& a) {
+  const Attention plain;
+  const auto add = [&](auto member) {
+    if (a.*member != plain.*member)
+      changes.push_back([=](Attention& a) { a.*member = plain.*member; });
+  };
+  add(&Attention::causal);
+  add(&Attention::windowLeft);
+  add(&Attention::windowRight);
+  add(&Attention::softcap);
+  add(&Attention::p);
+  add(&Attention::queryStarts);
+  for (auto member : {&Attention::bias, &Attention::mask}) {
+    if (!(a.*member).whole.empty())
+      changes.push_back([=](Attention& a) { a.*member = {}; });
+    for (std::size_t d = 0; d < (a.*member).whole.size(); ++d)
+      if ((a.*member).whole[d])
+        changes.push_back([=](Attention& a) { (a.*member).whole[d] = false; });
+  }
+}
+
+Changes<Attention> changesOf(const Attention& a) {
+  Changes<Attention> changes;
+  if (a.schedules != 0)
+    changes.push_back([](Attention& a) { a.schedules = 0; });
+  if (a.backward)
+    changes.push_back([](Attention& a) { a.backward = false; });
+  addRules(changes, a);
+  if (!a.leading.empty())
+    changes.push_back([](Attention& a) {
+      a.leading.pop_back();
+      for (auto* ofScores : {&a.bias.whole, &a.mask.whole})
+        if (!ofScores->empty())
+          ofScores->erase(ofScores->begin());
+    });
+  for (std::size_t d = 0; d < a.leading.size(); ++d)
+    if (a.leading[d] > 1)
+      changes.push_back([d](Attention& a) { a.leading[d] = 1; });
+  addSmaller(changes, a, &Attention::sharing, 1);
+  addSmaller(changes, a, &Attention::keyHeads, 1);
+  if (a.queryStarts.empty()) { // else starts would lie beyond
+    addSmaller(changes, a, &Attention::queries, 1);
+    addSmaller(changes, a, &Attention::keys, 1);
+  }
+  addSmaller(changes, a, &Attention::width, 1);
+  addSmaller(changes, a, &Attention::valueWidth, 1);
+  return changes;
+}
+
 /// Whether it was refused; else it ran, and went wrong.
 bool isRefused(const std::string& problems) {
   return problems.find("error: ") != std::string::npos;
@@ -59,15 +117,15 @@ bool isRefused(const std::string& problems) {
 
 } // namespace
 
-Function shrink(const Function& function, Where where, int attempts) {
-  Function smallest = function;
+template <class Drawn> static Drawn shrinkDrawn(const Drawn& function, Where where, int attempts) {
+  Drawn smallest = function;
   const bool refused = isRefused(problemsOf(function, where));
   for (bool changed = true; changed;) {
     changed = false;
-    for (const Change& change : changesOf(smallest)) {
+    for (const auto& change : changesOf(smallest)) {
       if (attempts-- <= 0)
         return smallest;
-      Function smaller = smallest;
+      Drawn smaller = smallest;
       change(smaller);
       const std::string problems = problemsOf(smaller, where);
       if (problems.empty() || isRefused(problems) != refused)
@@ -78,6 +136,13 @@ Function shrink(const Function& function, Where where, int attempts) {
     }
   }
   return smallest;
+}
+
+Function shrink(const Function& function, Where where, int attempts) {
+  return shrinkDrawn(function, where, attempts);
+}
+Attention shrink(const Attention& attention, Where where, int attempts) {
+  return shrinkDrawn(attention, where, attempts);
 }
 
 } // namespace kiln::test

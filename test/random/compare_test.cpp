@@ -72,5 +72,76 @@ TEST(Compare, RowsThatCancelSayNothingAboutOthers) {
   EXPECT_LT(std::ranges::max(expected.allowed[0].data), 1e-4);
 }
 
+/// What fp64 says of attention and of its gradients; `cost`: what the reference is said to take.
+program::Expected expectAttention(double cost) {
+  const std::string rows = "tensor<2x40x8xf32>", row = "tensor<2x40xf32>",
+                    bias = "tensor<1x40x40xf32>";
+  const Module module = Module::parse(fmt::format(
+      "func.func @f(%q: {0}, %do: {0}, %delta: {1}, %b: {2}) -> ({0}, {1}, {0}, {0}, {0}, {2}) {{\n"
+      "  %o, %lse = kiln.attention %q, %q, %q bias %b : ({0}, {0}, {0}, {2}) -> ({0}, {1})\n"
+      "  %dq, %dk, %dv, %db = kiln.attention_backward %do, %delta, %delta, %q, %q, %q bias %b\n"
+      "    : ({0}, {1}, {1}, {0}, {0}, {0}, {2}) -> query {0} key {0} value {0} bias {2}\n"
+      "  return %o, %lse, %dq, %dk, %dv, %db : {0}, {1}, {0}, {0}, {0}, {2}\n}}\n",
+      rows, row, bias));
+  std::vector<ir::Tensor64> inputs;
+  for (const auto& shape :
+       {std::vector<std::int64_t>{2, 40, 8}, {2, 40, 8}, {2, 40}, {1, 40, 40}}) {
+    ir::Tensor64& input = inputs.emplace_back(ir::makeTensor64(shape));
+    for (std::size_t i = 0; i < input.data.size(); ++i)
+      input.data[i] = std::sin(0.7 * double(i * (inputs.size() + 1)));
+  }
+  TensorInfo info;
+  info.dtype = DType::f32;
+  const std::vector<TensorInfo> infos(6, info);
+  return program::expect(module, "f", inputs, infos, cost);
+}
+
+/// Where fp64 would take hours a row of so many is computed, and is what it is among all; the
+/// others may be anything.
+TEST(Compare, OfMuchWorkASampleIsComputed) {
+  const program::Expected all = expectAttention(0), some = expectAttention(4e7);
+  EXPECT_EQ(all.step, 1);
+  ASSERT_EQ(some.step, 3);
+  for (std::size_t i = 0; i < all.exact.size(); ++i) {
+    std::int64_t known = 0;
+    for (std::size_t k = 0; k < all.exact[i].data.size(); ++k)
+      if (std::isfinite(some.allowed[i].data[k])) {
+        ++known;
+        EXPECT_EQ(some.exact[i].data[k], all.exact[i].data[k]) << i << " " << k;
+        EXPECT_LT(some.allowed[i].data[k], 100 * all.allowed[i].data[k]) << i << " " << k;
+      }
+    EXPECT_GT(known, all.exact[i].size() * 3 / 10) << i;
+    EXPECT_LT(known, all.exact[i].size() * 4 / 10) << i;
+    ir::Tensor64 result = all.exact[i];
+    TensorInfo info;
+    EXPECT_TRUE(program::compare(info, result, some.exact[i], some.allowed[i]).passed);
+    for (double& value : result.data)
+      value += 0.1;
+    EXPECT_FALSE(program::compare(info, result, some.exact[i], some.allowed[i]).passed);
+  }
+}
+
+/// A bias of each row sums over all columns: no sample of these is any good.
+TEST(Compare, WhatNoSampleTellsIsRefused) {
+  const Module module = Module::parse(
+      "func.func @f(%q: tensor<1x4x8xf32>, %n: tensor<1x4xf32>, %b: tensor<1x4x1xf32>) -> "
+      "(tensor<1x4x1xf32> {kiln.name = \"db\"}) {\n"
+      "  %db = kiln.attention_backward %q, %n, %n, %q, %q, %q bias %b : (tensor<1x4x8xf32>, "
+      "tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, "
+      "tensor<1x4x1xf32>) -> bias tensor<1x4x1xf32>\n  return %db : tensor<1x4x1xf32>\n}\n");
+  const std::vector<ir::Tensor64> inputs = {ir::makeTensor64({1, 4, 8}), ir::makeTensor64({1, 4}),
+                                            ir::makeTensor64({1, 4, 1})};
+  TensorInfo info;
+  info.name = "db";
+  info.dtype = DType::f32;
+  try {
+    program::expect(module, "f", inputs, std::span(&info, 1), 1e9);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("'db' cannot be compared with fp64 at these sizes"),
+              0U);
+  }
+}
+
 } // namespace
 } // namespace kiln::test

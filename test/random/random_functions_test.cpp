@@ -1,7 +1,7 @@
 // New functions at every run, each forward or in both directions, by default or drawn schedules: on
 // the host target, whose clocks see races, and on a GPU if there is one. KILN_RANDOM_SEED and
 // KILN_RANDOM_COUNT name others; a test is named after its function's seed. KILN_RANDOM_PRINT=1
-// prints the texts.
+// prints the texts. One of five functions is an attention.
 #include "codegen/backend/Driver.h"
 #include "test/numerics/Skip.h"
 #include "test/random/Check.h"
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -57,7 +58,39 @@ void check(std::uint64_t seed, Where where) {
                 << smallCase.text << problemsOf(small, where);
 }
 
+void checkAttention(std::uint64_t seed, Where where) {
+  const auto say = [](const Attention& attention) {
+    const Case drawn = caseOf(attention);
+    return fmt::format("{}// sizes: {}{}\n// starts: {} and {}\n// schedules: '{}' and '{}'\n",
+                       drawn.text, fmt::join(drawn.sizes, "x"),
+                       attention.backward ? ", forward and backward" : "",
+                       fmt::join(attention.queryStarts, ", "), fmt::join(attention.keyStarts, ", "),
+                       drawn.schedule, drawn.scheduleOfBackward);
+  };
+  const Attention attention = drawAttention(seed);
+  if (numberOf("KILN_RANDOM_PRINT", 0) != 0)
+    fmt::print("{}", say(attention));
+  const std::string problems = problemsOf(attention, where);
+  if (problems.empty())
+    return;
+  const Attention small = shrink(attention, where);
+  ADD_FAILURE() << "of the attention drawn from seed " << seed << ":\n"
+                << problems << "\nsmaller:\n"
+                << say(small) << problemsOf(small, where);
+}
+
+/// Of the functions of a run, so many are attentions.
+constexpr std::uint64_t kAttentions = 5; // one of five
+std::uint64_t countOf(bool attentions) {
+  const std::uint64_t all = numberOf("KILN_RANDOM_COUNT", 100), some = all / kAttentions;
+  return attentions ? some : all - some;
+}
+std::string nameOf(const testing::TestParamInfo<std::uint64_t>& info) {
+  return fmt::format("seed_{}", firstSeed() + info.param);
+}
+
 class RandomFunctions : public testing::TestWithParam<std::uint64_t> {};
+class RandomAttentions : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(RandomFunctions, AgreeOnTheHost) {
   skipIfUnavailable([] { check(firstSeed() + GetParam(), Where::host); });
@@ -69,11 +102,20 @@ TEST_P(RandomFunctions, AgreeOnTheGpu) {
   skipIfUnavailable([] { check(firstSeed() + GetParam(), Where::gpu); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Drawn, RandomFunctions,
-                         testing::Range(std::uint64_t{0}, numberOf("KILN_RANDOM_COUNT", 100)),
-                         [](const auto& info) {
-                           return fmt::format("seed_{}", firstSeed() + info.param);
-                         });
+TEST_P(RandomAttentions, AgreeOnTheHost) {
+  skipIfUnavailable([] { checkAttention(firstSeed() + GetParam(), Where::host); });
+}
+
+TEST_P(RandomAttentions, AgreeOnTheGpu) {
+  if (std::string why = whyNoGpu(); !why.empty())
+    GTEST_SKIP() << why;
+  skipIfUnavailable([] { checkAttention(firstSeed() + GetParam(), Where::gpu); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Drawn, RandomFunctions, testing::Range(std::uint64_t{0}, countOf(false)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Drawn, RandomAttentions, testing::Range(std::uint64_t{0}, countOf(true)),
+                         nameOf);
 
 /// Sums of one row that are ready at once share an exchange between its warps.
 Function sumsOfARow(std::size_t count) {
@@ -118,6 +160,11 @@ TEST(RandomFunctions, RowsOfAClusterAreStoredByItsFirstBlock) {
     numericCase.schedule = schedule;
     EXPECT_EQ(problemsOf(numericCase, Where::host), "");
   });
+}
+
+TEST(RandomAttentions, SeedsAreReproducible) {
+  EXPECT_EQ(caseOf(drawAttention(12345)).text, caseOf(drawAttention(12345)).text);
+  EXPECT_NE(caseOf(drawAttention(12345)).text, caseOf(drawAttention(12346)).text);
 }
 
 TEST(RandomFunctions, SeedsAreReproducible) {

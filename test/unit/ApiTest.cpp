@@ -44,7 +44,8 @@ TEST(Api, NamesOfArchsAndOps) {
   EXPECT_EQ(parseArch("compute_90"), "sm_90a");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { parseArch("sm90"); }), "did you mean 'sm_90a'?");
   for (const std::string& op : Module::ops())
-    EXPECT_EQ(Module::fromOp({op, {4, 96}, DType::f32}).functions(), std::vector<std::string>{op});
+    EXPECT_EQ(Module::fromOp({op, {2, 4, 96}, DType::f32}).functions(),
+              std::vector<std::string>{op});
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"soft_max", {4, 8}, DType::f32}); }),
              "did you mean 'softmax'?");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"cross_entropy", {8}, DType::f32}); }),
@@ -253,10 +254,10 @@ TEST(Api, ErrorsOfOptions) {
                      "1, grid = one_shot, keep = shared, launch = programmatic>";
   EXPECT_HAS(errorOf(ErrorKind::infeasible, [&] { Program::compile(module, options); }),
              "bytes of shared memory asked, sm_90a allows 232448 a block");
-  EXPECT_HAS(
-      errorOf(ErrorKind::input, [] { Module::fromOp({"conv", {4, 8}, DType::f32}); }),
-      "no op 'conv' to build from a shape; known are cross_entropy, geglu, gelu, layer_norm, "
-      "log_softmax, rms_norm, sigmoid, silu, softmax, swiglu;");
+  EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"conv", {4, 8}, DType::f32}); }),
+             "no op 'conv' to build from a shape; known are attention, cross_entropy, geglu, gelu, "
+             "layer_norm, "
+             "log_softmax, rms_norm, sigmoid, silu, softmax, swiglu;");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {}, DType::f32}); }),
              "has no shape");
   EXPECT_HAS(errorOf(ErrorKind::input, [] { Module::fromOp({"softmax", {4, -1}, DType::f32}); }),
@@ -266,8 +267,8 @@ TEST(Api, ErrorsOfOptions) {
 }
 
 TEST(Api, OpsFromAShapeCompileInBothDirections) {
-  for (const char* op : {"cross_entropy", "geglu", "gelu", "layer_norm", "log_softmax", "rms_norm",
-                         "sigmoid", "silu", "softmax", "swiglu"}) {
+  for (const char* op : {"attention", "cross_entropy", "geglu", "gelu", "layer_norm", "log_softmax",
+                         "rms_norm", "sigmoid", "silu", "softmax", "swiglu"}) {
     Module module = Module::fromOp({op, {4, -1, 96}, DType::bf16});
     EXPECT_EQ(module.functions(), std::vector<std::string>{op});
     for (bool backward : {false, true}) {
@@ -276,6 +277,70 @@ TEST(Api, OpsFromAShapeCompileInBothDirections) {
       EXPECT_HAS(Program::compile(module, options).text(Stage::cuda), "KILN_KERNEL");
     }
   }
+}
+
+Module attention(std::vector<std::pair<std::string, std::string>> settings,
+                 std::vector<std::int64_t> shape = {2, 4, 8, 16}) {
+  return Module::fromOp({"attention", std::move(shape), DType::bf16, std::move(settings)});
+}
+
+TEST(Api, SettingsOfAnOpAreInItsText) {
+  const std::string text = attention({{"causal", "last"},
+                                      {"key_heads", "2"},
+                                      {"keys", "?"},
+                                      {"value_width", "24"},
+                                      {"bias", "shared"},
+                                      {"mask", "keys"},
+                                      {"softcap", "30"},
+                                      {"window_left", "5"},
+                                      {"dropout", "0.1"}})
+                               .text();
+  for (const char* part :
+       {"%q: tensor<2x4x8x16xbf16>, %k: tensor<2x2x?x16xbf16>, %v: tensor<2x2x?x24xbf16>",
+        "%b: tensor<1x4x8x?xbf16>, %m: tensor<2x1x1x?xi1>, %seed: tensor<i64>",
+        "-> (tensor<2x4x8x24xbf16>, tensor<2x4x8xf32> {kiln.gradient = false})",
+        "bias %b mask %m dropout %seed, %offset p 1.0", "scale = 2.500000000e-01 : f32",
+        "causal = #kiln.causal<last>", "window_left = 5"})
+    EXPECT_HAS(text, part);
+  EXPECT_HAS(attention({{"sequences", "3"}}, {4, -1, 16}).text(),
+             "starts %query_starts, %key_starts");
+}
+
+TEST(Api, OpsAreOpenedForAnySizes) {
+  const OpenedOp rows = Module::opened({"softmax", {8, 4, 64}, DType::f32});
+  EXPECT_EQ(rows.spec.shape, (std::vector<std::int64_t>{-1, -1, 64}));
+  EXPECT_EQ(rows.sizes, (std::vector<std::int64_t>{8, 4}));
+  const OpenedOp heads =
+      Module::opened({"attention", {8, 16, 300, 64}, DType::bf16, {{"keys", "77"}}});
+  EXPECT_EQ(heads.spec.shape, (std::vector<std::int64_t>{-1, 16, -1, 64}));
+  EXPECT_EQ(heads.sizes, (std::vector<std::int64_t>{8, 300, 77}));
+  const Program program = Program::compile(Module::fromOp(heads.spec), untilCuda());
+  EXPECT_EQ(program.inputs()[0].shape[2].symbol, 1);
+  EXPECT_EQ(program.inputs()[1].shape[2].symbol, 2);
+}
+
+TEST(Api, SettingsThatMeanNothingAreRefused) {
+  const auto refused = [](std::vector<std::pair<std::string, std::string>> settings,
+                          std::vector<std::int64_t> shape = {2, 4, 8, 16}) {
+    return errorOf(ErrorKind::input, [&] { attention(settings, shape); });
+  };
+  EXPECT_HAS(refused({{"casual", "last"}}),
+             "op 'attention' has no setting 'casual'; it has causal, window_left");
+  EXPECT_HAS(refused({{"casual", "last"}}), "did you mean 'causal'?");
+  EXPECT_HAS(refused({{"causal", "yes"}}),
+             "with causal=yes: allowed is first or last, the rows that are aligned");
+  EXPECT_HAS(refused({{"keys", "-3"}}), "with keys=-3: allowed is a number of rows, or ?");
+  EXPECT_HAS(refused({{"dropout", "much"}}), "with dropout=much: allowed is a probability");
+  EXPECT_HAS(refused({{"dropout", "1.5"}}), "p = 1.5");
+  EXPECT_HAS(refused({{"key_heads", "3"}}), "heads of query, key and value are [4, 3, 3]");
+  EXPECT_HAS(refused({{"causal", "last"}, {"causal", "first"}}), "is given 'causal' twice");
+  EXPECT_HAS(refused({}, {8, 16}), "with shape '8x16': give heads x queries x width");
+  EXPECT_HAS(refused({{"sequences", "3"}}), "packed sequences in a query of rank 4");
+  EXPECT_HAS(errorOf(ErrorKind::input,
+                     [] { Module::fromOp({"softmax", {4, 8}, DType::f32, {{"causal", "last"}}}); }),
+             "op 'softmax' has no settings, so that 'causal=last' means nothing");
+  for (const OpSetting& setting : Module::settings())
+    EXPECT_EQ(setting.op, "attention");
 }
 
 TEST(Api, RemarksTellWhatWasNotFused) {

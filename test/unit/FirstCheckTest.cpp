@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fmt/format.h>
+#include <map>
 
 namespace kiln::test {
 namespace {
@@ -68,6 +70,58 @@ TEST(FirstCheck, TakesBackwards) {
   });
 }
 
+Module attention(std::vector<std::pair<std::string, std::string>> settings,
+                 std::vector<std::int64_t> shape) {
+  return Module::fromOp({"attention", std::move(shape), DType::bf16, std::move(settings)});
+}
+
+/// Of queries and keys it has lengths that differ, and starts of sequences that ascend.
+TEST(FirstCheck, TakesAttention) {
+  skipIfUnavailable([] {
+    const Module module = attention({{"causal", "last"}, {"keys", "?"}}, {-1, 2, -1, 16});
+    const Program right = compileToCuda(module);
+    EXPECT_EQ(firstCheck(right, Where::host), "");
+    const std::string wrong =
+        firstCheck(edited(right, "Causal::last", "Causal::first"), Where::host, &module);
+    EXPECT_EQ(wrong.find("compared with fp64 at size 1x"), 0U) << wrong;
+    EXPECT_EQ(firstCheck(compileToCuda(attention({{"sequences", "3"}, {"keys", "?"}}, {2, -1, 16})),
+                         Where::host),
+              "");
+  });
+}
+
+/// Probabilities of a backward alone are no larger than a forward's: with lse near 0, those of
+/// scores near 4 sqrt(64) = 32 would be 10^13.
+TEST(FirstCheck, ABackwardMeetsProbabilities) {
+  CompileOptions options;
+  options.until = Stage::cuda;
+  options.backward = true;
+  const Module module = attention({{"scale", "1"}, {"keys", "?"}}, {-1, 2, -1, 64});
+  const Program program = Program::compile(module, options);
+  for (const TensorInfo& tensor : program.inputs())
+    EXPECT_EQ(tensor.lowest.value_or(0), tensor.name == "lse" ? 32 : 0) << tensor.name;
+  skipIfUnavailable([&] {
+    RunOptions small;
+    small.sizes = {1, 19, 35};
+    const Verification verification = verify(program, small);
+    EXPECT_TRUE(verification.passed);
+    for (const OutputCheck& output : verification.outputs)
+      EXPECT_LT(std::abs(output.reference), 1000) << output.name;
+    EXPECT_EQ(firstCheck(program, Where::host), "");
+  });
+}
+
+TEST(FirstCheck, StartsOfSequencesAscend) {
+  const Program program =
+      compileToCuda(attention({{"sequences", "3"}, {"keys", "?"}}, {2, -1, 16}));
+  std::map<std::string, Extent> ascending;
+  for (const TensorInfo& tensor : program.inputs())
+    if (tensor.ascendsTo)
+      ascending[tensor.name] = *tensor.ascendsTo;
+  const std::map<std::string, Extent> expected = {{"query_starts", {0, 0}}, {"key_starts", {0, 1}}};
+  EXPECT_EQ(ascending, expected);
+}
+
 /// An update that takes the square root of the gradient would agree if no gradient were negative.
 TEST(FirstCheck, AnOptimizerMeetsNegativeGradientsAndNoNegativeState) {
   const Module module = Module::parse(R"(
@@ -83,7 +137,8 @@ func.func @adamw(%p: tensor<?xf32> {kiln.list}, %g: tensor<?xf32> {kiln.list},
   const Program program = compileToCuda(module);
   for (const auto* tensors : {&program.inputs(), &program.lists().inputs})
     for (const TensorInfo& tensor : *tensors)
-      EXPECT_EQ(tensor.nonNegative, tensor.name == "v" || tensor.name == "step") << tensor.name;
+      EXPECT_EQ(tensor.lowest.has_value(), tensor.name == "v" || tensor.name == "step")
+          << tensor.name;
   skipIfUnavailable([&] {
     EXPECT_EQ(firstCheck(program, Where::host), "");
     const Program wrong = edited(program, "= g_c[i] *", "= fabsf(g_c[i]) *");

@@ -22,8 +22,8 @@ std::string choicesOf(const WorkloadEntry& entry) {
   options.backward = entry.backward;
   options.function = entry.function;
   options.until = Stage::scheduled;
-  Module module = entry.isFile ? Module::parse(readFile(entry.what), entry.what)
-                               : Module::fromOp({entry.what, entry.shape, entry.dtype});
+  Module module =
+      entry.isFile ? Module::parse(readFile(entry.what), entry.what) : Module::fromOp(entry.op());
   Program program = Program::compile(module, options);
   const std::string& text = program.text(Stage::scheduled);
   static const std::regex schedule("<lanes = [^>]*>");

@@ -65,5 +65,51 @@ TEST(LeadingShapes, CountNoFurtherThanNumbersGo) {
   EXPECT_EQ(namesOf({-1, std::int64_t{1} << 40, std::int64_t{1} << 40}, {16}).front(), "size 1");
 }
 
+/// Kernels with more to do than elements choose the shapes by that. Sizes by symbol: leading,
+/// queries, keys; 16 heads of width 64.
+struct AttentionShapes : testing::Test {
+  AttentionShapes() {
+    KernelLaunch& rows = plan.kernels.emplace_back();
+    rows.family = "rows";
+    KernelLaunch& kernel = plan.kernels.emplace_back();
+    kernel.family = "attention";
+    kernel.multiplyAdds.factors = {{0, 0}, {16, -1}, {0, 1}, {0, 2}, {128, -1}};
+    plan.inputs.resize(2);
+    plan.inputs[0].shape = {{0, 0}, {16, -1}, {0, 1}, {64, -1}};
+    plan.inputs[1].shape = {{0, 0}, {16, -1}, {0, 2}, {64, -1}};
+  }
+  LaunchPlan plan;
+};
+
+TEST_F(AttentionShapes, KeepTheWorkOfTheReferenceWithinLimits) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{8, 4096, 4096}, {512, 1, 100000}, {1, 70, 70}, {4096}, {}})
+    for (std::int64_t elements : {kMost, std::int64_t{1} << 16, std::int64_t{1} << 12})
+      for (const Shape& shape : shapesOf({plan, sizes, elements})) {
+        ASSERT_EQ(shape.sizes.size(), 3U);
+        EXPECT_LE(multiplyAddsOf(plan, shape.sizes), 200.0 * double(elements)) << shape.name;
+      }
+}
+
+TEST_F(AttentionShapes, HaveLengthsThatAreOddAndDiffer) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{8, 4096, 4096}, {2, 1, 1}, {2, 2, 1}, {1, 64, 65}, {}}) {
+    const std::vector<Shape> shapes = shapesOf({plan, sizes, kMost});
+    const Shape& tail = shapes[shapes.size() - 2];
+    EXPECT_EQ(tail.sizes[1] % 2, 1) << tail.name;
+    EXPECT_EQ(tail.sizes[2] % 2, 1) << tail.name;
+    EXPECT_NE(tail.sizes[1], tail.sizes[2]) << tail.name;
+    EXPECT_TRUE(shapes.back().leastAligned);
+    EXPECT_EQ(shapes.back().sizes, tail.sizes);
+  }
+}
+
+TEST_F(AttentionShapes, AreTheSizesWhereTheseAreSmall) {
+  Names names;
+  for (const Shape& shape : shapesOf({plan, {2, 70, 70}, kMost}))
+    names.push_back(shape.name);
+  EXPECT_EQ(names, (Names{"its sizes", "tail 1x69x67", "tail 1x69x67, least aligned"}));
+}
+
 } // namespace
 } // namespace kiln::family

@@ -33,7 +33,9 @@ void addSourceOptions(CLI::App& verb, Request& request, bool several) {
   auto* op =
       verb.add_option("--op", request.op, "a named op")->type_name("NAME")->check(oneOfOps());
   file->excludes(op);
-  verb.add_option("--shape", request.shape, "its sizes, such as 65536x128; ? = at run time")
+  verb.add_option("--shape", request.shape,
+                  "its sizes, such as 65536x128; ? = at run time. Of attention, heads x queries x "
+                  "width, with leading sizes before them: 8x16x4096x64")
       ->type_name("SIZES")
       ->needs(op);
   verb.add_option("--dtype", request.dtype, "its element type, by any usual name (fp32, half)")
@@ -41,6 +43,11 @@ void addSourceOptions(CLI::App& verb, Request& request, bool several) {
       ->transform(oneOfDTypes())
       ->needs(op)
       ->capture_default_str();
+  verb.add_option("--set", request.settings,
+                  "what the shape does not say, such as causal=last,key_heads=4")
+      ->type_name("NAME=VALUE")
+      ->needs(op)
+      ->allow_extra_args(false);
   if (several) {
     auto* workload = verb.add_option("--workload", request.workload, "a workload file: many jobs")
                          ->type_name("FILE");
@@ -97,8 +104,9 @@ std::vector<std::int64_t> sizesOf(std::string text) {
 
 void nameJob(Job& job, const std::string& what, const std::string& shape) {
   bool isOp = !job.text;
-  job.label = fmt::format("{}{}{}", what, shape.empty() ? "" : " " + shape,
-                          isOp ? fmt::format(" {}", name(job.op.dtype)) : "");
+  job.label = fmt::format(
+      "{}{}{}", what, shape.empty() ? "" : " " + shape,
+      isOp ? fmt::format(" {}{}", name(job.op.dtype), settingsLabel(job.op.settings)) : "");
   if (!job.options.function.empty() && job.options.function != what)
     job.label += " " + job.options.function;
   job.label += directionLabel(job.options);
@@ -122,7 +130,7 @@ Job jobOf(const Request& request, const WorkloadEntry& entry) {
     setFile(job, entry.what);
     job.sizes = entry.shape;
   } else {
-    job.op = {entry.what, entry.shape, entry.dtype};
+    job.op = entry.op();
   }
   nameJob(job, entry.isFile ? stemOf(entry.what) : entry.what, shapeText(entry.shape));
   return job;
@@ -166,7 +174,9 @@ JobList jobsOf(const Request& request) {
       throw CLI::ValidationError("--op", "needs --shape, such as --shape=65536x128");
     if (!request.from.empty())
       throw CLI::ValidationError("--from", "needs a FILE");
-    job.op = {request.op, parseShape(request.shape), parseDType(request.dtype)};
+    job.op = {request.op, parseShape(request.shape), parseDType(request.dtype), {}};
+    for (const std::string& settings : request.settings)
+      std::ranges::move(parseSettings(settings), std::back_inserter(job.op.settings));
     nameJob(job, request.op, shapeText(job.op.shape));
   } else if (!request.file.empty()) {
     setFile(job, request.file);

@@ -18,6 +18,7 @@ struct Request {
   std::string op;
   std::string shape;
   std::string dtype = "f32";
+  std::vector<std::string> settings; // NAME=VALUE, some of them with commas between
   std::string workload;
   std::string function;
   std::string schedule;

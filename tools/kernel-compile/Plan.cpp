@@ -125,7 +125,8 @@ void addPlan(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->footer("Example:\n"
-               "  kernel-compile plan --op=softmax --shape=8192x10000 --dtype=bf16 --arch=sm_86");
+               "  kernel-compile plan --op=softmax --shape=8192x10000 --dtype=bf16 --arch=sm_86\n"
+               "  kernel-compile plan --op=attention --shape=8x16x4096x64 --set causal=last");
   verb->callback([request, &outcome] {
     outcome.json = request->json;
     outcome.code = planJobs(*request);

@@ -111,6 +111,10 @@ std::string textOf(const JobList& list, const std::vector<std::optional<Ran>>& r
     }
   }
   std::string out = checks.empty() ? "" : checks.text();
+  for (std::size_t i = 0; i < ran.size(); ++i)
+    if (ran[i] && ran[i]->verification.step > 1)
+      out += fmt::format("{}: a row of {} was compared, since fp64 would take minutes for all\n",
+                         list.jobs[i].label, ran[i]->verification.step);
   if (!times.empty())
     out += fmt::format("\n{}; cold inputs and outputs, graph replay, beside a copy of as many "
                        "bytes\n{}",
@@ -122,6 +126,7 @@ nlohmann::ordered_json jsonOf(const Ran& ran) {
   nlohmann::ordered_json json = {{"passed", ran.verification.passed},
                                  {"repeatable", ran.verification.repeatable},
                                  {"problems", ran.verification.problems},
+                                 {"compared_row_of", ran.verification.step},
                                  {"outputs", nlohmann::ordered_json::array()}};
   for (const OutputCheck& output : ran.verification.outputs)
     json["outputs"].push_back({{"name", output.name},

@@ -61,12 +61,13 @@ TuneTask taskOf(const Job& job) {
   TuneTask task{{job.module(), job.options, job.sizes, job.label}, 1, std::nullopt, {}};
   if (job.share > 0)
     task.share = job.share;
-  if (job.text || job.op.shape.size() < 2 || std::ranges::count(job.op.shape, -1) > 0)
+  if (job.text)
     return task;
-  OpSpec general = job.op;
-  task.generalSizes.assign(general.shape.begin(), general.shape.end() - 1);
-  std::fill(general.shape.begin(), general.shape.end() - 1, -1);
-  task.general = Module::fromOp(general);
+  OpenedOp opened = Module::opened(job.op);
+  if (opened.sizes.empty() || std::ranges::count(opened.sizes, -1) > 0)
+    return task;
+  task.generalSizes = std::move(opened.sizes);
+  task.general = Module::fromOp(opened.spec);
   return task;
 }
 

@@ -36,8 +36,9 @@ Job jobOf(const WorkloadEntry& entry) {
   task.options = entry.options();
   const std::string stem =
       entry.isFile ? std::filesystem::path(entry.what).stem().string() : entry.what;
-  task.label = fmt::format("{} {}{}{}{}", stem, shapeText(entry.shape),
+  task.label = fmt::format("{} {}{}{}{}{}", stem, shapeText(entry.shape),
                            entry.isFile ? "" : fmt::format(" {}", name(entry.dtype)),
+                           settingsLabel(entry.settings),
                            entry.function.empty() ? "" : " " + entry.function, entry.direction());
   if (entry.isFile) {
     task.module = Module::parse(readFile(entry.what), entry.what);
@@ -45,12 +46,11 @@ Job jobOf(const WorkloadEntry& entry) {
     job.routed = task;
     return job;
   }
-  task.module = Module::fromOp({entry.what, entry.shape, entry.dtype});
+  task.module = Module::fromOp(entry.op());
+  const OpenedOp opened = Module::opened(entry.op());
   job.routed = task;
-  job.routed.sizes.assign(entry.shape.begin(), entry.shape.end() - 1);
-  std::vector<std::int64_t> general(entry.shape.size(), -1);
-  general.back() = entry.shape.back();
-  job.routed.module = Module::fromOp({entry.what, general, entry.dtype});
+  job.routed.sizes = opened.sizes;
+  job.routed.module = Module::fromOp(opened.spec);
   return job;
 }
 

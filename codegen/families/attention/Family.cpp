@@ -3,6 +3,7 @@
 #include "codegen/family/Family.h"
 
 #include "codegen/families/attention/Kernel.h"
+#include "codegen/families/attention/Shapes.h"
 #include "codegen/family/FusionPreparation.h"
 #include "dialect/Math.h"
 
@@ -105,7 +106,7 @@ class AttentionFamily : public family::KernelFamily {
   }
 
   std::vector<family::Shape> shapes(const family::ShapeRequest& request) const override {
-    return family::leadingShapes(request, {.tail = 131, .few = 67});
+    return attention::shapesOf(request);
   }
 
   void prepare(family::FusionPreparation& preparation) const override {

@@ -107,12 +107,28 @@ std::unique_ptr<model::KernelModel> AttentionKernel::model(ArrayRef<int64_t> siz
   return std::make_unique<Model>(factsOf(sizes), 0.0);
 }
 
+/// Leading sizes, heads, queries, keys, and the widths of a place's products: those of its score,
+/// and of what is computed of it.
+SizeProduct AttentionKernel::multiplyAdds() const {
+  const auto shapeOf = [&](Value argument) -> const std::vector<Extent>& {
+    return inputs[cast<BlockArgument>(argument).getArgNumber()]->tensor.shape;
+  };
+  const std::vector<Extent>& query = shapeOf(program.form.query);
+  std::vector<Extent> factors(query.begin(), query.end() - 1);
+  factors.push_back(shapeOf(program.form.key).end()[-2]);
+  const int64_t products = program.kind == Kind::forward ? 1 : 2;
+  factors.push_back({products * (program.width() + program.valueWidth()), -1});
+  return {std::move(factors)};
+}
+
 void AttentionKernel::lower(ModuleOp module, LaunchPlan& plan) {
   const Facts facts = factsOf({});
+  const size_t first = plan.kernels.size();
   lowerKernel({family::entryName(op.getName()), program, facts,
                Schedule::of(op.getSchedule()->getSchedule()), inputs, outputs,
                op.getScheduleAttr()},
               module, plan);
+  plan.kernels[first].multiplyAdds = multiplyAdds();
 }
 
 } // namespace kiln::attention

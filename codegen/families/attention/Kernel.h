@@ -21,6 +21,7 @@ class AttentionKernel : public family::Kernel {
     return op.getInputs()[mlir::cast<mlir::BlockArgument>(argument).getArgNumber()];
   }
   Facts factsOf(llvm::ArrayRef<int64_t> sizes) const;
+  SizeProduct multiplyAdds() const;
 
   Program program;
   llvm::SmallVector<const family::BufferInfo*> inputs, outputs;

@@ -83,7 +83,7 @@ class ListPlanner {
     info.name = names.unique(name);
     info.dtype = family::dtypeOf(ir::tensorType(value).getElementType());
     info.alignment = static_cast<int64_t>(sizeInBytes(info.dtype));
-    info.nonNegative = ir::isReadAsNonNegative(value);
+    info.lowest = ir::numbersTaken(value).lowest;
     return info;
   }
   /// A list or a tensor without dimensions becomes known under its name; `list` says that and of

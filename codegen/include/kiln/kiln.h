@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #define KILN_API __attribute__((visibility("default")))
@@ -68,8 +70,25 @@ inline constexpr std::int64_t maxRowWidth = 262144;
 /// Example: {.op = "layer_norm", .shape = {65536, 128}, .dtype = DType::bf16}.
 struct OpSpec {
   std::string op;
-  std::vector<std::int64_t> shape; // leading sizes, then the row width; -1 = known at run time
+  /// Leading sizes, then the row width; of attention, [batch x] heads x queries x width. -1 = known
+  /// at run time.
+  std::vector<std::int64_t> shape;
   DType dtype = DType::f32;
+  /// Names and values of what the shape does not say: {"causal", "last"}. Module::settings() has
+  /// those that an op takes.
+  std::vector<std::pair<std::string, std::string>> settings = {};
+};
+
+/// What a named op can be told beside its shape.
+struct OpSetting {
+  std::string op, name;
+  std::string allowed; // for people: "first or last"
+};
+
+/// An op with every size open that may be, and their values, by run-time size.
+struct OpenedOp {
+  OpSpec spec;
+  std::vector<std::int64_t> sizes;
 };
 
 /// A parsed and verified module: one or more functions over tensors.
@@ -80,6 +99,9 @@ class KILN_API Module {
   static Module fromOp(const OpSpec& spec);
   /// The ops that fromOp() takes.
   static std::vector<std::string> ops();
+  static std::vector<OpSetting> settings();
+  /// The same op for any sizes. Throws Error(input) as fromOp() does.
+  static OpenedOp opened(const OpSpec& spec);
   const std::string& text() const;
   const std::vector<std::string>& functions() const;
 
@@ -110,8 +132,10 @@ struct TensorInfo {
   /// was complete before that predecessor began, or launches without overlap (LaunchOptions).
   bool older = false;
   int part = 0; // of a list: lists of one part have as many tensors, of the same lengths
-  /// An input that holds no number below zero: an optimizer's second moment, a count of steps.
-  bool nonNegative = false;
+  /// An input that holds no number below this: 0 of an optimizer's second moment.
+  std::optional<double> lowest = {};
+  /// An input whose numbers ascend from 0 to at most this size: starts of packed sequences.
+  std::optional<Extent> ascendsTo = {};
 };
 
 /// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.
@@ -139,6 +163,7 @@ struct Usage {
   std::int64_t spillLoadBytes = 0;
   int barriers = 0;
   std::int64_t codeBytes = 0;
+  bool serializedProducts = false; // the assembler made its wgmma instructions wait for one another
 };
 
 /// Warps of a block that do one thing, and the registers a thread of theirs that they end with.

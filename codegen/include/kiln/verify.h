@@ -44,6 +44,8 @@ struct Verification {
   bool repeatable = false;           // a second run gave the same bits
   std::vector<std::string> problems; // guard zones hit, values never written, differing runs
   bool passed = false;               // all outputs passed, no problems
+  /// A row of so many was compared, where fp64 would take minutes for all of them; 1: every one.
+  std::int64_t step = 1;
 };
 
 /// Runs twice and compares. A wrong result is told in the answer; only what prevents a run throws:

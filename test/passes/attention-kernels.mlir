@@ -1,0 +1,113 @@
+// Kernels of attention: how kiln-fuse divides a function into them, and what kernels written by hand
+// may not hold.
+// RUN: split-file %s %t
+// RUN: kiln-opt %t/fuse.mlir -split-input-file --kiln-fuse | FileCheck %t/fuse.mlir
+// RUN: kiln-opt %t/refused.mlir -split-input-file --kiln-schedule -verify-diagnostics -o /dev/null
+
+//--- fuse.mlir
+// Gradients of queries, of keys and values together, and of the bias are kernels of their own; the
+// output's gradient is converted before, and roundings of results are in their kernels.
+// CHECK-LABEL: func.func @all_gradients
+// CHECK: %[[DO:.*]] = kiln.kernel {{.*}} -> tensor<2x?x64xbf16> {
+// CHECK: arith.truncf
+// CHECK: kiln.kernel {{.*}}(%[[DO]], {{.*}} -> tensor<2x?x64xbf16> {
+// CHECK: kiln.attention_backward {{.*}} -> query tensor<2x?x64xf32>{{$}}
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: kiln.yield
+// CHECK: kiln.kernel {{.*}}(%[[DO]], {{.*}} -> (tensor<2x?x64xf32>, tensor<2x?x64xf32>) {
+// CHECK: kiln.attention_backward {{.*}} -> key tensor<2x?x64xf32> value tensor<2x?x64xf32>
+// CHECK: kiln.kernel {{.*}}(%[[DO]], {{.*}} -> tensor<2x1x1xf32> {
+// CHECK: kiln.attention_backward {{.*}} -> bias tensor<2x1x1xf32>
+func.func @all_gradients(%do: tensor<2x?x64xf32>, %delta: tensor<2x?xf32>, %lse: tensor<2x?xf32>, %q: tensor<2x?x64xbf16>, %k: tensor<2x?x64xbf16>, %b: tensor<2x1x1xf32>) -> (tensor<2x?x64xbf16>, tensor<2x?x64xf32>, tensor<2x?x64xf32>, tensor<2x1x1xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %do, %delta, %lse, %q, %k, %k bias %b
+      : (tensor<2x?x64xf32>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x1x1xf32>)
+     -> query tensor<2x?x64xf32> key tensor<2x?x64xf32> value tensor<2x?x64xf32> bias tensor<2x1x1xf32>
+  %r = arith.truncf %dq : tensor<2x?x64xf32> to tensor<2x?x64xbf16>
+  return %r, %dk, %dv, %db : tensor<2x?x64xbf16>, tensor<2x?x64xf32>, tensor<2x?x64xf32>, tensor<2x1x1xf32>
+}
+// -----
+// Two gradients of wide rows do not fit a thread's registers.
+// CHECK-LABEL: func.func @wide
+// CHECK: kiln.attention_backward {{.*}} -> key tensor<2x?x136xf32>{{$}}
+// CHECK: kiln.attention_backward {{.*}} -> value tensor<2x?x136xf32>{{$}}
+func.func @wide(%do: tensor<2x?x136xf16>, %delta: tensor<2x?xf32>, %lse: tensor<2x?xf32>, %q: tensor<2x?x136xf16>, %k: tensor<2x?x136xf16>) -> (tensor<2x?x136xf32>, tensor<2x?x136xf32>) {
+  %dk, %dv = kiln.attention_backward %do, %delta, %lse, %q, %k, %k : (tensor<2x?x136xf16>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x136xf16>, tensor<2x?x136xf16>, tensor<2x?x136xf16>) -> key tensor<2x?x136xf32> value tensor<2x?x136xf32>
+  return %dk, %dv : tensor<2x?x136xf32>, tensor<2x?x136xf32>
+}
+// -----
+// What stands before and behind is a kernel of rows.
+// CHECK-LABEL: func.func @gated
+// CHECK: %[[Q:.*]] = kiln.kernel
+// CHECK: arith.mulf
+// CHECK: %[[O:.*]]:2 = kiln.kernel {{.*}}(%[[Q]], %{{.*}}) :
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: kiln.attention
+// CHECK-NEXT: kiln.yield
+// CHECK: kiln.kernel {{.*}}(%[[O]]#0,
+// CHECK: kiln.sigmoid
+func.func @gated(%x: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %g: tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>) {
+  %q = arith.mulf %x, %x : tensor<2x?x8xf32>
+  %o, %lse = kiln.attention %q, %k, %k : (tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+  %s = kiln.sigmoid %g : tensor<2x?x8xf32> -> tensor<2x?x8xf32>
+  %y = arith.mulf %o, %s : tensor<2x?x8xf32>
+  return %y, %lse : tensor<2x?x8xf32>, tensor<2x?xf32>
+}
+
+//--- refused.mlir
+func.func @two(%q: tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf32>) {
+  // expected-note @+1 {{in kernel 'two'}}
+  %r:2 = kiln.kernel "two"(%q) : (tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf32>) {
+  ^bb0(%a: tensor<2x?x8xf32>):
+    %o, %l = kiln.attention %a, %a, %a : (tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+    // expected-error @+1 {{stands in a kernel of attention, which computes one attention and rounds its results; kiln-fuse divides what is more}}
+    %p, %m = kiln.attention %a, %a, %a : (tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+    kiln.yield %o, %p : tensor<2x?x8xf32>, tensor<2x?x8xf32>
+  }
+  return %r#0, %r#1 : tensor<2x?x8xf32>, tensor<2x?x8xf32>
+}
+// -----
+func.func @mixed(%do: tensor<2x?x8xf32>, %n: tensor<2x?xf32>, %k: tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf32>) {
+  // expected-note @+1 {{in kernel 'mixed'}}
+  %r:2 = kiln.kernel "mixed"(%do, %n, %k) : (tensor<2x?x8xf32>, tensor<2x?xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf32>) {
+  ^bb0(%a: tensor<2x?x8xf32>, %b: tensor<2x?xf32>, %c: tensor<2x?x8xf32>):
+    // expected-error @+1 {{asks for gradients that are kernels of their own: of queries, of keys and values, of the bias; kiln-fuse divides them}}
+    %dq, %dk = kiln.attention_backward %a, %b, %b, %c, %c, %c : (tensor<2x?x8xf32>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> query tensor<2x?x8xf32> key tensor<2x?x8xf32>
+    kiln.yield %dq, %dk : tensor<2x?x8xf32>, tensor<2x?x8xf32>
+  }
+  return %r#0, %r#1 : tensor<2x?x8xf32>, tensor<2x?x8xf32>
+}
+// -----
+func.func @converted(%do: tensor<2x?x8xf32>, %n: tensor<2x?xf32>, %k: tensor<2x?x8xf16>) -> tensor<2x?x8xf32> {
+  // expected-note @+1 {{in kernel 'converted'}}
+  %r = kiln.kernel "converted"(%do, %n, %k) : (tensor<2x?x8xf32>, tensor<2x?xf32>, tensor<2x?x8xf16>) -> tensor<2x?x8xf32> {
+  ^bb0(%a: tensor<2x?x8xf32>, %b: tensor<2x?xf32>, %c: tensor<2x?x8xf16>):
+    // expected-error @+1 {{has an output's gradient of another type than the query; kiln-fuse converts it}}
+    %dq = kiln.attention_backward %a, %b, %b, %c, %c, %c : (tensor<2x?x8xf32>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x8xf16>, tensor<2x?x8xf16>, tensor<2x?x8xf16>) -> query tensor<2x?x8xf32>
+    kiln.yield %dq : tensor<2x?x8xf32>
+  }
+  return %r : tensor<2x?x8xf32>
+}
+// -----
+func.func @scaled(%q: tensor<2x?x8xf32>) -> tensor<2x?x8xf32> {
+  // expected-note @+1 {{in kernel 'scaled'}}
+  %r = kiln.kernel "scaled"(%q) : (tensor<2x?x8xf32>) -> tensor<2x?x8xf32> {
+  ^bb0(%a: tensor<2x?x8xf32>):
+    // expected-error @+1 {{stands in a kernel of attention, which computes one attention and rounds its results; kiln-fuse divides what is more}}
+    %b = arith.mulf %a, %a : tensor<2x?x8xf32>
+    %o, %l = kiln.attention %b, %a, %a : (tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+    kiln.yield %o : tensor<2x?x8xf32>
+  }
+  return %r : tensor<2x?x8xf32>
+}
+// -----
+func.func @used_twice(%q: tensor<2x?x8xf16>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf16>) {
+  // expected-note @+1 {{in kernel 'used_twice'}}
+  %r:2 = kiln.kernel "used_twice"(%q) : (tensor<2x?x8xf16>) -> (tensor<2x?x8xf32>, tensor<2x?x8xf16>) {
+  ^bb0(%a: tensor<2x?x8xf16>):
+    // expected-error @+1 {{has a result that is used twice}}
+    %o, %l = kiln.attention %a, %a, %a : (tensor<2x?x8xf16>, tensor<2x?x8xf16>, tensor<2x?x8xf16>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+    %b = arith.truncf %o : tensor<2x?x8xf32> to tensor<2x?x8xf16>
+    kiln.yield %o, %b : tensor<2x?x8xf32>, tensor<2x?x8xf16>
+  }
+  return %r#0, %r#1 : tensor<2x?x8xf32>, tensor<2x?x8xf16>
+}
