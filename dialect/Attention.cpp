@@ -46,6 +46,31 @@ int64_t AttentionForm::step() const {
   return step ? step.getInt() : 1;
 }
 
+static constexpr llvm::StringLiteral kUnit = "kiln.unit", kNoise = "kiln.noise";
+
+void AttentionForm::perturb(double unit, uint64_t seed) const {
+  Builder builder(op->getContext());
+  op->setAttr(kUnit, builder.getF64FloatAttr(unit));
+  op->setAttr(kNoise, builder.getI64IntegerAttr(static_cast<int64_t>(seed)));
+}
+
+AttentionForm::Noise AttentionForm::noise() const {
+  const auto unit = op->getAttrOfType<FloatAttr>(kUnit);
+  if (!unit)
+    return {};
+  return {unit.getValueAsDouble(),
+          static_cast<uint64_t>(op->getAttrOfType<IntegerAttr>(kNoise).getInt())};
+}
+
+double AttentionForm::Noise::draw(uint64_t number) const { // splitmix64
+  uint64_t z = seed + number * 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  z ^= z >> 31;
+  const double size = 0.5 + static_cast<double>(z >> 12) * 0x1p-53;
+  return (z & 1) != 0 ? size : -size;
+}
+
 double AttentionForm::usualScore() const {
   constexpr double deviations = 4.0;
   double products = deviations * std::abs(scale) *
@@ -197,7 +222,7 @@ int64_t AttentionScores::Broadcast::at(int64_t index) const {
 }
 
 AttentionScores::AttentionScores(const AttentionForm& form, ArrayRef<const Tensor64*> inputs)
-    : form_(form), query_(inputs[0]), key_(inputs[1]), rule_(form.p) {
+    : form_(form), query_(inputs[0]), key_(inputs[1]), rule_(form.p), noise_(form.noise()) {
   SmallVector<int64_t> scores(ArrayRef(query_->shape).drop_back());
   scores.push_back(ArrayRef(key_->shape).drop_back().back());
   inputs = inputs.drop_front(3);
@@ -246,6 +271,26 @@ AttentionScores::Span AttentionScores::keysOf(int64_t i) const {
   return seen;
 }
 
+double AttentionScores::product(const double* a, const double* b, int64_t width) {
+  double sum = 0.0, squares = 0.0;
+  for (int64_t c = 0; c < width; ++c)
+    sum += a[c] * b[c];
+  if (noise_.unit == 0.0)
+    return sum;
+  for (int64_t c = 0; c < width; ++c)
+    squares += a[c] * a[c] * b[c] * b[c];
+  return sum + noise_.ofSums() * std::sqrt(squares) * noise_.draw(~products_++);
+}
+
+/// Numbers that are nearly equal are rounded alike, so that their errors add up.
+double AttentionScores::roundedAt(double score) const {
+  constexpr double steps = 256.0; // of a probability: less than those of bf16
+  if (noise_.unit == 0.0 || !std::isfinite(score))
+    return 1.0;
+  const auto number = static_cast<int64_t>(std::clamp(score * steps, -0x1p62, 0x1p62));
+  return 1.0 + noise_.unit * noise_.draw(static_cast<uint64_t>(number));
+}
+
 const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r, int64_t step) {
   const int64_t rank = query_->shape.size(), width = query_->width();
   const int64_t rows = query_->shape[rank - 2], keys = key_->shape[rank - 2];
@@ -257,12 +302,8 @@ const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r
     const int64_t index = r * keys + j;
     if (mask_ && mask_(index) == 0.0)
       continue;
-    const double* q = query_->row(r);
-    const double* k = key_->row(firstKey + j);
-    double score = 0.0, slope = form_.scale;
-    for (int64_t c = 0; c < width; ++c)
-      score += q[c] * k[c];
-    score *= form_.scale;
+    double slope = form_.scale;
+    double score = form_.scale * product(query_->row(r), key_->row(firstKey + j), width);
     if (form_.softcap != 0.0) {
       const double capped = std::tanh(score / form_.softcap);
       score = form_.softcap * capped;
@@ -273,8 +314,8 @@ const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r
     if (score == -std::numeric_limits<double>::infinity())
       continue;
     const bool keeps = !random_ || rule_.keeps(random_->word(index));
-    places_.push_back(
-        {firstKey + j, bias_ ? bias_.at(index) : 0, score, slope, keeps ? rule_.scale : 0.0});
+    places_.push_back({firstKey + j, bias_ ? bias_.at(index) : 0, score, slope,
+                       keeps ? rule_.scale : 0.0, roundedAt(score)});
   }
   return places_;
 }

@@ -5,6 +5,7 @@
 #include "dialect/Kiln.h"
 #include "dialect/Random.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace kiln::ir {
@@ -30,6 +31,17 @@ struct AttentionForm {
   /// What reference() computes: a row of so many; 1: all.
   void sample(int64_t step) const;
   int64_t step() const;
+  /// What reference() moves by rounding.
+  void perturb(double unit, uint64_t seed) const;
+  struct Noise {
+    double unit = 0.0; // 0: it is exact
+    uint64_t seed = 0;
+    /// Of the sums of products, whose terms are exact or of two parts: they are rounded in fp32.
+    double ofSums() const { return unit > 0.0 ? std::max(0x1p-23, std::min(unit, 0x1p-21)) : 0.0; }
+    /// In [-1, -0.5] or [0.5, 1]; another one for another number.
+    double draw(uint64_t number) const;
+  };
+  Noise noise() const;
 
   /// About the largest score of queries, keys and biases near a normal distribution.
   double usualScore() const;
@@ -51,8 +63,9 @@ class AttentionScores {
     int64_t key;  // the row of the key and of the value
     int64_t bias; // the element of the bias
     double score;
-    double slope; // of the score, by q . k
-    double kept;  // what dropout multiplies the probability by
+    double slope;         // of the score, by q . k
+    double kept;          // what dropout multiplies the probability by
+    double rounded = 1.0; // what rounding multiplies what is computed of the score by
   };
 
   /// `inputs`: the values of the operands from the query on, without those that are not given.
@@ -60,6 +73,8 @@ class AttentionScores {
   /// The open places of row `r` of the query, keys in order, of which every `step`-th of a head is
   /// looked at; valid until the next call.
   const std::vector<Place>& openPlaces(int64_t r, int64_t step = 1);
+  /// The sum of products of `width` numbers, moved by rounding.
+  double product(const double* a, const double* b, int64_t width);
 
  private:
   /// Rows [begin, end) of a sequence.
@@ -81,6 +96,7 @@ class AttentionScores {
     llvm::SmallVector<int64_t> scores_, strides_;
   };
 
+  double roundedAt(double score) const;
   /// The keys that row `i` of a head may see but for the mask.
   Span keysOf(int64_t i) const;
 
@@ -89,6 +105,8 @@ class AttentionScores {
   Broadcast bias_, mask_;
   DropoutRule rule_;
   std::optional<RandomNumbers> random_;
+  AttentionForm::Noise noise_;
+  uint64_t products_ = 0;
   std::vector<Place> places_;
 };
 

@@ -82,6 +82,9 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
                     "for the others: where all of them would take hours. The number is odd. "
                     "False: it computes all.",
       "bool", "sample", (ins "int64_t":$step), "", "return false;">,
+    InterfaceMethod<"Lets reference() move what it rounds on the way by random relative errors of so "
+                    "much. False: it does not, and only its results can be moved.",
+      "bool", "perturb", (ins "double":$unit, "uint64_t":$seed), "", "return false;">,
     InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
                     "nothing else that has them.",
       "::mlir::Value", "shapeSource", (ins), "", "return {};">,

@@ -11,10 +11,13 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// One value stands for all run-time sizes behind the last.
+/// One value stands for all run-time sizes behind the last. Without any there are tables of lists at
+/// most, which a launch fills.
 std::int64_t valueOf(const Extent& extent, const Sizes& sizes) {
   if (extent.isStatic())
     return extent.size;
+  if (sizes.empty())
+    return 1;
   return sizes[std::min(static_cast<std::size_t>(extent.symbol), sizes.size() - 1)];
 }
 

@@ -22,6 +22,10 @@ bool AttentionOp::sample(int64_t step) {
   AttentionForm(*this).sample(step);
   return true;
 }
+bool AttentionOp::perturb(double unit, uint64_t seed) {
+  AttentionForm(*this).perturb(unit, seed);
+  return true;
+}
 
 LogicalResult AttentionOp::verify() {
   const AttentionForm form(*this);
@@ -55,7 +59,7 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
     if (!places.empty())
       lse = largest + std::log(sum);
     for (const auto& place : places) {
-      const double probability = std::exp(place.score - largest) / sum * place.kept;
+      const double probability = std::exp(place.score - largest) / sum * place.kept * place.rounded;
       for (int64_t c = 0; c < value.width(); ++c)
         results[0].row(r)[c] += probability * value.row(place.key)[c];
     }

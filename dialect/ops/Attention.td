@@ -55,6 +55,7 @@ def Kiln_AttentionOp : Kiln_ElementaryOp<"attention", [AttrSizedOperandSegments]
     bool isSaved() { return true; }
     NumbersTaken numbersTaken(unsigned operand);
     bool sample(int64_t step);
+    bool perturb(double unit, uint64_t seed);
     static const OpFunction *asFunction();
   }];
 }

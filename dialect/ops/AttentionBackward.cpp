@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 using namespace kiln::ir;
@@ -24,6 +23,10 @@ NumbersTaken AttentionBackwardOp::numbersTaken(unsigned operand) {
 
 bool AttentionBackwardOp::sample(int64_t step) {
   AttentionForm(*this).sample(step);
+  return true;
+}
+bool AttentionBackwardOp::perturb(double unit, uint64_t seed) {
+  AttentionForm(*this).perturb(unit, seed);
   return true;
 }
 
@@ -78,16 +81,16 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
       continue;
     for (const auto& place : scores.openPlaces(r, r % step == 0 ? 1 : step)) {
       const double p = std::exp(place.score - lse.data[r]);
-      const double* v = value.row(place.key);
-      const double dP = std::inner_product(v, v + value.width(), dO.row(r), 0.0);
+      const double dP = scores.product(value.row(place.key), dO.row(r), value.width());
       for (int64_t c = 0; c < value.width(); ++c)
-        dValue.row(place.key)[c] += p * place.kept * dO.row(r)[c];
+        dValue.row(place.key)[c] += p * place.kept * place.rounded * dO.row(r)[c];
       const double dScore = p * (dP * place.kept - delta.data[r]);
       if (getBias())
         dBias.data[place.bias] += dScore;
+      const double dProduct = dScore * place.slope * place.rounded;
       for (int64_t c = 0; c < query.width(); ++c) {
-        dQuery.row(r)[c] += dScore * place.slope * key.row(place.key)[c];
-        dKey.row(place.key)[c] += dScore * place.slope * query.row(r)[c];
+        dQuery.row(r)[c] += dProduct * key.row(place.key)[c];
+        dKey.row(place.key)[c] += dProduct * query.row(r)[c];
       }
     }
   }

@@ -41,5 +41,6 @@ def Kiln_AttentionBackwardOp : Kiln_ElementaryOp<"attention_backward", [
   let extraClassDeclaration = [{
     NumbersTaken numbersTaken(unsigned operand);
     bool sample(int64_t step);
+    bool perturb(double unit, uint64_t seed);
   }];
 }

@@ -37,7 +37,7 @@ class AnotherFamily : public testing::Test {
 };
 
 TEST_F(AnotherFamily, IsRegisteredBesideTheOthers) {
-  EXPECT_EQ(family::all().size(), 4U);
+  EXPECT_EQ(family::all().size(), 5U);
   EXPECT_TRUE(
       context.parse("func.func private @f() attributes {a = #kiln.schedule<another, speed = 9>}"));
   mlir::ScopedDiagnosticHandler quiet(&context.context,

@@ -22,9 +22,17 @@ struct AttentionTable : Builder {
     made.chained = true;
     return made;
   }
-  /// Its backward alone is for this word too.
-  void backwardAlone(const AttentionText& text, Sizes sizes) {
-    add("AttentionBackward", "attention_alone", text.text(), std::move(sizes), true);
+  /// Its backward alone, of an lse that is drawn too.
+  Case& backwardAlone(const std::string& name, const AttentionText& text, Sizes sizes) {
+    return add("AttentionBackward", "attention_alone_" + name, text.text(), std::move(sizes), true);
+  }
+  void backwardsAlone() {
+    backwardAlone("bf16", {}, {1, 37, 45});
+    backwardAlone("f32",
+                  {.width = 7, .valueWidth = 5, .type = "f32", .attributes = "scale = 1.0 : f32"},
+                  {2, 21, 18});
+    backwardAlone("packed", {.leading = {}, .sequences = 3}, {50, 60}).numbers = {
+        {"qs", {0, 20, 20, 50}}, {"ks", {0, 31, 40, 60}}};
   }
 
   void widths() {
@@ -206,7 +214,7 @@ void addAttention(std::vector<Case>& cases) {
   table.biases();
   table.hard();
   table.schedules();
-  table.backwardAlone({}, {1, 37, 45});
+  table.backwardsAlone();
   WarpgroupTable warpgroups;
   warpgroups.all();
   for (std::vector<Case>* made : {&table.cases, &warpgroups.cases})

@@ -43,7 +43,7 @@ func.func @wide(%do: tensor<2x?x136xf16>, %delta: tensor<2x?xf32>, %lse: tensor<
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: kiln.attention
 // CHECK-NEXT: kiln.yield
-// CHECK: kiln.kernel {{.*}}(%[[O]]#0,
+// CHECK: kiln.kernel {{.*}}%[[O]]#0) :
 // CHECK: kiln.sigmoid
 func.func @gated(%x: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %g: tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>) {
   %q = arith.mulf %x, %x : tensor<2x?x8xf32>

@@ -286,7 +286,7 @@ module attributes {a = #kiln.schedule<lanes = 1, vector = 1, threads = 96, block
 // expected-error @+1 {{-1 is no value of a knob; 0 to 2^31 - 1 are}}
 module attributes {a = #kiln.schedule<lanes = -1>} {}
 // -----
-// expected-error @+1 {{unknown family of kernels 'multi_tensors'; there are rows, multi_tensor; did you mean 'multi_tensor'?}}
+// expected-error @+1 {{unknown family of kernels 'multi_tensors'; there are rows, multi_tensor, attention; did you mean 'multi_tensor'?}}
 module attributes {a = #kiln.schedule<multi_tensors, vector = 1>} {}
 // -----
 // expected-error @+1 {{chunks = 17: 1 to 16 chunks a block are allowed}}
