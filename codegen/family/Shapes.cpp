@@ -11,8 +11,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// One value stands for all run-time sizes behind the last. Without any there are tables of lists at
-/// most, which a launch fills.
+/// One value stands for all run-time sizes behind the last. Without any there are tables of lists
+/// at most, which a launch fills.
 std::int64_t valueOf(const Extent& extent, const Sizes& sizes) {
   if (extent.isStatic())
     return extent.size;
