@@ -11,8 +11,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// One value stands for all run-time sizes behind the last. Without any there are tables of lists at
-/// most, which a launch fills.
+/// One value stands for all run-time sizes behind the last. Without any there are tables of lists
+/// at most, which a launch fills.
 std::int64_t valueOf(const Extent& extent, const Sizes& sizes) {
   if (extent.isStatic())
     return extent.size;
@@ -82,7 +82,7 @@ std::size_t runTimeSizes(const LaunchPlan& plan) {
     for (const TensorInfo& tensor : *tensors)
       for (const Extent& extent : tensor.shape)
         last = std::max(last, extent.symbol);
-  return static_cast<std::size_t>(last + 1);
+  return static_cast<std::size_t>(last) + 1; // 0 where there is none
 }
 
 double multiplyAddsOf(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes) {
