@@ -3,6 +3,7 @@
 
 #include "codegen/emit/ScalarText.h"
 #include "codegen/exit/Exit.h"
+#include "kiln/kiln.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"

@@ -82,7 +82,7 @@ std::size_t runTimeSizes(const LaunchPlan& plan) {
     for (const TensorInfo& tensor : *tensors)
       for (const Extent& extent : tensor.shape)
         last = std::max(last, extent.symbol);
-  return static_cast<std::size_t>(last + 1);
+  return static_cast<std::size_t>(last) + 1; // 0 where there is none
 }
 
 double multiplyAddsOf(const LaunchPlan& plan, const std::vector<std::int64_t>& sizes) {

@@ -1,6 +1,7 @@
 """Help, versions, wrong usage and JSON of kernel-compile."""
 
 import json
+import re
 import unittest
 
 from command import GATE, LAYER_NORM, SOURCE, CommandTest, needs_nvrtc, verbs
@@ -55,11 +56,11 @@ class Usage(CommandTest):
         made = set()
         for path in (SOURCE / "dialect" / "ops").glob("*.td"):
             text = path.read_text()
-            if "let function" in text:
-                made.add(text.split('"')[1])
+            if "let function" in text or "asFunction()" in text:
+                made.add(re.search(r'def Kiln_\w+ : \w+<"(\w+)"', text)[1])
         self.assertEqual(set(ops), made)
         for op in ops:
-            self.run_command("compile", f"--op={op}", "--shape=8x128", "--emit=mlir", "-o", "a")
+            self.run_command("compile", f"--op={op}", "--shape=2x8x128", "--emit=mlir", "-o", "a")
 
     def test_version(self):
         self.assertRegex(self.run_command("--version").out, r"^\d+\.\d+\.\d+\n$")

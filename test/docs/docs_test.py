@@ -174,7 +174,7 @@ class Commands(unittest.TestCase):
         (self.folder / "w.txt").write_text(body)
         done = subprocess.run([KERNEL_COMPILE, "plan", "--workload=w.txt", "--json"],
                               cwd=self.folder, capture_output=True, text=True, check=True)
-        self.assertEqual(len(json.loads(done.stdout)["jobs"]), 5)
+        self.assertEqual(len(json.loads(done.stdout)["jobs"]), 6)
 
 
 if __name__ == "__main__":

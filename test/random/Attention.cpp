@@ -23,6 +23,9 @@ class DrawingAttention {
     made.isConstant = chance(15);
     made.type = oneOf({"bf16", "bf16", "f16", "f32"});
     drawSizes();
+    // In the text a 0 stands for a run-time size.
+    made.isConstant &= made.queries > 0 && made.keys > 0 &&
+                       std::ranges::find(made.leading, 0) == made.leading.end();
     drawWidths();
     drawRules();
     if (made.leading.empty() && chance(50))
