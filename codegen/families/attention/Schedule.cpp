@@ -66,9 +66,10 @@ Registers registersOf(const Schedule& s) {
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
   const std::int64_t loading = groups > 2 ? 32 : 24;
-  return {loading, std::min<std::int64_t>((begin * threads - 128 * loading) /
-                                              std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
-                                          240)};
+  return {begin, loading,
+          std::min<std::int64_t>((begin * threads - 128 * loading) /
+                                     std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
+                                 240)};
 }
 
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
@@ -151,6 +152,12 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
     return fmt::format("keys = {}: multiples of {} up to 96, 128, 192 or 256 with products = "
                        "warpgroups",
                        s.keys, step);
+  // An instruction's accumulators and what it is given must be there from the beginning.
+  const std::int64_t wanted = std::max(s.keys, facts.valueWidth) / 2 + 30;
+  if (const std::int64_t begin = registersOf(s).begin; begin < wanted)
+    return fmt::format("products = warpgroups: {} keys and rows of {} elements take {} registers a "
+                       "thread, {} blocks begin with {}",
+                       s.keys, facts.valueWidth, wanted, s.blocks, begin);
   return "";
 }
 

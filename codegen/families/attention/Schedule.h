@@ -50,9 +50,10 @@ struct Facts {
   int spills = 0;           // schedules that did
 };
 
-/// Registers that a thread ends with of the warps that load, and of the others, by warpgroups.
+/// Registers that a thread begins with, and that it ends with of the warps that load, and of the
+/// others, by warpgroups.
 struct Registers {
-  std::int64_t loading, working;
+  std::int64_t begin, loading, working;
 };
 Registers registersOf(const Schedule& schedule);
 
