@@ -57,7 +57,8 @@ MappedTensor mappedTensor(const family::BufferInfo& buffer, int64_t rows) {
   Access heads = access;
   heads.leading.truncate(rank - 2);
   const SmallVector<Extent> space(ArrayRef<Extent>(shape).drop_back(2));
-  for (auto [first, last] : llvm::reverse(family::mergeDimensions(space, heads))) {
+  const auto runs = family::mergeDimensions(space, heads);
+  for (auto [first, last] : llvm::reverse(runs)) {
     if (!isStep(heads.leading[last], bytes))
       return {};
     TensorMapDimension dimension{{}, productOf(heads.leading[last]), -1, 1};
