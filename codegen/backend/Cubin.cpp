@@ -294,13 +294,19 @@ Cubin readCubin(std::span<const std::byte> bytes) {
   return CubinReader(bytes).read();
 }
 
+/// Takes the first line off a text.
+static std::string_view takeLine(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 SpillBytes spillsOf(std::string_view log, std::string_view kernel) {
   // ptxas: "Function properties for NAME", then one line with frame, spill stores and loads.
   bool inside = false;
   while (!log.empty()) {
-    std::size_t end = log.find('\n');
-    std::string_view line = log.substr(0, end);
-    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
+    const std::string_view line = takeLine(log);
     constexpr std::string_view marker = "Function properties for ";
     if (std::size_t at = line.find(marker); at != std::string_view::npos) {
       std::string_view name = line.substr(at + marker.size());
@@ -321,9 +327,7 @@ SpillBytes spillsOf(std::string_view log, std::string_view kernel) {
 bool hasSerializedProducts(std::string_view log, std::string_view kernel) {
   const std::string name = fmt::format("'{}'", kernel);
   while (!log.empty()) {
-    const std::size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
+    const std::string_view line = takeLine(log);
     if (line.find("(C75") != std::string_view::npos && line.find(name) != std::string_view::npos)
       return true;
   }

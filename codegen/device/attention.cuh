@@ -24,10 +24,10 @@ struct AttentionTile {
   using Keys = MatrixTile<T, keys, width>;
   using Values = MatrixTile<T, keys, value_width>;
 };
-/// Shared memory of attend(): its queries, then a stage after the other.
 template <class Tile> KILN_DEVICE constexpr int stage_bytes() {
   return Tile::Keys::bytes + Tile::Values::bytes;
 }
+/// Shared memory of attend(): its queries, then a stage after the other.
 template <class Tile, class Out> KILN_DEVICE constexpr int attend_bytes() {
   constexpr int all = Tile::Queries::bytes + Tile::stages * stage_bytes<Tile>();
   constexpr int stored = Tile::warps * store_bytes<Out, Tile::value_width>();
@@ -47,6 +47,29 @@ struct BlockOfRows {
     end = int(rows);
   }
 };
+
+/// What the `rows` rows of a block see of the others: their span, and its tiles of `others`.
+struct SeenTiles {
+  Span span;
+  int first, count; // the first row of the first tile; tiles
+};
+template <int rows, int others, class Sight, class Of>
+KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, const BlockOfRows& at, Of of) {
+  const int last = at.first + rows < at.end ? at.first + rows : at.end;
+  const Span span = sight.seen_by(at.first, last, of);
+  const int first = span.begin / others * others;
+  return {span, first, (span.end - first + others - 1) / others};
+}
+
+/// Of the two rows of a thread.
+struct TwoSpans {
+  Span rows[2];
+  KILN_DEVICE const Span& operator[](int r) const { return rows[r]; }
+};
+/// What rows `row` and `row` + 8 see; those from `end` on do not exist, and see nothing.
+template <class Of> KILN_DEVICE TwoSpans seen_by_two(int row, int end, Of of) {
+  return {{row < end ? of(row) : Span{0, 0}, row + 8 < end ? of(row + 8) : Span{0, 0}}};
+}
 
 /// Lane l has rows l / 4 and l / 4 + 8 of its warp's 16, and of 8 columns 2 (l % 4) and the next.
 KILN_DEVICE int lane_row() {
@@ -71,7 +94,7 @@ KILN_DEVICE float row_sum(float value) {
 /// HeadScores.
 template <bool transposed, int deep, class Scores>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int row, const Span (&seen)[2], int first) {
+                                int row, const TwoSpans& seen, int first) {
   const auto hide = [&](float& exponent, int query, int key) {
     if (Scores::has_mask && scores.masked(query, key))
       exponent = -infinity();
@@ -215,8 +238,8 @@ template <class First, class Second, int stages, int threads> struct StagedRows 
   KILN_DEVICE Second second(int tile) const {
     return Second(memory + tile % stages * bytes + First::bytes);
   }
-  /// Starts to fetch a tile, `from` and `other` its first rows, and ends a group of copies, an
-  /// empty one where there are `left` <= 0 rows.
+  /// Starts to fetch a tile of both, from `row` on, and ends a group of copies: an empty one where
+  /// there is no such row.
   template <class RowsA, class RowsB>
   KILN_DEVICE void fetch(int tile, const RowsA& a, u32 head, const RowsB& b, u32 other_head,
                          int row, int end) const {
@@ -234,16 +257,14 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
                         const Key& key, const Value& value, const Output& output, const Lse& lse) {
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const int last = at.first + Tile::queries < at.end ? at.first + Tile::queries : at.end;
-  const Span keys = scores.sight.seen_by(at.first, last, keys_of);
-  const int first_key = keys.begin / Tile::keys * Tile::keys;
-  const int tiles = (keys.end - first_key + Tile::keys - 1) / Tile::keys;
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at, keys_of);
 
   const typename Tile::Queries queries(memory);
   const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
       memory + Tile::Queries::bytes};
   const auto fetch = [&](int tile) {
-    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, keys.end);
+    staged.fetch(tile, key, at.head, value, at.head, tiles.first + tile * Tile::keys,
+                 tiles.span.end);
   };
   queries.template fetch<Query::access, Tile::threads>(query.row(at.head, at.first), query.stride,
                                                        at.end - at.first);
@@ -252,18 +273,17 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     fetch(tile);
 
   const int row = at.first + lane_row();
-  const Span seen[2] = {row < at.end ? keys_of(row) : Span{0, 0},
-                        row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
+  const TwoSpans seen = seen_by_two(row, at.end, keys_of);
   const auto of_head = scores.of(at.head);
   RunningSoftmax softmax;
   float sums[Tile::wide][4] = {}, scaled[2];
 #pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile) {
+  for (int tile = 0; tile < tiles.count; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
     multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
-    const int from = first_key + tile * Tile::keys;
+    const int from = tiles.first + tile * Tile::keys;
     make_exponents<false>(p, slopes, of_head, row, seen, from);
     softmax.take(p, scores.factor(), scaled);
     scale_rows(sums, scaled);

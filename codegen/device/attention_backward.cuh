@@ -71,11 +71,8 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
                                     const ValueGradient& value_gradient) {
   const BlockOfRows at(scores.sight.keys, Tile::keys);
   const auto queries_of = [&](int row) { return scores.sight.queries_of(row); };
-  const int last = at.first + Tile::keys < at.end ? at.first + Tile::keys : at.end;
-  const Span span = scores.sight.seen_by(at.first, last, queries_of);
-  const int first_query = span.begin / Tile::queries * Tile::queries;
-  const int tiles_of_head = (span.end - first_query + Tile::queries - 1) / Tile::queries;
-  const int tiles = tiles_of_head * shared_by;
+  const SeenTiles of_one = seen_tiles<Tile::keys, Tile::queries>(scores.sight, at, queries_of);
+  const int tiles = of_one.count * shared_by; // of all heads
 
   const typename Tile::Keys keys(memory);
   const typename Tile::Values values(memory + Tile::Keys::bytes);
@@ -89,29 +86,29 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
   values.template fetch<Value::access, Tile::threads>(value.row(first_head, at.first), value.stride,
                                                       at.end - at.first);
   const auto fetch = [&](int tile) {
-    const u32 head = first_head + (tiles > 0 ? tile / tiles_of_head : 0);
-    const int from = tiles > 0 ? first_query + tile % tiles_of_head * Tile::queries : 0;
+    const u32 head = first_head + (tiles > 0 ? tile / of_one.count : 0);
+    const int from = tiles > 0 ? of_one.first + tile % of_one.count * Tile::queries : 0;
     if (tile < tiles)
       for (int i = thread_index(); i < Tile::queries; i += Tile::threads)
         store_shared(numbers + tile % Tile::stages * Tile::queries + i,
-                     numbers_of(lse, delta, head, from + i, span.end));
-    staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : span.end, span.end);
+                     numbers_of(lse, delta, head, from + i, of_one.span.end));
+    staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : of_one.span.end,
+                 of_one.span.end);
   };
 #pragma unroll
   for (int tile = 0; tile < Tile::stages; ++tile)
     fetch(tile);
 
   const int row = at.first + lane_row(), warp_row = thread_index() / 32 * 16;
-  const Span seen[2] = {row < at.end ? queries_of(row) : Span{0, 0},
-                        row + 8 < at.end ? queries_of(row + 8) : Span{0, 0}};
+  const TwoSpans seen = seen_by_two(row, at.end, queries_of);
   float dk[Tile::has_keys ? Tile::wide_keys : 1][4] = {};
   float dv[Tile::has_values ? Tile::wide_values : 1][4] = {};
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
-    const u32 head = first_head + tile / tiles_of_head;
-    const int from = first_query + tile % tiles_of_head * Tile::queries;
+    const u32 head = first_head + tile / of_one.count;
+    const int from = of_one.first + tile % of_one.count * Tile::queries;
     const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
     multiply_rows(p, keys, warp_row, staged.first(tile));
@@ -180,7 +177,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
 /// Lane's rows are queries; its numbers are theirs.
 template <class Tile, class Scores, class Queries, class Gradients>
 KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Tile::deep][4],
-                                 const Scores& scores, int query, const Span (&seen)[2],
+                                 const Scores& scores, int query, const TwoSpans& seen,
                                  const QueryNumbers (&numbers)[2], const Queries& queries,
                                  const Gradients& gradients, const typename Tile::Keys& keys,
                                  const typename Tile::Values& values, int first_key) {
@@ -223,17 +220,15 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
   using Gradients = MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>;
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const int last = at.first + Tile::queries < at.end ? at.first + Tile::queries : at.end;
-  const Span span = scores.sight.seen_by(at.first, last, keys_of);
-  const int first_key = span.begin / Tile::keys * Tile::keys;
-  const int tiles = (span.end - first_key + Tile::keys - 1) / Tile::keys;
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at, keys_of);
 
   const typename Tile::Queries queries(memory);
   const Gradients gradients(memory + Tile::Queries::bytes);
   const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
       memory + Tile::Queries::bytes + Gradients::bytes};
   const auto fetch = [&](int tile) {
-    staged.fetch(tile, key, at.head, value, at.head, first_key + tile * Tile::keys, span.end);
+    staged.fetch(tile, key, at.head, value, at.head, tiles.first + tile * Tile::keys,
+                 tiles.span.end);
   };
   queries.template fetch<Query::access, Tile::threads>(query.row(at.head, at.first), query.stride,
                                                        at.end - at.first);
@@ -244,20 +239,19 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
     fetch(tile);
 
   const int row = at.first + lane_row(), warp_row = thread_index() / 32 * 16;
-  const Span seen[2] = {row < at.end ? keys_of(row) : Span{0, 0},
-                        row + 8 < at.end ? keys_of(row + 8) : Span{0, 0}};
+  const TwoSpans seen = seen_by_two(row, at.end, keys_of);
   const QueryNumbers numbers[2] = {numbers_of(lse, delta, at.head, row, at.end),
                                    numbers_of(lse, delta, at.head, row + 8, at.end)};
   const auto of_head = scores.of(at.head);
   constexpr int wide = (Tile::width + 7) / 8;
   float dq[wide][4] = {};
 #pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile) {
+  for (int tile = 0; tile < tiles.count; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
     float ds[Tile::deep][4], slopes[Tile::deep][4];
     score_gradients<Tile>(ds, slopes, of_head, row, seen, numbers, queries, gradients,
-                          staged.first(tile), staged.second(tile), first_key + tile * Tile::keys);
+                          staged.first(tile), staged.second(tile), tiles.first + tile * Tile::keys);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -310,10 +304,8 @@ KILN_DEVICE void differentiate_bias(Tile, char* memory, const Scores& scores, i6
   const typename Tile::Values values(memory + Tile::Queries::bytes + Gradients::bytes +
                                      Tile::Keys::bytes);
   const int row = first_query + lane_row();
-  Span seen[2];
-#pragma unroll
-  for (int r = 0; r < 2; ++r)
-    seen[r] = row + 8 * r < all_queries ? scores.sight.keys_of(row + 8 * r) : Span{0, 0};
+  const TwoSpans seen =
+      seen_by_two(row, int(all_queries), [&](int query) { return scores.sight.keys_of(query); });
   float sums[Tile::deep][4] = {};
 #pragma unroll 1
   for (i64 i = first; i < end; ++i) {

@@ -160,8 +160,8 @@ KILN_DEVICE void attend_tiles(const WarpgroupMemory<Tile>& at, const Scores& sco
   using Out = typename Output::Element;
   const int group = thread_index() / 128, row = first_query + lane_row();
   const bool signals = thread_index() % 128 == 0;
-  const Span seen[2] = {row < end ? scores.sight.keys_of(row) : Span{0, 0},
-                        row + 8 < end ? scores.sight.keys_of(row + 8) : Span{0, 0}};
+  const TwoSpans seen =
+      seen_by_two(row, end, [&](int query) { return scores.sight.keys_of(query); });
   const auto of_head = scores.of(head);
   RunningSoftmax softmax;
   float o[Tile::wide][4] = {}, s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
@@ -233,20 +233,16 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
   }
   block_barrier();
   const BlockOfRows block(scores.sight.queries, Tile::queries);
-  const int last =
-      block.first + Tile::queries < block.end ? block.first + Tile::queries : block.end;
-  const Span keys =
-      scores.sight.seen_by(block.first, last, [&](int row) { return scores.sight.keys_of(row); });
-  const int first_key = keys.begin / Tile::keys * Tile::keys;
-  const int tiles = (keys.end - first_key + Tile::keys - 1) / Tile::keys;
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(
+      scores.sight, block, [&](int row) { return scores.sight.keys_of(row); });
   if (thread_index() >= Tile::loader) {
     give_up_registers<loading>();
     if (thread_index() == Tile::loader)
-      load_tiles<Tile>(at, query, key, value, block.head, block.first, first_key, tiles);
+      load_tiles<Tile>(at, query, key, value, block.head, block.first, tiles.first, tiles.count);
   } else {
     take_registers<working>();
-    attend_tiles<Tile>(at, scores, block.head, block.first, block.end, first_key, tiles, output,
-                       lse);
+    attend_tiles<Tile>(at, scores, block.head, block.first, block.end, tiles.first, tiles.count,
+                       output, lse);
   }
 }
 

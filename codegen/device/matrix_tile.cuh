@@ -127,25 +127,24 @@ template <> struct Operands<float> {
     a.high[i] = float_to_tf32(value);
     a.low[i] = float_to_tf32(value - bits_to_float(a.high[i]));
   }
-  template <class Tile> static KILN_DEVICE A rows(const Tile& tile, int row, int k) {
+  /// 16 rows and a step of columns: of A the words go down the rows first, of B along them.
+  template <bool down, class Tile> static KILN_DEVICE A of_rows(const Tile& tile, int row, int k) {
     const int lane = thread_index() % 32;
     A a;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      const int lower = down ? i % 2 : i / 2, right = down ? i / 2 : i % 2;
       split(a, i,
             load_shared<float>(
-                tile.at(row + lane / 4 + i % 2 * 8, k * Tile::depth + lane % 4 + i / 2 * 4)));
+                tile.at(row + lane / 4 + lower * 8, k * Tile::depth + lane % 4 + right * 4)));
+    }
     return a;
   }
+  template <class Tile> static KILN_DEVICE A rows(const Tile& tile, int row, int k) {
+    return of_rows<true>(tile, row, k);
+  }
   template <class Tile> static KILN_DEVICE B columns_of_rows(const Tile& tile, int row, int k) {
-    const int lane = thread_index() % 32;
-    B b;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      split(b, i,
-            load_shared<float>(
-                tile.at(row + lane / 4 + i / 2 * 8, k * Tile::depth + lane % 4 + i % 2 * 4)));
-    return b;
+    return of_rows<false>(tile, row, k);
   }
   template <bool both, class Tile>
   static KILN_DEVICE B rows_of_rows(const Tile& tile, int k, int column) {

@@ -33,6 +33,13 @@ Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t lead
   return access;
 }
 
+Access makeAccess(const BufferInfo& buffer) {
+  llvm::SmallVector<int> map;
+  for (size_t d = 0; d < buffer.tensor.shape.size(); ++d)
+    map.push_back(static_cast<int>(d));
+  return makeAccess(buffer, map, map.size());
+}
+
 /// stride[d] == stride[d + 1] * size[d + 1], so that d and d + 1 are one dimension.
 static bool walksAsOne(const Access& access, size_t d, const Extent& inner) {
   const Stride &outer = access.leading[d], &next = access.leading[d + 1];

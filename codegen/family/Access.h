@@ -28,6 +28,9 @@ struct Access {
 Access makeAccess(const BufferInfo& buffer, llvm::ArrayRef<int> map, size_t leadingRank,
                   ir::PairsAttr pairs = {});
 
+/// The buffer itself is the space: all its dimensions are leading ones.
+Access makeAccess(const BufferInfo& buffer);
+
 /// Runs of leading dimensions that are walked as one, each [first, last]. At least one run.
 llvm::SmallVector<std::pair<size_t, size_t>> mergeDimensions(llvm::ArrayRef<Extent> space,
                                                              llvm::ArrayRef<Access> accesses);

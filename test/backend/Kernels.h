@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/backend/Driver.h"
-#include "codegen/backend/Nvrtc.h"
+#include "test/backend/DeviceText.h"
 #include "test/backend/Helpers.h"
 
 namespace kiln::test {
@@ -31,15 +31,6 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spilling(float* x, int n) 
   for (int i = 0; i < 96; ++i) x[threadIdx.x + 1024 * i] = v[i];
 }
 )";
-
-inline std::string whyNoNvrtc() {
-  try {
-    nvrtcInfo();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 /// Why no kernel can be compiled and launched here; empty: it can.
 inline std::string whyNothingRuns() {

@@ -8,10 +8,6 @@
 
 #include <chrono>
 
-extern "C" const struct {
-  const char *name, *text;
-} kiln_device_files[];
-
 using namespace kiln;
 using namespace kiln::test;
 
@@ -30,11 +26,7 @@ class DeviceTiles : public testing::Test {
   }
 
   static std::vector<std::byte> assemble(const std::string& text) {
-    CudaJob job;
-    job.source = text;
-    for (const auto* file = kiln_device_files; file->name; ++file)
-      job.headers.push_back({file->name, file->text});
-    return compileCuda(job).cubin;
+    return compileCuda(deviceJob(text)).cubin;
   }
 
   std::unique_ptr<LoadedProgram> program;

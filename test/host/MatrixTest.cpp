@@ -1,7 +1,7 @@
 // Matrix instructions of a warp on the host target: each against a plain computation of what the
 // hardware does, on data without symmetry; and each mistake with the message that it makes.
 #include "codegen/backend/Cubin.h"
-#include "test/host/DeviceText.h"
+#include "test/backend/DeviceText.h"
 #include "test/host/Harness.h"
 #include "test/host/Numbers.h"
 

@@ -2,9 +2,9 @@
 // right, and each step that it could leave out, and might get away with on a GPU, is reported.
 #include "codegen/backend/CheckLaunchPlan.h"
 #include "codegen/backend/Cubin.h"
+#include "test/backend/DeviceText.h"
 #include "test/backend/TileCopies.h"
 #include "test/backend/TileKernel.h"
-#include "test/host/DeviceText.h"
 #include "test/host/Harness.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // and from registers, against plain sums; and each step that a kernel could leave out, and might
 // get away with on a GPU.
 #include "codegen/backend/Cubin.h"
-#include "test/host/DeviceText.h"
+#include "test/backend/DeviceText.h"
 #include "test/host/Harness.h"
 #include "test/host/Numbers.h"
 

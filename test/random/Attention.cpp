@@ -2,21 +2,21 @@
 #include "test/random/Attention.h"
 
 #include "test/numerics/AttentionText.h"
+#include "test/random/Draws.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 namespace kiln::test {
 namespace {
 
 constexpr std::int64_t mostPlaces = 90000; // of scores: a function takes some seconds of the host
 
-class DrawingAttention {
+class DrawingAttention : Draws {
  public:
-  explicit DrawingAttention(std::uint64_t seed) : random(seed * 0x9e3779b97f4a7c15U + 7) {
+  explicit DrawingAttention(std::uint64_t seed) : Draws(seed * 0x9e3779b97f4a7c15U + 7) {
     made.seed = seed;
     made.backward = chance(60);
     made.schedules = chance(50) ? random() | 1 : 0;
@@ -40,14 +40,6 @@ class DrawingAttention {
   Attention made;
 
  private:
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
-  }
-  bool chance(int percent) { return below(100) < percent; }
-  template <class T> T oneOf(std::initializer_list<T> values) {
-    return values.begin()[below(static_cast<std::int64_t>(values.size()))];
-  }
-
   std::int64_t drawRows() {
     const std::int64_t which = below(100);
     return which < 3    ? 0
@@ -123,8 +115,6 @@ class DrawingAttention {
     made.keyStarts =
         chance(30) && made.keys == made.queries ? made.queryStarts : drawStarts(count, made.keys);
   }
-
-  std::mt19937_64 random;
 };
 
 std::string sizesOf(const Attention& a, const Attention::OfScores& ofScores) {

@@ -1,12 +1,13 @@
 // Drawing a function and printing it.
 #include "test/random/Function.h"
 
+#include "test/random/Draws.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
-#include <random>
 
 namespace kiln::test {
 namespace {
@@ -14,9 +15,9 @@ namespace {
 constexpr double largestValue = 2000;    // so that fp16 results, and gradients of a few, are finite
 constexpr std::int64_t elements = 24000; // of one tensor: a function takes a fraction of a second
 
-class Drawing {
+class Drawing : Draws {
  public:
-  explicit Drawing(std::uint64_t seed) : random(seed * 0x9e3779b97f4a7c15U + 1) {
+  explicit Drawing(std::uint64_t seed) : Draws(seed * 0x9e3779b97f4a7c15U + 1) {
     made.seed = seed;
     made.backward = chance(60);
     made.schedules = chance(50) ? random() | 1 : 0;
@@ -28,12 +29,6 @@ class Drawing {
   Function made;
 
  private:
-  std::uint64_t below(std::uint64_t bound) { return random() % bound; }
-  bool chance(unsigned percent) { return below(100) < percent; }
-  template <class T, std::size_t count> T oneOf(const T (&values)[count]) {
-    return values[below(count)];
-  }
-
   void drawShape() {
     const std::int64_t usual[] = {64, 96, 128, 256, 384, 512, 640, 768, 1000, 1024, 1280, 2048};
     const std::int64_t odd[] = {127, 129, 257, 333, 500, 771, 777, 1001, 1025, 1999, 2000, 3333};
@@ -151,8 +146,6 @@ class Drawing {
     if (made.results.empty())
       made.results.push_back({made.steps.size() - 1, "f32"});
   }
-
-  std::mt19937_64 random;
 };
 
 std::string shapeOf(const Function& function, Kind kind, const std::string& dtype) {

@@ -12,10 +12,6 @@
 #include <regex>
 #include <sstream>
 
-extern "C" const struct {
-  const char *name, *text;
-} kiln_device_files[];
-
 using namespace kiln;
 
 namespace {
@@ -34,12 +30,9 @@ std::string textOf(const std::filesystem::path& file) {
   return text.str();
 }
 
-CudaJob jobOf(const std::string& name, std::string source) {
-  CudaJob job;
-  job.source = std::move(source);
+CudaJob jobOf(const std::string& name, const std::string& source) {
+  CudaJob job = test::deviceJob(source);
   job.name = name;
-  for (const auto* header = kiln_device_files; header->name; ++header)
-    job.headers.push_back({header->name, header->text});
   return job;
 }
 

@@ -36,7 +36,7 @@ void ScoresOp::emit(Emitter& e) {
          causal[static_cast<int>(getCausal())] + ", " + number(getWindowLeft(), "left") + ", " +
          number(getWindowRight(), "right") + ", {" +
          (packed ? e.name(getQueryStarts()) + ", " + e.name(getKeyStarts()) + ", " +
-                       e.expression(getSequences())
+                       e.expression(getStartCount())
                  : "") +
          "}};");
   if (getSeed())

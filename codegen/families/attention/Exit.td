@@ -19,7 +19,7 @@ def Cu_ScoresOp : Cu_Op<"scores", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins I64:$queries, I64:$keys, Cu_Map:$heads, Optional<Cu_Heads>:$bias,
                        Optional<Cu_Heads>:$mask, Optional<Cu_Pointer>:$query_starts,
-                       Optional<Cu_Pointer>:$key_starts, Optional<I64>:$sequences,
+                       Optional<Cu_Pointer>:$key_starts, Optional<I64>:$start_count,
                        Optional<Cu_Pointer>:$seed, Optional<Cu_Pointer>:$offset,
                        F32Attr:$scale, F32Attr:$softcap, Kiln_CausalAttr:$causal,
                        I64Attr:$window_left, I64Attr:$window_right, I64Attr:$bits, I64Attr:$least,

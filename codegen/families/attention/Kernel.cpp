@@ -3,6 +3,7 @@
 
 #include "codegen/families/attention/Model.h"
 #include "codegen/families/attention/Skeleton.h"
+#include "codegen/families/attention/TensorMaps.h"
 
 using namespace mlir;
 

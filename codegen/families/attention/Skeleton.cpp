@@ -4,6 +4,7 @@
 #include "codegen/families/attention/Skeleton.h"
 
 #include "codegen/exit/Maps.h"
+#include "codegen/families/attention/TensorMaps.h"
 #include "dialect/Random.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,59 +18,6 @@ namespace kiln::attention {
 namespace {
 
 constexpr int64_t kFinishThreads = 256;
-
-/// A tensor as a map of (width, rows, inner heads, outer heads) shows it.
-struct MappedTensor {
-  bool exists = false;
-  TensorMapInfo map;
-};
-
-/// Whether a step is known to be a multiple of 16 bytes, and not 0.
-bool isStep(const Stride& stride, int64_t bytes) {
-  return stride.runTimeDimension < 0 && stride.coefficient != 0 &&
-         stride.coefficient * bytes % 16 == 0;
-}
-
-SizeProduct productOf(const Stride& stride) {
-  SizeProduct product{{Extent{stride.coefficient, -1}}};
-  for (int symbol : stride.symbols)
-    product.factors.push_back({0, symbol});
-  return product;
-}
-
-/// `rows`: of a tile.
-MappedTensor mappedTensor(const family::BufferInfo& buffer, int64_t rows) {
-  const auto& shape = buffer.tensor.shape;
-  const size_t rank = shape.size();
-  SmallVector<int> all;
-  for (size_t d = 0; d < rank; ++d)
-    all.push_back(static_cast<int>(d));
-  const Access access = family::makeAccess(buffer, all, rank);
-  const int64_t bytes = static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype));
-  const int64_t width = shape[rank - 1].size, swizzle = width % 64 == 0 ? 128 : 2 * width;
-  if (buffer.tensor.alignment % 16 != 0 || access.leading[rank - 1] != Stride{1, {}, -1} ||
-      !isStep(access.leading[rank - 2], bytes))
-    return {};
-  MappedTensor mapped{true, {buffer.tensor.dtype, static_cast<int>(swizzle), 0, {}}};
-  auto& dimensions = mapped.map.dimensions;
-  dimensions.push_back({{{shape[rank - 1]}}, {}, -1, swizzle / bytes});
-  dimensions.push_back({{{shape[rank - 2]}}, productOf(access.leading[rank - 2]), -1, rows});
-  Access heads = access;
-  heads.leading.truncate(rank - 2);
-  const SmallVector<Extent> space(ArrayRef<Extent>(shape).drop_back(2));
-  const auto runs = family::mergeDimensions(space, heads);
-  for (auto [first, last] : llvm::reverse(runs)) {
-    if (!isStep(heads.leading[last], bytes))
-      return {};
-    TensorMapDimension dimension{{}, productOf(heads.leading[last]), -1, 1};
-    dimension.size.factors.assign(space.begin() + first, space.begin() + last + 1);
-    dimensions.push_back(std::move(dimension));
-  }
-  while (dimensions.size() < 4)
-    dimensions.push_back({{{Extent{1, -1}}}, {{Extent{8, -1}}}, -1, 1});
-  mapped.exists = dimensions.size() == 4;
-  return mapped;
-}
 
 /// A dimension that heads are counted through.
 struct HeadDimension {
@@ -144,10 +92,7 @@ class Lowering {
   /// A head's first element in a buffer whose heads are the query's, or the key's, or broadcast.
   template <class Chosen = bool (*)(size_t)>
   Access headsOf(const family::BufferInfo& buffer, Chosen chosen = any) const {
-    SmallVector<int> map;
-    for (size_t d = 0; d < buffer.tensor.shape.size(); ++d)
-      map.push_back(static_cast<int>(d));
-    const Access all = family::makeAccess(buffer, map, map.size());
+    const Access all = family::makeAccess(buffer);
     const Extent& heads = buffer.tensor.shape[rank - 3];
     const bool ofKeys = heads.size == program.keyHeads() && group > 1;
     SmallVector<Stride> byDimension;
@@ -167,13 +112,8 @@ class Lowering {
   }
   /// The step along dimension `d`; 0 where the buffer has size 1.
   static Stride strideAlong(const family::BufferInfo& buffer, size_t d) {
-    SmallVector<int> map;
-    for (size_t i = 0; i < buffer.tensor.shape.size(); ++i)
-      map.push_back(static_cast<int>(i));
     const Extent& extent = buffer.tensor.shape[d];
-    if (extent.isStatic() && extent.size == 1)
-      return {};
-    return family::makeAccess(buffer, map, map.size()).leading[d];
+    return extent.isStatic() && extent.size == 1 ? Stride{} : family::makeAccess(buffer).leading[d];
   }
 
   // --- arguments ------------------------------------------------------------------------------
@@ -262,15 +202,15 @@ class Lowering {
       return argument ? entry.pointer(buffer(argument).tensor.name, element) : Value();
     };
     const auto f32 = [](double value) { return llvm::APFloat(static_cast<float>(value)); };
-    Value sequences;
-    if (form.queryStarts) // one less than there are starts
-      sequences = size(entry, buffer(form.queryStarts).tensor.shape[0], "start_count");
+    Value starts; // how many there are
+    if (form.queryStarts)
+      starts = size(entry, buffer(form.queryStarts).tensor.shape[0], "start_count");
     const Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
     return builder.create<cu::ScoresOp>(
         location, cu::ScoresType::get(builder.getContext()),
         size(entry, queryRows(), "query_count"), size(entry, keyRows(), "key_count"), map,
         ofScores(entry, form.bias), ofScores(entry, form.mask), pointer(form.queryStarts, i32),
-        pointer(form.keyStarts, i32), sequences, pointer(form.seed, i64), pointer(form.offset, i64),
+        pointer(form.keyStarts, i32), starts, pointer(form.seed, i64), pointer(form.offset, i64),
         f32(form.scale), f32(form.softcap), form.causal, form.windowLeft, form.windowRight,
         rule.bits, static_cast<int64_t>(rule.least),
         f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
@@ -319,9 +259,9 @@ class Lowering {
     const std::pair<Value, int64_t> loaded[] = {
         {program.form.query, s.queries}, {program.form.key, s.keys}, {program.form.value, s.keys}};
     for (auto [argument, rows] : loaded) {
-      const MappedTensor mapped = mappedTensor(buffer(argument), rows);
-      maps.push_back(entry->tensorMap(buffer(argument).tensor.name, mapped.map));
-      inner.push_back(entry->size(KernelArgument::Kind::size, mapped.map.dimensions[2].size.factors,
+      const TensorMapInfo map = *tensorMapOf(buffer(argument), rows);
+      maps.push_back(entry->tensorMap(buffer(argument).tensor.name, map));
+      inner.push_back(entry->size(KernelArgument::Kind::size, map.dimensions[2].size.factors,
                                   buffer(argument).tensor.name + "_inner"));
     }
     Value of = scores(*entry);
@@ -436,14 +376,6 @@ int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> in
     if (bias.isStatic() && bias.size == 1)
       sharing *= query.isStatic() ? query.size : 0;
   return sharing;
-}
-
-bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
-  return llvm::all_of(ArrayRef<Value>{program.form.query, program.form.key, program.form.value},
-                      [&](Value argument) {
-                        const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
-                        return mappedTensor(buffer, 64).exists;
-                      });
 }
 
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {

@@ -18,9 +18,6 @@ struct KernelContext {
 /// Heads that share one bias, of a gradient of it; 0: as many as are known at run time.
 int64_t sharingOf(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs);
 
-/// Whether tensor maps of four dimensions show the rows of query, key and value, head by head.
-bool canBeMapped(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs);
-
 void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 
 } // namespace kiln::attention

@@ -47,7 +47,7 @@ class Lowering {
   void divideDimensions() {
     const auto& sizes = context.rows->tensor.shape;
     const size_t rank = sizes.size();
-    Access in = accessOf(*context.rows), out = accessOf(*context.output);
+    Access in = family::makeAccess(*context.rows), out = family::makeAccess(*context.output);
     size_t inner = rank, innerOut = out.leading.size(); // the first dimension of the columns
     while (inner > 0 && !context.sum.summed[inner - 1] && sizes[inner - 1].size > 0 &&
            continues(in, inner - 1) && continues(out, innerOut - 1)) {
@@ -80,13 +80,6 @@ class Lowering {
     while (columns % widest != 0)
       widest /= 2;
     vector = family::widestAccess(all, widest);
-  }
-
-  static Access accessOf(const family::BufferInfo& buffer) {
-    SmallVector<int> map;
-    for (size_t d = 0; d < buffer.tensor.shape.size(); ++d)
-      map.push_back(d);
-    return family::makeAccess(buffer, map, map.size());
   }
 
   /// Whether dimension d lies so that it and the columns found so far are one.
@@ -141,7 +134,7 @@ class Lowering {
                                 ir::tensorType(context.sum.index).getElementType());
     Value spans = entry.pointer(spansName(), builder.getI32Type());
     Value list = entry.pointer(rowsName(), builder.getI32Type());
-    const Access access = accessOf(*context.index);
+    const Access access = family::makeAccess(*context.index);
     const Walk walk{summed.space, family::mergeDimensions(summed.space, access)};
     Value map = rowMap(entry, walk, access, "index");
     Value rows = entry.size(KernelArgument::Kind::size, summed.space, "row_count");

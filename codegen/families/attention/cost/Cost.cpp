@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace kiln::attention {
 namespace {
@@ -29,22 +30,63 @@ double productsOf(const Facts& facts) {
   return 0;
 }
 
+/// How blocks walk: each has a tile of `rows` and takes `steps` tiles of `step` of the others.
+struct Walk {
+  double rows, step, blocks, steps;
+  double resident;                            // blocks on a multiprocessor
+  double rounds(const Target& target) const { // of resident blocks
+    return std::ceil(blocks / (static_cast<double>(target.multiprocessors) * resident));
+  }
+};
+Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
+  const bool overKeys = facts.kind != Kind::keyGradient;
+  const double own = overKeys ? facts.queries : facts.keys;
+  const double walked = overKeys ? facts.keys : facts.queries;
+  const double heads = overKeys ? facts.heads : facts.keyHeads;
+  const double sharedHeads = overKeys ? 1.0 : facts.heads / facts.keyHeads;
+  Walk walk{static_cast<double>(overKeys ? s.queries : s.keys),
+            static_cast<double>(overKeys ? s.keys : s.queries), 0, 0, 0};
+  walk.blocks = heads * std::ceil(own / walk.rows);
+  walk.steps = std::ceil(walked / walk.step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
+  if (facts.kind == Kind::biasGradient) {
+    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
+    walk.blocks = heads / sharing * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
+                  static_cast<double>(s.groups);
+    walk.steps = std::ceil(sharing / static_cast<double>(s.groups));
+  }
+  walk.resident = std::min(static_cast<double>(s.blocks),
+                           std::ceil(walk.blocks / static_cast<double>(target.multiprocessors)));
+  return walk;
+}
+
 /// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
 /// work side by side, and each waits a little for the other.
-double clocksByWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
-  const double groups = static_cast<double>(s.queries) / 64, keys = static_cast<double>(s.keys);
-  const double scores = 64 * keys;
+double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& facts,
+                          const Target& target) {
+  const double scores = 64 * walk.step;
   const double products = scores * productsOf(facts) * 2 / std::max(target.matrixOps[0], 1);
   const double powers = scores / 16 + scores * 4 / 128;
-  const double blocks = facts.heads * std::ceil(facts.queries / static_cast<double>(s.queries));
-  const double steps = std::ceil(facts.keys / keys) * (facts.isCausal ? 0.5 : 1.0);
-  const double resident =
-      std::min(static_cast<double>(s.blocks), std::ceil(blocks / target.multiprocessors));
-  const double side = groups * resident; // warpgroups that share the multiprocessor
+  const double side = walk.rows / 64 * walk.resident; // warpgroups that share the multiprocessor
   const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
                         0.15 * side * std::min(products, powers) + 60 * side;
-  const double waves = std::ceil(blocks / (target.multiprocessors * resident));
-  return waves * (steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
+  return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
+}
+
+/// By products of warps, at half the tensor cores' rate, and what threads do to scores. Few warps
+/// wait for each other, and for what they load.
+double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
+                     const Target& target) {
+  const double rate =
+      facts.bytes == 4 ? target.matrixOps[1] / 2.0 / 3.0 : target.matrixOps[0] / 2.0;
+  const double scores = walk.rows * walk.step;
+  const double products = scores * productsOf(facts) * 2 / std::max(rate, 1.0);
+  const double arithmetic = scores * (facts.kind == Kind::forward ? 12 : 20) / 128;
+  const double warps = walk.resident * walk.rows / 16;
+  const double busy = std::max(products, arithmetic) + 0.4 * std::min(products, arithmetic);
+  const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
+  const double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
+                                           std::max(1.0, walk.resident) * 0.8);
+  return walk.rounds(target) * walk.resident * (walk.steps * ofStep + 1500);
 }
 
 /// Elements of rows of queries (or outputs), and of keys (or values).
@@ -97,41 +139,12 @@ model::Work workOf(const Facts& facts, double count) {
 
 model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double count,
                    const model::CostConstants& k) {
-  const bool overKeys = facts.kind != Kind::keyGradient;
-  const double rows = static_cast<double>(overKeys ? s.queries : s.keys);
-  const double step = static_cast<double>(overKeys ? s.keys : s.queries);
-  const double own = overKeys ? facts.queries : facts.keys;
-  const double walked = overKeys ? facts.keys : facts.queries;
-  const double heads = overKeys ? facts.heads : facts.keyHeads;
-  const double sharedHeads = overKeys ? 1.0 : facts.heads / facts.keyHeads;
-  double blocks = heads * std::ceil(own / rows);
-  double steps = std::ceil(walked / step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
-  if (facts.kind == Kind::biasGradient) {
-    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
-    blocks = heads / sharing * std::ceil(own / rows) * std::ceil(walked / step) *
-             static_cast<double>(s.groups);
-    steps = std::ceil(sharing / static_cast<double>(s.groups));
-  }
-  // Clocks of a multiprocessor for a step: products by warps at half the tensor cores' rate, and
-  // what threads do to scores. Few warps wait for each other, and for what they load.
-  const double rate =
-      facts.bytes == 4 ? target.matrixOps[1] / 2.0 / 3.0 : target.matrixOps[0] / 2.0;
-  const double scores = rows * step;
-  const double products = scores * productsOf(facts) * 2 / std::max(rate, 1.0);
-  const double arithmetic = scores * (facts.kind == Kind::forward ? 12 : 20) / 128;
-  const double resident = std::min(static_cast<double>(s.blocks),
-                                   std::ceil(blocks / static_cast<double>(target.multiprocessors)));
-  const double warps = resident * rows / 16;
-  const double busy = std::max(products, arithmetic) + 0.4 * std::min(products, arithmetic);
-  const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
-  const double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
-                                           std::max(1.0, resident) * 0.8);
-  const double waves =
-      std::ceil(blocks / (static_cast<double>(target.multiprocessors) * resident)) * resident;
+  const Walk walk = walkOf(s, facts, target);
   model::Cost result;
-  result.waves = blocks / (static_cast<double>(target.multiprocessors) * resident);
-  const double clocks = s.products == Products::warpgroups ? clocksByWarpgroups(s, facts, target)
-                                                           : waves * (steps * ofStep + 1500);
+  result.waves = walk.blocks / (static_cast<double>(target.multiprocessors) * walk.resident);
+  const double clocks = s.products == Products::warpgroups
+                            ? clocksByWarpgroups(walk, s, facts, target)
+                            : clocksByWarps(walk, s, facts, target);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
   const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
   result.copy = k.launch + bytes / bandwidth;
@@ -150,40 +163,28 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   model::Sorter sorter(explain);
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
-  const auto consider = [&] {
-    if (check(s, facts, target).empty())
-      sorter.add(s.general(), costOf(s, facts, target, count));
-    else
-      sorter.refuse([&] { return check(s, facts, target); });
+  using Values = std::initializer_list<std::int64_t>;
+  const auto each = [&](Values queries, Values keys, Values stages, Values blocks, Values groups) {
+    for (std::int64_t q : queries)
+      for (std::int64_t k : keys)
+        for (std::int64_t stage : stages)
+          for (std::int64_t block : blocks)
+            for (std::int64_t group : groups) {
+              s.queries = q, s.keys = k, s.stages = stage, s.blocks = block, s.groups = group;
+              if (check(s, facts, target).empty())
+                sorter.add(s.general(), costOf(s, facts, target, count));
+              else
+                sorter.refuse([&] { return check(s, facts, target); });
+            }
   };
-  const bool sums = facts.kind == Kind::biasGradient;
-  for (std::int64_t queries : {16, 32, 64, 128})
-    for (std::int64_t keys : {16, 32, 64, 128})
-      for (std::int64_t stages : {1, 2, 3})
-        for (std::int64_t blocks : {1, 2, 3, 4, 6, 8})
-          for (std::int64_t groups : {1, 2, 4, 8, 16, 32}) {
-            if ((!sums && groups > 1) || (sums && stages > 1))
-              continue; // no such knob there
-            s.queries = queries;
-            s.keys = keys;
-            s.stages = stages;
-            s.blocks = blocks;
-            s.groups = groups;
-            consider();
-          }
-  s.groups = 1;
+  const Values tiles = {16, 32, 64, 128}, blocks = {1, 2, 3, 4, 6, 8};
+  if (facts.kind == Kind::biasGradient)
+    each(tiles, tiles, {1}, blocks, {1, 2, 4, 8, 16, 32});
+  else
+    each(tiles, tiles, {1, 2, 3}, blocks, {1});
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
-    for (std::int64_t queries : {64, 128, 192})
-      for (std::int64_t keys : {32, 64, 80, 96, 128, 192})
-        for (std::int64_t stages : {2, 3, 4})
-          for (std::int64_t blocks : {1, 2, 3}) {
-            s.queries = queries;
-            s.keys = keys;
-            s.stages = stages;
-            s.blocks = blocks;
-            consider();
-          }
+    each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
 }
 

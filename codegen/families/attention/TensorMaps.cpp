@@ -1,0 +1,65 @@
+// See TensorMaps.h.
+#include "codegen/families/attention/TensorMaps.h"
+
+#include "codegen/family/Access.h"
+
+using namespace mlir;
+using kiln::family::Access;
+using kiln::family::Stride;
+
+namespace kiln::attention {
+namespace {
+
+/// Whether a step is known to be a multiple of 16 bytes, and not 0.
+bool isStep(const Stride& stride, int64_t bytes) {
+  return stride.runTimeDimension < 0 && stride.coefficient != 0 &&
+         stride.coefficient * bytes % 16 == 0;
+}
+
+SizeProduct productOf(const Stride& stride) {
+  SizeProduct product{{Extent{stride.coefficient, -1}}};
+  for (int symbol : stride.symbols)
+    product.factors.push_back({0, symbol});
+  return product;
+}
+
+} // namespace
+
+std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows) {
+  const auto& shape = buffer.tensor.shape;
+  const size_t rank = shape.size();
+  const Access access = family::makeAccess(buffer);
+  const int64_t bytes = static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype));
+  const int64_t width = shape[rank - 1].size, swizzle = width % 64 == 0 ? 128 : 2 * width;
+  if (buffer.tensor.alignment % 16 != 0 || access.leading[rank - 1] != Stride{1, {}, -1} ||
+      !isStep(access.leading[rank - 2], bytes))
+    return {};
+  TensorMapInfo map{buffer.tensor.dtype, static_cast<int>(swizzle), 0, {}};
+  auto& dimensions = map.dimensions;
+  dimensions.push_back({{{shape[rank - 1]}}, {}, -1, swizzle / bytes});
+  dimensions.push_back({{{shape[rank - 2]}}, productOf(access.leading[rank - 2]), -1, rows});
+  Access heads = access;
+  heads.leading.truncate(rank - 2);
+  const SmallVector<Extent> space(ArrayRef<Extent>(shape).drop_back(2));
+  const auto runs = family::mergeDimensions(space, heads);
+  for (auto [first, last] : llvm::reverse(runs)) {
+    if (!isStep(heads.leading[last], bytes))
+      return {};
+    TensorMapDimension dimension{{}, productOf(heads.leading[last]), -1, 1};
+    dimension.size.factors.assign(space.begin() + first, space.begin() + last + 1);
+    dimensions.push_back(std::move(dimension));
+  }
+  while (dimensions.size() < 4)
+    dimensions.push_back({{{Extent{1, -1}}}, {{Extent{8, -1}}}, -1, 1});
+  return dimensions.size() == 4 ? std::optional(map) : std::nullopt;
+}
+
+bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
+  return llvm::all_of(ArrayRef<Value>{program.form.query, program.form.key, program.form.value},
+                      [&](Value argument) {
+                        const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
+                        return tensorMapOf(buffer, 64).has_value();
+                      });
+}
+
+} // namespace kiln::attention

@@ -1,0 +1,146 @@
+// See Noise.h.
+#include "codegen/program/Noise.h"
+
+#include "codegen/family/Buffers.h"
+#include "codegen/family/Family.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+using namespace mlir;
+
+namespace kiln::program {
+namespace {
+
+/// Of the numbers that fp32 holds; narrower types are left as they are.
+double nearest(DType dtype, double value) {
+  return dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+}
+bool held(DType dtype, double value) {
+  return dtype == DType::f32 && nearest(dtype, value) == value;
+}
+
+/// How the family that executes an operation rounds within it, result by result.
+SmallVector<double> roundingsWithin(func::FuncOp function, Operation& op) {
+  const family::Family& family = family::executing(function, &op);
+  SmallVector<double> units;
+  for (Value result : op.getResults())
+    units.push_back(family.rounding(result));
+  return units;
+}
+/// 0: nothing is rounded beyond what the types in the text say.
+double unitWithin(Value value) {
+  const auto noted = value.getLoc()->findInstanceOf<FusedLocWith<DenseF64ArrayAttr>>();
+  if (!noted || !value.getDefiningOp())
+    return 0.0;
+  const ArrayRef<double> units = noted.getMetadata().asArrayRef(); // one where it was decomposed
+  return units[std::min<size_t>(cast<OpResult>(value).getResultNumber(), units.size() - 1)];
+}
+
+/// Null for what adds nothing up.
+ir::ReduceOp asSum(Operation* op) {
+  auto reduce = dyn_cast_if_present<ir::ReduceOp>(op);
+  const bool adds = reduce && (reduce.getKind() == ir::ReduceKind::sum ||
+                               reduce.getKind() == ir::ReduceKind::mean);
+  return adds ? reduce : ir::ReduceOp();
+}
+
+} // namespace
+
+double halfUlp(DType dtype) {
+  switch (dtype) {
+  case DType::bf16:
+    return 0x1p-8;
+  case DType::f16:
+    return 0x1p-11;
+  case DType::f32:
+    return 0x1p-24;
+  default:
+    return 0.0;
+  }
+}
+
+bool movesItself(func::FuncOp function, Operation& op, std::uint64_t seed) {
+  auto named = dyn_cast<ir::KilnOpInterface>(op);
+  double unit = 0.0;
+  for (double ofResult : roundingsWithin(function, op))
+    unit = std::max(unit, ofResult);
+  return named && unit > 0.0 && named.perturb(unit, seed);
+}
+
+void noteArithmetic(func::FuncOp function) {
+  for (Operation& op : function.getBody().front()) {
+    if (movesItself(function, op, 0))
+      continue;
+    const SmallVector<double> units = roundingsWithin(function, op);
+    if (llvm::all_of(units, [](double unit) { return unit == 0.0; }))
+      continue;
+    const auto noted = DenseF64ArrayAttr::get(op.getContext(), units);
+    op.setLoc(FusedLocWith<DenseF64ArrayAttr>::get(op.getLoc(), noted, op.getContext()));
+  }
+}
+
+/// In [-1, -0.5] or [0.5, 1]: never next to nothing, for one number may be what a whole row's
+/// error hangs on. Equal numbers are rounded alike, so that their errors add up where they are
+/// added up: what is drawn follows from the number. By splitmix64: many millions are drawn.
+double Noise::draw(double value) const {
+  std::uint64_t z = state + std::bit_cast<std::uint64_t>(value) * 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  z ^= z >> 31;
+  const double size = 0.5 + static_cast<double>(z >> 12) * 0x1p-53;
+  return (z & 1) != 0 ? size : -size;
+}
+
+void Noise::operator()(Value value, ir::Tensor64& tensor) {
+  const DType dtype = family::dtypeOf(ir::tensorType(value).getElementType());
+  const ir::ReduceOp sum = asSum(value.getDefiningOp());
+  const bool isResult = llvm::all_of(
+      value.getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  if (halfUlp(dtype) == 0.0)
+    return;
+  // Of a family that rounds further; it adds up in fp32.
+  const double within = sum ? 0.0 : unitWithin(value);
+  const bool isNarrower = within >= halfUlp(dtype);
+  double unit = 2.0 * std::max(halfUlp(dtype), within);
+  if (isResult && !sum && !isNarrower) // rounding a result is allowed for by itself
+    return;
+  if (sum)
+    unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
+  // Inputs were rounded, sums are on their way.
+  const bool isRounded = value.getDefiningOp() && !sum && !isNarrower;
+  for (auto [i, v] : llvm::enumerate(tensor.data)) {
+    // What a type holds is not rounded: what is moved, chosen or infinite stays as it is, so that
+    // a gradient finds the element again that was the largest.
+    if (!std::isfinite(v) || (isRounded && held(dtype, v)))
+      continue;
+    const double affected = sum ? std::max(std::abs(v), partialSums[sum][i]) : std::abs(v);
+    v = nearest(dtype, v + affected * unit * draw(v));
+  }
+  state += 0xd1b54a32d192ed03U;
+  notePartialSums(value, tensor);
+}
+
+/// What partial sums amount to where the value is added up: they may cancel in the end.
+void Noise::notePartialSums(Value value, const ir::Tensor64& tensor) {
+  ir::Tensor64 squares = tensor;
+  for (double& v : squares.data)
+    v = std::isfinite(v) ? v * v : 0.0;
+  for (Operation* user : value.getUsers())
+    if (ir::ReduceOp sum = asSum(user)) {
+      ir::Tensor64 added;
+      const ir::Tensor64* operand = &squares;
+      sum.reference(operand, added);
+      const double terms =
+          sum.getKind() == ir::ReduceKind::mean && added.size() > 0
+              ? static_cast<double>(squares.size()) / static_cast<double>(added.size())
+              : 1.0;
+      std::vector<double>& sums = partialSums[sum];
+      sums.clear();
+      for (double square : added.data)
+        sums.push_back(std::sqrt(square / terms));
+    }
+}
+
+} // namespace kiln::program

@@ -1,0 +1,39 @@
+// Rounding errors as noise, by Monte Carlo arithmetic (Parker 1997): what is computed in fp64 is
+// moved, value by value, by as much as its type or its family rounds.
+#pragma once
+
+#include "codegen/backend/LaunchPlan.h"
+#include "dialect/Kiln.h"
+#include "dialect/Reference.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace kiln::program {
+
+/// Relative; 0: of types that do not round.
+double halfUlp(DType dtype);
+
+/// Operations that move what they round on the way, by as much as the family that executes them
+/// rounds within them. Their results are as exact as that.
+bool movesItself(mlir::func::FuncOp function, mlir::Operation& op, std::uint64_t seed);
+
+/// Says in the locations of a function's operations how the family that executes them rounds within
+/// them, where that is worse than fp32: what named operations are decomposed into has their
+/// locations.
+void noteArithmetic(mlir::func::FuncOp function);
+
+/// Moves values that were computed, one tensor after the other.
+struct Noise {
+  std::uint64_t state = 20240229; // another one for each tensor
+  void operator()(mlir::Value value, ir::Tensor64& tensor);
+  /// Before the function is evaluated once more.
+  void forget() { partialSums.clear(); }
+
+ private:
+  double draw(double value) const;
+  void notePartialSums(mlir::Value value, const ir::Tensor64& tensor);
+
+  llvm::DenseMap<mlir::Operation*, std::vector<double>> partialSums; // by what adds them up
+};
+
+} // namespace kiln::program
