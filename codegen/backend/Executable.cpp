@@ -46,7 +46,8 @@ void collectParameters(const KernelLaunch& kernel, ResolvedKernel& resolved,
   for (std::size_t a = 0; a < parameters.size(); ++a)
     if (kernel.arguments[a].kind == KernelArgument::Kind::tensorMap) {
       const auto index = static_cast<std::size_t>(kernel.arguments[a].map);
-      maps[index] = encodedTensorMap(resolved.maps[index]);
+      const TensorMapView& view = resolved.maps[index];
+      maps[index] = view.rank == 0 ? EncodedTensorMap{} : encodedTensorMap(view);
       parameters[a] = &maps[index];
     }
 }

@@ -246,7 +246,8 @@ void Resolver::fill(const Symbols& symbols, void* workspace, ResolvedLaunch& res
   }
 }
 
-/// The tensor maps of kernel k, whose arguments are filled in. One that is not launched needs none.
+/// The tensor maps of kernel k, whose arguments are filled in. A kernel that is not launched needs
+/// none, and a tensor without elements has none: nothing may be loaded through it.
 template <typename Stride>
 void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& result,
                         const Stride& strideOf) const {
@@ -278,6 +279,11 @@ void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& r
       // From a single element there is no next: whatever its stride is, one that is allowed serves.
       view.strides[d - 1] = static_cast<std::uint64_t>(
           view.sizes[d] == 1 ? bytes * 16 : multiply(stride, bytes, kernel.name));
+    }
+    if (std::ranges::find(view.sizes.begin(), view.sizes.begin() + view.rank, 0u) !=
+        view.sizes.begin() + view.rank) {
+      view = {};
+      continue;
     }
     checkTensorMapValues(
         view, fmt::format("kernel '{}': the tensor map of '{}'", kernel.name, argument.name));

@@ -12,7 +12,7 @@ namespace kiln {
 inline constexpr std::size_t maxTensorMapRank = 5;
 
 /// What one tensor map says, with all run-time values filled in. Dimensions count from the
-/// innermost, whose elements lie side by side.
+/// innermost, whose elements lie side by side. Of rank 0: it shows nothing, and is all zeros.
 struct TensorMapView {
   std::uint64_t address = 0;
   std::array<std::uint64_t, maxTensorMapRank> sizes{};       // elements

@@ -48,15 +48,15 @@ struct BlockOfRows {
   }
 };
 
-/// What the `rows` rows of a block see of the others: their span, and its tiles of `others`.
+/// What the `rows` rows of a block, of which those from `end` on do not exist, see of the others:
+/// their span, and its tiles of `others`.
 struct SeenTiles {
   Span span;
   int first, count; // the first row of the first tile; tiles
 };
 template <int rows, int others, class Sight, class Of>
-KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, const BlockOfRows& at, Of of) {
-  const int last = at.first + rows < at.end ? at.first + rows : at.end;
-  const Span span = sight.seen_by(at.first, last, of);
+KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, int first_row, int end, Of of) {
+  const Span span = sight.seen_by(first_row, first_row + rows < end ? first_row + rows : end, of);
   const int first = span.begin / others * others;
   return {span, first, (span.end - first + others - 1) / others};
 }
@@ -88,19 +88,52 @@ KILN_DEVICE float row_sum(float value) {
   return value + shuffle_xor(value, 2);
 }
 
+/// Which of `count` keys of a head are open to all queries, a bit each: all where masks are of
+/// queries too, which places then tell one by one.
+template <int count> struct OpenKeys {
+  static constexpr int words = (count + 31) / 32;
+  u32 bits[words];
+  bool all;
+  /// Key `i` of the n-th eight.
+  KILN_DEVICE bool has(int n, int i) const { return (bits[n / 4] >> (n % 4 * 8 + i) & 1) != 0; }
+};
+/// Of the keys from `first` on. Lanes of the warp look at them side by side.
+template <int count, class Scores>
+KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, int first) {
+  OpenKeys<count> open;
+  open.all = true;
+#pragma unroll
+  for (int word = 0; word < OpenKeys<count>::words; ++word) {
+    open.bits[word] = ~0u;
+    if (scores.masks_keys()) {
+      const int key = first + 32 * word + thread_index() % 32;
+      open.bits[word] = lanes_that(key >= scores.all.sight.keys || !scores.masked(0, key));
+      open.all &= open.bits[word] == ~0u;
+    }
+  }
+  return open;
+}
+
 /// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
 /// product. Lane's rows are row and row + 8 of queries, or of keys where scores are `transposed`;
-/// `seen`: what they see of the others, of which the columns are those from `first` on. `Scores`:
-/// HeadScores.
+/// `seen`: what they see of the others, of which the columns are those from `first` on, a multiple
+/// of how many they are. `Scores`: HeadScores. `open`: of columns that are keys.
 template <bool transposed, int deep, class Scores>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int row, const TwoSpans& seen, int first) {
+                                int row, const TwoSpans& seen, int first,
+                                const OpenKeys<8 * deep>& open) {
   const auto hide = [&](float& exponent, int query, int key) {
-    if (Scores::has_mask && scores.masked(query, key))
+    if ((transposed || !scores.masks_keys()) && scores.masked(query, key))
       exponent = -infinity();
   };
-  const bool whole =
-      all_lanes(seen[0].covers(first, first + 8 * deep) && seen[1].covers(first, first + 8 * deep));
+  // Rows that do not exist may compute what they like, but must not read.
+  const bool reads_rows = Scores::has_bias || (Scores::has_mask && transposed) ||
+                          (Scores::has_mask && !scores.masks_keys());
+  const int last = first + 8 * deep;
+  const i64 others = transposed ? scores.all.sight.queries : scores.all.sight.keys;
+  const bool whole = !reads_rows && scores.all.sight.sees_all()
+                         ? others % (8 * deep) == 0 || last <= others
+                         : all_lanes(seen[0].covers(first, last) && seen[1].covers(first, last));
 #pragma unroll
   for (int n = 0; n < deep; ++n)
 #pragma unroll
@@ -113,18 +146,16 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
       for (int r = 0; r < 2; ++r) {
         const int own = row + r * 8, other = first + 8 * n + lane_column();
         float &one = x[n][2 * r], &next = x[n][2 * r + 1];
-        if constexpr (transposed) {
+        if constexpr (Scores::has_bias && transposed) { // else not even 0 is added
           one += scores.added(other, own);
           next += scores.added(other + 1, own);
-          hide(one, other, own);
-          hide(next, other + 1, own);
-        } else {
+        } else if constexpr (Scores::has_bias) {
           const auto added = scores.added_to_two(own, other);
           one += added[0];
           next += added[1];
-          hide(one, own, other);
-          hide(next, own, other + 1);
         }
+        hide(one, transposed ? other : own, transposed ? own : other);
+        hide(next, transposed ? other + 1 : own, transposed ? own : other + 1);
       }
   } else {
 #pragma unroll
@@ -141,6 +172,13 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
         }
       }
   }
+  if (!transposed && !open.all)
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (!open.has(n, lane_column() + i % 2))
+          x[n][i] = -infinity();
 }
 
 /// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of
@@ -161,15 +199,16 @@ struct RunningSoftmax {
       const float reference = most == -infinity() ? 0.0f : most * factor; // nothing is open yet
       scaled[r] = exp2_approximate(fmaf(largest[r], factor, -reference));
       largest[r] = most;
-      float total = 0.0f;
+      float total[2] = {}; // two, so that fewer additions wait for each other
 #pragma unroll
       for (int n = 0; n < deep; ++n)
 #pragma unroll
-        for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          x[n][i] = exp2_approximate(fmaf(x[n][i], factor, -reference));
-          total += x[n][i];
+        for (int i = 0; i < 2; ++i) {
+          float& power = x[n][2 * r + i];
+          power = exp2_approximate(fmaf(power, factor, -reference));
+          total[i] += power;
         }
-      sum[r] = fmaf(sum[r], scaled[r], total);
+      sum[r] = fmaf(sum[r], scaled[r], total[0] + total[1]);
     }
   }
   /// Divides by the sums; `lse`: the natural logarithm of a row's sum of exponentials.
@@ -210,22 +249,25 @@ KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int 
         p[n][i] *= scores.kept(query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
 }
 
-/// Divides by the sums and stores: the output through `memory`, of which each warp takes a part.
+/// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
+/// warp's `own` memory.
 template <class Tile, int wide, class Output, class Lse>
-KILN_DEVICE void finish_rows(char* memory, const RunningSoftmax& softmax, float (&sums)[wide][4],
+KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&sums)[wide][4],
                              float factor, u32 head, int first, int end, const Output& output,
                              const Lse& lse) {
-  using Out = typename Output::Element;
   float logs[2];
   softmax.finish(sums, factor, logs);
-  const int row = first + lane_row(), warp = thread_index() / 32;
+  const int row = first + thread_index() % 32 / 4;
 #pragma unroll
   for (int r = 0; r < 2; ++r)
     if (thread_index() % 4 == 0 && row + 8 * r < end)
       store_global(lse.row(head, row + 8 * r), logs[r]);
-  store_rows<Output::access, Tile::value_width>(
-      memory + warp * store_bytes<Out, Tile::value_width>(), sums,
-      output.row(head, first + warp * 16), output.stride, end - first - warp * 16);
+  store_rows<Output::access, Tile::value_width>(own, sums, output.row(head, first), output.stride,
+                                                end - first);
+}
+/// The part of memory that a warp stores rows through.
+template <class Out, int width> KILN_DEVICE char* own_part(char* memory, int warp) {
+  return memory + warp * store_bytes<Out, width>();
 }
 
 /// Tiles of two tensors' rows that pass through stages side by side: keys and values, or queries
@@ -257,7 +299,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
                         const Key& key, const Value& value, const Output& output, const Lse& lse) {
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at, keys_of);
+  const SeenTiles tiles =
+      seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end, keys_of);
 
   const typename Tile::Queries queries(memory);
   const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
@@ -282,9 +325,10 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
-    multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
     const int from = tiles.first + tile * Tile::keys;
-    make_exponents<false>(p, slopes, of_head, row, seen, from);
+    const auto open = open_keys<Tile::keys>(of_head, from);
+    multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
+    make_exponents<false>(p, slopes, of_head, row, seen, from, open);
     softmax.take(p, scores.factor(), scaled);
     scale_rows(sums, scaled);
     drop(p, of_head, row, from);
@@ -295,7 +339,9 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   wait_for_copies();
   block_barrier();
 
-  finish_rows<Tile>(memory, softmax, sums, scores.factor(), at.head, at.first, at.end, output, lse);
+  const int warp = thread_index() / 32;
+  finish_rows<Tile>(own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax,
+                    sums, scores.factor(), at.head, at.first + 16 * warp, at.end, output, lse);
 }
 
 } // namespace kiln

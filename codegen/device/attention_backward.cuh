@@ -71,7 +71,8 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
                                     const ValueGradient& value_gradient) {
   const BlockOfRows at(scores.sight.keys, Tile::keys);
   const auto queries_of = [&](int row) { return scores.sight.queries_of(row); };
-  const SeenTiles of_one = seen_tiles<Tile::keys, Tile::queries>(scores.sight, at, queries_of);
+  const SeenTiles of_one =
+      seen_tiles<Tile::keys, Tile::queries>(scores.sight, at.first, at.end, queries_of);
   const int tiles = of_one.count * shared_by; // of all heads
 
   const typename Tile::Keys keys(memory);
@@ -113,7 +114,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
     multiply_rows(p, keys, warp_row, staged.first(tile));
     const auto of_head = scores.of(head);
-    make_exponents<true>(p, slopes, of_head, row, seen, from);
+    make_exponents<true>(p, slopes, of_head, row, seen, from, {});
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -183,8 +184,9 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
                                  const typename Tile::Values& values, int first_key) {
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
+  const auto open = open_keys<Tile::keys>(scores, first_key);
   multiply_rows(p, queries, warp_row, keys);
-  make_exponents<false>(p, slopes, scores, query, seen, first_key);
+  make_exponents<false>(p, slopes, scores, query, seen, first_key, open);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -220,7 +222,8 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
   using Gradients = MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>;
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at, keys_of);
+  const SeenTiles tiles =
+      seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end, keys_of);
 
   const typename Tile::Queries queries(memory);
   const Gradients gradients(memory + Tile::Queries::bytes);

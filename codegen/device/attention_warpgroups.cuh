@@ -30,7 +30,7 @@ template <int rows_, int width_> struct SwizzledTile {
 /// Where heads lie in a tensor map of (width, rows, inner heads, outer heads).
 struct MappedHeads {
   const TensorMap& map;
-  i64 inner;     // heads
+  i64 inner;     // heads; 0: all
   int shared_by; // heads of queries that share one
 
   template <class Tile> KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
@@ -39,7 +39,7 @@ struct MappedHeads {
 #pragma unroll
     for (int panel = 0; panel < Tile::panels; ++panel)
       load_tile(to + panel * Tile::panel_bytes, map, full, panel * Tile::columns, row,
-                int(own % u32(inner)), int(own / u32(inner)));
+                int(inner == 0 ? own : own % u32(inner)), int(inner == 0 ? 0 : own / u32(inner)));
   }
 };
 
@@ -57,26 +57,44 @@ struct WarpgroupTile {
   using Values = SwizzledTile<keys, value_width>;
 };
 
-/// What blocks keep in shared memory, aligned as swizzles need it.
-template <class Tile> struct WarpgroupMemory {
+/// Stages that tiles of keys and values pass through, aligned as swizzles need it. Each has
+/// barriers for its keys and for its values: full, and free again.
+template <class Tile> struct KeyRing {
   static constexpr int stage_bytes = Tile::Keys::bytes + Tile::Values::bytes;
-  static constexpr int tiles = Tile::Queries::bytes + Tile::stages * stage_bytes;
-  static constexpr int bytes = tiles + (1 + 4 * Tile::stages) * int(sizeof(u64));
+  static constexpr int bytes = Tile::stages * stage_bytes;
+  static constexpr int barriers = 4 * Tile::stages;
+  char* memory;
+  u64* first;
+
+  KILN_DEVICE char* keys(int stage) const { return memory + stage * stage_bytes; }
+  KILN_DEVICE char* values(int stage) const { return keys(stage) + Tile::Keys::bytes; }
+  KILN_DEVICE u64* keys_full(int stage) const { return first + stage; }
+  KILN_DEVICE u64* values_full(int stage) const { return first + Tile::stages + stage; }
+  KILN_DEVICE u64* keys_free(int stage) const { return first + 2 * Tile::stages + stage; }
+  KILN_DEVICE u64* values_free(int stage) const { return first + 3 * Tile::stages + stage; }
+
+  KILN_DEVICE void initialize() const {
+#pragma unroll
+    for (int stage = 0; stage < Tile::stages; ++stage) {
+      mbarrier_initialize(keys_full(stage), 1);
+      mbarrier_initialize(values_full(stage), 1);
+      mbarrier_initialize(keys_free(stage), Tile::groups);
+      mbarrier_initialize(values_free(stage), Tile::groups);
+    }
+  }
+};
+
+/// What a block keeps in shared memory: its queries and a ring.
+template <class Tile> struct WarpgroupMemory {
+  static constexpr int tiles = Tile::Queries::bytes + KeyRing<Tile>::bytes;
+  static constexpr int bytes = tiles + (1 + KeyRing<Tile>::barriers) * int(sizeof(u64));
   char* memory;
 
   KILN_DEVICE char* queries() const { return memory; }
-  KILN_DEVICE char* keys(int stage) const {
-    return memory + Tile::Queries::bytes + stage * stage_bytes;
+  KILN_DEVICE u64* queries_full() const { return reinterpret_cast<u64*>(memory + tiles); }
+  KILN_DEVICE KeyRing<Tile> ring() const {
+    return {memory + Tile::Queries::bytes, queries_full() + 1};
   }
-  KILN_DEVICE char* values(int stage) const { return keys(stage) + Tile::Keys::bytes; }
-  KILN_DEVICE u64* barrier(int which) const {
-    return reinterpret_cast<u64*>(memory + tiles) + which;
-  }
-  KILN_DEVICE u64* queries_full() const { return barrier(0); }
-  KILN_DEVICE u64* keys_full(int stage) const { return barrier(1 + stage); }
-  KILN_DEVICE u64* values_full(int stage) const { return barrier(1 + Tile::stages + stage); }
-  KILN_DEVICE u64* keys_free(int stage) const { return barrier(1 + 2 * Tile::stages + stage); }
-  KILN_DEVICE u64* values_free(int stage) const { return barrier(1 + 3 * Tile::stages + stage); }
 };
 template <class Tile, class Out> KILN_DEVICE constexpr int attend_by_warpgroups_bytes() {
   constexpr int stored = 4 * Tile::groups * store_bytes<Out, Tile::value_width>();
@@ -94,45 +112,42 @@ template <int stages> struct StagePhase {
   }
 };
 
-template <class Tile, class Query, class Key, class Value>
-KILN_DEVICE void load_tiles(const WarpgroupMemory<Tile>& at, const Query& query, const Key& key,
-                            const Value& value, u32 head, int first_query, int first_key,
-                            int tiles) {
-  query.template fetch<typename Tile::Queries>(at.queries(), at.queries_full(), head, first_query);
-  StagePhase<Tile::stages> now;
-#pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile, now.advance()) {
-    const int row = first_key + tile * Tile::keys;
-    mbarrier_wait(at.keys_free(now.stage), now.parity ^ 1); // at first, the phase before the first
-    key.template fetch<typename Tile::Keys>(at.keys(now.stage), at.keys_full(now.stage), head, row);
-    mbarrier_wait(at.values_free(now.stage), now.parity ^ 1);
-    value.template fetch<typename Tile::Values>(at.values(now.stage), at.values_full(now.stage),
-                                                head, row);
-  }
+/// Loads a tile of keys and values when its stage is free; at first that is the phase before the
+/// first.
+template <class Tile, class Key, class Value>
+KILN_DEVICE void load_keys(const KeyRing<Tile>& ring, const StagePhase<Tile::stages>& now,
+                           const Key& key, const Value& value, u32 head, int row) {
+  mbarrier_wait(ring.keys_free(now.stage), now.parity ^ 1);
+  key.template fetch<typename Tile::Keys>(ring.keys(now.stage), ring.keys_full(now.stage), head,
+                                          row);
+  mbarrier_wait(ring.values_free(now.stage), now.parity ^ 1);
+  value.template fetch<typename Tile::Values>(ring.values(now.stage), ring.values_full(now.stage),
+                                              head, row);
 }
 
-/// Starts the products of the warpgroup's queries and a tile of keys.
-template <class Tile>
-KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], const WarpgroupMemory<Tile>& at, int group,
-                              int stage) {
+/// Starts the products of a warpgroup's 64 queries and a tile of keys; `adds`: to what is in the
+/// accumulators.
+template <class Tile, bool adds>
+KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], const char* own_queries,
+                              const char* tile_of_keys) {
   float(&flat)[Tile::keys / 2] = reinterpret_cast<float(&)[Tile::keys / 2]>(s);
-  const auto queries =
-      k_major<Tile::Queries::swizzle>(at.queries() + group * 64 * Tile::Queries::swizzle);
-  const auto keys = k_major<Tile::Keys::swizzle>(at.keys(stage));
+  const auto queries = k_major<Tile::Queries::swizzle>(own_queries);
+  const auto keys = k_major<Tile::Keys::swizzle>(tile_of_keys);
   pin(flat);
   wgmma_fence();
 #pragma unroll
   for (int k = 0; k < Tile::width / 16; ++k)
     wgmma<typename Tile::Element, Tile::keys, false, false>(
-        flat, queries + Tile::Queries::depth_offset(k), keys + Tile::Keys::depth_offset(k), k > 0);
+        flat, queries + Tile::Queries::depth_offset(k), keys + Tile::Keys::depth_offset(k),
+        adds || k > 0);
   wgmma_commit();
 }
 /// Starts the products of rounded probabilities and a tile of values.
 template <class Tile>
 KILN_DEVICE void start_sums(float (&o)[Tile::wide][4], u32 (&p)[Tile::keys / 16][4],
-                            const WarpgroupMemory<Tile>& at, int stage, bool accumulate) {
+                            const char* tile_of_values, bool accumulate) {
   float(&flat)[Tile::value_width / 2] = reinterpret_cast<float(&)[Tile::value_width / 2]>(o);
-  const auto values = mn_major<Tile::Values::swizzle>(at.values(stage), Tile::Values::panel_bytes);
+  const auto values = mn_major<Tile::Values::swizzle>(tile_of_values, Tile::Values::panel_bytes);
   pin(flat);
   wgmma_fence();
 #pragma unroll
@@ -152,65 +167,80 @@ KILN_DEVICE void round_probabilities(u32 (&p)[deep / 2][4], const float (&s)[dee
   }
 }
 
-template <class Tile, class Scores, class Output, class Lse>
-KILN_DEVICE void attend_tiles(const WarpgroupMemory<Tile>& at, const Scores& scores, u32 head,
-                              int first_query, int end, int first_key, int tiles,
-                              const Output& output, const Lse& lse) {
-  using T = typename Tile::Element;
-  using Out = typename Output::Element;
-  const int group = thread_index() / 128, row = first_query + lane_row();
-  const bool signals = thread_index() % 128 == 0;
-  const TwoSpans seen =
-      seen_by_two(row, end, [&](int query) { return scores.sight.keys_of(query); });
-  const auto of_head = scores.of(head);
-  RunningSoftmax softmax;
-  float o[Tile::wide][4] = {}, s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
-  u32 p[Tile::keys / 16][4];
-  StagePhase<Tile::stages> now, before;
-  const auto take = [&](int tile) {
-    make_exponents<false>(s, slopes, of_head, row, seen, first_key + tile * Tile::keys);
-    softmax.take(s, scores.factor(), scaled);
-    drop(s, of_head, row, first_key + tile * Tile::keys);
-  };
+/// Nothing to begin the accumulators of scores with.
+struct FromZero {
+  static constexpr bool adds = false;
+  template <int deep> KILN_DEVICE void begin(float (&)[deep][4], int) const {}
+};
 
-  mbarrier_wait(at.queries_full(), 0);
-  if (tiles > 0) {
-    mbarrier_wait(at.keys_full(now.stage), now.parity);
-    start_scores<Tile>(s, at, group, now.stage);
-    wgmma_wait<0>();
+/// Others load tiles.
+struct FedByOthers {
+  KILN_DEVICE void begin_tile() const {}
+};
+
+/// What a warpgroup does with one head: a softmax of the scores of its 64 queries, and with it the
+/// sums of values `o`, over the `tiles` tiles of keys from `first_key` on. `start.begin` gives the
+/// accumulators of the scores from a key on what they begin with; `feed.begin_tile` is called while
+/// the products of a tile are on their way. `now`: the ring's next stage.
+template <class Tile, class Scores, class Start, class Feed>
+KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
+                             const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
+                             const char* own_queries, const Start& start, const Feed& feed,
+                             const Scores& scores, int row, const TwoSpans& seen, int first_key,
+                             int tiles) {
+  using T = typename Tile::Element;
+  const bool signals = thread_index() % 128 == 0;
+  float s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
+  u32 p[Tile::keys / 16][4];
+  StagePhase<Tile::stages> before = now;
+  const auto take = [&](int tile, const OpenKeys<Tile::keys>& open) {
+    make_exponents<false>(s, slopes, scores, row, seen, first_key + tile * Tile::keys, open);
+    softmax.take(s, scores.all.factor(), scaled);
+    drop(s, scores, row, first_key + tile * Tile::keys);
+  };
+  if (tiles == 0)
+    return;
+  start.begin(s, first_key);
+  OpenKeys<Tile::keys> open = open_keys<Tile::keys>(scores, first_key);
+  mbarrier_wait(ring.keys_full(now.stage), now.parity);
+  start_scores<Tile, Start::adds>(s, own_queries, ring.keys(now.stage));
+  feed.begin_tile();
+  wgmma_wait<0>();
+  pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
+  if (signals)
+    mbarrier_arrive(ring.keys_free(now.stage));
+  take(0, open);
+  round_probabilities<T>(p, s);
+  now.advance();
+#pragma unroll 1
+  for (int tile = 1; tile < tiles; ++tile) {
+    start.begin(s, first_key + tile * Tile::keys);
+    open = open_keys<Tile::keys>(scores, first_key + tile * Tile::keys);
+    mbarrier_wait(ring.keys_full(now.stage), now.parity);
+    start_scores<Tile, Start::adds>(s, own_queries, ring.keys(now.stage));
+    mbarrier_wait(ring.values_full(before.stage), before.parity);
+    start_sums<Tile>(o, p, ring.values(before.stage), tile > 1);
+    feed.begin_tile();
+    wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     if (signals)
-      mbarrier_arrive(at.keys_free(now.stage));
-    take(0);
-    round_probabilities<T>(p, s);
-    now.advance();
-#pragma unroll 1
-    for (int tile = 1; tile < tiles; ++tile) {
-      mbarrier_wait(at.keys_full(now.stage), now.parity);
-      start_scores<Tile>(s, at, group, now.stage);
-      mbarrier_wait(at.values_full(before.stage), before.parity);
-      start_sums<Tile>(o, p, at, before.stage, tile > 1);
-      wgmma_wait<1>();
-      pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
-      if (signals)
-        mbarrier_arrive(at.keys_free(now.stage));
-      take(tile);
-      wgmma_wait<0>();
-      pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
-      if (signals)
-        mbarrier_arrive(at.values_free(before.stage));
-      round_probabilities<T>(p, s);
-      scale_rows(o, scaled);
-      now.advance();
-      before.advance();
-    }
-    mbarrier_wait(at.values_full(before.stage), before.parity);
-    start_sums<Tile>(o, p, at, before.stage, tiles > 1);
+      mbarrier_arrive(ring.keys_free(now.stage));
+    take(tile, open);
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
+    if (signals)
+      mbarrier_arrive(ring.values_free(before.stage));
+    round_probabilities<T>(p, s);
+    scale_rows(o, scaled);
+    now.advance();
+    before.advance();
   }
-  group_barrier(1, Tile::loader); // nobody reads tiles any more
-  finish_rows<Tile>(at.memory, softmax, o, scores.factor(), head, first_query, end, output, lse);
+  mbarrier_wait(ring.values_full(before.stage), before.parity);
+  start_sums<Tile>(o, p, ring.values(before.stage), tiles > 1);
+  wgmma_wait<0>();
+  pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
+  if (signals)
+    mbarrier_arrive(ring.values_free(before.stage));
 }
 
 /// `queries`, `keys`, `values`: MappedHeads. `loading` and `working`: registers of a thread.
@@ -220,29 +250,41 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
                                       const Key& key, const Value& value, const Output& output,
                                       const Lse& lse) {
   const WarpgroupMemory<Tile> at{memory};
+  const KeyRing<Tile> ring = at.ring();
   if (thread_index() == Tile::loader) {
     mbarrier_initialize(at.queries_full(), 1);
-#pragma unroll
-    for (int stage = 0; stage < Tile::stages; ++stage) {
-      mbarrier_initialize(at.keys_full(stage), 1);
-      mbarrier_initialize(at.values_full(stage), 1);
-      mbarrier_initialize(at.keys_free(stage), Tile::groups);
-      mbarrier_initialize(at.values_free(stage), Tile::groups);
-    }
+    ring.initialize();
     mbarrier_fence();
   }
   block_barrier();
   const BlockOfRows block(scores.sight.queries, Tile::queries);
-  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(
-      scores.sight, block, [&](int row) { return scores.sight.keys_of(row); });
+  const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
+  const SeenTiles tiles =
+      seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first, block.end, keys_of);
+  StagePhase<Tile::stages> now;
   if (thread_index() >= Tile::loader) {
     give_up_registers<loading>();
-    if (thread_index() == Tile::loader)
-      load_tiles<Tile>(at, query, key, value, block.head, block.first, tiles.first, tiles.count);
+    if (thread_index() != Tile::loader)
+      return;
+    query.template fetch<typename Tile::Queries>(at.queries(), at.queries_full(), block.head,
+                                                 block.first);
+#pragma unroll 1
+    for (int tile = 0; tile < tiles.count; ++tile, now.advance())
+      load_keys(ring, now, key, value, block.head, tiles.first + tile * Tile::keys);
   } else {
     take_registers<working>();
-    attend_tiles<Tile>(at, scores, block.head, block.first, block.end, tiles.first, tiles.count,
-                       output, lse);
+    const int row = block.first + lane_row(), group = thread_index() / 128;
+    RunningSoftmax softmax;
+    float o[Tile::wide][4] = {};
+    mbarrier_wait(at.queries_full(), 0);
+    attend_keys<Tile>(o, softmax, ring, now, at.queries() + group * 64 * Tile::Queries::swizzle,
+                      FromZero{}, FedByOthers{}, scores.of(block.head), row,
+                      seen_by_two(row, block.end, keys_of), tiles.first, tiles.count);
+    group_barrier(1, Tile::loader); // nobody reads tiles any more
+    const int warp = thread_index() / 32;
+    finish_rows<Tile>(own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax,
+                      o, scores.factor(), block.head, block.first + 16 * warp, block.end, output,
+                      lse);
   }
 }
 

@@ -107,6 +107,10 @@ KILN_DEVICE void copy_to_shared_or_zero(void* to, const void* from, bool exists)
 KILN_DEVICE bool any_lane(bool vote) {
   return __any_sync(0xffffffffu, vote);
 }
+/// The lanes (bit l: lane l) that vote for it.
+KILN_DEVICE u32 lanes_that(bool vote) {
+  return __ballot_sync(0xffffffffu, vote);
+}
 KILN_DEVICE bool all_lanes(bool vote) {
   return __all_sync(0xffffffffu, vote);
 }

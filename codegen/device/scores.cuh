@@ -13,12 +13,8 @@ KILN_DEVICE float infinity() {
   return bits_to_float(0x7f800000u);
 }
 
-template <class T> struct Unqualified {
-  using Type = T;
-};
-template <class T> struct Unqualified<const T> {
-  using Type = T;
-};
+template <class T> struct Unqualified { using Type = T; };
+template <class T> struct Unqualified<const T> { using Type = T; };
 
 /// Rows of a tensor, head by head; `access` elements of one can be moved at once.
 template <class T, int access_, int rank> struct HeadRows {
@@ -79,6 +75,11 @@ template <class Sequences> struct Sight {
   Causal causal;
   int left, right;
   Sequences sequences;
+
+  /// Whether each row sees all others. Of rows that do not exist nobody asks what they see then.
+  KILN_DEVICE bool sees_all() const {
+    return !packed && causal == Causal::none && left < 0 && right < 0;
+  }
 
   /// Of a row among `queries` or `keys`: its sequence's rows on both sides. Empty: it has none.
   struct Pair {
@@ -246,6 +247,13 @@ template <class All> struct HeadScores {
     if constexpr (has_mask)
       return load_global<u8>(mask + query * all.mask.stride + key * all.mask.heads.column_stride) ==
              0;
+    else
+      return false;
+  }
+  /// Whether the mask hides keys from all queries alike.
+  KILN_DEVICE bool masks_keys() const {
+    if constexpr (has_mask)
+      return all.mask.stride == 0;
     else
       return false;
   }

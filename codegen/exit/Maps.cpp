@@ -51,8 +51,8 @@ Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,
     Walk run{SmallVector<Extent>(ArrayRef(walk.space).slice(first, last + 1 - first)), {}};
     sizes.push_back(first == 0 ? 0 : run.count());
     if (sizes.back() < 0)
-      runTimeSizes.push_back(entry.size(KernelArgument::Kind::size, run.space,
-                                        name + "_size" + std::to_string(first)));
+      runTimeSizes.push_back(
+          entry.size(KernelArgument::Kind::size, run.space, "size" + std::to_string(first)));
     const family::Stride& stride = access.leading[last];
     strides.push_back(stride.isConstant() ? stride.coefficient : -1);
     if (!stride.isConstant())

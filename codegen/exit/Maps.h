@@ -15,8 +15,8 @@ struct Walk {
   std::int64_t count() const; // -1: known at run time
 };
 
-/// From a number in the walk to the buffer's elements, in elements. `name`: of run-time sizes and
-/// strides in the text.
+/// From a number in the walk to the buffer's elements, in elements. `name`: of run-time
+/// strides in the text; maps that have a run-time size in common share its argument.
 mlir::Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,
                    const std::string& name);
 /// A stride, as a constant or as an argument.

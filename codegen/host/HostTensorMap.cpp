@@ -4,8 +4,9 @@
 namespace kiln {
 
 HostTensorMap::HostTensorMap(const TensorMapView& view)
-    : mark(valid), rank(view.rank), elementSize(static_cast<std::uint8_t>(sizeInBytes(view.dtype))),
-      swizzle(view.swizzle), address(view.address), sizes(view.sizes) {
+    : mark(view.rank == 0 ? 0 : valid), rank(view.rank),
+      elementSize(static_cast<std::uint8_t>(sizeInBytes(view.dtype))), swizzle(view.swizzle),
+      address(view.address), sizes(view.sizes) {
   strides[0] = elementSize;
   for (std::size_t d = 0; d < rank; ++d) {
     box[d] = static_cast<std::uint16_t>(view.box[d]);

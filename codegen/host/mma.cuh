@@ -109,7 +109,7 @@ KILN_DEVICE void copy_to_shared_or_zero(void* to, const void* from, bool exists)
 //===- Votes --------------------------------------------------------------------------------===//
 
 /// Bit l: the vote of lane l.
-inline u32 votes_of_lanes(bool vote) {
+KILN_DEVICE u32 lanes_that(bool vote) {
   const u32 mine[] = {vote};
   const u32* all = exchange_words(voteLanes, mine);
   u32 votes = 0;
@@ -118,10 +118,10 @@ inline u32 votes_of_lanes(bool vote) {
   return votes;
 }
 KILN_DEVICE bool any_lane(bool vote) {
-  return votes_of_lanes(vote) != 0;
+  return lanes_that(vote) != 0;
 }
 KILN_DEVICE bool all_lanes(bool vote) {
-  return votes_of_lanes(vote) == ~0u;
+  return lanes_that(vote) == ~0u;
 }
 
 //===- Arithmetic ---------------------------------------------------------------------------===//

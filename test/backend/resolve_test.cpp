@@ -366,7 +366,14 @@ TEST(Resolve, TensorMapsThatTheDriverRefuses) {
   EXPECT_HAS(error(7, 150, 0x1000, std::int64_t(1) << 39), "is 1099511627776 bytes; a tensor map");
   EXPECT_HAS(error(1, (std::int64_t(1) << 32) + 1),
              "dimension 1 has 4294967297 elements; a tensor map takes 1 to 4294967296");
-  EXPECT_HAS(error(0, 150), "dimension 3 has 0 elements"); // launched all the same
+}
+
+TEST(Resolve, TensorMapsOfNothing) {
+  LaunchPlan plan = tilePlan();
+  EXPECT_EQ(resolveTiles(plan, 1, 150).kernels[0].maps[0].rank, 4);
+  const ResolvedLaunch launch = resolveTiles(plan, 0, 150);
+  EXPECT_GT(launch.kernels[0].blocks, 0); // launched all the same
+  EXPECT_EQ(launch.kernels[0].maps[0], TensorMapView{});
 }
 
 TEST(Resolve, SymbolsThatOnlyOutputsHave) {

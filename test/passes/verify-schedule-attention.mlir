@@ -81,7 +81,7 @@ func.func @registers(%q: tensor<4x?x128xbf16>, %k: tensor<4x?x128xbf16>) -> (ten
 }
 // -----
 func.func @groups(%q: tensor<4x?x64xbf16>, %k: tensor<4x?x64xbf16>) -> (tensor<4x?x64xbf16>, tensor<4x?xf32>) {
-  // expected-error @+1 {{schedule refused: groups = 2: only the gradient of a bias has groups}}
+  // expected-error @+1 {{schedule refused: groups = 2: the gradient of a bias has groups, and bias = held}}
   %o, %l = kiln.kernel "groups"(%q, %k) schedule(#kiln.schedule<attention, queries = 64, keys = 64, stages = 1, blocks = 1, launch = plain, groups = 2>) : (tensor<4x?x64xbf16>, tensor<4x?x64xbf16>) -> (tensor<4x?x64xbf16>, tensor<4x?xf32>) {
   ^bb0(%a: tensor<4x?x64xbf16>, %b: tensor<4x?x64xbf16>):
     %c, %d = kiln.attention %a, %b, %b : (tensor<4x?x64xbf16>, tensor<4x?x64xbf16>, tensor<4x?x64xbf16>) -> (tensor<4x?x64xbf16>, tensor<4x?xf32>)

@@ -36,6 +36,8 @@ class DrawingAttention : Draws {
       made.mask = drawOfScores("i1");
       made.closesRows = chance(20);
     }
+    if (chance(15))
+      drawPair();
   }
   Attention made;
 
@@ -96,6 +98,24 @@ class DrawingAttention : Draws {
     for (std::size_t d = 0; d < made.leading.size() + 3; ++d)
       drawn.whole.push_back(chance(65));
     return drawn;
+  }
+  /// What kernels take that hold a bias: constant sizes, and an element of it for each place.
+  void drawPair() {
+    made.isConstant = true;
+    made.queryStarts.clear();
+    made.keyStarts.clear();
+    made.queries = std::max<std::int64_t>(made.queries, 1);
+    made.keys = std::max<std::int64_t>((made.keys + 7) / 8 * 8, 8);
+    made.leading = {1 + below(9)};
+    made.type = oneOf({"bf16", "f16"});
+    made.width = oneOf({16, 32, 64});
+    made.valueWidth = chance(70) ? made.width : oneOf({16, 32, 64});
+    made.scale = std::abs(made.scale);
+    made.softcap = 0;
+    made.bias = {{chance(20), chance(80), true, true}, made.type};
+    made.schedules = random() | 1;
+    if (!made.mask.whole.empty())
+      made.mask = {{chance(80), false, chance(30), true}, "i1"};
   }
   /// Ascending, up to `rows`: some sequences are empty, and some rows in none.
   std::vector<std::int64_t> drawStarts(std::int64_t count, std::int64_t rows) {

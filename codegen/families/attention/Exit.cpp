@@ -82,18 +82,36 @@ void AttendOp::emit(Emitter& e) {
            "attend_bytes<Tile, " + storedType(e, getOf()[3]) + ">()");
   emitCall(e, *this, "attend", "");
 }
+/// "function(Tile(), swizzled_memory(), scores...", the maps (of query, key and value, and what has
+/// a head of its own for each of its heads), and where results go.
+template <class Op>
+static void emitCallOfWarpgroups(Emitter& e, Op op, const std::string& function,
+                                 const std::string& numbers) {
+  std::string text = function + "(Tile(), swizzled_memory(), " + e.name(op.getScores()) + numbers;
+  for (auto [i, map] : llvm::enumerate(op.getMaps()))
+    text += ", MappedHeads{" + e.name(map) + ", " + e.expression(op.getInner()[i]) + ", " +
+            std::to_string(i == 1 || i == 2 ? op.getSharedBy() : 1) + "}";
+  for (Value heads : op.getOf())
+    text += ", " + e.name(heads);
+  e.line(text + ");");
+}
+
 void AttendByWarpgroupsOp::emit(Emitter& e) {
   emitTile(e, *this, "WarpgroupTile", "",
            "attend_by_warpgroups_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
-  std::string text = "attend_by_warpgroups<" + number(getLoading(), "loading") + ", " +
-                     number(getWorking(), "working") + ">(Tile(), swizzled_memory(), " +
-                     e.name(getScores());
-  for (auto [i, map] : llvm::enumerate(getMaps()))
-    text += ", MappedHeads{" + e.name(map) + ", " + e.expression(getInner()[i]) + ", " +
-            std::to_string(i == 0 ? 1 : getSharedBy()) + "}";
-  for (Value heads : getOf())
-    text += ", " + e.name(heads);
-  e.line(text + ");");
+  emitCallOfWarpgroups(e, *this,
+                       "attend_by_warpgroups<" + number(getLoading(), "loading") + ", " +
+                           number(getWorking(), "working") + ">",
+                       "");
+}
+void AttendSharingOp::emit(Emitter& e) {
+  emitTile(e, *this, "SharedBiasTile",
+           ", " + number(getSide(), "side by side") + ", " + number(getHeld(), "held"),
+           "attend_sharing_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
+  emitCallOfWarpgroups(e, *this,
+                       "attend_sharing<" + e.memoryType(getBiasElement()) + ", " +
+                           number(getGroups(), "groups") + ">",
+                       ", " + e.expression(getBiases()) + ", " + e.expression(getSharing()));
 }
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",
@@ -131,6 +149,12 @@ int64_t AttendByWarpgroupsOp::sharedBytes() {
   return getBytes();
 }
 SharedUse AttendByWarpgroupsOp::sharedUse() {
+  return SharedUse::tile;
+}
+int64_t AttendSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse AttendSharingOp::sharedUse() {
   return SharedUse::tile;
 }
 int64_t DifferentiateQueriesOp::sharedBytes() {

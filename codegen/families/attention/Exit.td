@@ -51,6 +51,22 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
                        I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
+def Cu_AttendSharingOp : Cu_Op<"attend_sharing", [
+    Cu_InSharedMemory, AttrSizedOperandSegments]> {
+  let summary = "The same of heads that share a bias, which a block holds";
+  let description = [{
+    `maps`: of query, key, value and bias. `held`: keys of the bias in shared memory. A block takes
+    heads of one of `groups` groups of the `sharing` heads of a bias, `side` at a time.
+  }];
+  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
+                       Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing, TypeAttr:$element,
+                       TypeAttr:$bias_element, I64Attr:$width, I64Attr:$value_width,
+                       I64Attr:$queries, I64Attr:$keys, I64Attr:$stages, I64Attr:$bytes,
+                       I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side, I64Attr:$held);
+  let assemblyFormat = [{
+    $scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing attr-dict
+  }];
+}
 def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
   let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";

@@ -79,7 +79,10 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
   facts.hasSoftcap = program.form.softcap != 0.0;
+  facts.hasPositiveScale = program.form.scale > 0.0;
   facts.isMapped = program.kind == Kind::forward && canBeMapped(program, inputs);
+  facts.isBiasMapped = isBiasMapped(program, inputs);
+  facts.knownKeys = std::max<int64_t>(key.shape[key.shape.size() - 2].size, 0);
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
   facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
   double batch = 1;
@@ -99,8 +102,9 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     facts.hasValues = static_cast<bool>(backward.getDValue());
     if (facts.hasKeys && facts.hasValues)
       facts.otherOutBytes = outBytes(1);
-    facts.sharing = program.kind == Kind::biasGradient ? sharingOf(program, inputs) : 1;
   }
+  if (program.form.bias)
+    facts.sharing = sharingOf(program, inputs);
   return facts;
 }
 

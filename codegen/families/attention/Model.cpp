@@ -11,10 +11,12 @@ model::Resources resourcesOf(const Schedule& schedule, const Facts& facts) {
 }
 
 bool areNear(const Schedule& a, const Schedule& b) {
+  if (a.products != b.products || a.bias != b.bias)
+    return false;
   int changed = a.launch != b.launch ? 1 : 0;
   bool stepped = true;
   for (auto knob : {&Schedule::queries, &Schedule::keys, &Schedule::stages, &Schedule::blocks,
-                    &Schedule::groups}) {
+                    &Schedule::groups, &Schedule::side}) {
     changed += a.*knob != b.*knob;
     stepped &= std::max(a.*knob, b.*knob) <= 2 * std::min(a.*knob, b.*knob);
   }

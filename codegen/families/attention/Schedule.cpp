@@ -11,25 +11,30 @@ namespace {
 
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
 constexpr std::string_view kProducts[] = {"warps", "warpgroups"};
+constexpr std::string_view kBiases[] = {"read", "held"};
 constexpr Knob kKnobs[] = {{"queries"},
                            {"keys"},
                            {"stages"},
                            {"blocks"},
                            {"launch", kLaunches},
                            {"groups", {}, true, 1},
-                           {"products", kProducts, true, 0}};
+                           {"products", kProducts, true, 0},
+                           {"bias", kBiases, true, 0},
+                           {"side", {}, true, 1}};
 
 std::string problemOf(const kiln::Schedule& general) {
   const Schedule s = Schedule::of(general);
   for (auto [name, size] : {std::pair("queries", s.queries), std::pair("keys", s.keys)})
     if (size < 16 || size > 256 || size % 16 != 0)
       return fmt::format("{} = {}: a multiple of 16 from 16 to 256 is allowed", name, size);
-  if (s.stages < 1 || s.stages > 4)
-    return fmt::format("stages = {}: 1 to 4 are allowed", s.stages);
+  if (s.stages < 1 || s.stages > 8)
+    return fmt::format("stages = {}: 1 to 8 are allowed", s.stages);
   if (s.blocks < 1 || s.blocks > 32)
     return fmt::format("blocks = {}: 1 to 32 blocks a multiprocessor are allowed", s.blocks);
   if (s.groups < 1 || s.groups > 1024)
     return fmt::format("groups = {}: 1 to 1024 groups of heads are allowed", s.groups);
+  if (s.side < 1 || s.side > 4)
+    return fmt::format("side = {}: 1 to 4 heads side by side are allowed", s.side);
   return "";
 }
 
@@ -50,21 +55,42 @@ constinit const ScheduleForm scheduleForm = {
 
 Schedule Schedule::of(const kiln::Schedule& schedule) {
   const auto& v = schedule.values;
-  return {v[0], v[1], v[2], v[3], v[5], static_cast<Launch>(v[4]), static_cast<Products>(v[6])};
+  return {v[0],
+          v[1],
+          v[2],
+          v[3],
+          v[5],
+          static_cast<Launch>(v[4]),
+          static_cast<Products>(v[6]),
+          static_cast<Bias>(v[7]),
+          v[8]};
 }
 
 kiln::Schedule Schedule::general() const {
   const auto narrow = [](auto value) { return static_cast<std::int32_t>(value); };
   return {&scheduleForm,
           {narrow(queries), narrow(keys), narrow(stages), narrow(blocks), narrow(launch),
-           narrow(groups), narrow(products)}};
+           narrow(groups), narrow(products), narrow(bias), narrow(side)}};
+}
+
+std::int64_t heldKeys(const Schedule& s, const Facts& facts) {
+  constexpr std::int64_t panel = 64;
+  const std::int64_t keys = (facts.knownKeys + s.keys - 1) / s.keys * s.keys;
+  return (keys + panel - 1) / panel * panel;
+}
+
+std::int64_t computingGroups(const Schedule& s) {
+  return s.queries / 64 * s.side;
 }
 
 Registers registersOf(const Schedule& s) {
   constexpr std::int64_t all = 65536; // of a multiprocessor of sm_90a
-  const std::int64_t groups = s.queries / 64, threads = 128 * (groups + 1);
+  const std::int64_t groups = computingGroups(s);
+  const std::int64_t threads = 128 * (groups + (s.bias == Bias::held ? 0 : 1));
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
+  if (s.bias == Bias::held)
+    return {begin, 0, begin};
   const std::int64_t loading = groups > 2 ? 32 : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
@@ -74,8 +100,20 @@ Registers registersOf(const Schedule& s) {
 
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
   if (s.products == Products::warpgroups)
-    return 128 * (s.queries / 64 + 1);
+    return 128 * (computingGroups(s) + (s.bias == Bias::held ? 0 : 1));
   return (walksOverQueries(facts) ? s.keys : s.queries) * 2;
+}
+
+/// SharedBiasMemory in device/attention_shared_bias.cuh.
+static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
+  constexpr std::int64_t slots = 2; // of queries
+  const std::int64_t held = s.queries * heldKeys(s, facts) * 2;
+  const std::int64_t ofSide =
+      (slots * s.queries * facts.width + s.stages * s.keys * (facts.width + facts.valueWidth)) *
+          facts.bytes +
+      s.queries / 16 * tileBytes(16, facts.valueWidth, facts.outBytes) +
+      (2 * slots + 4 * s.stages) * 8 + 32;
+  return held + s.side * ofSide + 8;
 }
 
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
@@ -88,6 +126,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t valueWidths = tileBytes(16, facts.valueWidth, facts.outBytes);
   switch (facts.kind) {
   case Kind::forward:
+    if (s.bias == Bias::held)
+      return bytesHoldingBias(s, facts);
     if (s.products == Products::warpgroups)
       return std::max(
           (s.queries * facts.width + s.stages * s.keys * (facts.width + facts.valueWidth)) *
@@ -143,8 +183,10 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
           "products = warpgroups takes rows of 16, 32, 64, 128, 192 or 256 elements, "
           "not {}",
           width);
-  if (s.queries % 64 != 0 || s.queries > 192)
-    return fmt::format("queries = {}: 64, 128 or 192 with products = warpgroups", s.queries);
+  const std::int64_t mostQueries = s.bias == Bias::held ? 256 : 192;
+  if (s.queries % 64 != 0 || s.queries > mostQueries)
+    return fmt::format("queries = {}: multiples of 64 up to {} with products = warpgroups",
+                       s.queries, mostQueries);
   const std::int64_t narrow = std::min(facts.width, facts.valueWidth);
   const std::int64_t step = narrow == 16 ? 32 : 16; // swizzles repeat within a tile
   if (s.keys % step != 0 || (s.keys > 96 && s.keys != 128 && s.keys != 192 && s.keys != 256) ||
@@ -161,6 +203,24 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
   return "";
 }
 
+/// What holding the bias asks for beyond products of warpgroups.
+static std::string againstHolding(const Schedule& s, const Facts& facts) {
+  if (facts.kind != Kind::forward || facts.biasBytes == 0)
+    return "bias = held is of forward kernels that have a bias";
+  if (s.products != Products::warpgroups)
+    return "bias = held needs products = warpgroups";
+  if (facts.knownKeys == 0)
+    return "bias = held needs a number of keys that the function's type tells, and not 0";
+  if (!facts.isBiasMapped)
+    return "bias = held needs a bias of 2 bytes an element whose rows lie densely, at multiples of "
+           "16 bytes, and heads that lie in two strides";
+  if (facts.hasSoftcap || !facts.hasPositiveScale)
+    return "bias = held needs a positive scale and no softcap";
+  if (s.stages < 3)
+    return fmt::format("stages = {}: 3 or more with bias = held", s.stages);
+  return "";
+}
+
 std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const Target& target) {
   std::vector<model::Violation> broken;
   const auto require = [&](bool holds, const char* rule, std::string message) {
@@ -168,8 +228,9 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
       broken.push_back({rule, std::move(message)});
   };
   const std::int64_t threads = threadsOf(s, facts), bytes = sharedBytes(s, facts);
-  require(threads <= 512, "threads",
-          fmt::format("a tile of {} rows has {} threads, 512 are allowed", threads / 2, threads));
+  const std::int64_t mostThreads = s.bias == Bias::held ? 1024 : 512;
+  require(threads <= mostThreads, "threads",
+          fmt::format("{} threads for these tiles, {} are allowed", threads, mostThreads));
   require(bytes <= target.sharedPerBlock, "shared memory",
           fmt::format("{} bytes for these tiles, {} allows {}", bytes, target.arch,
                       target.sharedPerBlock));
@@ -185,6 +246,12 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
     const std::string why = againstWarpgroups(s, facts, target);
     require(why.empty(), "products", why);
   }
+  if (s.bias == Bias::held) {
+    const std::string why = againstHolding(s, facts);
+    require(why.empty(), "bias", why);
+  }
+  require(s.side == 1 || s.bias == Bias::held, "side",
+          fmt::format("side = {}: blocks that hold a bias take heads side by side", s.side));
   const std::int64_t registers =
       byWarpgroups ? registersOf(s).working
                    : std::min<std::int64_t>(target.registersPerThread,
@@ -195,10 +262,11 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
   require(wanted <= registers, "registers",
           fmt::format("about {} registers a thread needed, {} blocks of {} threads leave {} on {}",
                       wanted, s.blocks, threads, registers, target.arch));
-  require(facts.kind == Kind::biasGradient || s.groups == 1, "groups",
-          fmt::format("groups = {}: only the gradient of a bias has groups", s.groups));
-  require(facts.kind != Kind::biasGradient || facts.sharing == 0 || s.groups <= facts.sharing,
-          "groups", fmt::format("groups = {}: {} heads share a bias", s.groups, facts.sharing));
+  const bool hasGroups = facts.kind == Kind::biasGradient || s.bias == Bias::held;
+  require(hasGroups || s.groups == 1, "groups",
+          fmt::format("groups = {}: the gradient of a bias has groups, and bias = held", s.groups));
+  require(!hasGroups || facts.sharing == 0 || s.groups <= facts.sharing, "groups",
+          fmt::format("groups = {}: {} heads share a bias", s.groups, facts.sharing));
   require(facts.kind != Kind::biasGradient || s.stages == 1, "stages",
           fmt::format("stages = {}: the gradient of a bias has 1", s.stages));
   require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",

@@ -11,8 +11,11 @@
 namespace kiln::attention {
 
 enum class Launch { plain, programmatic };
-/// Which products: of warps (mma.sync), or of warpgroups beside one that loads (wgmma, sm_90a).
+/// Which products: of warps (mma.sync), or of warpgroups (wgmma, sm_90a).
 enum class Products { warps, warpgroups };
+/// Whether blocks read the bias for each head, or hold it while they take the heads that share it.
+/// Where they hold none, a warpgroup of its own loads.
+enum class Bias { read, held };
 
 /// The knobs as typed values.
 struct Schedule {
@@ -20,9 +23,11 @@ struct Schedule {
   std::int64_t keys = 64;    // of a tile
   std::int64_t stages = 2;   // of the tiles that a block walks over
   std::int64_t blocks = 1;   // that must fit on a multiprocessor: limits the registers
-  std::int64_t groups = 1;   // that sum up the gradient of a bias side by side
+  std::int64_t groups = 1;   // of heads that share a bias, which different blocks take
   Launch launch = Launch::programmatic;
   Products products = Products::warps;
+  Bias bias = Bias::read;
+  std::int64_t side = 1; // heads that a block which holds their bias takes at once
   bool operator==(const Schedule&) const = default;
 
   /// From the general form, which is of this family, and back.
@@ -42,9 +47,12 @@ struct Facts {
   std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool isCausal = false, hasSoftcap = false;
-  bool isMapped = false;    // tensor maps show queries, keys and values
-  double biasBytes = 0;     // a score
-  std::int64_t sharing = 1; // biasGradient: heads that share one; 0: open
+  bool isMapped = false;      // tensor maps show queries, keys and values
+  bool isBiasMapped = false;  // and the bias
+  double biasBytes = 0;       // a score
+  std::int64_t sharing = 1;   // heads that share a bias; 0: open
+  std::int64_t knownKeys = 0; // 0: known at run time
+  bool hasPositiveScale = true;
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
   int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did
@@ -57,6 +65,10 @@ struct Registers {
 };
 Registers registersOf(const Schedule& schedule);
 
+/// Warpgroups that compute.
+std::int64_t computingGroups(const Schedule& schedule);
+/// Keys of a bias that a block holds: whole tiles, and whole panels.
+std::int64_t heldKeys(const Schedule& schedule, const Facts& facts);
 /// Threads of a block.
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
 /// Shared memory of a block; the device library has the same formulas.

@@ -1,6 +1,6 @@
 // See Skeleton.h. Heads are counted through the leading dimensions, the heads of keys, and the
-// heads of queries that share one of these. A gradient of the bias counts those first that have a
-// bias of their own, then those that share it.
+// heads of queries that share one of these. Where blocks take the heads that share a bias, those
+// are counted first that have a bias of their own, then those that share it.
 #include "codegen/families/attention/Skeleton.h"
 
 #include "codegen/exit/Maps.h"
@@ -68,7 +68,7 @@ class Lowering {
     dimensions.push_back({{group, -1}, false});
     for (size_t d = 0; d < dimensions.size(); ++d)
       order.push_back(d);
-    if (program.kind != Kind::biasGradient)
+    if (program.kind != Kind::biasGradient && context.schedule.bias == Bias::read)
       return;
     const auto& bias = buffer(program.form.bias).tensor.shape;
     for (size_t d = 0; d < dimensions.size(); ++d) {
@@ -184,7 +184,8 @@ class Lowering {
     return heads(entry, buffer(argument), ir::tensorType(argument).getElementType(), true);
   }
 
-  Value scores(cu::Entry& entry) {
+  /// `hasBias`: false where the bias comes another way.
+  Value scores(cu::Entry& entry, bool hasBias = true) {
     const ir::AttentionForm& form = program.form;
     const ir::DropoutRule rule(form.seed ? form.p : 0.0);
     Access numbering{&buffer(form.query), {}, {1, {}, -1}, {}};
@@ -207,7 +208,7 @@ class Lowering {
     // One after another: the kernel's arguments have the order of these calls.
     Value queries = size(entry, queryRows(), "query_count");
     Value keys = size(entry, keyRows(), "key_count");
-    Value bias = ofScores(entry, form.bias);
+    Value bias = hasBias ? ofScores(entry, form.bias) : Value();
     Value mask = ofScores(entry, form.mask);
     Value queryStarts = pointer(form.queryStarts, i32);
     Value keyStarts = pointer(form.keyStarts, i32);
@@ -219,8 +220,7 @@ class Lowering {
     return builder.create<cu::ScoresOp>(
         location, cu::ScoresType::get(builder.getContext()), queries, keys, map, bias, mask,
         queryStarts, keyStarts, starts, seed, offset, f32(form.scale), f32(form.softcap),
-        form.causal, form.windowLeft, form.windowRight, rule.bits,
-        static_cast<int64_t>(rule.least),
+        form.causal, form.windowLeft, form.windowRight, rule.bits, static_cast<int64_t>(rule.least),
         f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
   }
 
@@ -246,6 +246,8 @@ class Lowering {
   Type element() const { return ir::tensorType(program.form.query).getElementType(); }
 
   void emitForward() {
+    if (context.schedule.bias == Bias::held)
+      return emitHoldingBias();
     if (context.schedule.products == Products::warpgroups)
       return emitByWarpgroups();
     auto entry = begin(context.name, "attention.cuh");
@@ -259,28 +261,62 @@ class Lowering {
     finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
   }
 
+  /// Tensor maps, and the heads of the third dimension of each; 0: all.
+  struct Maps {
+    SmallVector<Value> maps, inner;
+  };
+  void addMap(cu::Entry& entry, Maps& to, Value argument, const TensorMapInfo& map) {
+    const std::string& name = buffer(argument).tensor.name;
+    to.maps.push_back(entry.tensorMap(name, map));
+    const bool isOne = map.dimensions[3].size.factors == std::vector<Extent>{Extent{1, -1}};
+    to.inner.push_back(isOne ? entry.size(KernelArgument::Kind::size, Extent{0, -1}, "")
+                             : entry.size(KernelArgument::Kind::size,
+                                          map.dimensions[2].size.factors, name + "_inner"));
+  }
+  /// Of query, key and value.
+  Maps mapsOf(cu::Entry& entry) {
+    const Schedule& s = context.schedule;
+    Maps maps;
+    const std::pair<Value, int64_t> loaded[] = {
+        {program.form.query, s.queries}, {program.form.key, s.keys}, {program.form.value, s.keys}};
+    for (auto [argument, rows] : loaded)
+      addMap(entry, maps, argument, *tensorMapOf(buffer(argument), rows));
+    return maps;
+  }
   void emitByWarpgroups() {
     const Schedule& s = context.schedule;
     const Registers registers = registersOf(s);
     auto entry = begin(context.name, "attention_warpgroups.cuh");
-    SmallVector<Value> maps, inner;
-    const std::pair<Value, int64_t> loaded[] = {
-        {program.form.query, s.queries}, {program.form.key, s.keys}, {program.form.value, s.keys}};
-    for (auto [argument, rows] : loaded) {
-      const TensorMapInfo map = *tensorMapOf(buffer(argument), rows);
-      maps.push_back(entry->tensorMap(buffer(argument).tensor.name, map));
-      inner.push_back(entry->size(KernelArgument::Kind::size, map.dimensions[2].size.factors,
-                                  buffer(argument).tensor.name + "_inner"));
-    }
+    const Maps maps = mapsOf(*entry);
     Value of = scores(*entry);
     const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
-    builder.create<cu::AttendByWarpgroupsOp>(
-        location, of, maps, inner, stored, element(), program.width(), program.valueWidth(),
-        s.queries, s.keys, s.stages, bytes(), group, registers.loading, registers.working);
+    builder.create<cu::AttendByWarpgroupsOp>(location, of, maps.maps, maps.inner, stored, element(),
+                                             program.width(), program.valueWidth(), s.queries,
+                                             s.keys, s.stages, bytes(), group, registers.loading,
+                                             registers.working);
     const int groups = static_cast<int>(s.queries / 64);
     entry->launch.roles = {{4 * groups, static_cast<int>(registers.working)},
                            {4, static_cast<int>(registers.loading)}};
     finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
+  }
+
+  void emitHoldingBias() {
+    const Schedule& s = context.schedule;
+    auto entry = begin(context.name, "attention_shared_bias.cuh");
+    Maps maps = mapsOf(*entry);
+    const family::BufferInfo& bias = buffer(program.form.bias);
+    addMap(*entry, maps, program.form.bias, *tensorMapOf(bias, s.queries, kBiasSwizzle));
+    Value of = scores(*entry, /*hasBias=*/false);
+    const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
+    const Sharers sharers = sharersOf(*entry);
+    builder.create<cu::AttendSharingOp>(
+        location, of, maps.maps, maps.inner, stored, sharers.biases, sharers.sharing, element(),
+        elementOf(bias.tensor.dtype), program.width(), program.valueWidth(), s.queries, s.keys,
+        s.stages, bytes(), group, s.groups, s.side, heldKeys(s, context.facts));
+    TileCount heads = each(sharedSizes());
+    heads.tile = int64_t(1) << 40; // one for all: no block where no head is
+    finish(*entry,
+           {tiles(queryRows(), s.queries), each(ownBiases()), each(Extent{s.groups, -1}), heads});
   }
 
   SmallVector<Value> operandsOfBackward(cu::Entry& entry) {
@@ -318,11 +354,28 @@ class Lowering {
     finish(*entry, {tiles(keyRows(), s.keys), each(sizes(ofKeys))});
   }
 
+  /// The sizes that count biases.
+  SmallVector<Extent> ownBiases() const {
+    return sizes([&](size_t d) { return !dimensions[d].isShared; });
+  }
+  /// Those that count the heads which share one.
+  SmallVector<Extent> sharedSizes() const {
+    return sizes([&](size_t d) { return dimensions[d].isShared; });
+  }
+  /// How many biases there are, and heads that share each.
+  struct Sharers {
+    Value biases, sharing;
+  };
+  Sharers sharersOf(cu::Entry& entry) {
+    Value biases = entry.size(KernelArgument::Kind::size, ownBiases(), "bias_count");
+    Value sharing = entry.size(KernelArgument::Kind::size, sharedSizes(), "sharing");
+    return {biases, sharing};
+  }
+
   void emitBiasGradient() {
     const Schedule& s = context.schedule;
     const auto owns = [&](size_t d) { return !dimensions[d].isShared; };
-    const auto shares = [&](size_t d) { return dimensions[d].isShared; };
-    const SmallVector<Extent> biases = sizes(owns);
+    const SmallVector<Extent> biases = ownBiases();
     SmallVector<Extent> places = biases;
     places.append({queryRows(), keyRows()});
     const std::string partials = context.name + "_partials";
@@ -332,12 +385,11 @@ class Lowering {
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors = operandsOfBackward(*entry);
-    Value count = entry->size(KernelArgument::Kind::size, biases, "bias_count");
-    Value sharing = entry->size(KernelArgument::Kind::size, sizes(shares), "sharing");
+    const Sharers sharers = sharersOf(*entry);
     Value sums = entry->pointer(partials, builder.getF32Type());
-    builder.create<cu::DifferentiateBiasOp>(location, of, tensors, count, sharing, sums, element(),
-                                            program.width(), program.valueWidth(), s.queries,
-                                            s.keys, s.stages, bytes(), s.groups);
+    builder.create<cu::DifferentiateBiasOp>(location, of, tensors, sharers.biases, sharers.sharing,
+                                            sums, element(), program.width(), program.valueWidth(),
+                                            s.queries, s.keys, s.stages, bytes(), s.groups);
     finish(*entry, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries), each(biases),
                     each(Extent{s.groups, -1})});
     emitSumOfGroups(biases, partials, owns);

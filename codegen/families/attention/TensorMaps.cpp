@@ -25,12 +25,12 @@ SizeProduct productOf(const Stride& stride) {
 
 } // namespace
 
-std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows) {
+std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows,
+                                         int64_t swizzle) {
   const auto& shape = buffer.tensor.shape;
   const size_t rank = shape.size();
   const Access access = family::makeAccess(buffer);
   const int64_t bytes = static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype));
-  const int64_t width = shape[rank - 1].size, swizzle = width % 64 == 0 ? 128 : 2 * width;
   if (buffer.tensor.alignment % 16 != 0 || access.leading[rank - 1] != Stride{1, {}, -1} ||
       !isStep(access.leading[rank - 2], bytes))
     return {};
@@ -54,12 +54,33 @@ std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64
   return dimensions.size() == 4 ? std::optional(map) : std::nullopt;
 }
 
+std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows) {
+  const int64_t width = buffer.tensor.shape.back().size;
+  return tensorMapOf(buffer, rows, width % 64 == 0 ? 128 : 2 * width);
+}
+
 bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
   return llvm::all_of(ArrayRef<Value>{program.form.query, program.form.key, program.form.value},
                       [&](Value argument) {
                         const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
                         return tensorMapOf(buffer, 64).has_value();
                       });
+}
+
+bool isBiasMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
+  if (!program.form.bias)
+    return false;
+  const auto bufferOf = [&](Value argument) -> const family::BufferInfo& {
+    return *inputs[cast<BlockArgument>(argument).getArgNumber()];
+  };
+  const family::BufferInfo& bias = bufferOf(program.form.bias);
+  const auto rowsOf = [](const family::BufferInfo& buffer) {
+    return buffer.tensor.shape.end()[-2];
+  };
+  return sizeInBytes(bias.tensor.dtype) == 2 &&
+         rowsOf(bias) == rowsOf(bufferOf(program.form.query)) &&
+         bias.tensor.shape.back() == rowsOf(bufferOf(program.form.key)) &&
+         tensorMapOf(bias, 64, kBiasSwizzle).has_value();
 }
 
 } // namespace kiln::attention

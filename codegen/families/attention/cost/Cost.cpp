@@ -48,6 +48,13 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
             static_cast<double>(overKeys ? s.keys : s.queries), 0, 0, 0};
   walk.blocks = heads * std::ceil(own / walk.rows);
   walk.steps = std::ceil(walked / walk.step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
+  if (s.bias == Bias::held) {
+    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
+    const double heads = std::ceil(sharing / static_cast<double>(s.groups));
+    walk.blocks =
+        facts.heads / sharing * std::ceil(own / walk.rows) * static_cast<double>(s.groups);
+    walk.steps *= std::ceil(heads / static_cast<double>(s.side));
+  }
   if (facts.kind == Kind::biasGradient) {
     const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
     walk.blocks = heads / sharing * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
@@ -66,7 +73,8 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   const double scores = 64 * walk.step;
   const double products = scores * productsOf(facts) * 2 / std::max(target.matrixOps[0], 1);
   const double powers = scores / 16 + scores * 4 / 128;
-  const double side = walk.rows / 64 * walk.resident; // warpgroups that share the multiprocessor
+  // Warpgroups that share the multiprocessor.
+  const double side = static_cast<double>(computingGroups(s)) * walk.resident;
   const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
                         0.15 * side * std::min(products, powers) + 60 * side;
   return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
@@ -164,6 +172,12 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
   using Values = std::initializer_list<std::int64_t>;
+  const auto visit = [&] {
+    if (check(s, facts, target).empty())
+      sorter.add(s.general(), costOf(s, facts, target, count));
+    else
+      sorter.refuse([&] { return check(s, facts, target); });
+  };
   const auto each = [&](Values queries, Values keys, Values stages, Values blocks, Values groups) {
     for (std::int64_t q : queries)
       for (std::int64_t k : keys)
@@ -171,10 +185,7 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
           for (std::int64_t block : blocks)
             for (std::int64_t group : groups) {
               s.queries = q, s.keys = k, s.stages = stage, s.blocks = block, s.groups = group;
-              if (check(s, facts, target).empty())
-                sorter.add(s.general(), costOf(s, facts, target, count));
-              else
-                sorter.refuse([&] { return check(s, facts, target); });
+              visit();
             }
   };
   const Values tiles = {16, 32, 64, 128}, blocks = {1, 2, 3, 4, 6, 8};
@@ -185,6 +196,13 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
+  if (facts.kind == Kind::forward && facts.isBiasMapped && target.has.warpgroupMatrix) {
+    s.bias = Bias::held;
+    for (std::int64_t side : {1, 2, 4}) {
+      s.side = side;
+      each({64, 128, 256}, {32, 64, 128}, {3, 4, 6, 8}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
+    }
+  }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
 }
 

@@ -1,0 +1,168 @@
+// Each rule that a schedule of attention may break, with its numbers.
+#include "codegen/families/attention/Schedule.h"
+
+#include <gmock/gmock.h>
+
+#include <fmt/format.h>
+
+namespace kiln::attention {
+namespace {
+
+Facts facts() {
+  Facts facts;
+  facts.width = facts.valueWidth = 32;
+  facts.queries = facts.keys = 256;
+  facts.heads = facts.keyHeads = 1024;
+  return facts;
+}
+/// Of a pair representation: all that holding a bias asks for.
+Facts pairFacts() {
+  Facts pair = facts();
+  pair.isMapped = pair.isBiasMapped = true;
+  pair.biasBytes = 2;
+  pair.sharing = 256;
+  pair.knownKeys = 256;
+  return pair;
+}
+Schedule byWarpgroups() {
+  Schedule schedule;
+  schedule.products = Products::warpgroups;
+  return schedule;
+}
+Schedule holding() {
+  Schedule schedule = byWarpgroups();
+  schedule.bias = Bias::held;
+  schedule.queries = 128;
+  schedule.stages = 4;
+  schedule.groups = 16;
+  schedule.side = 2;
+  return schedule;
+}
+
+std::string violations(const Schedule& schedule, const Facts& facts,
+                       const char* target = "sm_90a") {
+  std::string text;
+  for (const model::Violation& broken : check(schedule, facts, findTarget(target)))
+    text += fmt::format("{}: {}\n", broken.rule, broken.message);
+  return text;
+}
+
+using testing::HasSubstr;
+
+TEST(AttentionRules, GoodOnesBreakNone) {
+  EXPECT_EQ(violations({}, facts()), "");
+  EXPECT_EQ(violations(byWarpgroups(), pairFacts()), "");
+  EXPECT_EQ(violations(holding(), pairFacts()), "");
+}
+
+TEST(AttentionRules, TextReadsBack) {
+  for (const Schedule& schedule : {Schedule(), byWarpgroups(), holding()})
+    EXPECT_EQ(Schedule::of(schedule.general()), schedule);
+  EXPECT_EQ(toText(holding().general()),
+            "#kiln.schedule<attention, queries = 128, keys = 64, stages = 4, blocks = 1, launch = "
+            "programmatic, groups = 16, products = warpgroups, bias = held, side = 2>");
+}
+
+TEST(AttentionRules, NumbersOfTheKnobs) {
+  const auto problem = [](auto change) {
+    Schedule schedule;
+    change(schedule);
+    return scheduleForm.problemOf(schedule.general());
+  };
+  EXPECT_EQ(problem([](Schedule& s) { s.queries = 24; }),
+            "queries = 24: a multiple of 16 from 16 to 256 is allowed");
+  EXPECT_EQ(problem([](Schedule& s) { s.keys = 272; }),
+            "keys = 272: a multiple of 16 from 16 to 256 is allowed");
+  EXPECT_EQ(problem([](Schedule& s) { s.stages = 9; }), "stages = 9: 1 to 8 are allowed");
+  EXPECT_EQ(problem([](Schedule& s) { s.blocks = 0; }),
+            "blocks = 0: 1 to 32 blocks a multiprocessor are allowed");
+  EXPECT_EQ(problem([](Schedule& s) { s.groups = 2000; }),
+            "groups = 2000: 1 to 1024 groups of heads are allowed");
+  EXPECT_EQ(problem([](Schedule& s) { s.side = 5; }),
+            "side = 5: 1 to 4 heads side by side are allowed");
+}
+
+TEST(AttentionRules, ProductsOfWarpgroups) {
+  EXPECT_EQ(violations(byWarpgroups(), pairFacts(), "sm_120"),
+            "products: products = warpgroups needs sm_90a, the target is sm_120\n");
+  Facts f = pairFacts();
+  f.bytes = 4;
+  EXPECT_THAT(violations(byWarpgroups(), f),
+              HasSubstr("products: products = warpgroups is of forward kernels of bf16 or fp16\n"));
+  EXPECT_THAT(violations(byWarpgroups(), facts()),
+              HasSubstr("needs queries, keys and values whose strides are known to be multiples of "
+                        "16 bytes, and heads that lie in two strides\n"));
+  f = pairFacts(), f.valueWidth = 24;
+  EXPECT_THAT(violations(byWarpgroups(), f),
+              HasSubstr("takes rows of 16, 32, 64, 128, 192 or 256 elements, not 24\n"));
+  Schedule s = byWarpgroups();
+  s.queries = 80;
+  EXPECT_THAT(violations(s, pairFacts()),
+              HasSubstr("queries = 80: multiples of 64 up to 192 with products = warpgroups\n"));
+  s = byWarpgroups(), s.keys = 112;
+  EXPECT_THAT(violations(s, pairFacts()), HasSubstr("keys = 112: multiples of 16 up to 96, 128"));
+  s = byWarpgroups(), s.keys = 256, s.blocks = 4;
+  EXPECT_THAT(
+      violations(s, pairFacts()),
+      HasSubstr("products = warpgroups: 256 keys and rows of 32 elements take 158 registers "
+                "a thread, 4 blocks begin with 64\n"));
+}
+
+TEST(AttentionRules, HeldBiases) {
+  const auto broken = [](auto change) {
+    Schedule schedule = holding();
+    Facts facts = pairFacts();
+    change(schedule, facts);
+    return violations(schedule, facts);
+  };
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.biasBytes = 0; }),
+              HasSubstr("bias: bias = held is of forward kernels that have a bias\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
+              HasSubstr("bias: bias = held needs products = warpgroups\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),
+              HasSubstr("bias = held needs a number of keys that the function's type tells"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.isBiasMapped = false; }),
+              HasSubstr("bias = held needs a bias of 2 bytes an element whose rows lie densely"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.hasSoftcap = true; }),
+              HasSubstr("bias = held needs a positive scale and no softcap\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.hasPositiveScale = false; }),
+              HasSubstr("bias = held needs a positive scale and no softcap\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.stages = 2; }),
+              HasSubstr("stages = 2: 3 or more with bias = held\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.groups = 512; }),
+              HasSubstr("groups: groups = 512: 256 heads share a bias\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.queries = 256, s.side = 4; }),
+              HasSubstr("threads: 2048 threads for these tiles, 1024 are allowed\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 1024; }),
+              HasSubstr("shared memory: 381320 bytes for these tiles, sm_90a allows 232448\n"));
+}
+
+TEST(AttentionRules, GroupsAndSides) {
+  Schedule s;
+  s.groups = 2;
+  EXPECT_EQ(violations(s, facts()),
+            "groups: groups = 2: the gradient of a bias has groups, and bias = held\n");
+  s = Schedule(), s.side = 2;
+  EXPECT_EQ(violations(s, facts()),
+            "side: side = 2: blocks that hold a bias take heads side by side\n");
+  Facts f = pairFacts();
+  f.kind = Kind::biasGradient;
+  s = Schedule();
+  EXPECT_EQ(violations(s, f), "stages: stages = 2: the gradient of a bias has 1\n");
+}
+
+TEST(AttentionRules, LimitsOfTheTarget) {
+  Schedule s;
+  s.queries = 256, s.blocks = 4;
+  EXPECT_THAT(violations(s, facts(), "sm_86"),
+              HasSubstr("blocks: 4 blocks of 512 threads asked, sm_86 allows 16 blocks and 1536 "
+                        "threads a multiprocessor\n"));
+  EXPECT_THAT(
+      violations({}, facts(), "sm_80"),
+      HasSubstr("launch: launch = programmatic needs sm_90 or newer, the target is sm_80\n"));
+  s = Schedule(), s.blocks = 8;
+  EXPECT_THAT(violations(s, facts()), HasSubstr("registers: about"));
+}
+
+} // namespace
+} // namespace kiln::attention
