@@ -9,13 +9,20 @@
 namespace kiln {
 
 /// `stages`: of each of the `side` heads side by side. `held`: keys of the bias, a multiple of 64,
-/// in whole tiles of `keys`.
+/// in whole tiles of `keys`. `differentiates`: the gradient of queries is computed, so that the
+/// output's gradient is loaded beside them, and rows of `width` are stored.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side_,
-          int held_>
+          int held_, bool differentiates_>
 struct SharedBiasTile : WarpgroupTile<T, width, value_width, queries, keys, stages> {
   static constexpr int side = side_, held = held_;
-  static constexpr int slots = 2; // of queries, for each of the heads
+  static constexpr bool differentiates = differentiates_;
+  static constexpr int slots = 2; // of what a head has of its own, for each of the heads
   using Bias = SwizzledTile<queries, held>;
+  using Queries = SwizzledTile<queries, width>;
+  using Gradients = SwizzledTile<queries, value_width>;
+  static constexpr int own_tiles = differentiates ? 2 : 1;
+  static constexpr int own_bytes = Queries::bytes + (differentiates ? Gradients::bytes : 0);
+  static constexpr int stored_width = differentiates ? width : value_width;
   static_assert(held % 64 == 0, "panels of a bias are 64 keys wide");
   static_assert(stages > 2, "a tile is loaded while two are in use");
 };
@@ -26,30 +33,30 @@ template <class Tile> struct LoadState {
     int head, tile; // the next: of the heads that share the bias, and of its tiles
     StagePhase<Tile::stages> stage;
   };
-  struct alignas(16) Queries {
+  struct alignas(16) Heads {
     StagePhase<Tile::slots> slot;
     int tiles_ahead, heads_ahead; // loaded, and not begun; not done
   };
   Keys keys;
-  Queries queries;
+  Heads heads;
 
   static KILN_DEVICE LoadState load(const LoadState* from) {
-    return {load_shared<Keys>(&from->keys), load_shared<Queries>(&from->queries)};
+    return {load_shared<Keys>(&from->keys), load_shared<Heads>(&from->heads)};
   }
   KILN_DEVICE void store(LoadState* to) const {
     store_shared(&to->keys, keys);
-    store_shared(&to->queries, queries);
+    store_shared(&to->heads, heads);
   }
 };
 
-/// What a block keeps in shared memory: the bias, then of each head side by side its queries, then
-/// of each its ring, then what warps store rows through, then how far loads have come, then the
-/// barriers.
+/// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
+/// own (queries, and the output's gradient), then of each its ring, then what warps store rows
+/// through, then how far loads have come, then the barriers.
 template <class Tile, class Out> struct SharedBiasMemory {
-  static constexpr int queries_at = Tile::Bias::bytes;
-  static constexpr int rings_at = queries_at + Tile::side * Tile::slots * Tile::Queries::bytes;
+  static constexpr int own_at = Tile::Bias::bytes;
+  static constexpr int rings_at = own_at + Tile::side * Tile::slots * Tile::own_bytes;
   static constexpr int stores_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
-  static constexpr int store = store_bytes<Out, Tile::value_width>(); // of a warp
+  static constexpr int store = store_bytes<Out, Tile::stored_width>(); // of a warp
   static constexpr int states_at = stores_at + Tile::side * Tile::queries / 16 * store;
   static constexpr int barriers_at = states_at + Tile::side * int(sizeof(LoadState<Tile>));
   static constexpr int of_side = 2 * Tile::slots + KeyRing<Tile>::barriers;
@@ -57,22 +64,18 @@ template <class Tile, class Out> struct SharedBiasMemory {
   char* memory;
 
   KILN_DEVICE char* bias() const { return memory; }
-  KILN_DEVICE char* queries(int side, int slot) const {
-    return memory + queries_at + (side * Tile::slots + slot) * Tile::Queries::bytes;
+  KILN_DEVICE char* own(int side, int slot) const {
+    return memory + own_at + (side * Tile::slots + slot) * Tile::own_bytes;
   }
+  KILN_DEVICE char* stored_by(int warp) const { return memory + stores_at + warp * store; }
   KILN_DEVICE u64* barrier(int which) const {
     return reinterpret_cast<u64*>(memory + barriers_at) + which;
   }
   KILN_DEVICE u64* bias_full() const { return barrier(0); }
-  KILN_DEVICE u64* queries_full(int side, int slot) const {
-    return barrier(1 + side * of_side + slot);
-  }
-  KILN_DEVICE u64* queries_free(int side, int slot) const {
-    return queries_full(side, slot) + Tile::slots;
-  }
+  KILN_DEVICE u64* own_full(int side, int slot) const { return barrier(1 + side * of_side + slot); }
+  KILN_DEVICE u64* own_free(int side, int slot) const { return own_full(side, slot) + Tile::slots; }
   KILN_DEVICE KeyRing<Tile> ring(int side) const {
-    return {memory + rings_at + side * KeyRing<Tile>::bytes,
-            queries_full(side, 0) + 2 * Tile::slots};
+    return {memory + rings_at + side * KeyRing<Tile>::bytes, own_full(side, 0) + 2 * Tile::slots};
   }
 
   KILN_DEVICE LoadState<Tile>* load_state(int side) const {
@@ -85,14 +88,14 @@ template <class Tile, class Out> struct SharedBiasMemory {
     for (int side = 0; side < Tile::side; ++side) {
 #pragma unroll
       for (int slot = 0; slot < Tile::slots; ++slot) {
-        mbarrier_initialize(queries_full(side, slot), 1);
-        mbarrier_initialize(queries_free(side, slot), Tile::groups);
+        mbarrier_initialize(own_full(side, slot), Tile::own_tiles);
+        mbarrier_initialize(own_free(side, slot), Tile::groups);
       }
       ring(side).initialize();
     }
   }
 };
-template <class Tile, class Out> KILN_DEVICE constexpr int attend_sharing_bytes() {
+template <class Tile, class Out> KILN_DEVICE constexpr int shared_bias_bytes() {
   return SharedBiasMemory<Tile, Out>::bytes;
 }
 
@@ -145,17 +148,30 @@ template <class Tile, class Element> struct HeldBias {
   }
 };
 
+/// What a head has of its own, for its block's tile of queries.
+template <class Tile> struct OwnQueries {
+  const MappedHeads& query;
+  KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
+    query.template fetch<typename Tile::Queries>(to, full, head, row);
+  }
+};
+template <class Tile> struct OwnQueriesAndGradients {
+  const MappedHeads &query, &gradient;
+  KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
+    query.template fetch<typename Tile::Queries>(to, full, head, row);
+    gradient.template fetch<typename Tile::Gradients>(to + Tile::Queries::bytes, full, head, row);
+  }
+};
+
 /// What one thread of the warpgroups of a head loads for them: tiles of the heads to come, as far
 /// ahead as the ring's stages go. Its state lies in shared memory, since all threads would spend
 /// registers on it.
-template <class Tile, class Memory, class Scores, class Query, class Key, class Value>
-struct LoadAhead {
+template <class Tile, class Memory, class Scores, class Own> struct LoadAhead {
   using State = LoadState<Tile>;
   const Memory& at;
   const Scores& scores;
-  const Query& query;
-  const Key& key;
-  const Value& value;
+  const Own& own;
+  const MappedHeads &key, &value;
   const BlockOfSharers& block;
   const SeenTiles& tiles;
   int side;
@@ -167,34 +183,33 @@ struct LoadAhead {
     if (!loads)
       return;
     State state = State::load(at.load_state(side));
-    --state.queries.tiles_ahead;
+    --state.heads.tiles_ahead;
     load(state);
   }
   KILN_DEVICE void end_head() const {
     if (!loads)
       return;
     State state = State::load(at.load_state(side));
-    --state.queries.heads_ahead;
+    --state.heads.heads_ahead;
     state.store(at.load_state(side));
   }
   KILN_DEVICE void load(State state) const {
     if (!loads)
       return;
-    auto& [keys, queries] = state;
-    while (keys.head < block.end && queries.tiles_ahead < Tile::stages - 2 &&
-           (keys.tile > 0 || queries.heads_ahead < Tile::slots)) {
+    auto& [keys, heads] = state;
+    while (keys.head < block.end && heads.tiles_ahead < Tile::stages - 2 &&
+           (keys.tile > 0 || heads.heads_ahead < Tile::slots)) {
       const u32 head = u32(scores.heads.offset(block.head + keys.head)); // in the tensors' order
       if (keys.tile == 0) {
-        const int slot = queries.slot.stage;
-        mbarrier_wait(at.queries_free(side, slot), queries.slot.parity ^ 1);
-        query.template fetch<typename Tile::Queries>(
-            at.queries(side, slot), at.queries_full(side, slot), head, block.first_query);
-        queries.slot.advance();
-        ++queries.heads_ahead;
+        const int slot = heads.slot.stage;
+        mbarrier_wait(at.own_free(side, slot), heads.slot.parity ^ 1);
+        own.fetch(at.own(side, slot), at.own_full(side, slot), head, block.first_query);
+        heads.slot.advance();
+        ++heads.heads_ahead;
       }
       load_keys(at.ring(side), keys.stage, key, value, head, tiles.first + keys.tile * Tile::keys);
       keys.stage.advance();
-      ++queries.tiles_ahead;
+      ++heads.tiles_ahead;
       if (++keys.tile == tiles.count) {
         keys.tile = 0;
         keys.head += Tile::side;
@@ -204,38 +219,44 @@ struct LoadAhead {
   }
 };
 
-/// `scores` are those without their bias, which `bias` shows, (keys, queries, inner biases, outer
-/// biases) of `BiasElement`. `query`, `key`, `value`, `bias`: MappedHeads.
-template <class BiasElement, int groups, class Tile, class Scores, class Query, class Key,
-          class Value, class Bias, class Output, class Lse>
-KILN_DEVICE void attend_sharing(Tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
-                                const Query& query, const Key& key, const Value& value,
-                                const Bias& bias, const Output& output, const Lse& lse) {
-  using Memory = SharedBiasMemory<Tile, typename Output::Element>;
-  const Memory at{memory};
-  const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
+/// What is the same for all heads that a warp takes.
+struct SharersTurn {
+  int warp, row_in_tile; // the first of the warp's rows in the tile
+  int first_row, row;    // of the warp, and of the thread
+  TwoSpans seen;
+  SeenTiles tiles;
+};
+
+/// Takes the block's heads one after the other: `work(turn, head, own, ring, now, start, feed)`
+/// does so for a warpgroup's 64 queries of one, whose own tiles have arrived. `scores` are those
+/// without their bias, which `bias` shows, (keys, queries, inner biases, outer biases) of
+/// `BiasElement`.
+template <class BiasElement, class Tile, class Memory, class Scores, class Own, class Work>
+KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
+                              const BlockOfSharers& block, const Own& own, const MappedHeads& key,
+                              const MappedHeads& value, const MappedHeads& bias, Work work) {
   if (thread_index() == 0) {
     at.initialize();
     mbarrier_fence();
   }
   block_barrier();
-  const int end = int(scores.sight.queries);
+  const int end = int(scores.sight.queries), side = thread_index() / (2 * Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles =
-      seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first_query, end, keys_of);
-  const int side = thread_index() / (2 * Tile::queries), warp = thread_index() / 32;
-  const int row_in_tile = warp * 16 % Tile::queries; // of the warp
-  const int row = block.first_query + row_in_tile + thread_index() % 32 / 4;
-  const TwoSpans seen = seen_by_two(row, end, keys_of);
-  const bool signals = thread_index() % 128 == 0;
+  SharersTurn turn;
+  turn.tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first_query, end, keys_of);
+  turn.warp = thread_index() / 32;
+  turn.row_in_tile = turn.warp * 16 % Tile::queries;
+  turn.first_row = block.first_query + turn.row_in_tile;
+  turn.row = turn.first_row + thread_index() % 32 / 4;
+  turn.seen = seen_by_two(turn.row, end, keys_of);
 
   if (thread_index() == 0)
     bias.template fetch<typename Tile::Bias>(at.bias(), at.bias_full(), block.bias,
                                              block.first_query);
-  const LoadAhead<Tile, Memory, Scores, Query, Key, Value> feed{
-      at,    scores, query,
-      key,   value,  block,
-      tiles, side,   thread_index() % (2 * Tile::queries) == 0 && tiles.count > 0};
+  const LoadAhead<Tile, Memory, Scores, Own> feed{
+      at,         scores, own,
+      key,        value,  block,
+      turn.tiles, side,   thread_index() % (2 * Tile::queries) == 0 && turn.tiles.count > 0};
   feed.begin();
   const HeldBias<Tile, BiasElement> start(at.bias(), scores.scale);
   StagePhase<Tile::stages> now;
@@ -243,21 +264,37 @@ KILN_DEVICE void attend_sharing(Tile, char* memory, const Scores& scores, i64 bi
   mbarrier_wait(at.bias_full(), 0);
 #pragma unroll 1
   for (int i = block.first + side; i < block.end; i += Tile::side, slot.advance()) {
-    const u32 head = block.head + i;
+    if (turn.tiles.count > 0)
+      mbarrier_wait(at.own_full(side, slot.stage), slot.parity);
+    work(turn, block.head + i, at.own(side, slot.stage), at.own_free(side, slot.stage),
+         at.ring(side), now, start, feed);
+    feed.end_head();
+    warp_barrier(); // the next head's rows are stored through the same memory
+  }
+}
+
+template <class BiasElement, int groups, class Tile, class Scores, class Output, class Lse>
+KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i64 biases,
+                                i64 sharing, const MappedHeads& query, const MappedHeads& key,
+                                const MappedHeads& value, const MappedHeads& bias,
+                                const Output& output, const Lse& lse) {
+  const SharedBiasMemory<Tile, typename Output::Element> at{memory};
+  const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
+  const auto attend = [&](const SharersTurn& turn, u32 head, const char* own, u64* own_free,
+                          const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
+                          const auto& start, const auto& feed) {
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
-    if (tiles.count > 0)
-      mbarrier_wait(at.queries_full(side, slot.stage), slot.parity);
-    attend_keys<Tile>(o, softmax, at.ring(side), now,
-                      at.queries(side, slot.stage) + row_in_tile / 64 * 64 * Tile::Queries::swizzle,
-                      start, feed, scores.of(head), row, seen, tiles.first, tiles.count);
-    if (signals)
-      mbarrier_arrive(at.queries_free(side, slot.stage));
-    feed.end_head();
-    finish_rows<Tile>(memory + at.stores_at + anew(warp) * at.store, softmax, o, scores.factor(),
-                      head, block.first_query + row_in_tile, end, output, lse);
-    warp_barrier(); // the next head's rows go the same way
-  }
+    attend_keys<Tile>(o, softmax, ring, now,
+                      own + turn.row_in_tile / 64 * 64 * Tile::Queries::swizzle, start, feed,
+                      scores.of(head), turn.row, turn.seen, turn.tiles.first, turn.tiles.count);
+    if (thread_index() % 128 == 0)
+      mbarrier_arrive(own_free);
+    finish_rows<Tile>(at.stored_by(anew(turn.warp)), softmax, o, scores.factor(), head,
+                      turn.first_row, int(scores.sight.queries), output, lse);
+  };
+  take_sharers<BiasElement>(tile, at, scores, block, OwnQueries<Tile>{query}, key, value, bias,
+                            attend);
 }
 
 } // namespace kiln

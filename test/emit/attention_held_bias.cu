@@ -23,8 +23,8 @@ kiln_triangle(KILN_TENSOR_MAP q_map, KILN_TENSOR_MAP k_map, KILN_TENSOR_MAP v_ma
   const auto lse_rows = head_rows<1>(lse, rows_256_1024, 1ll);
   // attention_held_bias.mlir:8
   using Tile = SharedBiasTile<bf16, 32 /*width*/, 32 /*value width*/, 128 /*queries*/, 64 /*keys*/,
-      6 /*stages*/, 2 /*side by side*/, 256 /*held*/>;
-  static_assert(attend_sharing_bytes<Tile, bf16>() <= 217608);
+      6 /*stages*/, 2 /*side by side*/, 256 /*held*/, false /*differentiates*/>;
+  static_assert(shared_bias_bytes<Tile, bf16>() <= 217608);
   attend_sharing<bf16,
       16 /*groups*/>(Tile(), swizzled_memory(), scores, 4ll, sharing, MappedHeads{q_map, 0ll, 1},
       MappedHeads{k_map, 0ll, 1}, MappedHeads{v_map, 0ll, 1}, MappedHeads{bias_map, 0ll, 1}, o_rows,

@@ -216,19 +216,26 @@ struct WarpgroupTable : Builder {
   }
 };
 
-/// Forwards whose blocks hold the bias that heads share.
+/// Forwards and gradients of queries whose blocks hold the bias that heads share.
 struct HeldBiasTable : Builder {
   struct Tiles {
     int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
+    std::string text() const {
+      return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = "
+                         "1, launch = programmatic, groups = {}, products = warpgroups, bias = "
+                         "held, side = {}>",
+                         queries, keys, stages, groups, side);
+    }
   };
   void add(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& tiles,
            Fill fill = Fill::normal) {
-    Case& made =
-        Builder::add("Attention", "attention_held_bias_" + name, text.text(), std::move(sizes));
-    made.schedule = fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, "
-                                "blocks = 1, launch = programmatic, groups = {}, products = "
-                                "warpgroups, bias = held, side = {}>",
-                                tiles.queries, tiles.keys, tiles.stages, tiles.groups, tiles.side);
+    const bool fits = tiles.keys * tiles.queries * tiles.side <= 64 * 128; // in registers
+    const bool backward = fits && fill != Fill::steep; // whose gradients of keys are subnormal
+    Case& made = Builder::add("Attention", "attention_held_bias_" + name, text.text(),
+                              std::move(sizes), backward);
+    made.chained = backward;
+    made.schedule = tiles.text();
+    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + tiles.text() + "}";
     made.fill = fill;
   }
   void all() {
@@ -244,7 +251,7 @@ struct HeldBiasTable : Builder {
     add("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5, 70}, {});
     add("values_wider", with([](AttentionText& text) { text.valueWidth = 64; }), {3, 70}, {});
     for (const Tiles& tiles :
-         {Tiles{64, 64, 3, 1, 2}, Tiles{128, 32, 4, 2, 2}, Tiles{64, 32, 8, 3, 4},
+         {Tiles{64, 64, 3, 1, 2}, Tiles{128, 32, 4, 2, 2}, Tiles{64, 32, 6, 3, 4},
           Tiles{256, 64, 3, 1, 1}, Tiles{128, 128, 3, 5, 1}})
       for (int rows : {1, 9})
         add(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", tiles.queries, tiles.keys, tiles.stages,

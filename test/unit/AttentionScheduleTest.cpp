@@ -87,8 +87,10 @@ TEST(AttentionRules, ProductsOfWarpgroups) {
             "products: products = warpgroups needs sm_90a, the target is sm_120\n");
   Facts f = pairFacts();
   f.bytes = 4;
-  EXPECT_THAT(violations(byWarpgroups(), f),
-              HasSubstr("products: products = warpgroups is of forward kernels of bf16 or fp16\n"));
+  EXPECT_THAT(
+      violations(byWarpgroups(), f),
+      HasSubstr("products: products = warpgroups is of bf16 or fp16, of forward kernels and, "
+                "with bias = held, of gradients of queries\n"));
   EXPECT_THAT(violations(byWarpgroups(), facts()),
               HasSubstr("needs queries, keys and values whose strides are known to be multiples of "
                         "16 bytes, and heads that lie in two strides\n"));
@@ -115,8 +117,10 @@ TEST(AttentionRules, HeldBiases) {
     change(schedule, facts);
     return violations(schedule, facts);
   };
-  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.biasBytes = 0; }),
-              HasSubstr("bias: bias = held is of forward kernels that have a bias\n"));
+  EXPECT_THAT(
+      broken([](Schedule&, Facts& f) { f.biasBytes = 0; }),
+      HasSubstr("bias: bias = held is of forward kernels and gradients of queries that have a "
+                "bias\n"));
   EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
               HasSubstr("bias: bias = held needs products = warpgroups\n"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),

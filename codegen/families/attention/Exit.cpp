@@ -104,14 +104,24 @@ void AttendByWarpgroupsOp::emit(Emitter& e) {
                            number(getWorking(), "working") + ">",
                        "");
 }
+/// `stored`: the result that rows are stored to.
+template <class Op>
+static void emitSharing(Emitter& e, Op op, const std::string& function, bool differentiates,
+                        Value stored) {
+  emitTile(e, op, "SharedBiasTile",
+           ", " + number(op.getSide(), "side by side") + ", " + number(op.getHeld(), "held") +
+               (differentiates ? ", true" : ", false") + " /*differentiates*/",
+           "shared_bias_bytes<Tile, " + storedType(e, stored) + ">()");
+  emitCallOfWarpgroups(e, op,
+                       function + "<" + e.memoryType(op.getBiasElement()) + ", " +
+                           number(op.getGroups(), "groups") + ">",
+                       ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()));
+}
 void AttendSharingOp::emit(Emitter& e) {
-  emitTile(e, *this, "SharedBiasTile",
-           ", " + number(getSide(), "side by side") + ", " + number(getHeld(), "held"),
-           "attend_sharing_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
-  emitCallOfWarpgroups(e, *this,
-                       "attend_sharing<" + e.memoryType(getBiasElement()) + ", " +
-                           number(getGroups(), "groups") + ">",
-                       ", " + e.expression(getBiases()) + ", " + e.expression(getSharing()));
+  emitSharing(e, *this, "attend_sharing", false, getOf()[0]);
+}
+void DifferentiateQueriesSharingOp::emit(Emitter& e) {
+  emitSharing(e, *this, "differentiate_queries_sharing", true, getOf()[2]);
 }
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",
@@ -155,6 +165,12 @@ int64_t AttendSharingOp::sharedBytes() {
   return getBytes();
 }
 SharedUse AttendSharingOp::sharedUse() {
+  return SharedUse::tile;
+}
+int64_t DifferentiateQueriesSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse DifferentiateQueriesSharingOp::sharedUse() {
   return SharedUse::tile;
 }
 int64_t DifferentiateQueriesOp::sharedBytes() {

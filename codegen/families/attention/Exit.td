@@ -51,13 +51,10 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
                        I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
-def Cu_AttendSharingOp : Cu_Op<"attend_sharing", [
+/// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory. The block
+/// takes heads of one of `groups` groups of the `sharing` heads of a bias, `side` at a time.
+class Cu_SharingOp<string mnemonic> : Cu_Op<mnemonic, [
     Cu_InSharedMemory, AttrSizedOperandSegments]> {
-  let summary = "The same of heads that share a bias, which a block holds";
-  let description = [{
-    `maps`: of query, key, value and bias. `held`: keys of the bias in shared memory. A block takes
-    heads of one of `groups` groups of the `sharing` heads of a bias, `side` at a time.
-  }];
   let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
                        Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing, TypeAttr:$element,
                        TypeAttr:$bias_element, I64Attr:$width, I64Attr:$value_width,
@@ -66,6 +63,14 @@ def Cu_AttendSharingOp : Cu_Op<"attend_sharing", [
   let assemblyFormat = [{
     $scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing attr-dict
   }];
+}
+def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing"> {
+  let summary = "Attention of heads that share a bias: output, lse";
+  let description = "`maps`: of query, key, value and bias.";
+}
+def Cu_DifferentiateQueriesSharingOp : Cu_SharingOp<"differentiate_queries_sharing"> {
+  let summary = "Gradients of queries whose heads share a bias: lse, delta, result";
+  let description = "`maps`: of query, key, value, the output's gradient and bias.";
 }
 def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
   let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";

@@ -80,7 +80,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.isCausal = program.form.causal != ir::Causal::none;
   facts.hasSoftcap = program.form.softcap != 0.0;
   facts.hasPositiveScale = program.form.scale > 0.0;
-  facts.isMapped = program.kind == Kind::forward && canBeMapped(program, inputs);
+  facts.isMapped = canBeMapped(program, inputs);
   facts.isBiasMapped = isBiasMapped(program, inputs);
   facts.knownKeys = std::max<int64_t>(key.shape[key.shape.size() - 2].size, 0);
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);

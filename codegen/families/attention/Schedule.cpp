@@ -108,11 +108,13 @@ std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   constexpr std::int64_t slots = 2; // of queries
   const std::int64_t held = s.queries * heldKeys(s, facts) * 2;
+  const bool differentiates = facts.kind == Kind::queryGradient;
+  const std::int64_t own = facts.width + (differentiates ? facts.valueWidth : 0);
+  const std::int64_t stored = differentiates ? facts.width : facts.valueWidth;
   const std::int64_t ofSide =
-      (slots * s.queries * facts.width + s.stages * s.keys * (facts.width + facts.valueWidth)) *
+      (slots * s.queries * own + s.stages * s.keys * (facts.width + facts.valueWidth)) *
           facts.bytes +
-      s.queries / 16 * tileBytes(16, facts.valueWidth, facts.outBytes) +
-      (2 * slots + 4 * s.stages) * 8 + 32;
+      s.queries / 16 * tileBytes(16, stored, facts.outBytes) + (2 * slots + 4 * s.stages) * 8 + 32;
   return held + s.side * ofSide + 8;
 }
 
@@ -136,6 +138,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
           (warps - 4) * valueWidths);
     return std::max(queries + s.stages * keys, warps * valueWidths);
   case Kind::queryGradient:
+    if (s.bias == Bias::held)
+      return bytesHoldingBias(s, facts);
     return std::max(queries + gradients + s.stages * keys, warps * widths);
   case Kind::keyGradient:
     return std::max(keys + s.stages * (queries + gradients + s.queries * 8),
@@ -158,6 +162,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + of(facts.valueWidth) + scores * 3 / 2;
     return others + operands + of(facts.valueWidth) + scores * 3 / 2;
   case Kind::queryGradient:
+    if (s.bias == Bias::held)
+      return others + of(facts.width) + scores * 5 / 2;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
@@ -172,8 +178,11 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
 static std::string againstWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
   if (!target.has.warpgroupMatrix)
     return fmt::format("products = warpgroups needs sm_90a, the target is {}", target.arch);
-  if (facts.kind != Kind::forward || facts.bytes != 2)
-    return "products = warpgroups is of forward kernels of bf16 or fp16";
+  const bool exists =
+      facts.kind == Kind::forward || (facts.kind == Kind::queryGradient && s.bias == Bias::held);
+  if (!exists || facts.bytes != 2)
+    return "products = warpgroups is of bf16 or fp16, of forward kernels and, with bias = held, of "
+           "gradients of queries";
   if (!facts.isMapped)
     return "products = warpgroups needs queries, keys and values whose strides are known to be "
            "multiples of 16 bytes, and heads that lie in two strides";
@@ -195,18 +204,20 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
                        "warpgroups",
                        s.keys, step);
   // An instruction's accumulators and what it is given must be there from the beginning.
-  const std::int64_t wanted = std::max(s.keys, facts.valueWidth) / 2 + 30;
+  const std::int64_t summed =
+      facts.kind == Kind::queryGradient ? facts.width : facts.valueWidth; // rows of results
+  const std::int64_t wanted = std::max(s.keys, summed) / 2 + 30;
   if (const std::int64_t begin = registersOf(s).begin; begin < wanted)
     return fmt::format("products = warpgroups: {} keys and rows of {} elements take {} registers a "
                        "thread, {} blocks begin with {}",
-                       s.keys, facts.valueWidth, wanted, s.blocks, begin);
+                       s.keys, summed, wanted, s.blocks, begin);
   return "";
 }
 
 /// What holding the bias asks for beyond products of warpgroups.
 static std::string againstHolding(const Schedule& s, const Facts& facts) {
-  if (facts.kind != Kind::forward || facts.biasBytes == 0)
-    return "bias = held is of forward kernels that have a bias";
+  if ((facts.kind != Kind::forward && facts.kind != Kind::queryGradient) || facts.biasBytes == 0)
+    return "bias = held is of forward kernels and gradients of queries that have a bias";
   if (s.products != Products::warpgroups)
     return "bias = held needs products = warpgroups";
   if (facts.knownKeys == 0)

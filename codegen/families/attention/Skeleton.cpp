@@ -247,7 +247,7 @@ class Lowering {
 
   void emitForward() {
     if (context.schedule.bias == Bias::held)
-      return emitHoldingBias();
+      return emitForwardHoldingBias();
     if (context.schedule.products == Products::warpgroups)
       return emitByWarpgroups();
     auto entry = begin(context.name, "attention.cuh");
@@ -300,23 +300,46 @@ class Lowering {
     finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
   }
 
-  void emitHoldingBias() {
+  /// `addOwn` adds the map of what else a head has of its own; `tensorsOf` tells what the operation
+  /// takes beside maps.
+  template <class Op, class AddOwn, class TensorsOf>
+  void emitHoldingBias(StringRef header, AddOwn addOwn, TensorsOf tensorsOf) {
     const Schedule& s = context.schedule;
-    auto entry = begin(context.name, "attention_shared_bias.cuh");
+    auto entry = begin(context.name, header);
     Maps maps = mapsOf(*entry);
+    addOwn(*entry, maps);
     const family::BufferInfo& bias = buffer(program.form.bias);
     addMap(*entry, maps, program.form.bias, *tensorMapOf(bias, s.queries, kBiasSwizzle));
     Value of = scores(*entry, /*hasBias=*/false);
-    const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
+    const SmallVector<Value> tensors = tensorsOf(*entry);
     const Sharers sharers = sharersOf(*entry);
-    builder.create<cu::AttendSharingOp>(
-        location, of, maps.maps, maps.inner, stored, sharers.biases, sharers.sharing, element(),
-        elementOf(bias.tensor.dtype), program.width(), program.valueWidth(), s.queries, s.keys,
-        s.stages, bytes(), group, s.groups, s.side, heldKeys(s, context.facts));
+    builder.create<Op>(location, of, maps.maps, maps.inner, tensors, sharers.biases,
+                       sharers.sharing, element(), elementOf(bias.tensor.dtype), program.width(),
+                       program.valueWidth(), s.queries, s.keys, s.stages, bytes(), group, s.groups,
+                       s.side, heldKeys(s, context.facts));
     TileCount heads = each(sharedSizes());
     heads.tile = int64_t(1) << 40; // one for all: no block where no head is
     finish(*entry,
            {tiles(queryRows(), s.queries), each(ownBiases()), each(Extent{s.groups, -1}), heads});
+  }
+  void emitForwardHoldingBias() {
+    emitHoldingBias<cu::AttendSharingOp>(
+        "attention_shared_bias.cuh", [](cu::Entry&, Maps&) {},
+        [&](cu::Entry& entry) -> SmallVector<Value> {
+          return {result(entry, 0, true), result(entry, 1, false)};
+        });
+  }
+  void emitQueryGradientHoldingBias() {
+    emitHoldingBias<cu::DifferentiateQueriesSharingOp>(
+        "attention_shared_bias_backward.cuh",
+        [&](cu::Entry& entry, Maps& maps) {
+          addMap(entry, maps, program.outputGradient,
+                 *tensorMapOf(buffer(program.outputGradient), context.schedule.queries));
+        },
+        [&](cu::Entry& entry) -> SmallVector<Value> {
+          return {numbersOf(entry, program.lse), numbersOf(entry, program.delta),
+                  result(entry, 0, true)};
+        });
   }
 
   SmallVector<Value> operandsOfBackward(cu::Entry& entry) {
@@ -326,6 +349,8 @@ class Lowering {
   }
 
   void emitQueryGradient() {
+    if (context.schedule.bias == Bias::held)
+      return emitQueryGradientHoldingBias();
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     SmallVector<Value> tensors = operandsOfBackward(*entry);

@@ -60,11 +60,13 @@ std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64
 }
 
 bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
-  return llvm::all_of(ArrayRef<Value>{program.form.query, program.form.key, program.form.value},
-                      [&](Value argument) {
-                        const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
-                        return tensorMapOf(buffer, 64).has_value();
-                      });
+  SmallVector<Value> tensors{program.form.query, program.form.key, program.form.value};
+  if (program.outputGradient)
+    tensors.push_back(program.outputGradient);
+  return llvm::all_of(tensors, [&](Value argument) {
+    const auto& buffer = *inputs[cast<BlockArgument>(argument).getArgNumber()];
+    return tensorMapOf(buffer, 64).has_value();
+  });
 }
 
 bool isBiasMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {

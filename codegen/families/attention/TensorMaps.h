@@ -17,7 +17,7 @@ std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64
 /// Of a bias for all of whose places there is an element.
 constexpr int64_t kBiasSwizzle = 128;
 
-/// Whether they show query, key and value.
+/// Whether they show query, key and value, and of a backward the output's gradient.
 bool canBeMapped(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs);
 /// Whether one shows the bias, which has an element of 2 bytes for each query and key of a head.
 bool isBiasMapped(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs);

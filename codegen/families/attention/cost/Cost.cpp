@@ -196,7 +196,8 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
-  if (facts.kind == Kind::forward && facts.isBiasMapped && target.has.warpgroupMatrix) {
+  const bool canHold = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
+  if (canHold && facts.isMapped && facts.isBiasMapped && target.has.warpgroupMatrix) {
     s.bias = Bias::held;
     for (std::int64_t side : {1, 2, 4}) {
       s.side = side;
