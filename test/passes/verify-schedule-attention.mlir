@@ -117,8 +117,8 @@ module attributes {a = #kiln.schedule<attention, queries = 24, keys = 64, stages
 // expected-error @+1 {{keys = 272: a multiple of 16 from 16 to 256 is allowed}}
 module attributes {a = #kiln.schedule<attention, queries = 64, keys = 272, stages = 1, blocks = 1, launch = plain>} {}
 // -----
-// expected-error @+1 {{stages = 5: 1 to 4 are allowed}}
-module attributes {a = #kiln.schedule<attention, queries = 64, keys = 64, stages = 5, blocks = 1, launch = plain>} {}
+// expected-error @+1 {{stages = 9: 1 to 8 are allowed}}
+module attributes {a = #kiln.schedule<attention, queries = 64, keys = 64, stages = 9, blocks = 1, launch = plain>} {}
 // -----
 // expected-error @+1 {{blocks = 33: 1 to 32 blocks a multiprocessor are allowed}}
 module attributes {a = #kiln.schedule<attention, queries = 64, keys = 64, stages = 1, blocks = 33, launch = plain>} {}
