@@ -1,7 +1,7 @@
 // See Checkpoint.h.
 #include "models/lm/Checkpoint.h"
 
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 
 #include <charconv>
 

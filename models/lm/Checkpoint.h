@@ -2,9 +2,9 @@
 // tokenizer and the options, in one safetensors file that is there whole or not at all.
 #pragma once
 
+#include "models/common/Safetensors.h"
 #include "models/lm/Config.h"
 #include "models/lm/Optimizer.h"
-#include "models/lm/Safetensors.h"
 #include "models/lm/Tokenizer.h"
 
 #include <torch/torch.h>

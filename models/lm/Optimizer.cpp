@@ -2,7 +2,7 @@
 #include "models/lm/Optimizer.h"
 
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 #include "models/lm/Layers.h"
 
 namespace kiln::lm {

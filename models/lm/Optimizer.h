@@ -3,8 +3,8 @@
 // writes the bf16 weights that products read, so that no step casts them.
 #pragma once
 
+#include "models/common/Safetensors.h"
 #include "models/lm/Config.h"
-#include "models/lm/Safetensors.h"
 
 #include <kiln/optim.h>
 #include <torch/torch.h>

@@ -3,7 +3,7 @@
 
 #include "kiln/files.h"
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 #include "models/lm/Sample.h"
 #include "models/lm/Trainer.h"
 

@@ -2,8 +2,8 @@
 #include "models/lm/Trainer.h"
 
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
-#include "models/lm/Precision.h"
+#include "models/common/Fail.h"
+#include "models/common/Precision.h"
 #include "models/lm/Schedule.h"
 
 #include <csignal>

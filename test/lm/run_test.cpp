@@ -1,8 +1,8 @@
 // The model beside plain formulas, and runs on the CPU: the loss falls, Kiln's kernels change
 // nothing but roundings, and a resumed run is the uninterrupted one bit by bit.
 #include "kiln/torch.h"
-#include "models/lm/Precision.h"
-#include "models/lm/Recompute.h"
+#include "models/common/Precision.h"
+#include "models/common/Recompute.h"
 #include "models/lm/Sample.h"
 #include "test/lm/Helpers.h"
 #include "test/lm/Runs.h"
