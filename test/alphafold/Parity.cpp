@@ -4,8 +4,16 @@
 // IN: metadata `module` and `config`; input.NAME, parameter.NAME, given.NAME (without gradients),
 // and for each result the gradient that comes back to it, cotangent.NAME. OUT: output.NAME,
 // gradient.input.NAME, gradient.parameter.NAME, for those that have one.
+#include "models/alphafold/losses/Fape.h"
+#include "models/alphafold/losses/Lddt.h"
+#include "models/alphafold/losses/Losses.h"
+#include "models/alphafold/losses/Metrics.h"
+#include "models/alphafold/losses/Predictions.h"
+#include "models/alphafold/losses/Structure.h"
+#include "models/alphafold/losses/Violation.h"
 #include "models/alphafold/model/AllAtom.h"
 #include "models/alphafold/model/AlphaFold.h"
+#include "models/alphafold/model/Chemistry.h"
 #include "models/alphafold/model/TemplateFeatures.h"
 #include "models/common/Fail.h"
 #include "models/common/Safetensors.h"
@@ -95,8 +103,22 @@ template <typename Module> Results masked(Case& in, Module module) {
   return {{"y", in.load(module)(in.input("x"), in.input("mask"))}};
 }
 
-Rigid frames(Case& in) {
-  return {in.input("rotation"), in.input("translation")};
+Rigid frames(Case& in, const std::string& prefix = "") {
+  const Tensor rotation = in.input(prefix + "rotation");
+  return {rotation, in.input(prefix + "translation")};
+}
+
+/// What the structure module would have found.
+Structure structure(Case& in) {
+  Structure found;
+  const Rigid backbones = frames(in, "backbone_");
+  for (std::int64_t layer = 0; layer < backbones.rotation.size(0); ++layer)
+    found.backbones.push_back(backbones.select(0, layer));
+  found.groups = frames(in, "group_");
+  found.angles = in.input("angles");
+  found.rawAngles = in.input("raw_angles");
+  found.positions = in.input("positions");
+  return found;
 }
 
 Masks masks(Case& in) {
@@ -266,7 +288,65 @@ const std::map<std::string, Run>& runs() {
                         {"aligned_error", out.alignedError},
                         {"lddt_mean", lddtOf(out.lddt)}};
        }},
-      {"alphafold", alphaFold}};
+      {"alphafold", alphaFold},
+      {"fape",
+       [](Case& in) {
+         const PointsInFrames predicted = {frames(in), in.input("points")};
+         const PointsInFrames truth = {frames(in, "true_"), in.input("true_points")};
+         return Results{{"y", fape(predicted, truth, in.input("frame_mask"), in.input("point_mask"),
+                                   in.input("clamped"))}};
+       }},
+      {"structure_losses",
+       [](Case& in) {
+         const Structure found = structure(in);
+         const Inputs truth = in.inputs();
+         const Renamed names = renamed(found.positions.detach(), truth);
+         return Results{{"swapped", names.swapped},
+                        {"backbone", backboneFape(found, truth)},
+                        {"sidechain", sidechainFape(found, names, truth)},
+                        {"torsion", torsionLoss(found, truth)}};
+       }},
+      {"violations",
+       [](Case& in) {
+         const Violations found = violations(in.input("positions"), in.inputs());
+         return Results{{"bond", found.bond},
+                        {"angle_ca_c_n", found.angleCaCN},
+                        {"angle_c_n_ca", found.angleCNCa},
+                        {"clash", found.clash}};
+       }},
+      {"bounds",
+       [](Case& in) {
+         const Chemistry& chemistry = chemistryLike(in.input("like"));
+         return Results{{"lowest", chemistry.lowest}, {"highest", chemistry.highest}};
+       }},
+      {"head_losses",
+       [](Case& in) {
+         const Structure found = structure(in);
+         const Inputs truth = in.inputs();
+         return Results{
+             {"distogram", distogramLoss(in.input("distogram"), truth)},
+             {"masked_msa", maskedMsaLoss(in.input("masked_msa"), truth)},
+             {"lddt", lddtLoss(in.input("lddt"), found, truth)},
+             {"resolved", resolvedLoss(in.input("resolved"), truth)},
+             {"aligned_error", alignedErrorLoss(in.input("aligned_error"), found, truth)}};
+       }},
+      {"losses",
+       [](Case& in) {
+         Outputs outputs;
+         outputs.structure = structure(in);
+         outputs.predictions = {in.input("lddt"), in.input("distogram"), in.input("masked_msa"),
+                                in.input("resolved"), in.input("aligned_error")};
+         return Results{
+             {"initial", losses(outputs, in.inputs(), LossConfig::named("initial")).total},
+             {"finetune", losses(outputs, in.inputs(), LossConfig::named("finetune")).total}};
+       }},
+      {"metrics", [](Case& in) {
+         const Tensor x = in.input("positions"), truth = in.input("truth"), mask = in.input("mask");
+         const Metrics found = metrics(x, truth, mask);
+         return Results{{"lddt", lddt(x, truth, mask)}, {"lddt_mean", found.lddt},
+                        {"drmsd", found.drmsd},         {"gdt_ts", found.gdtTs},
+                        {"gdt_ha", found.gdtHa},        {"superposed", superposed(x, truth, mask)}};
+       }}};
   return all;
 }
 

@@ -102,12 +102,16 @@ inline void addTemplates(Inputs& inputs, const SyntheticSizes& sizes, at::Scalar
   inputs.templateMask = at::ones({t}, dtype);
   inputs.templateAatype = at::randint(0, 22, {t, r}, at::kLong);
   inputs.templatePseudoBeta = at::randn({t, r, 3}, dtype) * 8;
-  inputs.templatePseudoBetaMask = (at::rand({t, r}, dtype) < 0.8).to(dtype);
+  const auto mask = [&](const at::Tensor& like) { // nothing where the chain is padded
+    return (at::rand_like(like) < 0.8) * like;
+  };
+  const at::Tensor there = inputs.seqMask.unsqueeze(-1);
+  inputs.templatePseudoBetaMask = mask(inputs.seqMask.expand({t, r}));
   inputs.templateAllAtomPositions = at::randn({t, r, 37, 3}, dtype) * 8;
-  inputs.templateAllAtomMask = (at::rand({t, r, 37}, dtype) < 0.8).to(dtype);
+  inputs.templateAllAtomMask = mask(there.expand({t, r, 37}));
   inputs.templateTorsionAnglesSinCos = drawnAngles({t, r, 7}, dtype);
   inputs.templateAltTorsionAnglesSinCos = drawnAngles({t, r, 7}, dtype);
-  inputs.templateTorsionAnglesMask = (at::rand({t, r, 7}, dtype) < 0.8).to(dtype);
+  inputs.templateTorsionAnglesMask = mask(there.expand({t, r, 7}));
 }
 
 /// With templates unless sizes.templates is 0. The last `padding` residues are none.

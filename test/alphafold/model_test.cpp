@@ -148,7 +148,7 @@ TEST(AlphaFold, OnlyTheLastPassHasGradients) {
   const auto expected = torch::autograd::grad({byHand}, parameters, {}, false, false, true);
   const auto found = torch::autograd::grad({byModel}, parameters, {}, false, false, true);
   for (std::size_t i = 0; i < found.size(); ++i)
-    EXPECT_TRUE(!expected[i].defined() || at::equal(found[i], expected[i]));
+    EXPECT_TRUE(!expected[i].defined() || at::allclose(found[i], expected[i], 1e-9, 1e-11));
   const Tensor first = summary(model(std::span(passes).first(1)));
   EXPECT_NE(first.item<double>(), byModel.item<double>()) << "recycling changes nothing";
 }
@@ -168,25 +168,26 @@ TEST(AlphaFold, EveryParameterGetsAGradient) {
 }
 
 TEST(AlphaFold, RecomputationChangesNothing) {
-  AlphaFold model = tinyModel();
+  AlphaFold model = tinyModel(1, at::kDouble);
   model->train(); // with dropout
-  const auto passes = passesOf({}, 2);
+  const auto passes = passesOf({}, 2, at::kDouble);
   std::vector<std::vector<Tensor>> gradients;
-  std::vector<float> sums;
+  std::vector<double> sums;
   for (const bool recompute : {false, true}) {
     model->setRecompute(recompute);
     model->zero_grad();
     at::manual_seed(5);
     const Tensor sum = summary(model(passes));
     sum.backward();
-    sums.push_back(sum.item<float>());
+    sums.push_back(sum.item<double>());
     gradients.emplace_back();
     for (const Tensor& parameter : model->parameters())
       gradients.back().push_back(parameter.grad().clone());
   }
-  EXPECT_EQ(sums[0], sums[1]);
+  // Without gradients at::scaled_dot_product_attention takes another path, and rounds otherwise.
+  EXPECT_NEAR(sums[0], sums[1], 1e-10 * sums[0]);
   for (std::size_t i = 0; i < gradients[0].size(); ++i)
-    EXPECT_TRUE(at::allclose(gradients[0][i], gradients[1][i], 1e-5, 1e-6));
+    EXPECT_TRUE(at::allclose(gradients[0][i], gradients[1][i], 1e-9, 1e-11));
 }
 
 /// Masks of dropout are the same along one dimension.

@@ -341,7 +341,7 @@ class Chemistry:
         if aatype == 20:
             return {}
         entries = self.tables["rigid_group_atom_positions"][self.name(aatype)]
-        return {a: (g, torch.tensor(x).double()) for a, g, x in entries}
+        return {a: (g, torch.tensor(x, dtype=torch.float64)) for a, g, x in entries}
 
     def hinge(self, aatype, torsion):
         """The frame in which torsion 0 to 6 turns, seen from the group it hangs on."""

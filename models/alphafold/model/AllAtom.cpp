@@ -35,9 +35,9 @@ Tensor atomPositions(const Rigid& groups, const Tensor& aatype) {
 }
 
 Tensor pseudoBeta(const Tensor& atom14, const Tensor& aatype) {
-  constexpr int ca = 1, cb = 4;
+  constexpr int cb = 4; // of the 14 atoms of all others
   const Tensor isGlycine = (aatype == Chemistry::glycine).unsqueeze(-1);
-  return at::where(isGlycine, atom14.select(1, ca), atom14.select(1, cb));
+  return at::where(isGlycine, atom14.select(1, Atom::ca), atom14.select(1, cb));
 }
 
 } // namespace kiln::alphafold

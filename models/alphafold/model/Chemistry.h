@@ -27,6 +27,11 @@ struct Chemistry {
   static constexpr std::int64_t glycine = 7, cysteine = 4, proline = 14;
 };
 
+/// Places of the backbone's atoms, both among 14 and among all 37.
+struct Atom {
+  static constexpr std::int64_t n = 0, ca = 1, c = 2;
+};
+
 /// As `like` in device and floating-point dtype. Made once each.
 const Chemistry& chemistryLike(const at::Tensor& like);
 

@@ -1,6 +1,7 @@
 // See TemplateFeatures.h.
 #include "models/alphafold/model/TemplateFeatures.h"
 
+#include "models/alphafold/model/Chemistry.h"
 #include "models/alphafold/model/Primitives.h"
 #include "models/alphafold/model/Rigid.h"
 
@@ -12,8 +13,6 @@ using at::Tensor;
 
 namespace {
 
-constexpr int n = 0, ca = 1, c = 2; // of 37 atoms
-
 Tensor outer(const Tensor& mask) {
   return mask.unsqueeze(1) * mask.unsqueeze(0);
 }
@@ -24,8 +23,9 @@ Tensor templatePairFeatures(const Inputs& inputs, std::int64_t t, std::int64_t b
                             std::int64_t aminoAcids, bool unitVectors) {
   const Tensor positions = inputs.templateAllAtomPositions[t], mask = inputs.templateAllAtomMask[t];
   const std::int64_t residues = positions.size(0);
-  const auto atom = [&](int index) { return positions.select(1, index); };
-  const Tensor backbone = outer(mask.select(1, n) * mask.select(1, ca) * mask.select(1, c));
+  const auto atom = [&](std::int64_t index) { return positions.select(1, index); };
+  const Tensor backbone =
+      outer(mask.select(1, Atom::n) * mask.select(1, Atom::ca) * mask.select(1, Atom::c));
   const Tensor kinds =
       at::one_hot(inputs.templateAatype[t], aminoAcids).to(positions.scalar_type());
   const auto along = [&](std::int64_t dim) { // each pair's residue of that dimension
@@ -33,9 +33,9 @@ Tensor templatePairFeatures(const Inputs& inputs, std::int64_t t, std::int64_t b
   };
   Tensor directions = at::zeros({residues, residues, 3}, positions.options());
   if (unitVectors) {
-    const Rigid frames = Rigid::fromThreePoints(atom(n), atom(ca), atom(c));
+    const Rigid frames = Rigid::fromThreePoints(atom(Atom::n), atom(Atom::ca), atom(Atom::c));
     directions =
-        normalized(frames.unsqueeze(1).invertApply(atom(ca)), 1e-6) * backbone.unsqueeze(-1);
+        normalized(frames.unsqueeze(1).invertApply(atom(Atom::ca)), 1e-6) * backbone.unsqueeze(-1);
   }
   const Tensor beta = outer(inputs.templatePseudoBetaMask[t]).unsqueeze(-1);
   const Tensor distances = distanceBins(inputs.templatePseudoBeta[t], 3.25, 50.75, bins);
