@@ -180,10 +180,10 @@ def violations(chemistry, x, truth):
 
 # Heads, sections 1.9.6 to 1.9.10
 
-def cross_entropy(logits, target, mask):
-    """Mean over what is masked in of -log of the target's share."""
+def cross_entropy(logits, target, mask, eps=0.0):
+    """Mean over what is masked in of -log of the target's share; `eps` as in the published code."""
     share = (softmax(logits) * one_hot(target, logits.shape[-1])).sum(-1)
-    return -(torch.log(share) * mask).sum() / mask.sum()
+    return -(torch.log(share) * mask).sum() / (mask.sum() + eps)
 
 
 def lddt(x, truth, mask):
@@ -211,8 +211,9 @@ def head_losses(chemistry, heads, found, truth):
     target = bin_of(norm(beta[:, None] - beta[None, :]), 2.3125, 21.6875,
                     heads["distogram"].shape[-1])
     pair = truth["pseudo_beta_mask"][:, None] * truth["pseudo_beta_mask"][None, :]
-    losses = {"distogram": cross_entropy(heads["distogram"], target, pair),
-              "masked_msa": cross_entropy(heads["masked_msa"], truth["true_msa"], truth["bert_mask"])}
+    losses = {"distogram": cross_entropy(heads["distogram"], target, pair, 1e-6),
+              "masked_msa": cross_entropy(heads["masked_msa"], truth["true_msa"],
+                                          truth["bert_mask"], 1e-8)}
     sharp = float(0.1 <= float(truth["resolution"]) <= 3)
     known = truth["all_atom_mask"][:, CA]
     x = found["positions"][:, CA].detach()
