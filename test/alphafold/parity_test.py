@@ -29,7 +29,7 @@ CONFIG = {
     "template_triangle": 5, "transition": 2, "template_transition": 3, "relative_positions": 2,
     "recycling_bins": 15, "template_bins": 39, "point_heads": 3, "point_head": 4,
     "query_points": 2, "value_points": 3, "resnet": 6, "resnet_blocks": 2, "distogram_bins": 13,
-    "msa_classes": 23, "lddt_bins": 10, "lddt_hidden": 5, "aligned_error_bins": 7,
+    "msa_classes": 23, "lddt_bins": 17, "lddt_hidden": 5, "aligned_error_bins": 7,
     "aligned_error": True, "template_unit_vectors": False}
 
 # The channels of the published model by their sizes in parameters.txt cannot be told apart, so

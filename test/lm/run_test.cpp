@@ -117,8 +117,8 @@ TEST(Lm, RecomputingDrawsTheSameRandomNumbers) {
   auto gradient = [](bool recompute) {
     at::manual_seed(3);
     const Tensor x = at::ones({1000}).requires_grad_();
-    const Step step = [](const Tensor& in) { return at::dropout(in, 0.5, true) * 3; };
-    const Tensor y = recompute ? recomputed(step, x, {}) : step(x);
+    const Step step = [](const Tensors& in) { return Tensors{at::dropout(in[0], 0.5, true) * 3}; };
+    const Tensor y = (recompute ? recomputed(step, {x}, {}) : step({x}))[0];
     const Tensor later = at::rand({3}); // the backward must not disturb what is drawn behind it
     y.sum().backward();
     return at::cat({x.grad(), y.detach(), later, at::rand({3})});
