@@ -1,0 +1,199 @@
+// Training runs of a tiny model on proteins that nobody has seen: the loss falls, a resumed run
+// goes on bit by bit, averages are what is evaluated, and what is not finite changes no weight.
+#include "models/alphafold/train/Trainer.h"
+#include "test/alphafold/Synthetic.h"
+#include "test/lm/Helpers.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace kiln::alphafold {
+namespace {
+
+using at::Tensor;
+using lm::errorOf;
+
+/// `proteins` in turn.
+class SyntheticSource : public Source {
+ public:
+  explicit SyntheticSource(std::int64_t proteins, const SyntheticSizes& sizes = {})
+      : proteins(proteins), sizes(sizes) {}
+
+  std::vector<Inputs> sample(std::int64_t index, std::int64_t passes) override {
+    std::vector<Inputs> all;
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      all.push_back(syntheticInputs(sizes, std::uint64_t(1 + index % proteins)));
+      if (index == spoiled)
+        all.back().pseudoBeta.fill_(std::numeric_limits<float>::quiet_NaN());
+      if (index == spoiled)
+        all.back().msaFeat.fill_(std::numeric_limits<float>::infinity());
+    }
+    asked.push_back(passes);
+    return all;
+  }
+
+  std::int64_t spoiled = -1;
+  std::vector<std::int64_t> asked;
+
+ private:
+  std::int64_t proteins;
+  SyntheticSizes sizes;
+};
+
+TrainOptions smallOptions(const std::string& out) {
+  TrainOptions options;
+  options.model = ModelConfig::named("tiny");
+  options.device = "cpu";
+  options.out = out;
+  options.warmup = 10;
+  options.passes = 2;
+  options.learningRate = 3e-3;
+  options.ema = 0.9;
+  return options;
+}
+
+TEST(AlphaFoldTrainer, TheLossFalls) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.clip = 1;
+  SyntheticSource source(1);
+  Trainer trainer(options, source);
+  const Trainer::Evaluation before = trainer.evaluate(source, 1);
+  for (int i = 0; i < 60; ++i)
+    trainer.step();
+  const Trainer::Evaluation after = trainer.evaluate(source, 1);
+  EXPECT_LT(after.loss, 0.8 * before.loss);
+  EXPECT_LT(after.drmsd, before.drmsd);
+}
+
+std::vector<double> lossesOf(Trainer& trainer, int steps) {
+  std::vector<double> all;
+  for (int i = 0; i < steps; ++i)
+    all.push_back(trainer.step().loss);
+  return all;
+}
+
+TEST(AlphaFoldTrainer, AResumedRunGoesOnBitByBit) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.batch = 2;
+  options.stage = "finetune";
+  options.keep = 1;
+  SyntheticSource source(3);
+  Trainer whole(options, source);
+  lossesOf(whole, 3);
+  const auto path = whole.save();
+  const auto expected = lossesOf(whole, 3);
+  options.seed = 1;
+  Trainer resumed(options, source);
+  lossesOf(resumed, 1); // weights, averages and random numbers of another moment
+  resumed.resume(path);
+  EXPECT_EQ(resumed.position(), 3);
+  EXPECT_EQ(lossesOf(resumed, 3), expected);
+  const models::Safetensors one(whole.save());
+  std::map<std::string, Tensor> state;
+  for (const std::string& name : one.names())
+    state[name] = one.tensor(name).clone();
+  const models::Safetensors other(resumed.save());
+  for (const auto& [name, tensor] : state)
+    EXPECT_TRUE(at::equal(other.tensor(name), tensor)) << name;
+  EXPECT_TRUE(state.contains("ema.evoformer.linear.weight"));
+  EXPECT_TRUE(state.contains("optimizer.exp_avg.evoformer.linear.weight"));
+  EXPECT_EQ(path.filename(), "step-000003.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(path)) << "only the newest is kept";
+}
+
+/// Of the terms, and by the same drawing of passes for every rank and run.
+TEST(AlphaFoldTrainer, PassesAreDrawnByStep) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.passes = 3;
+  SyntheticSource source(1);
+  Trainer trainer(options, source);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const Trainer::Step now = trainer.step();
+    EXPECT_EQ(now.passes, drawnPasses(1, step, 3));
+    EXPECT_EQ(source.asked.back(), now.passes);
+    double sum = 0;
+    for (const Term& term : now.terms)
+      sum += term.weight * term.value.item<double>();
+    EXPECT_NEAR(now.loss, sum * std::sqrt(6.0), 1e-3) << "6 residues of 7";
+  }
+}
+
+TEST(AlphaFoldTrainer, WhatIsNotFiniteChangesNoWeight) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  SyntheticSource source(1);
+  Trainer trainer(options, source);
+  trainer.step();
+  const Tensor before = trainer.network()->evoformer->single->weight.detach().clone();
+  source.spoiled = 1;
+  const Trainer::Step bad = trainer.step();
+  EXPECT_SAYS(bad.nonFinite, "masked_msa is nan");
+  EXPECT_TRUE(at::equal(trainer.network()->evoformer->single->weight, before));
+  EXPECT_EQ(trainer.step().nonFinite, "");
+  EXPECT_FALSE(at::equal(trainer.network()->evoformer->single->weight, before));
+  EXPECT_SAYS(errorOf([&] {
+                for (int i = 0; i < 10; ++i) {
+                  source.spoiled = trainer.position();
+                  trainer.step();
+                }
+              }),
+              "10 steps in a row had losses that are not finite");
+}
+
+TEST(AlphaFoldTrainer, Bf16AndRecomputationTrainAlike) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  SyntheticSource source(1);
+  const auto losses = [&] {
+    Trainer trainer(options, source);
+    return lossesOf(trainer, 4);
+  };
+  const auto exact = losses();
+  options.recompute = true;
+  const auto again = losses();
+  options.precision = "bf16";
+  const auto rounded = losses();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR(again[i], exact[i], 1e-3 * exact[i]);
+    EXPECT_NEAR(rounded[i], exact[i], 2e-2 * exact[i]);
+  }
+}
+
+TEST(AlphaFoldTrainer, TheRateRisesAndFalls) {
+  TrainOptions options;
+  EXPECT_DOUBLE_EQ(learningRate(options, 0), 1e-6);
+  EXPECT_DOUBLE_EQ(learningRate(options, 499), 5e-4);
+  EXPECT_DOUBLE_EQ(learningRate(options, 999), 1e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 49999), 1e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 50000), 0.95e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 100000), 0.95 * 0.95e-3);
+  options.warmup = 0;
+  EXPECT_DOUBLE_EQ(learningRate(options, 0), 1e-3);
+}
+
+TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
+  const lm::Folder folder;
+  SyntheticSource source(1);
+  const auto error = [&](auto change) {
+    TrainOptions options = smallOptions(folder.string());
+    change(options);
+    return errorOf([&] { Trainer trainer(options, source); });
+  };
+  EXPECT_SAYS(error([](TrainOptions& o) { o.batch = 0; }), "--batch=0: at least 1");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.precision = "fp8"; }), "--precision=fp8: allowed");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.stage = "last"; }), "--stage=last");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.ema = 1; }), "--ema=1: must lie in");
+  TrainOptions options = smallOptions(folder.string());
+  Trainer trainer(options, source);
+  const auto path = trainer.save();
+  options.model.evoformerBlocks = 3;
+  Trainer other(options, source);
+  EXPECT_SAYS(errorOf([&] { other.resume(path); }), "and the options make one of");
+}
+
+} // namespace
+} // namespace kiln::alphafold
