@@ -13,7 +13,7 @@
 #include "models/alphafold/losses/Violation.h"
 #include "models/alphafold/model/AllAtom.h"
 #include "models/alphafold/model/AlphaFold.h"
-#include "models/alphafold/model/Chemistry.h"
+#include "models/alphafold/model/AtomTables.h"
 #include "models/alphafold/model/TemplateFeatures.h"
 #include "models/common/Fail.h"
 #include "models/common/Safetensors.h"
@@ -109,8 +109,8 @@ Rigid frames(Case& in, const std::string& prefix = "") {
 }
 
 /// What the structure module would have found.
-Structure structure(Case& in) {
-  Structure found;
+PredictedStructure structure(Case& in) {
+  PredictedStructure found;
   const Rigid backbones = frames(in, "backbone_");
   for (std::int64_t layer = 0; layer < backbones.rotation.size(0); ++layer)
     found.backbones.push_back(backbones.select(0, layer));
@@ -133,7 +133,7 @@ Results ofRepresentations(const Representations& x) {
   return {{"m", x.m}, {"z", x.z}};
 }
 
-Results ofStructure(const Structure& x) {
+Results ofStructure(const PredictedStructure& x) {
   return {{"positions", x.positions},
           {"angles", x.angles},
           {"raw_angles", x.rawAngles},
@@ -298,7 +298,7 @@ const std::map<std::string, Run>& runs() {
        }},
       {"structure_losses",
        [](Case& in) {
-         const Structure found = structure(in);
+         const PredictedStructure found = structure(in);
          const Inputs truth = in.inputs();
          const Renamed names = renamed(found.positions.detach(), truth);
          return Results{{"swapped", names.swapped},
@@ -316,12 +316,12 @@ const std::map<std::string, Run>& runs() {
        }},
       {"bounds",
        [](Case& in) {
-         const Chemistry& chemistry = chemistryLike(in.input("like"));
-         return Results{{"lowest", chemistry.lowest}, {"highest", chemistry.highest}};
+         const AtomTables& tables = atomTablesLike(in.input("like"));
+         return Results{{"lowest", tables.lowest}, {"highest", tables.highest}};
        }},
       {"head_losses",
        [](Case& in) {
-         const Structure found = structure(in);
+         const PredictedStructure found = structure(in);
          const Inputs truth = in.inputs();
          return Results{
              {"distogram", distogramLoss(in.input("distogram"), truth)},

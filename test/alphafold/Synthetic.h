@@ -3,7 +3,7 @@
 #pragma once
 
 #include "models/alphafold/model/AllAtom.h"
-#include "models/alphafold/model/Chemistry.h"
+#include "models/alphafold/model/AtomTables.h"
 #include "models/alphafold/model/Config.h"
 #include "models/alphafold/model/Inputs.h"
 #include "models/alphafold/model/Primitives.h"
@@ -61,9 +61,9 @@ inline void addTruth(Inputs& inputs, const SyntheticSizes& sizes, at::ScalarType
       normalized(at::randn({residues, 3}, dtype) + at::tensor({1.5, 0.0, 0.0}, dtype));
   Rigid backbone = Rigid::fromUpdate(at::randn({residues, 6}, dtype));
   backbone.translation = at::cumsum(step * 3.8, 0);
-  const Chemistry& chemistry = chemistryLike(there);
-  const at::Tensor exists = chemistry.atomMask.index_select(0, inputs.aatype) * there.unsqueeze(-1);
-  const at::Tensor chis = chemistry.chiMask.index_select(0, inputs.aatype) * there.unsqueeze(-1);
+  const AtomTables& tables = atomTablesLike(there);
+  const at::Tensor exists = tables.atomMask.index_select(0, inputs.aatype) * there.unsqueeze(-1);
+  const at::Tensor chis = tables.chiMask.index_select(0, inputs.aatype) * there.unsqueeze(-1);
   const auto all = [&](const at::Tensor& angles) {
     const Rigid groups = groupFrames(backbone, angles, inputs.aatype);
     return std::pair(groups.matrix(), atomPositions(groups, inputs.aatype));
@@ -85,7 +85,7 @@ inline void addTruth(Inputs& inputs, const SyntheticSizes& sizes, at::ScalarType
   inputs.atom14AltGtExists = swappedAtoms(inputs.aatype, exists);
   inputs.pseudoBeta = pseudoBeta(inputs.atom14GtPositions, inputs.aatype);
   inputs.pseudoBetaMask = there.clone();
-  const at::Tensor places = chemistry.atom37.index_select(0, inputs.aatype);
+  const at::Tensor places = tables.atom37.index_select(0, inputs.aatype);
   const at::Tensor shown = exists.unsqueeze(-1);
   inputs.allAtomPositions = at::zeros({residues, 37, 3}, dtype)
                                 .scatter_add(1, places.unsqueeze(-1).expand({residues, 14, 3}),

@@ -120,7 +120,7 @@ TEST(AlphaFoldLosses, FapeKnowsMirrorImages) {
   EXPECT_GT(mirror, 0.1);
 }
 
-TEST(AlphaFoldLosses, StructureModuleTurnsWithItsFrames) {
+TEST(AlphaFoldLosses, PointAttentionKnowsNoGlobalFrame) {
   const ModelConfig config = ModelConfig::named("tiny");
   InvariantPointAttention ipa(config);
   ipa->to(at::kDouble);
@@ -162,7 +162,7 @@ TEST(AlphaFoldLosses, GradientsAreThoseOfFiniteDifferences) {
     tensor = tensor.detach().contiguous().requires_grad_();
     leaves.push_back(tensor);
   };
-  Structure& found = out.structure;
+  PredictedStructure& found = out.structure;
   for (Rigid& frames : found.backbones) {
     leaf(frames.rotation);
     leaf(frames.translation);

@@ -118,6 +118,27 @@ TEST(AlphaFold, MaskedTemplatesAddNothingToPairs) {
   EXPECT_EQ(embedder(inputs, z, mask).z.abs().max().item<float>(), 0);
 }
 
+/// Where nothing is masked, it is the same whether masks are read or not.
+TEST(AlphaFold, FullMasksNeedNotBeRead) {
+  AlphaFold model = tinyModel(1, at::kDouble);
+  for (const std::int64_t templates : {0, 2}) {
+    auto passes = passesOf({.templates = templates, .padding = 0}, 2, at::kDouble);
+    const Outputs read = model(passes);
+    for (Inputs& inputs : passes) {
+      inputs.settle();
+      EXPECT_TRUE(inputs.isSeqFull && inputs.isMsaFull && inputs.isExtraMsaFull);
+      inputs.extraMsaMask.zero_(); // is not looked at
+    }
+    EXPECT_NEAR(summary(read).item<double>(), summary(model(passes)).item<double>(), 1e-9);
+  }
+  Inputs inputs = syntheticInputs({.padding = 1}, 1);
+  inputs.templateMask.zero_();
+  inputs.settle();
+  EXPECT_FALSE(inputs.isSeqFull || inputs.isMsaFull || inputs.isExtraMsaFull);
+  EXPECT_FALSE(inputs.hasTemplates()) << "all were masked";
+  inputs.check();
+}
+
 /// What is padded changes nothing for what is not.
 TEST(AlphaFold, PaddingIsNotSeen) {
   AlphaFold model = tinyModel(1, at::kDouble);

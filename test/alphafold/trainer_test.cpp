@@ -14,31 +14,28 @@ namespace {
 using at::Tensor;
 using lm::errorOf;
 
-/// `proteins` in turn.
+/// `proteins` in turn, `size` a step.
 class SyntheticSource : public Source {
  public:
-  explicit SyntheticSource(std::int64_t proteins, const SyntheticSizes& sizes = {})
-      : proteins(proteins), sizes(sizes) {}
+  explicit SyntheticSource(std::int64_t proteins, std::int64_t size = 1, std::int64_t most = 2)
+      : proteins(proteins), size(size), most(most) {}
 
-  std::vector<Inputs> sample(std::int64_t index, std::int64_t passes) override {
-    std::vector<Inputs> all;
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
-      all.push_back(syntheticInputs(sizes, std::uint64_t(1 + index % proteins)));
-      if (index == spoiled)
-        all.back().pseudoBeta.fill_(std::numeric_limits<float>::quiet_NaN());
-      if (index == spoiled)
-        all.back().msaFeat.fill_(std::numeric_limits<float>::infinity());
+  std::vector<std::vector<Inputs>> batch(std::int64_t step) override {
+    std::vector<std::vector<Inputs>> all;
+    for (std::int64_t i = 0; i < size; ++i) {
+      const auto seed = std::uint64_t(1 + (step * size + i) % proteins);
+      const std::int64_t passes = drawnPasses(1, std::uint64_t(step), most);
+      all.emplace_back(std::size_t(passes), syntheticInputs({}, seed));
+      if (step == spoiled)
+        all.back().back().msaFeat.fill_(std::numeric_limits<float>::infinity());
     }
-    asked.push_back(passes);
     return all;
   }
 
-  std::int64_t spoiled = -1;
-  std::vector<std::int64_t> asked;
+  std::int64_t spoiled = -1; // step
 
  private:
-  std::int64_t proteins;
-  SyntheticSizes sizes;
+  std::int64_t proteins, size, most;
 };
 
 TrainOptions smallOptions(const std::string& out) {
@@ -47,7 +44,6 @@ TrainOptions smallOptions(const std::string& out) {
   options.device = "cpu";
   options.out = out;
   options.warmup = 10;
-  options.passes = 2;
   options.learningRate = 3e-3;
   options.ema = 0.9;
   return options;
@@ -77,15 +73,13 @@ std::vector<double> lossesOf(Trainer& trainer, int steps) {
 TEST(AlphaFoldTrainer, AResumedRunGoesOnBitByBit) {
   const lm::Folder folder;
   TrainOptions options = smallOptions(folder.string());
-  options.batch = 2;
   options.stage = "finetune";
   options.keep = 1;
-  SyntheticSource source(3);
+  SyntheticSource source(3, /*size=*/2);
   Trainer whole(options, source);
   lossesOf(whole, 3);
   const auto path = whole.save();
   const auto expected = lossesOf(whole, 3);
-  options.seed = 1;
   Trainer resumed(options, source);
   lossesOf(resumed, 1); // weights, averages and random numbers of another moment
   resumed.resume(path);
@@ -104,21 +98,18 @@ TEST(AlphaFoldTrainer, AResumedRunGoesOnBitByBit) {
   EXPECT_FALSE(std::filesystem::exists(path)) << "only the newest is kept";
 }
 
-/// Of the terms, and by the same drawing of passes for every rank and run.
-TEST(AlphaFoldTrainer, PassesAreDrawnByStep) {
+TEST(AlphaFoldTrainer, LossesAreMeansOfTheirTerms) {
   const lm::Folder folder;
-  TrainOptions options = smallOptions(folder.string());
-  options.passes = 3;
-  SyntheticSource source(1);
-  Trainer trainer(options, source);
+  SyntheticSource source(3, /*size=*/2, /*most=*/3);
+  Trainer trainer(smallOptions(folder.string()), source);
   for (std::uint64_t step = 0; step < 4; ++step) {
     const Trainer::Step now = trainer.step();
     EXPECT_EQ(now.passes, drawnPasses(1, step, 3));
-    EXPECT_EQ(source.asked.back(), now.passes);
     double sum = 0;
     for (const Term& term : now.terms)
       sum += term.weight * term.value.item<double>();
     EXPECT_NEAR(now.loss, sum * std::sqrt(6.0), 1e-3) << "6 residues of 7";
+    EXPECT_GT(now.norm.item<double>(), 0);
   }
 }
 
@@ -183,7 +174,7 @@ TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
     change(options);
     return errorOf([&] { Trainer trainer(options, source); });
   };
-  EXPECT_SAYS(error([](TrainOptions& o) { o.batch = 0; }), "--batch=0: at least 1");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.steps = 0; }), "--steps=0: at least 1");
   EXPECT_SAYS(error([](TrainOptions& o) { o.precision = "fp8"; }), "--precision=fp8: allowed");
   EXPECT_SAYS(error([](TrainOptions& o) { o.stage = "last"; }), "--stage=last");
   EXPECT_SAYS(error([](TrainOptions& o) { o.ema = 1; }), "--ema=1: must lie in");

@@ -27,7 +27,7 @@ LossConfig LossConfig::named(const std::string& stage) {
 
 Losses losses(const Outputs& outputs, const Inputs& truth, const LossConfig& config) {
   truth.checkTruth();
-  const Structure& structure = outputs.structure;
+  const PredictedStructure& structure = outputs.structure;
   const Predictions& heads = outputs.predictions;
   const FullPrecision exact(structure.positions);
   Losses all;

@@ -2,7 +2,7 @@
 #include "models/alphafold/losses/Predictions.h"
 
 #include "models/alphafold/losses/Lddt.h"
-#include "models/alphafold/model/Chemistry.h"
+#include "models/alphafold/model/AtomTables.h"
 
 #include <ATen/ATen.h>
 
@@ -45,7 +45,7 @@ Tensor maskedMsaLoss(const Tensor& logits, const Inputs& truth) {
   return crossEntropy(logits, truth.trueMsa, truth.bertMask, 1e-8);
 }
 
-Tensor lddtLoss(const Tensor& logits, const Structure& found, const Inputs& truth) {
+Tensor lddtLoss(const Tensor& logits, const PredictedStructure& found, const Inputs& truth) {
   const Tensor mask = truth.allAtomMask.select(1, Atom::ca);
   const Tensor score = lddt(found.positions.detach().select(1, Atom::ca),
                             truth.allAtomPositions.select(1, Atom::ca), mask);
@@ -56,13 +56,14 @@ Tensor lddtLoss(const Tensor& logits, const Structure& found, const Inputs& trut
 
 Tensor resolvedLoss(const Tensor& logits, const Inputs& truth) {
   const Tensor atoms =
-      chemistryLike(logits).atom37Mask.index_select(0, truth.aatype) * truth.seqMask.unsqueeze(-1);
+      atomTablesLike(logits).atom37Mask.index_select(0, truth.aatype) * truth.seqMask.unsqueeze(-1);
   const Tensor& seen = truth.allAtomMask;
   const Tensor entropy = -(seen * at::log_sigmoid(logits) + (1 - seen) * at::log_sigmoid(-logits));
   return (entropy * atoms).sum() / (atoms.sum() + 1e-8) * isSharp(truth);
 }
 
-Tensor alignedErrorLoss(const Tensor& logits, const Structure& found, const Inputs& truth) {
+Tensor alignedErrorLoss(const Tensor& logits, const PredictedStructure& found,
+                        const Inputs& truth) {
   const auto seen = [](const Rigid& frames) { // [R, R, 3]: all from each
     return frames.unsqueeze(1).invertApply(frames.translation);
   };

@@ -15,13 +15,14 @@ at::Tensor distogramLoss(const at::Tensor& logits, const Inputs& truth);
 at::Tensor maskedMsaLoss(const at::Tensor& logits, const Inputs& truth);
 
 /// Bins of the lDDT that the structure has; 0 for a resolution outside of 0.1 to 3 angstrom.
-at::Tensor lddtLoss(const at::Tensor& logits, const Structure& found, const Inputs& truth);
+at::Tensor lddtLoss(const at::Tensor& logits, const PredictedStructure& found, const Inputs& truth);
 
 /// Which atoms were resolved, of those that a residue has; 0 for a resolution as above.
 at::Tensor resolvedLoss(const at::Tensor& logits, const Inputs& truth);
 
 /// Bins up to 31 angstrom of how far a residue is off, seen from another's frame; 0 for a
 /// resolution as above.
-at::Tensor alignedErrorLoss(const at::Tensor& logits, const Structure& found, const Inputs& truth);
+at::Tensor alignedErrorLoss(const at::Tensor& logits, const PredictedStructure& found,
+                            const Inputs& truth);
 
 } // namespace kiln::alphafold

@@ -9,7 +9,7 @@ namespace kiln::alphafold {
 
 using at::Tensor;
 
-Tensor backboneFape(const Structure& found, const Inputs& truth) {
+Tensor backboneFape(const PredictedStructure& found, const Inputs& truth) {
   const Rigid frames = stack(found.backbones); // [L, R]
   const Rigid should = Rigid::fromMatrix(truth.rigidgroupsGtFrames.select(1, 0));
   const Tensor mask = truth.rigidgroupsGtExists.select(1, 0);
@@ -18,13 +18,13 @@ Tensor backboneFape(const Structure& found, const Inputs& truth) {
       .mean();
 }
 
-Tensor sidechainFape(const Structure& found, const Renamed& truth, const Inputs& inputs) {
+Tensor sidechainFape(const PredictedStructure& found, const Renamed& truth, const Inputs& inputs) {
   return fape({found.groups.flattened(), found.positions.flatten(0, 1)},
               {truth.groups.flattened(), truth.positions.flatten(0, 1)},
               inputs.rigidgroupsGtExists.flatten(), truth.exists.flatten());
 }
 
-Tensor torsionLoss(const Structure& found, const Inputs& truth) {
+Tensor torsionLoss(const PredictedStructure& found, const Inputs& truth) {
   constexpr int first = 3, count = 4; // chi angles among all seven
   const auto chis = [](const Tensor& all, std::int64_t dim) {
     return all.narrow(dim, first, count);

@@ -1,7 +1,7 @@
 // See Violation.h.
 #include "models/alphafold/losses/Violation.h"
 
-#include "models/alphafold/model/Chemistry.h"
+#include "models/alphafold/model/AtomTables.h"
 
 #include <ATen/ATen.h>
 
@@ -46,7 +46,7 @@ void neighbours(Violations& found, const Tensor& positions, const Tensor& atoms,
 
   const Tensor cToN = vector(here(positions, Atom::c), next(positions, Atom::n));
   const Tensor isProline =
-      (inputs.aatype.narrow(0, 1, count) == Chemistry::proline).to(positions.scalar_type());
+      (inputs.aatype.narrow(0, 1, count) == AtomTables::proline).to(positions.scalar_type());
   const auto between = [&](double other, double proline) {
     return other + (proline - other) * isProline;
   };
@@ -79,10 +79,10 @@ Tensor overlaps(const Tensor& positions, const Tensor& atoms, const Inputs& inpu
   const Tensor first = inputs.residueIndex.unsqueeze(1), second = inputs.residueIndex.unsqueeze(0);
   const auto residues = [](const Tensor& mask) { return mask.unsqueeze(-1).unsqueeze(-1); };
   const Tensor peptide = residues(first + 1 == second) * pairs(only(Atom::c), only(Atom::n));
-  const Tensor cysteines = (inputs.aatype == Chemistry::cysteine).unsqueeze(-1) * only(sulphur);
+  const Tensor cysteines = (inputs.aatype == AtomTables::cysteine).unsqueeze(-1) * only(sulphur);
   const Tensor mask = pairs(atoms, atoms) * residues(first < second) * (1 - peptide) *
                       (1 - pairs(cysteines, cysteines));
-  const Tensor radii = chemistryLike(positions).atomRadii.index_select(0, inputs.aatype);
+  const Tensor radii = atomTablesLike(positions).atomRadii.index_select(0, inputs.aatype);
   const Tensor least = radii.unsqueeze(1).unsqueeze(3) + radii.unsqueeze(0).unsqueeze(2) - overlap;
   const Tensor apart =
       positions.unsqueeze(1).unsqueeze(3) - positions.unsqueeze(0).unsqueeze(2); // ..., 3
@@ -91,12 +91,12 @@ Tensor overlaps(const Tensor& positions, const Tensor& atoms, const Inputs& inpu
 
 /// Sum over pairs of atoms of one residue, each pair twice.
 Tensor insideResidues(const Tensor& positions, const Tensor& atoms, const Tensor& aatype) {
-  const Chemistry& chemistry = chemistryLike(positions);
+  const AtomTables& tables = atomTablesLike(positions);
   const Tensor apart = positions.unsqueeze(2) - positions.unsqueeze(1);
   const Tensor distance = at::sqrt(apart.square().sum(-1) + 1e-10);
   const Tensor mask = atoms.unsqueeze(2) * atoms.unsqueeze(1) * (1 - at::eye(14, atoms.options()));
-  const Tensor below = at::relu(chemistry.lowest.index_select(0, aatype) - distance);
-  const Tensor above = at::relu(distance - chemistry.highest.index_select(0, aatype));
+  const Tensor below = at::relu(tables.lowest.index_select(0, aatype) - distance);
+  const Tensor above = at::relu(distance - tables.highest.index_select(0, aatype));
   return ((below + above) * mask).sum();
 }
 
@@ -107,7 +107,7 @@ Tensor Violations::total() const {
 }
 
 Violations violations(const Tensor& positions, const Inputs& inputs) {
-  const Tensor atoms = chemistryLike(positions).atomMask.index_select(0, inputs.aatype) *
+  const Tensor atoms = atomTablesLike(positions).atomMask.index_select(0, inputs.aatype) *
                        inputs.seqMask.unsqueeze(-1);
   Violations found;
   neighbours(found, positions, atoms, inputs);

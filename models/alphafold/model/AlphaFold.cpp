@@ -65,15 +65,17 @@ Recycled AlphaFoldImpl::nothing(const Inputs& inputs) const {
 /// Lines 4 to 17 of Algorithm 2.
 Trunk AlphaFoldImpl::trunk(const Inputs& inputs, const Recycled& before) {
   Representations in = recyclingEmbedder(inputEmbedder(inputs), before);
-  Masks masks = {inputs.msaMask, inputs.seqMask.unsqueeze(1) * inputs.seqMask.unsqueeze(0)};
+  const Tensor& there = inputs.seqMask;
+  Masks masks = {inputs.isMsaFull ? Tensor() : inputs.msaMask,
+                 inputs.isSeqFull ? Tensor() : there.unsqueeze(1) * there.unsqueeze(0)};
   if (inputs.hasTemplates()) {
     const auto [rows, pairs] = templateEmbedder(inputs, in.z, masks.pair);
     in = {at::cat({in.m, rows}), in.z + pairs};
     constexpr int psi = 2; // whose mask stands for its row's
-    masks.msa = at::cat({masks.msa, inputs.templateTorsionAnglesMask.select(-1, psi)});
+    masks.msa = at::cat({inputs.msaMask, inputs.templateTorsionAnglesMask.select(-1, psi)});
   }
-  const Tensor extra = extraMsaEmbedder(inputs.extraMsaFeat);
-  in.z = extraMsaStack(Representations{extra, in.z}, Masks{inputs.extraMsaMask, masks.pair});
+  const Masks ofExtra = {inputs.isExtraMsaFull ? Tensor() : inputs.extraMsaMask, masks.pair};
+  in.z = extraMsaStack(Representations{extraMsaEmbedder(inputs.extraMsaFeat), in.z}, ofExtra);
   return evoformer(in, masks);
 }
 

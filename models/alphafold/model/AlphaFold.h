@@ -14,7 +14,7 @@ namespace kiln::alphafold {
 
 /// Of a pass.
 struct Outputs {
-  Structure structure;
+  PredictedStructure structure;
   Predictions predictions;
   Recycled recycled; // for the next one, without gradients
 };

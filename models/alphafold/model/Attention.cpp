@@ -23,6 +23,11 @@ Tensor joined(const Tensor& bias, const Tensor& other) {
   return bias + other.to(bias.scalar_type());
 }
 
+Tensor keyBias(const Tensor& mask) {
+  const Tensor bias = maskBias(mask);
+  return bias.defined() ? bias.unsqueeze(1).unsqueeze(1) : bias;
+}
+
 AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
     : heads(sizes.heads),
       q(register_module("linear_q", Linear(sizes.queries, sizes.heads * sizes.head, Init::glorot,
@@ -55,12 +60,11 @@ GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t hea
       output(register_module("linear_o", Linear(heads * head, channels, Init::zero))) {}
 
 Tensor GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
-  const Tensor weights = mask.unsqueeze(-1);
-  const Tensor mean = (x * weights).sum(1) / (weights.sum(1) + 1e-10);
+  const Tensor mean =
+      mask.defined() ? masked(x, mask).sum(1) / (mask.sum(1, /*keepdim=*/true) + 1e-10) : x.mean(1);
   // The heads' queries are rows of one attention, since keys and values are the same for all.
   const Tensor queries = q(mean).unflatten(-1, {1, heads, -1}); // [B, 1, heads, head]
-  const Tensor bias = maskBias(mask).unsqueeze(1).unsqueeze(1); // [B, 1, 1, S]
-  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), bias);
+  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), keyBias(mask));
   return output(heard.flatten(1).unsqueeze(1) * at::sigmoid(gate(x)));
 }
 

@@ -17,6 +17,9 @@ struct AttentionSizes {
 /// The sum of the biases that are defined, in the dtype of the first; they broadcast.
 at::Tensor joined(const at::Tensor& bias, const at::Tensor& other);
 
+/// Of a mask [B, K] of keys, as a bias [B, 1, 1, K]; undefined: undefined.
+at::Tensor keyBias(const at::Tensor& mask);
+
 /// softmax(q k / sqrt(head) + bias) v, gated by a sigmoid, and a last linear map. Parameters:
 /// linear_q, linear_k, linear_v, linear_o, linear_g.
 struct AttentionImpl : torch::nn::Module {
@@ -34,7 +37,7 @@ TORCH_MODULE(Attention);
 /// values for all. Gates and the result are of each row. Parameters as above.
 struct GlobalAttentionImpl : torch::nn::Module {
   GlobalAttentionImpl(std::int64_t channels, std::int64_t heads, std::int64_t head);
-  /// x [B, S, channels], mask [B, S]; the attention is over S.
+  /// x [B, S, channels], mask [B, S] or undefined; the attention is over S.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& mask);
 
   std::int64_t heads;

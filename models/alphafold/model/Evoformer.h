@@ -9,7 +9,8 @@
 
 namespace kiln::alphafold {
 
-/// 1 where a tensor holds something: of the alignment [S, R], of pairs [R, R].
+/// 1 where a tensor holds something: of the alignment [S, R], of pairs [R, R]. Undefined:
+/// everywhere, and then no attention needs more than its pair bias, which all rows share.
 struct Masks {
   at::Tensor msa, pair;
 };

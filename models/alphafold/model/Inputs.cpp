@@ -115,6 +115,18 @@ Inputs Inputs::to(at::Device device, at::ScalarType dtype) const {
   return moved;
 }
 
+void Inputs::settle() {
+  const auto isFull = [](const Tensor& mask) { return (mask == 1).all().item<bool>(); };
+  isSeqFull = isFull(seqMask);
+  isMsaFull = isFull(msaMask);
+  isExtraMsaFull = isFull(extraMsaMask);
+  if (hasTemplates() && (templateMask == 0).all().item<bool>())
+    each([](const std::string& name, Tensor& tensor) {
+      if (name.starts_with("template_"))
+        tensor = Tensor();
+    });
+}
+
 void Inputs::check() const {
   const auto all = named(*this);
   Sizes sizes;

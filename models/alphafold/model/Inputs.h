@@ -54,6 +54,13 @@ struct Inputs {
   at::Tensor resolution;             // [], angstrom
   at::Tensor useClampedFape;         // [], 1: distances of the backbone are clamped
 
+  // Masks that are 1 everywhere, as settle() has found: the model computes as if there were none.
+  bool isSeqFull = false, isMsaFull = false, isExtraMsaFull = false;
+
+  /// Drops templates if all are masked, and notes which masks are full. It reads the tensors, so it
+  /// is for the host, before to().
+  void settle();
+
   bool hasTemplates() const { return templateMask.defined(); }
 
   /// each(name, tensor) for every member, in the order above.

@@ -20,9 +20,8 @@ MsaRowAttentionImpl::MsaRowAttentionImpl(std::int64_t channels, std::int64_t pai
 
 Tensor MsaRowAttentionImpl::forward(const Tensor& m, const Tensor& z, const Tensor& mask) {
   const Tensor x = normM(m);
-  const Tensor masked = maskBias(mask).unsqueeze(1).unsqueeze(1);           // [S, 1, 1, R]
   const Tensor pairs = bias ? bias(normZ(z)).permute({2, 0, 1}) : Tensor(); // [heads, R, R]
-  return mha(x, x, joined(pairs, masked));
+  return mha(x, x, joined(pairs, keyBias(mask)));
 }
 
 MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64_t heads,
@@ -30,7 +29,7 @@ MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64
     : rows(register_module("_msa_att", MsaRowAttention(channels, 0, heads, head))) {}
 
 Tensor MsaColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return rows(m.transpose(0, 1), Tensor(), mask.t()).transpose(0, 1);
+  return rows(m.transpose(0, 1), Tensor(), transposed(mask)).transpose(0, 1);
 }
 
 MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels,
@@ -39,7 +38,7 @@ MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels
       attention(register_module("global_attention", GlobalAttention(channels, heads, head))) {}
 
 Tensor MsaGlobalColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return attention(norm(m.transpose(0, 1)), mask.t()).transpose(0, 1);
+  return attention(norm(m.transpose(0, 1)), transposed(mask)).transpose(0, 1);
 }
 
 } // namespace kiln::alphafold

@@ -11,7 +11,8 @@ namespace kiln::alphafold {
 struct MsaRowAttentionImpl : torch::nn::Module {
   MsaRowAttentionImpl(std::int64_t channels, std::int64_t pair, std::int64_t heads,
                       std::int64_t head);
-  /// m [S, R, channels], z [R, R, pair] or undefined, mask [S, R]; what is to be added to m.
+  /// m [S, R, channels], z [R, R, pair] or undefined, mask [S, R] or undefined; what is to be added
+  /// to m.
   at::Tensor forward(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask);
 
   LayerNorm normM, normZ = nullptr;

@@ -16,14 +16,16 @@ OuterProductMeanImpl::OuterProductMeanImpl(std::int64_t channels, std::int64_t p
 
 Tensor OuterProductMeanImpl::forward(const Tensor& m, const Tensor& mask) {
   const std::int64_t residues = m.size(1);
-  const Tensor x = norm(m), there = mask.unsqueeze(-1);
-  const Tensor a = (left(x) * there).flatten(1), b = (right(x) * there).flatten(1); // [S, R hidden]
+  const Tensor x = norm(m);
+  const Tensor a = masked(left(x), mask).flatten(1), b = masked(right(x), mask).flatten(1);
   const Tensor products = at::matmul(a.t(), b)
                               .unflatten(1, {residues, -1})
                               .unflatten(0, {residues, -1})
                               .transpose(1, 2) // [R, R, hidden, hidden]
                               .flatten(2);
   const Tensor sum = output(products);
+  if (!mask.defined())
+    return sum / (double(m.size(0)) + 1e-3);
   const FullPrecision exact(m); // counts above 256 are not numbers of bf16
   const Tensor sequences = at::matmul(mask.t(), mask).unsqueeze(-1);
   return sum / (sequences + 1e-3);

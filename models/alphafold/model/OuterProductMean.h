@@ -8,9 +8,9 @@ namespace kiln::alphafold {
 /// Parameters: layer_norm, linear_1, linear_2, linear_out.
 struct OuterProductMeanImpl : torch::nn::Module {
   OuterProductMeanImpl(std::int64_t channels, std::int64_t pair, std::int64_t hidden);
-  /// m [S, R, channels], mask [S, R]; what is to be added to pairs, [R, R, pair]. As in the
-  /// published code the sum goes through the last linear map before it is divided by the number of
-  /// sequences that have both residues, plus 1e-3.
+  /// m [S, R, channels], mask [S, R] or undefined; what is to be added to pairs, [R, R, pair]. As
+  /// in the published code the sum goes through the last linear map before it is divided by the
+  /// number of sequences that have both residues, plus 1e-3.
   at::Tensor forward(const at::Tensor& m, const at::Tensor& mask);
 
   LayerNorm norm;

@@ -71,8 +71,16 @@ Tensor full(const Tensor& x) {
   return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
 }
 
+Tensor masked(const Tensor& x, const Tensor& mask) {
+  return mask.defined() ? x * mask.unsqueeze(-1) : x;
+}
+
+Tensor transposed(const Tensor& mask) {
+  return mask.defined() ? mask.t() : mask;
+}
+
 Tensor maskBias(const Tensor& mask, double infinity) {
-  return (mask - 1) * infinity;
+  return mask.defined() ? (mask - 1) * infinity : mask;
 }
 
 Tensor distanceBins(const Tensor& points, double from, double to, std::int64_t bins) {

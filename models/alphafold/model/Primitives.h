@@ -53,6 +53,11 @@ class FullPrecision {
 /// In fp32 if it is bf16 or fp16.
 at::Tensor full(const at::Tensor& x);
 
+/// Masks [..., rows] are 1 where a tensor [..., rows, channels] holds something, and 0 elsewhere.
+/// They may be undefined: everything is there.
+at::Tensor masked(const at::Tensor& x, const at::Tensor& mask);
+/// Of a mask of two dimensions.
+at::Tensor transposed(const at::Tensor& mask);
 /// Zero where mask is 1, and minus `infinity` where it is 0: to be added to logits.
 at::Tensor maskBias(const at::Tensor& mask, double infinity = 1e9);
 

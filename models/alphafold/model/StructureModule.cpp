@@ -77,13 +77,13 @@ StructureModuleImpl::StructureModuleImpl(const ModelConfig& config)
       update(register_module("bb_update", BackboneUpdate(config.single))),
       torsions(register_module("angle_resnet", TorsionResnet(config))) {}
 
-Structure StructureModuleImpl::forward(const Tensor& sGiven, const Tensor& zGiven,
-                                       const Tensor& aatype, const Tensor& mask) {
+PredictedStructure StructureModuleImpl::forward(const Tensor& sGiven, const Tensor& zGiven,
+                                                const Tensor& aatype, const Tensor& mask) {
   const FullPrecision exact(sGiven);
   const Tensor initial = normS(full(sGiven)), z = normZ(full(zGiven)), there = full(mask);
   Tensor s = in(initial);
   Rigid frames = Rigid::identity(s.sizes().slice(0, 1), s);
-  Structure found;
+  PredictedStructure found;
   std::vector<Tensor> angles, rawAngles;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     s = normIpa(dropped(s + ipa(s, z, frames, there), share, is_training()));

@@ -49,7 +49,7 @@ struct TorsionResnetImpl : torch::nn::Module {
 TORCH_MODULE(TorsionResnet);
 
 /// L layers, the last of which counts; lengths in angstrom.
-struct Structure {
+struct PredictedStructure {
   std::vector<Rigid> backbones; // of each layer, [R]
   at::Tensor angles, rawAngles; // [L, R, 7, 2], of length 1 and before that
   Rigid groups;                 // [R, 8]
@@ -62,8 +62,8 @@ struct Structure {
 struct StructureModuleImpl : torch::nn::Module {
   explicit StructureModuleImpl(const ModelConfig& config);
   /// s [R, single], z [R, R, pair], aatype [R], mask [R]. Computed in fp32 if they are bf16.
-  Structure forward(const at::Tensor& s, const at::Tensor& z, const at::Tensor& aatype,
-                    const at::Tensor& mask);
+  PredictedStructure forward(const at::Tensor& s, const at::Tensor& z, const at::Tensor& aatype,
+                             const at::Tensor& mask);
 
   std::int64_t layers;
   double share;

@@ -1,7 +1,7 @@
 // See TemplateFeatures.h.
 #include "models/alphafold/model/TemplateFeatures.h"
 
-#include "models/alphafold/model/Chemistry.h"
+#include "models/alphafold/model/AtomTables.h"
 #include "models/alphafold/model/Primitives.h"
 #include "models/alphafold/model/Rigid.h"
 

@@ -19,9 +19,9 @@ TriangleMultiplicationImpl::TriangleMultiplicationImpl(std::int64_t pair, std::i
       bGate(register_module("linear_b_g", Linear(pair, hidden, Init::gate))) {}
 
 Tensor TriangleMultiplicationImpl::forward(const Tensor& z, const Tensor& mask) {
-  const Tensor x = normIn(z), there = mask.unsqueeze(-1);
+  const Tensor x = normIn(z);
   const auto side = [&](Linear& linear, Linear& gate) { // [hidden, R, R]
-    return (at::sigmoid(gate(x)) * linear(x) * there).permute({2, 0, 1});
+    return masked(at::sigmoid(gate(x)) * linear(x), mask).permute({2, 0, 1});
   };
   const Tensor left = side(a, aGate), right = side(b, bGate);
   const Tensor product = sides == Sides::outgoing // of each channel
@@ -33,14 +33,14 @@ Tensor TriangleMultiplicationImpl::forward(const Tensor& z, const Tensor& mask) 
 TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t heads,
                                              std::int64_t head, Node node)
     : node(node), norm(register_module("layer_norm", LayerNorm(pair))),
-      bias(register_module("linear", Linear(pair, heads, Init::normal, /*hasBias=*/false))),
+      pairBias(register_module("linear", Linear(pair, heads, Init::normal, /*hasBias=*/false))),
       mha(register_module("mha", Attention(AttentionSizes{pair, pair, heads, head, pair}))) {}
 
 Tensor TriangleAttentionImpl::forward(const Tensor& z, const Tensor& mask) {
   const bool turned = node == Node::ending; // the same along columns
   const Tensor x = norm(turned ? z.transpose(0, 1) : z);
-  const Tensor masked = maskBias(turned ? mask.t() : mask).unsqueeze(1).unsqueeze(1);
-  const Tensor y = mha(x, x, joined(bias(x).permute({2, 0, 1}), masked)); // [R, heads, R, R]
+  const Tensor bias = keyBias(turned ? transposed(mask) : mask);
+  const Tensor y = mha(x, x, joined(pairBias(x).permute({2, 0, 1}), bias)); // [R, heads, R, R]
   return turned ? y.transpose(0, 1) : y;
 }
 

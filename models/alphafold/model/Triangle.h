@@ -12,7 +12,7 @@ enum class Sides { outgoing, incoming };
 /// layer_norm_out, linear_a_p, linear_a_g, linear_b_p, linear_b_g.
 struct TriangleMultiplicationImpl : torch::nn::Module {
   TriangleMultiplicationImpl(std::int64_t pair, std::int64_t hidden, Sides sides);
-  /// z [R, R, pair], mask [R, R]; what is to be added to z.
+  /// z [R, R, pair], mask [R, R] or undefined; what is to be added to z.
   at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
 
   Sides sides;
@@ -33,7 +33,7 @@ struct TriangleAttentionImpl : torch::nn::Module {
 
   Node node;
   LayerNorm norm;
-  Linear bias;
+  Linear pairBias;
   Attention mha;
 };
 TORCH_MODULE(TriangleAttention);

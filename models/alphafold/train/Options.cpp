@@ -16,8 +16,6 @@ void TrainOptions::check() const {
       fail(ErrorKind::input, "--{}={}: at least {} is needed", name, value, least);
   };
   atLeast("steps", steps, 1);
-  atLeast("batch", batch, 1);
-  atLeast("passes", passes, 1);
   atLeast("warmup", warmup, 0);
   atLeast("decay-after", decayAfter, 1);
   atLeast("checkpoint-every", checkpointEvery, 0);

@@ -9,8 +9,6 @@ struct TrainOptions {
   ModelConfig model;
   std::string stage = "initial"; // weights of the losses: initial or finetune
   std::int64_t steps = 1000;
-  std::int64_t batch = 1;  // proteins a step, one after the other
-  std::int64_t passes = 4; // recycling passes at most; each step draws 1 to so many
   double learningRate = 1e-3;
   std::int64_t warmup = 1000; // steps
   std::int64_t decayAfter = 50000;

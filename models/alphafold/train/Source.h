@@ -12,10 +12,10 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  /// The `index`-th protein of an endless sequence that depends on nothing but the source's own
-  /// seed, so that a resumed run reads on where it was: one Inputs for each of `passes` recycling
-  /// passes, on the host, each with an alignment drawn anew; truth is needed in the last.
-  virtual std::vector<Inputs> sample(std::int64_t index, std::int64_t passes) = 0;
+  /// Proteins of a step, each as one Inputs for every recycling pass, as many passes for all: on
+  /// the host, each pass with an alignment drawn anew, the truth in the last. They depend on the
+  /// step and the source's own seed alone, so that a resumed run reads on where it was.
+  virtual std::vector<std::vector<Inputs>> batch(std::int64_t step) = 0;
 };
 
 } // namespace kiln::alphafold

@@ -1,6 +1,7 @@
 // See Trainer.h.
 #include "models/alphafold/train/Trainer.h"
 
+#include "models/alphafold/model/AtomTables.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
@@ -59,12 +60,14 @@ Trainer::Trainer(TrainOptions given, Source& source)
       ema(*model, options.ema), weights(LossConfig::named(options.stage)) {}
 
 std::vector<Inputs> Trainer::onDevice(std::vector<Inputs> passes) const {
-  for (Inputs& inputs : passes)
+  for (Inputs& inputs : passes) {
+    inputs.settle();
     inputs = inputs.to(device, at::kFloat);
+  }
   return passes;
 }
 
-Losses Trainer::lossOf(const std::vector<Inputs>& passes, Structure* structure) {
+Losses Trainer::lossOf(const std::vector<Inputs>& passes, PredictedStructure* structure) {
   const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
   const Outputs outputs = model(passes);
   if (structure)
@@ -73,8 +76,7 @@ Losses Trainer::lossOf(const std::vector<Inputs>& passes, Structure* structure) 
 }
 
 /// Adds a protein's share of the means.
-void Trainer::accumulate(Step& step, const Losses& found) const {
-  const double share = 1.0 / double(options.batch);
+void Trainer::accumulate(Step& step, const Losses& found, double share) {
   step.loss += share * found.total.item<double>();
   if (step.terms.empty())
     for (const Term& term : found.terms)
@@ -91,14 +93,17 @@ Trainer::Step Trainer::step() {
            .terms = {},
            .norm = {},
            .rate = learningRate(options, done),
-           .passes = drawnPasses(std::uint64_t(options.seed), std::uint64_t(done), options.passes),
+           .passes = 0,
            .nonFinite = {}};
-  for (std::int64_t i = 0; i < options.batch && now.nonFinite.empty(); ++i) {
-    const auto passes = onDevice(source.sample(done * options.batch + i, now.passes));
-    const Losses found = lossOf(passes);
-    accumulate(now, found);
-    if (now.nonFinite.empty())
-      (found.total / options.batch).backward();
+  const auto proteins = source.batch(done);
+  const double share = 1.0 / double(proteins.size());
+  for (const auto& protein : proteins) {
+    now.passes = std::ssize(protein);
+    const Losses found = lossOf(onDevice(protein));
+    accumulate(now, found, share);
+    if (!now.nonFinite.empty())
+      break;
+    (found.total * share).backward();
   }
   if (now.nonFinite.empty()) {
     now.norm = updater.step(now.rate);
@@ -116,22 +121,25 @@ Trainer::Step Trainer::step() {
   return now;
 }
 
-Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t count) {
+Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
   const at::NoGradGuard constant;
   const models::Ema::Exchanged averaged(ema);
   const Evaluating quiet(model);
   Tensor sums = at::zeros({5}, at::kDouble);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto passes = onDevice(other.sample(i, options.passes));
-    Structure found;
-    const Losses loss = lossOf(passes, &found);
-    const Inputs& truth = passes.back();
-    constexpr std::int64_t ca = 1;
-    const Metrics by = metrics(found.positions.select(1, ca), truth.allAtomPositions.select(1, ca),
-                               truth.allAtomMask.select(1, ca));
-    sums +=
-        at::stack({loss.total, by.lddt, by.drmsd, by.gdtTs, by.gdtHa}).to(at::kCPU, at::kDouble);
-  }
+  std::int64_t count = 0;
+  for (std::int64_t step = 0; step < steps; ++step)
+    for (const auto& protein : other.batch(step)) {
+      const auto passes = onDevice(protein);
+      PredictedStructure found;
+      const Losses loss = lossOf(passes, &found);
+      const Inputs& truth = passes.back();
+      const auto ca = [](const Tensor& atoms) { return atoms.select(1, Atom::ca); };
+      const Metrics by =
+          metrics(ca(found.positions), ca(truth.allAtomPositions), ca(truth.allAtomMask));
+      sums +=
+          at::stack({loss.total, by.lddt, by.drmsd, by.gdtTs, by.gdtHa}).to(at::kCPU, at::kDouble);
+      ++count;
+    }
   const auto mean = [&](std::int64_t i) { return sums[i].item<double>() / double(count); };
   return {mean(0), mean(1), mean(2), mean(3), mean(4)};
 }

@@ -1,4 +1,4 @@
-// A training run of AlphaFold 2: recycling passes drawn for each step, losses, Adam behind a clip,
+// A training run of AlphaFold 2: batches of a source, losses, Adam behind a clip,
 // a moving average of the parameters, validation by it, checkpoints, and going on bit by bit.
 // Algorithm 31.
 #pragma once
@@ -29,11 +29,11 @@ class Trainer {
   /// Throws Error(input) after ten steps in a row without an update.
   Step step();
 
-  /// Means over `count` proteins of a source, by the averaged parameters, with all passes.
+  /// Means over a source's first `steps` batches, by the averaged parameters.
   struct Evaluation {
     double loss, lddt, drmsd, gdtTs, gdtHa;
   };
-  Evaluation evaluate(Source& source, std::int64_t count);
+  Evaluation evaluate(Source& other, std::int64_t steps);
 
   /// A checkpoint of where the run stands, with the averages as ema.NAME.
   std::filesystem::path save() const;
@@ -45,8 +45,8 @@ class Trainer {
 
  private:
   std::vector<Inputs> onDevice(std::vector<Inputs> passes) const;
-  Losses lossOf(const std::vector<Inputs>& passes, Structure* structure = nullptr);
-  void accumulate(Step& step, const Losses& found) const;
+  Losses lossOf(const std::vector<Inputs>& passes, PredictedStructure* structure = nullptr);
+  static void accumulate(Step& step, const Losses& found, double share);
 
   TrainOptions options;
   Source& source;

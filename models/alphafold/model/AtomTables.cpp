@@ -1,5 +1,5 @@
-// See Chemistry.h.
-#include "models/alphafold/model/Chemistry.h"
+// See AtomTables.h.
+#include "models/alphafold/model/AtomTables.h"
 
 #include "models/alphafold/model/Rigid.h"
 
@@ -60,7 +60,7 @@ struct Residue {
   }
 };
 
-void fillAtoms(Chemistry& made, const Residue& residue, std::int64_t row) {
+void fillAtoms(AtomTables& made, const Residue& residue, std::int64_t row) {
   const auto types = residue.all.at("atom_types").get<std::vector<std::string>>();
   for (const auto& [atom, slot] : residue.slot) {
     const std::int64_t kind = std::ranges::find(types, atom) - types.begin();
@@ -75,14 +75,14 @@ void fillAtoms(Chemistry& made, const Residue& residue, std::int64_t row) {
 }
 
 /// The frame of a group in the one that it hangs on: origin, x axis and a point of the x-y plane.
-void fillFrame(Chemistry& made, std::int64_t row, std::int64_t group, const Tensor& origin,
+void fillFrame(AtomTables& made, std::int64_t row, std::int64_t group, const Tensor& origin,
                const Tensor& axis, const Tensor& side) {
   const Rigid frame = Rigid::fromThreePoints(origin + side, origin, origin + axis);
   made.groupRotations[row][group] = frame.rotation;
   made.groupTranslations[row][group] = origin;
 }
 
-void fillGroups(Chemistry& made, const Residue& residue, std::int64_t row) {
+void fillGroups(AtomTables& made, const Residue& residue, std::int64_t row) {
   const auto at = [&](const std::string& atom) { return tensorOf(residue.position.at(atom)); };
   const Tensor x = tensorOf({1, 0, 0});
   fillFrame(made, row, 2, at("N"), at("N") - at("CA"), x);
@@ -133,7 +133,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, Length> heldPairs(const Residue&
   return held;
 }
 
-void fillDistances(Chemistry& made, const Residue& residue, std::int64_t row) {
+void fillDistances(AtomTables& made, const Residue& residue, std::int64_t row) {
   constexpr double overlap = 1.5, deviations = 12, unlimited = 1e10;
   const auto held = heldPairs(residue);
   for (const auto& [one, i] : residue.slot)
@@ -152,8 +152,8 @@ void fillDistances(Chemistry& made, const Residue& residue, std::int64_t row) {
     }
 }
 
-Chemistry made() {
-  Chemistry made;
+AtomTables made() {
+  AtomTables made;
   made.groupRotations = at::eye(3, at::kDouble).repeat({residues, groups, 1, 1});
   made.groupTranslations = zeros({residues, groups, 3});
   made.atomGroups = zeros({residues, atoms, groups});
@@ -177,18 +177,18 @@ Chemistry made() {
 
 } // namespace
 
-const Chemistry& chemistryLike(const Tensor& like) {
+const AtomTables& atomTablesLike(const Tensor& like) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, at::ScalarType>, Chemistry> known;
+  static std::map<std::pair<std::string, at::ScalarType>, AtomTables> known;
   const std::lock_guard lock(mutex);
   const auto [entry, isNew] = known.try_emplace({like.device().str(), like.scalar_type()});
   if (isNew) {
     const at::NoGradGuard constant;
-    Chemistry& tables = entry->second = made();
-    for (Tensor Chemistry::* member :
-         {&Chemistry::groupRotations, &Chemistry::groupTranslations, &Chemistry::atomGroups,
-          &Chemistry::atomPositions, &Chemistry::atomMask, &Chemistry::atomRadii,
-          &Chemistry::atom37Mask, &Chemistry::chiMask, &Chemistry::lowest, &Chemistry::highest})
+    AtomTables& tables = entry->second = made();
+    for (Tensor AtomTables::* member :
+         {&AtomTables::groupRotations, &AtomTables::groupTranslations, &AtomTables::atomGroups,
+          &AtomTables::atomPositions, &AtomTables::atomMask, &AtomTables::atomRadii,
+          &AtomTables::atom37Mask, &AtomTables::chiMask, &AtomTables::lowest, &AtomTables::highest})
       tables.*member = (tables.*member).to(like.options());
     tables.atom37 = tables.atom37.to(like.device());
   }

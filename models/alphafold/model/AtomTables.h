@@ -10,7 +10,7 @@ namespace kiln::alphafold {
 /// Rows are residues in the order of chemistry.json, the 21st of an unknown one, which has no
 /// atoms. Columns are 14 atoms in the order of each residue, or 8 rigid groups: backbone, omega,
 /// phi, psi, chi 1 to 4. Lengths in angstrom.
-struct Chemistry {
+struct AtomTables {
   at::Tensor groupRotations;    // [21, 8, 3, 3], of a group in the one that it hangs on
   at::Tensor groupTranslations; // [21, 8, 3]
   at::Tensor atomGroups;        // [21, 14, 8], 1: the atom's group
@@ -33,6 +33,6 @@ struct Atom {
 };
 
 /// As `like` in device and floating-point dtype. Made once each.
-const Chemistry& chemistryLike(const at::Tensor& like);
+const AtomTables& atomTablesLike(const at::Tensor& like);
 
 } // namespace kiln::alphafold
