@@ -1,11 +1,13 @@
 // Training runs of a tiny model on proteins that nobody has seen: the loss falls, a resumed run
 // goes on bit by bit, averages are what is evaluated, and what is not finite changes no weight.
+#include "kiln/torch.h"
 #include "models/alphafold/train/Trainer.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 
 namespace kiln::alphafold {
@@ -152,6 +154,43 @@ TEST(AlphaFoldTrainer, Bf16AndRecomputationTrainAlike) {
     EXPECT_NEAR(again[i], exact[i], 1e-3 * exact[i]);
     EXPECT_NEAR(rounded[i], exact[i], 2e-2 * exact[i]);
   }
+}
+
+/// Kiln's kernels for tensors of the CPU, for a scope.
+class KilnOnCpu {
+ public:
+  KilnOnCpu() {
+    ::setenv("KILN_PLACE", "cpu", 1);
+    kiln::enable(kiln::Options::fromEnvironment());
+  }
+  ~KilnOnCpu() {
+    kiln::disable();
+    ::unsetenv("KILN_PLACE");
+  }
+  KilnOnCpu(const KilnOnCpu&) = delete;
+  KilnOnCpu& operator=(const KilnOnCpu&) = delete;
+};
+
+TEST(AlphaFoldTrainer, KilnChangesRoundingsOnly) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.model.evoformerBlocks = 1;
+  SyntheticSource source(1, 1, /*most=*/1);
+  const auto losses = [&] {
+    Trainer trainer(options, source);
+    lossesOf(trainer, 1);
+    kiln::wait(); // until kernels are there
+    return lossesOf(trainer, 3);
+  };
+  const auto expected = losses();
+  const KilnOnCpu enabled;
+  options.kiln = true;
+  const auto found = losses();
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 2e-3 * expected[i]);
+  for (const char* op :
+       {"native_layer_norm ", "native_layer_norm_backward ", "_softmax ", "optim.AdamW "})
+    EXPECT_SAYS(kiln::report(), std::string("\n") + op);
 }
 
 TEST(AlphaFoldTrainer, TheRateRisesAndFalls) {
