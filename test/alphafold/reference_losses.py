@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from reference import one_hot, softmax
+from reference_base import one_hot, softmax
 
 N, CA, C = 0, 1, 2  # of 14 atoms and of 37
 
