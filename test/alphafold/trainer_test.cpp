@@ -5,6 +5,7 @@
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
 
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -191,6 +192,29 @@ TEST(AlphaFoldTrainer, KilnChangesRoundingsOnly) {
   for (const char* op :
        {"native_layer_norm ", "native_layer_norm_backward ", "_softmax ", "optim.AdamW "})
     EXPECT_SAYS(kiln::report(), std::string("\n") + op);
+}
+
+TEST(AlphaFoldTrainerOnGpu, AgreesWithTheCpu) {
+  if (!at::hasCUDA() || at::getNumGPUs() == 0)
+    GTEST_SKIP() << "needs a GPU that LibTorch can use";
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.model.msaDropout = options.model.pairDropout = options.model.structureDropout = 0;
+  options.stage = "finetune";
+  SyntheticSource source(2);
+  const auto run = [&](const char* device, const char* precision) {
+    options.device = device;
+    options.precision = precision;
+    Trainer trainer(options, source);
+    auto all = lossesOf(trainer, 3);
+    all.push_back(trainer.evaluate(source, 2).loss);
+    return all;
+  };
+  const auto expected = run("cpu", "fp32"), found = run("cuda", "fp32"), bf16 = run("cuda", "bf16");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-3 * expected[i]);
+    EXPECT_NEAR(bf16[i], expected[i], 3e-2 * expected[i]);
+  }
 }
 
 TEST(AlphaFoldTrainer, TheRateRisesAndFalls) {

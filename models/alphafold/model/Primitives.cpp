@@ -72,7 +72,7 @@ Tensor full(const Tensor& x) {
 }
 
 Tensor masked(const Tensor& x, const Tensor& mask) {
-  return mask.defined() ? x * mask.unsqueeze(-1) : x;
+  return mask.defined() ? x * mask.unsqueeze(-1).to(x.scalar_type()) : x;
 }
 
 Tensor transposed(const Tensor& mask) {

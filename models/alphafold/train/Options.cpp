@@ -39,7 +39,8 @@ void TrainOptions::check() const {
 double learningRate(const TrainOptions& options, std::int64_t step) {
   const double rise =
       std::min(1.0, double(step + 1) / double(std::max<std::int64_t>(options.warmup, 1)));
-  return options.learningRate * rise * std::pow(options.decay, double(step / options.decayAfter));
+  const std::int64_t falls = step / options.decayAfter;
+  return options.learningRate * rise * std::pow(options.decay, double(falls));
 }
 
 } // namespace kiln::alphafold
