@@ -253,12 +253,38 @@ TEST(AlphaFoldLosses, SulphursOfCysteinesMayBond) {
 TEST(AlphaFoldLosses, WhatIsNotFiniteIsNamed) {
   const Inputs truth = protein();
   Outputs out = guessed(truth);
-  EXPECT_EQ(losses(out, truth, everything()).nonFinite(), "");
+  const Losses fine = losses(out, truth, everything());
+  EXPECT_EQ(fine.nonFinite(), "");
+  EXPECT_EQ(fine.onHost().total.item<double>(), fine.total.item<double>());
+  EXPECT_EQ(fine.onHost().terms[3].value.item<double>(), fine.terms[3].value.item<double>());
+  EXPECT_FALSE(fine.onHost().total.requires_grad());
   out.predictions.distogram[1][2][3] = std::numeric_limits<double>::quiet_NaN();
   out.predictions.maskedMsa.fill_(std::numeric_limits<double>::infinity());
   const Losses found = losses(out, truth, everything());
   EXPECT_EQ(found.nonFinite(), "distogram is nan, masked_msa is nan");
   EXPECT_TRUE(std::isnan(found.total.item<double>())) << "it must not become zero";
+}
+
+/// Heads begin with zeros: each class is as likely as the others.
+TEST(AlphaFoldLosses, ANewModelGuessesEvenly) {
+  ModelConfig config = ModelConfig::named("tiny");
+  config.alignedError = true;
+  AlphaFold model(config);
+  model->eval();
+  const std::vector<Inputs> passes = {syntheticInputs(sizes, 3)};
+  const Losses found = losses(model(passes), passes[0], LossConfig::named("initial"));
+  const std::map<std::string, double> classes = {{"distogram", 64},
+                                                 {"masked_msa", 23},
+                                                 {"plddt", 50},
+                                                 {"experimentally_resolved", 2},
+                                                 {"aligned_error", 64}};
+  std::size_t seen = 0;
+  for (const Term& term : found.terms)
+    if (const auto known = classes.find(term.name); known != classes.end()) {
+      EXPECT_NEAR(term.value.item<double>(), std::log(known->second), 1e-4) << term.name;
+      ++seen;
+    }
+  EXPECT_EQ(seen, classes.size());
 }
 
 TEST(AlphaFoldLosses, StagesHaveTheirWeights) {

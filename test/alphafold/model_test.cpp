@@ -225,6 +225,41 @@ TEST(AlphaFold, DropoutIsSharedAlongADimension) {
   EXPECT_TRUE(at::equal(dropout(x, 0.25, /*training=*/false, 0), x));
 }
 
+/// Each update of a new block is made constant, one after the other, so that what comes out shows
+/// the mask of its dropout.
+TEST(AlphaFold, UpdatesAreDroppedAsThePaperSays) {
+  const ModelConfig config = ModelConfig::named("tiny");
+  at::manual_seed(4);
+  const auto expectShared = [](torch::nn::Module& module, const char* bias, std::int64_t shared,
+                               const std::function<Tensor()>& update) {
+    const at::NoGradGuard constant;
+    Tensor parameter = module.named_parameters()[bias];
+    parameter.fill_(1);
+    const Tensor y = update();
+    parameter.zero_();
+    EXPECT_TRUE(at::equal(y, y.narrow(shared, 0, 1).expand_as(y))) << bias;
+    const Tensor other = y.select(1 - shared, 0); // along neither of the other dimensions
+    EXPECT_FALSE(at::equal(y, y.narrow(1 - shared, 0, 1).expand_as(y))) << bias;
+    EXPECT_FALSE(at::equal(other, other.narrow(-1, 0, 1).expand_as(other))) << bias;
+    const double kept = (y != 0).to(at::kDouble).mean().item<double>();
+    EXPECT_NEAR(kept, std::string_view(bias).starts_with("msa") ? 0.85 : 0.75, 0.12) << bias;
+  };
+  const Tensor pairs = at::zeros({30, 30, config.pair}), there = at::ones({30, 30});
+  PairStack stack(config);
+  TemplatePairBlock block(config);
+  const Tensor ofTemplate = at::zeros({30, 30, config.templatePair});
+  for (const char* bias : {"tri_mul_out.linear_z.bias", "tri_mul_in.linear_z.bias",
+                           "tri_att_start.mha.linear_o.bias", "tri_att_end.mha.linear_o.bias"}) {
+    const std::int64_t shared = std::string_view(bias).starts_with("tri_att_end") ? 1 : 0;
+    expectShared(*stack, bias, shared, [&] { return stack(pairs, there); });
+    expectShared(*block, bias, shared, [&] { return block(ofTemplate, there); });
+  }
+  EvoformerBlock evoformer(config);
+  const Representations in = {at::zeros({20, 30, config.msa}), pairs};
+  expectShared(*evoformer, "msa_att_row.mha.linear_o.bias", 0,
+               [&] { return evoformer(in, Masks{}).m; });
+}
+
 TEST(AlphaFold, Bf16KeepsStructureAndHeadsInFp32) {
   AlphaFold model = tinyModel();
   const auto passes = passesOf({}, 2);

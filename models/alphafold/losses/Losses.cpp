@@ -8,6 +8,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 namespace kiln::alphafold {
 
 using at::Tensor;
@@ -53,15 +55,22 @@ Losses losses(const Outputs& outputs, const Inputs& truth, const LossConfig& con
   return all;
 }
 
-std::string Losses::nonFinite() const {
-  std::vector<Tensor> values;
+Losses Losses::onHost() const {
+  std::vector<Tensor> values = {total.detach().to(at::kDouble)};
   for (const Term& term : terms)
     values.push_back(term.value.to(at::kDouble));
-  const Tensor onHost = at::stack(values).cpu();
-  std::string names;
+  const auto moved = at::stack(values).cpu().unbind();
+  Losses found{moved[0], terms};
   for (std::size_t i = 0; i < terms.size(); ++i)
-    if (const double value = onHost.data_ptr<double>()[i]; !std::isfinite(value))
-      names += fmt::format("{}{} is {}", names.empty() ? "" : ", ", terms[i].name, value);
+    found.terms[i].value = moved[i + 1];
+  return found;
+}
+
+std::string Losses::nonFinite() const {
+  std::string names;
+  for (const Term& term : terms)
+    if (const double value = term.value.item<double>(); !std::isfinite(value))
+      names += fmt::format("{}{} is {}", names.empty() ? "" : ", ", term.name, value);
   return names;
 }
 

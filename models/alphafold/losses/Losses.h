@@ -30,8 +30,10 @@ struct Losses {
   at::Tensor total;
   std::vector<Term> terms;
 
-  /// Names and values of terms that are infinite or no numbers; empty if all are finite. Waits for
-  /// the device once.
+  /// All values in fp64 on the host, without gradients. Waits for the device once.
+  Losses onHost() const;
+  /// Names and values of terms that are infinite or no numbers; empty if all are finite. For values
+  /// on the host.
   std::string nonFinite() const;
 };
 

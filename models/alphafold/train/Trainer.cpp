@@ -82,9 +82,8 @@ void Trainer::accumulate(Step& step, const Losses& found, double share) {
     for (const Term& term : found.terms)
       step.terms.push_back({term.name, term.weight, at::zeros({}, at::kDouble)});
   for (std::size_t i = 0; i < found.terms.size(); ++i)
-    step.terms[i].value += share * found.terms[i].value.to(at::kCPU, at::kDouble);
-  if (step.nonFinite.empty())
-    step.nonFinite = found.nonFinite();
+    step.terms[i].value += share * found.terms[i].value;
+  step.nonFinite = found.nonFinite();
 }
 
 Trainer::Step Trainer::step() {
@@ -100,7 +99,7 @@ Trainer::Step Trainer::step() {
   for (const auto& protein : proteins) {
     now.passes = std::ssize(protein);
     const Losses found = lossOf(onDevice(protein));
-    accumulate(now, found, share);
+    accumulate(now, found.onHost(), share);
     if (!now.nonFinite.empty())
       break;
     (found.total * share).backward();
