@@ -4,7 +4,7 @@
 //   encoder [--bf16] [--width=768] ...; a GPU if there is one, else the CPU by KILN_PLACE=cpu,
 //   slowly
 #include "kiln/torch.h"
-#include "models/lm/Precision.h"
+#include "models/common/Precision.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -42,8 +42,8 @@ class Program {
   void step() {
     Tensor loss;
     {
-      const kiln::lm::Autocast autocast(device.type(),
-                                        kiln::lm::Autocast::of(setting.bf16 ? "bf16" : "fp32"));
+      const kiln::models::Autocast autocast(
+          device.type(), kiln::models::Autocast::of(setting.bf16 ? "bf16" : "fp32"));
       loss = encoder(input).to(torch::kFloat).square().mean();
     }
     loss.backward();
@@ -83,7 +83,7 @@ double median(std::vector<double> values) {
 
 void measure(const Setting& setting) {
   const at::Device device(torch::cuda::is_available() ? at::kCUDA : at::kCPU);
-  kiln::lm::setPrecision("tf32", /*deterministic=*/false);
+  kiln::models::setPrecision("tf32", /*deterministic=*/false);
   Program program(setting, device);
   const auto options = kiln::Options::fromEnvironment();
   kiln::enable(options);

@@ -1,6 +1,7 @@
 // Times training steps.
 #include "models/lm/Run.h"
 
+#include "models/common/Device.h"
 #include "models/lm/Trainer.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -46,7 +47,7 @@ void profile(Trainer& trainer, at::Device device, std::int64_t rows) {
 
 std::string bench(const Options& options) {
   constexpr int warmup = 5;
-  const at::Device device = deviceOf(options);
+  const at::Device device = deviceOf(options.device);
   const Data data(at::randint(options.vocabulary, {options.model.context * 1000}, at::kInt));
   Trainer trainer(options, data, anyTokenizer(options.vocabulary));
   trainer.prepare();

@@ -1,110 +1,20 @@
 // See Checkpoint.h.
 #include "models/lm/Checkpoint.h"
 
-#include "models/lm/Fail.h"
-
-#include <charconv>
-
 namespace kiln::lm {
 
 namespace fs = std::filesystem;
-using at::Tensor;
-
-namespace {
-
-/// Steps in the name of a checkpoint, or -1.
-std::int64_t stepOf(const fs::path& path) {
-  const std::string name = path.filename().string(), prefix = "step-", suffix = ".safetensors";
-  if (!name.starts_with(prefix) || !name.ends_with(suffix))
-    return -1;
-  std::int64_t step = -1;
-  const char* end = name.data() + name.size() - suffix.size();
-  const auto parsed = std::from_chars(name.data() + prefix.size(), end, step);
-  return parsed.ec == std::errc() && parsed.ptr == end ? step : -1;
-}
-
-/// By step, the newest last.
-std::map<std::int64_t, fs::path> checkpointsIn(const fs::path& folder) {
-  std::map<std::int64_t, fs::path> all;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (const std::int64_t step = stepOf(entry.path()); step >= 0)
-      all.emplace(step, entry.path());
-  return all;
-}
-
-std::string randomName(at::Device device) {
-  return std::string("random.") + at::DeviceTypeName(device.type(), /*lower_case=*/true);
-}
-
-template <typename Each> void forEachGenerator(at::Device device, Each each) {
-  for (const at::Device one : {at::Device(at::kCPU), device}) {
-    each(one, at::globalContext().defaultGenerator(one));
-    if (device.is_cpu())
-      return;
-  }
-}
-
-std::int64_t stepIn(const Safetensors& file, const fs::path& path) {
-  const std::string& text = file.text("step");
-  std::int64_t step = -1;
-  std::from_chars(text.data(), text.data() + text.size(), step);
-  if (step < 0)
-    fail(ErrorKind::corrupt, "{}: its 'step' is '{}', no count", path.string(), text);
-  return step;
-}
-
-} // namespace
 
 Checkpoint::Checkpoint(const fs::path& path)
-    : file(path), stepsDone(stepIn(file, path)), config(ModelConfig::parse(file.text("model"))),
-      words(Tokenizer::parse(file.text("tokenizer"), path.string())) {}
-
-void Checkpoint::load(torch::nn::Module& model) const {
-  const torch::NoGradGuard constant;
-  for (auto& parameter : model.named_parameters())
-    file.read(parameter.key(), parameter.value());
-}
-
-void Checkpoint::loadRandom(at::Device device) const {
-  forEachGenerator(device, [&](at::Device one, at::Generator generator) {
-    if (file.contains(randomName(one))) // else the run was on another kind of device
-      generator.set_state(file.tensor(randomName(one)).clone());
-  });
-}
+    : models::Checkpoint(path), config(ModelConfig::parse(tensors().text("model"))),
+      words(Tokenizer::parse(tensors().text("tokenizer"), path.string())) {}
 
 fs::path saveCheckpoint(const Options& options, std::int64_t step, const torch::nn::Module& model,
                         const Updater& updater, at::Device device, const Tokenizer& tokenizer) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& parameter : model.named_parameters())
-    tensors.push_back({parameter.key(), parameter.value()});
-  for (NamedTensor& one : updater.state())
-    tensors.push_back(std::move(one));
-  forEachGenerator(device, [&](at::Device one, const at::Generator& generator) {
-    tensors.push_back({randomName(one), generator.get_state()});
-  });
-  const fs::path folder = options.out;
-  fs::create_directories(folder);
-  const fs::path path = folder / fmt::format("step-{:06}.safetensors", step);
-  writeSafetensors(path, tensors,
-                   {{"format", "pt"},
-                    {"step", std::to_string(step)},
-                    {"model", options.model.text()},
-                    {"options", options.text()},
-                    {"tokenizer", tokenizer.text()}});
-  auto all = checkpointsIn(folder);
-  while (std::int64_t(all.size()) > options.keep) {
-    fs::remove(all.begin()->second);
-    all.erase(all.begin());
-  }
-  return path;
-}
-
-fs::path latestCheckpoint(const fs::path& folder) {
-  const auto all = checkpointsIn(folder);
-  if (all.empty())
-    fail(ErrorKind::missing, "{} holds no checkpoint (step-NNNNNN.safetensors)", folder.string());
-  return all.rbegin()->second;
+  return writeCheckpoint(options.out, step, options.keep, stateOf(model, updater, device),
+                         {{"model", options.model.text()},
+                          {"options", options.text()},
+                          {"tokenizer", tokenizer.text()}});
 }
 
 } // namespace kiln::lm

@@ -2,7 +2,7 @@
 // JSON files for --config.
 #include "models/lm/Config.h"
 
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // Sizes of models, and checks of what a run is told.
 #include "models/lm/Config.h"
 
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <fmt/ranges.h>

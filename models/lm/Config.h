@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+namespace kiln::models {}
+
 namespace kiln::lm {
+
+using namespace models; // what all models share
 
 /// A pre-norm transformer. Sizes are elements, tokens or counts.
 struct ModelConfig {

@@ -1,8 +1,9 @@
 // See Data.h.
 #include "models/lm/Data.h"
 
-#include "models/lm/Fail.h"
-#include "models/lm/Safetensors.h"
+#include "models/common/Fail.h"
+#include "models/common/Safetensors.h"
+#include "models/lm/Config.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,8 @@
 // See Graph.h. Captured on a stream of its own, as CUDA asks for, and replayed on the caller's.
 #include "models/lm/Graph.h"
 
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
+#include "models/lm/Config.h"
 
 #if KILN_TORCH_CUDA
 #include <ATen/cuda/CUDAGraph.h>

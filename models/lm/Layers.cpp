@@ -1,17 +1,14 @@
 // See Layers.h.
 #include "models/lm/Layers.h"
 
+#include "models/common/Draw.h"
+#include "models/lm/Config.h"
+
 #include <kiln/fuse.h>
 
 namespace kiln::lm {
 
 using at::Tensor;
-
-void drawNormal(Tensor weight, double deviation) {
-  const torch::NoGradGuard constant;
-  const double edge = std::erf(3 / std::sqrt(2.0)); // by the inverse of the distribution
-  weight.uniform_(-edge, edge).erfinv_().mul_(deviation * std::sqrt(2.0));
-}
 
 LinearImpl::LinearImpl(std::int64_t in, std::int64_t out)
     : torch::nn::LinearImpl(torch::nn::LinearOptions(in, out).bias(false)) {

@@ -14,9 +14,6 @@ struct Parts {
   std::optional<at::ScalarType> products{};
 };
 
-/// In place, from the normal distribution cut at three standard deviations.
-void drawNormal(at::Tensor weight, double deviation);
-
 /// A product with a matrix: [..., in] -> [..., out]. Parameter: weight, [out, in].
 struct LinearImpl : torch::nn::LinearImpl {
   LinearImpl(std::int64_t in, std::int64_t out);

@@ -1,8 +1,9 @@
 // See Model.h.
 #include "models/lm/Model.h"
 
-#include "models/lm/Fail.h"
-#include "models/lm/Recompute.h"
+#include "models/common/Draw.h"
+#include "models/common/Fail.h"
+#include "models/common/Recompute.h"
 
 namespace kiln::lm {
 
@@ -80,11 +81,12 @@ Tensor TransformerImpl::forward(const Tensor& tokens) {
   for (const auto& layer : *layers) {
     auto& block = *layer->as<Block>();
     if (recompute && at::GradMode::is_enabled())
-      stream = {
-          recomputed([&block, positions](
-                         const Tensor& in) { return block.forward({in, {}}, positions).total(); },
-                     stream.sum, leavesOf(block)),
-          {}};
+      stream = {recomputed(
+                    [&block, positions](const Tensors& in) {
+                      return Tensors{block.forward({in[0], {}}, positions).total()};
+                    },
+                    {stream.sum}, leavesOf(block))[0],
+                {}};
     else
       stream = block.forward(stream, positions);
   }

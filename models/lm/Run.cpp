@@ -3,7 +3,8 @@
 
 #include "kiln/files.h"
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
+#include "models/common/Device.h"
+#include "models/common/Fail.h"
 #include "models/lm/Sample.h"
 #include "models/lm/Trainer.h"
 
@@ -62,7 +63,7 @@ std::string makeTokenizer(const Options& options) {
 
 std::string write(const Options& options) {
   const Checkpoint from(checkpointOf(options));
-  const at::Device device = deviceOf(options);
+  const at::Device device = deviceOf(options.device);
   Transformer model(from.model());
   from.load(*model);
   model->to(device);

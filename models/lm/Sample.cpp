@@ -1,7 +1,7 @@
 // See Sample.h.
 #include "models/lm/Sample.h"
 
-#include "models/lm/Precision.h"
+#include "models/common/Precision.h"
 
 namespace kiln::lm {
 

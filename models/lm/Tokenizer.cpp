@@ -3,7 +3,8 @@
 #include "models/lm/Tokenizer.h"
 
 #include "kiln/files.h"
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
+#include "models/lm/Config.h"
 
 #include <nlohmann/json.hpp>
 

@@ -2,11 +2,11 @@
 #include "models/lm/Trainer.h"
 
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
-#include "models/lm/Precision.h"
+#include "models/common/Device.h"
+#include "models/common/Fail.h"
+#include "models/common/Precision.h"
+#include "models/lm/Layers.h"
 #include "models/lm/Schedule.h"
-
-#include <csignal>
 
 namespace kiln::lm {
 
@@ -14,31 +14,6 @@ namespace fs = std::filesystem;
 using at::Tensor;
 
 namespace {
-
-volatile std::sig_atomic_t stopAsked = 0;
-
-/// SIGINT and SIGTERM end a run after its step, for a scope; a second one ends the process.
-class Signals {
- public:
-  Signals() {
-    stopAsked = 0;
-    for (int i = 0; i < 2; ++i)
-      before[i] = std::signal(numbers[i], [](int number) {
-        stopAsked = 1;
-        std::signal(number, SIG_DFL);
-      });
-  }
-  ~Signals() {
-    for (int i = 0; i < 2; ++i)
-      std::signal(numbers[i], before[i]);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
- private:
-  static constexpr int numbers[] = {SIGINT, SIGTERM};
-  void (*before[2])(int);
-};
 
 bool isEvery(std::int64_t step, std::int64_t period) {
   return period > 0 && step % period == 0;
@@ -56,29 +31,33 @@ Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device d
   return model;
 }
 
+/// Of weights that products read in bf16.
+void addCopies(torch::nn::Module& model, Updater& updater) {
+  for (const auto& module : model.modules())
+    if (auto* linear = module->as<LinearImpl>()) {
+      linear->copy = linear->weight.detach().to(at::kBFloat16).requires_grad_();
+      updater.bindCopy(linear->weight, linear->copy);
+    }
+}
+
 } // namespace
 
-at::Device deviceOf(const Options& options) try {
-  if (options.device.empty())
-    return at::hasCUDA() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-  at::Device device(options.device);
-  if (device.is_cuda() && !device.has_index())
-    device.set_index(0);
-  const int count = static_cast<int>(torch::cuda::device_count());
-  if (device.is_cuda() && device.index() >= count)
-    fail(ErrorKind::unavailable, "--device={}: this LibTorch sees {} GPUs", options.device, count);
-  if (!device.is_cpu() && !device.is_cuda())
-    fail(ErrorKind::input, "--device={}: allowed are cpu, cuda and cuda:N", options.device);
-  return device;
-} catch (const c10::Error&) {
-  fail(ErrorKind::input, "--device={}: allowed are cpu, cuda and cuda:N", options.device);
+UpdateOptions updateOptions(const Options& options) {
+  return {.learningRate = options.learningRate,
+          .weightDecay = options.weightDecay,
+          .beta1 = options.beta1,
+          .beta2 = options.beta2,
+          .clip = options.clip,
+          .kiln = options.kiln != "off"};
 }
 
 Trainer::Trainer(Options given, Data tokens, Tokenizer words)
     : options(std::move(given)), data(std::move(tokens)), tokenizer(std::move(words)),
-      device(deviceOf(options)), model(makeModel(options, tokenizer, device)),
-      updater(*model, options) {
+      device(deviceOf(options.device)), model(makeModel(options, tokenizer, device)),
+      updater(*model, updateOptions(options)) {
   setPrecision(options.precision, options.deterministic);
+  if (options.kiln == "modules" && options.precision == "bf16")
+    addCopies(*model, updater);
   if (options.graphs)
     needGraphs(device);
   data.split(options.heldOut, options.model.context);
@@ -183,7 +162,7 @@ void Trainer::resume(const fs::path& path) {
   done = from.step();
 }
 
-void Trainer::advance(Progress& progress) {
+void Trainer::advance(Progress& progress, const Signals& signals) {
   const Step now = step();
   if (isEvery(done, options.logEvery) || done == options.steps) {
     const double loss = now.loss.item<double>();
@@ -192,7 +171,7 @@ void Trainer::advance(Progress& progress) {
            loss, done, options.learningRate);
     progress.show({done, loss, now.rate, now.norm.item<double>()});
   }
-  const bool ends = done == options.steps || stopAsked != 0;
+  const bool ends = done == options.steps || signals.stop();
   const bool evaluates = isEvery(done, options.evaluateEvery) || done == options.steps;
   if (evaluates && options.evaluateEvery > 0 && data.heldOut() > 0) {
     progress.say(fmt::format("step {:>6}  held-out loss {:.4f}", done, evaluate()));
@@ -212,8 +191,8 @@ void Trainer::run() {
                            double(options.model.parameters()) / 1e6, data.trained(), data.heldOut(),
                            device.str(), done > 0 ? fmt::format(", from step {}", done) : ""));
   progress.restart(done);
-  while (done < options.steps && stopAsked == 0)
-    advance(progress);
+  while (done < options.steps && !signals.stop())
+    advance(progress, signals);
 }
 
 } // namespace kiln::lm

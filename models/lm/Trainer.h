@@ -1,6 +1,7 @@
 // A run: model, data and optimizer, step by step, with evaluations and checkpoints between.
 #pragma once
 
+#include "models/common/Signals.h"
 #include "models/lm/Checkpoint.h"
 #include "models/lm/Data.h"
 #include "models/lm/Graph.h"
@@ -9,8 +10,8 @@
 
 namespace kiln::lm {
 
-/// Options::device as a device that is there. Throws Error(unavailable).
-at::Device deviceOf(const Options& options);
+/// AdamW's part of the options.
+UpdateOptions updateOptions(const Options& options);
 
 class Trainer {
  public:
@@ -44,7 +45,7 @@ class Trainer {
   Batch onDevice(const Batch& batch) const;
   Step eagerStep(double rate);
   Step graphStep(double rate);
-  void advance(Progress& progress);
+  void advance(Progress& progress, const Signals& signals);
 
   Options options;
   Data data;

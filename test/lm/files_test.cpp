@@ -1,7 +1,7 @@
 // Formats and options of models/lm: safetensors, tokenizers, data, sizes, and what is refused.
+#include "models/common/Safetensors.h"
 #include "models/lm/Config.h"
 #include "models/lm/Data.h"
-#include "models/lm/Safetensors.h"
 #include "models/lm/Schedule.h"
 #include "test/lm/Helpers.h"
 

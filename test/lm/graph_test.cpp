@@ -47,7 +47,7 @@ TEST(LmGraphs, AnOptimizerThatIsNotKilnsIsRefused) {
   torch::nn::Linear model(3, 4);
   Options options;
   options.kiln = "off";
-  Updater updater(*model, options);
+  Updater updater(*model, updateOptions(options));
   EXPECT_SAYS(errorOf([&] { updater.setRate(1e-3); }),
               "Kiln's AdamW did not compute the last step");
 }

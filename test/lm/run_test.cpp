@@ -1,8 +1,9 @@
 // The model beside plain formulas, and runs on the CPU: the loss falls, Kiln's kernels change
 // nothing but roundings, and a resumed run is the uninterrupted one bit by bit.
 #include "kiln/torch.h"
-#include "models/lm/Precision.h"
-#include "models/lm/Recompute.h"
+#include "models/common/Device.h"
+#include "models/common/Precision.h"
+#include "models/common/Recompute.h"
 #include "models/lm/Sample.h"
 #include "test/lm/Helpers.h"
 #include "test/lm/Runs.h"
@@ -117,8 +118,8 @@ TEST(Lm, RecomputingDrawsTheSameRandomNumbers) {
   auto gradient = [](bool recompute) {
     at::manual_seed(3);
     const Tensor x = at::ones({1000}).requires_grad_();
-    const Step step = [](const Tensor& in) { return at::dropout(in, 0.5, true) * 3; };
-    const Tensor y = recompute ? recomputed(step, x, {}) : step(x);
+    const Step step = [](const Tensors& in) { return Tensors{at::dropout(in[0], 0.5, true) * 3}; };
+    const Tensor y = (recompute ? recomputed(step, {x}, {}) : step({x}))[0];
     const Tensor later = at::rand({3}); // the backward must not disturb what is drawn behind it
     y.sum().backward();
     return at::cat({x.grad(), y.detach(), later, at::rand({3})});
@@ -132,7 +133,7 @@ TEST(Lm, ClippingIsTorchs) {
   Options options;
   options.clip = 0.3;
   options.weightDecay = 0;
-  Updater updater(*ours, options);
+  Updater updater(*ours, updateOptions(options));
   torch::optim::AdamW optimizer(
       theirs->parameters(),
       torch::optim::AdamWOptions(0.1).betas({options.beta1, options.beta2}).weight_decay(0));
@@ -280,9 +281,9 @@ TEST(Lm, SamplesRepeatAndTheLikeliestTokenIsDrawn) {
 TEST(Lm, DevicesAreRefusedByName) {
   Options options;
   options.device = "toaster";
-  EXPECT_SAYS(errorOf([&] { deviceOf(options); }), "--device=toaster: allowed are cpu");
+  EXPECT_SAYS(errorOf([&] { deviceOf(options.device); }), "--device=toaster: allowed are cpu");
   options.device = "cuda:99";
-  EXPECT_SAYS(errorOf([&] { deviceOf(options); }), "--device=cuda:99: this LibTorch sees");
+  EXPECT_SAYS(errorOf([&] { deviceOf(options.device); }), "--device=cuda:99: this LibTorch sees");
 }
 
 TEST(Lm, TheBenchTellsItsFigures) {
@@ -336,7 +337,7 @@ TEST_F(LmGpu, KilnChangesRoundingsOnly) {
       EXPECT_LT(losses.back(), losses.front() - 1);
     }
   }
-  EXPECT_GT(peakMemory(deviceOf(options)), 1e6);
+  EXPECT_GT(peakMemory(deviceOf(options.device)), 1e6);
 }
 
 TEST_F(LmGpu, AResumedRunIsTheUninterruptedOne) {

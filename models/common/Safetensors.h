@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -57,4 +57,4 @@ class Safetensors {
   Metadata texts;
 };
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -1,7 +1,7 @@
 // See Safetensors.h. The elements' offsets count from the end of the header.
-#include "models/lm/Safetensors.h"
+#include "models/common/Safetensors.h"
 
-#include "models/lm/Fail.h"
+#include "models/common/Fail.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -228,4 +228,4 @@ void Safetensors::read(const std::string& name, at::Tensor& into) const {
   into.copy_(found);
 }
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 /// Autocast for a scope, on this thread. Casts of weights are kept until the outermost scope ends.
 class Autocast {
@@ -33,4 +33,4 @@ class Autocast {
 /// For the process: how fp32 products are computed, and whether results must repeat bit by bit.
 void setPrecision(const std::string& precision, bool deterministic);
 
-} // namespace kiln::lm
+} // namespace kiln::models

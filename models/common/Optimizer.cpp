@@ -1,11 +1,14 @@
 // See Optimizer.h. States are torch::optim::AdamW's, whichever optimizer keeps them.
-#include "models/lm/Optimizer.h"
+#include "models/common/Optimizer.h"
 
 #include "kiln/torch.h"
-#include "models/lm/Fail.h"
-#include "models/lm/Layers.h"
+#include "models/common/Fail.h"
 
-namespace kiln::lm {
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/optim/adamw.h>
+
+namespace kiln::models {
 
 using at::Tensor;
 
@@ -14,13 +17,13 @@ namespace {
 using State = torch::optim::AdamWParamState;
 
 std::vector<torch::optim::OptimizerParamGroup> groupsOf(const std::vector<NamedTensor>& parameters,
-                                                        const Options& options) {
+                                                        const UpdateOptions& options) {
   std::vector<Tensor> matrices, gains;
   for (const NamedTensor& one : parameters)
     (one.tensor.dim() > 1 ? matrices : gains).push_back(one.tensor);
   const auto group = [&](std::vector<Tensor> tensors, double decay) {
     auto chosen = std::make_unique<torch::optim::AdamWOptions>(options.learningRate);
-    chosen->betas({options.beta1, options.beta2}).weight_decay(decay);
+    chosen->betas({options.beta1, options.beta2}).eps(options.eps).weight_decay(decay);
     return torch::optim::OptimizerParamGroup(std::move(tensors), std::move(chosen));
   };
   return {group(std::move(matrices), options.weightDecay), group(std::move(gains), 0)};
@@ -28,11 +31,11 @@ std::vector<torch::optim::OptimizerParamGroup> groupsOf(const std::vector<NamedT
 
 } // namespace
 
-Updater::Updater(torch::nn::Module& model, const Options& options) : limit(options.clip) {
+Updater::Updater(torch::nn::Module& model, const UpdateOptions& options) : limit(options.clip) {
   for (const auto& parameter : model.named_parameters())
     parameters.push_back({parameter.key(), parameter.value()});
   const auto groups = groupsOf(parameters, options);
-  if (options.kiln == "off") {
+  if (!options.kiln) {
     optimizer = std::make_unique<torch::optim::AdamW>(groups);
     return;
   }
@@ -40,16 +43,10 @@ Updater::Updater(torch::nn::Module& model, const Options& options) : limit(optio
   auto made = std::make_unique<optim::AdamW>(groups, torch::optim::AdamWOptions(), extras);
   byKiln = made.get();
   optimizer = std::move(made);
-  if (options.kiln == "modules" && options.precision == "bf16")
-    addCopies(model);
 }
 
-void Updater::addCopies(const torch::nn::Module& model) {
-  for (const auto& module : model.modules())
-    if (auto* linear = module->as<LinearImpl>()) {
-      linear->copy = linear->weight.detach().to(at::kBFloat16).requires_grad_();
-      byKiln->bindCopy(linear->weight, linear->copy);
-    }
+void Updater::bindCopy(const Tensor& weight, const Tensor& copy) {
+  byKiln->bindCopy(weight, copy);
 }
 
 Tensor Updater::copyOf(const Tensor& parameter) const {
@@ -57,7 +54,7 @@ Tensor Updater::copyOf(const Tensor& parameter) const {
 }
 
 void Updater::collect() {
-  const torch::NoGradGuard constant;
+  const at::NoGradGuard constant;
   for (const NamedTensor& one : parameters) {
     const Tensor copy = copyOf(one.tensor);
     if (!copy.defined() || !copy.grad().defined())
@@ -80,7 +77,7 @@ void Updater::clear() {
 
 /// torch's clip_grad_norm_ waits for the device; this does not.
 Tensor Updater::clipped() {
-  const torch::NoGradGuard constant;
+  const at::NoGradGuard constant;
   std::vector<Tensor> gradients;
   for (const NamedTensor& one : parameters) {
     const Tensor copy = copyOf(one.tensor);
@@ -134,7 +131,7 @@ std::vector<NamedTensor> Updater::state() const {
 }
 
 void Updater::restore(const Safetensors& from) {
-  const torch::NoGradGuard constant;
+  const at::NoGradGuard constant;
   optimizer->state().clear();
   wasReplayed = false;
   for (const auto& [name, parameter] : parameters) {
@@ -155,4 +152,4 @@ void Updater::restore(const Safetensors& from) {
     byKiln->refreshCopies();
 }
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -8,11 +8,11 @@
 
 #include <utility>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> text, Args&&... args) {
   throw Error(kind, fmt::format(text, std::forward<Args>(args)...));
 }
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -1,10 +1,10 @@
 // See Precision.h.
-#include "models/lm/Precision.h"
+#include "models/common/Precision.h"
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 Autocast::State Autocast::current(at::DeviceType device) {
   return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)};
@@ -34,4 +34,4 @@ void setPrecision(const std::string& precision, bool deterministic) {
   context.setDeterministicFillUninitializedMemory(false);
 }
 
-} // namespace kiln::lm
+} // namespace kiln::models

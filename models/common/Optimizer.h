@@ -1,19 +1,29 @@
 // How parameters are updated: AdamW over decayed matrices and undecayed gains, gradients clipped to
-// a global norm before. The one place where the optimizer is chosen. Beside Kiln's modules it also
-// writes the bf16 weights that products read, so that no step casts them.
+// a global norm before. The one place where the optimizer is chosen. Kiln's also writes copies of
+// weights in bf16 that products read, so that no step casts them.
 #pragma once
 
-#include "models/lm/Config.h"
-#include "models/lm/Safetensors.h"
+#include "models/common/Safetensors.h"
 
 #include <kiln/optim.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
-namespace kiln::lm {
+namespace kiln::models {
+
+struct UpdateOptions {
+  double learningRate = 1e-3, weightDecay = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double clip = 0;   // largest global norm of the gradient; 0: any
+  bool kiln = false; // Kiln's optimizer, else LibTorch's
+};
 
 class Updater {
  public:
-  Updater(torch::nn::Module& model, const Options& options);
+  Updater(torch::nn::Module& model, const UpdateOptions& options);
+
+  /// `copy`, a leaf of another dtype, is rewritten by each step, and its gradient is the weight's.
+  /// Kiln's optimizer only.
+  void bindCopy(const at::Tensor& weight, const at::Tensor& copy);
 
   /// Behind each backward but the only one of a step: adds the gradients of copies to those of the
   /// weights, in fp32.
@@ -36,7 +46,6 @@ class Updater {
   void restore(const Safetensors& from);
 
  private:
-  void addCopies(const torch::nn::Module& model);
   at::Tensor copyOf(const at::Tensor& parameter) const;
   at::Tensor clipped();
 
@@ -47,4 +56,4 @@ class Updater {
   bool wasReplayed = false;       // then the device knows the number of steps
 };
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -1,0 +1,117 @@
+// See AlphaFold.h.
+#include "models/alphafold/model/AlphaFold.h"
+
+#include "models/alphafold/model/AllAtom.h"
+#include "models/common/Fail.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+using models::fail;
+
+namespace {
+
+const ModelConfig& checked(const ModelConfig& config) {
+  config.check();
+  return config;
+}
+
+} // namespace
+
+AlphaFoldImpl::AlphaFoldImpl(const ModelConfig& given)
+    : config(checked(given)),
+      inputEmbedder(register_module("input_embedder", InputEmbedder(config))),
+      recyclingEmbedder(register_module("recycling_embedder", RecyclingEmbedder(config))),
+      templateEmbedder(register_module("template_embedder", TemplateEmbedder(config))),
+      extraMsaEmbedder(register_module("extra_msa_embedder", ExtraMsaEmbedder(config))),
+      extraMsaStack(register_module("extra_msa_stack", ExtraMsaStack(config))),
+      evoformer(register_module("evoformer", Evoformer(config))),
+      structureModule(register_module("structure_module", StructureModule(config))),
+      heads(register_module("aux_heads", Heads(config))) {}
+
+void AlphaFoldImpl::setRecompute(bool recompute) {
+  extraMsaStack->recompute = evoformer->recompute = recompute;
+}
+
+std::int64_t AlphaFoldImpl::parameterCount() const {
+  std::int64_t count = 0;
+  for (const Tensor& parameter : parameters())
+    count += parameter.numel();
+  return count;
+}
+
+void AlphaFoldImpl::checkFeatures(const Inputs& inputs) const {
+  inputs.check();
+  const auto expect = [](const char* name, const Tensor& tensor, std::int64_t features) {
+    if (tensor.size(-1) != features)
+      fail(ErrorKind::input, "{} has {} features, and this model reads {}", name, tensor.size(-1),
+           features);
+  };
+  expect("target_feat", inputs.targetFeat, config.targetFeatures);
+  expect("msa_feat", inputs.msaFeat, config.msaFeatures);
+  expect("extra_msa_feat", inputs.extraMsaFeat, config.extraFeatures);
+}
+
+Recycled AlphaFoldImpl::nothing(const Inputs& inputs) const {
+  const std::int64_t residues = inputs.targetFeat.size(0);
+  const auto options = inputs.targetFeat.options();
+  return {at::zeros({residues, config.msa}, options),
+          at::zeros({residues, residues, config.pair}, options), at::zeros({residues, 3}, options)};
+}
+
+/// Lines 4 to 17 of Algorithm 2.
+Trunk AlphaFoldImpl::trunk(const Inputs& inputs, const Recycled& before) {
+  Representations in = recyclingEmbedder(inputEmbedder(inputs), before);
+  const Tensor& there = inputs.seqMask;
+  Masks masks = {inputs.isMsaFull ? Tensor() : inputs.msaMask,
+                 inputs.isSeqFull ? Tensor() : there.unsqueeze(1) * there.unsqueeze(0)};
+  if (inputs.hasTemplates()) {
+    const auto [rows, pairs] = templateEmbedder(inputs, in.z, masks.pair);
+    in = {at::cat({in.m, rows}), in.z + pairs};
+    constexpr int psi = 2; // whose mask stands for its row's
+    masks.msa = at::cat({inputs.msaMask, inputs.templateTorsionAnglesMask.select(-1, psi)});
+  }
+  const Masks ofExtra = {inputs.isExtraMsaFull ? Tensor() : inputs.extraMsaMask, masks.pair};
+  in.z = extraMsaStack(Representations{extraMsaEmbedder(inputs.extraMsaFeat), in.z}, ofExtra);
+  return evoformer(in, masks);
+}
+
+Outputs AlphaFoldImpl::pass(const Inputs& inputs, const Recycled& before) {
+  const auto [m, z, s] = trunk(inputs, before);
+  const Tensor clusters = m.slice(0, 0, inputs.msaFeat.size(0)); // without rows of templates
+  Outputs found;
+  found.structure = structureModule(s, z, inputs.aatype, inputs.seqMask);
+  found.predictions = heads(HeadInputs{clusters, z, s, found.structure.single});
+  found.recycled = {m[0].detach(), z.detach(),
+                    pseudoBeta(found.structure.positions.detach(), inputs.aatype)};
+  return found;
+}
+
+Outputs AlphaFoldImpl::forward(std::span<const Inputs> passes) {
+  if (passes.empty())
+    fail(ErrorKind::input, "no inputs: one pass at least is needed");
+  for (const Inputs& inputs : passes)
+    checkFeatures(inputs);
+  Recycled before = nothing(passes.front());
+  for (const Inputs& inputs : passes.first(passes.size() - 1)) {
+    const at::NoGradGuard constant;
+    before = pass(inputs, before).recycled;
+  }
+  return pass(passes.back(), before);
+}
+
+std::int64_t drawnPasses(std::uint64_t seed, std::uint64_t step, std::int64_t most) {
+  std::uint64_t bits = seed * 0x9E3779B97F4A7C15U + step; // mixed as by SplitMix64
+  for (int round = 0; round < 2; ++round) {
+    bits += 0x9E3779B97F4A7C15U;
+    bits = (bits ^ (bits >> 30U)) * 0xBF58476D1CE4E5B9U;
+    bits = (bits ^ (bits >> 27U)) * 0x94D049BB133111EBU;
+    bits ^= bits >> 31U;
+  }
+  return 1 + std::int64_t(bits % std::uint64_t(most));
+}
+
+} // namespace kiln::alphafold

@@ -1,0 +1,71 @@
+// See Attention.h.
+#include "models/alphafold/model/Attention.h"
+
+#include <ATen/ATen.h>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+
+namespace {
+
+/// Of [B, heads, Q, D], scale 1 / sqrt(D). Bias and queries have one dtype, also under autocast.
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
+  return at::scaled_dot_product_attention(
+      q, k, v, bias.defined() ? std::optional(bias.to(q.scalar_type())) : std::nullopt);
+}
+
+} // namespace
+
+Tensor joined(const Tensor& bias, const Tensor& other) {
+  if (!bias.defined() || !other.defined())
+    return bias.defined() ? bias : other;
+  return bias + other.to(bias.scalar_type());
+}
+
+Tensor keyBias(const Tensor& mask) {
+  const Tensor bias = maskBias(mask);
+  return bias.defined() ? bias.unsqueeze(1).unsqueeze(1) : bias;
+}
+
+AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
+    : heads(sizes.heads),
+      q(register_module("linear_q", Linear(sizes.queries, sizes.heads * sizes.head, Init::glorot,
+                                           /*hasBias=*/false))),
+      k(register_module("linear_k", Linear(sizes.keys, sizes.heads * sizes.head, Init::glorot,
+                                           /*hasBias=*/false))),
+      v(register_module("linear_v", Linear(sizes.keys, sizes.heads * sizes.head, Init::glorot,
+                                           /*hasBias=*/false))),
+      output(register_module("linear_o", Linear(sizes.heads * sizes.head, sizes.out, Init::zero))) {
+  if (sizes.gated)
+    gate = register_module("linear_g", Linear(sizes.queries, sizes.heads * sizes.head, Init::gate));
+}
+
+Tensor AttentionImpl::forward(const Tensor& x, const Tensor& keys, const Tensor& bias) {
+  const auto split = [&](const Tensor& all) { // [B, heads, rows, head]
+    return all.unflatten(-1, {heads, -1}).transpose(1, 2);
+  };
+  const Tensor heard = attend(split(q(x)), split(k(keys)), split(v(keys)), bias);
+  const Tensor rows = heard.transpose(1, 2).flatten(-2); // [B, Q, heads * head]
+  return output(gate ? rows * at::sigmoid(gate(x)) : rows);
+}
+
+GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t heads,
+                                         std::int64_t head)
+    : heads(heads), q(register_module("linear_q", Linear(channels, heads * head, Init::glorot,
+                                                         /*hasBias=*/false))),
+      k(register_module("linear_k", Linear(channels, head, Init::glorot, /*hasBias=*/false))),
+      v(register_module("linear_v", Linear(channels, head, Init::glorot, /*hasBias=*/false))),
+      gate(register_module("linear_g", Linear(channels, heads * head, Init::gate))),
+      output(register_module("linear_o", Linear(heads * head, channels, Init::zero))) {}
+
+Tensor GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
+  const Tensor mean =
+      mask.defined() ? masked(x, mask).sum(1) / (mask.sum(1, /*keepdim=*/true) + 1e-10) : x.mean(1);
+  // The heads' queries are rows of one attention, since keys and values are the same for all.
+  const Tensor queries = q(mean).unflatten(-1, {1, heads, -1}); // [B, 1, heads, head]
+  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), keyBias(mask));
+  return output(heard.flatten(1).unsqueeze(1) * at::sigmoid(gate(x)));
+}
+
+} // namespace kiln::alphafold

@@ -1,0 +1,96 @@
+// See Evoformer.h.
+#include "models/alphafold/model/Evoformer.h"
+
+#include "models/common/Recompute.h"
+
+#include <ATen/ATen.h>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+
+namespace {
+
+/// What `block` makes of its inputs, kept or computed again in the backward.
+Representations passed(BlockImpl& block, const Representations& in, const Masks& masks,
+                       bool recompute) {
+  if (!recompute || !at::GradMode::is_enabled())
+    return block.forward(in, masks);
+  const auto step = [&block, masks](const models::Tensors& x) {
+    const Representations out = block.forward({x[0], x[1]}, masks);
+    return models::Tensors{out.m, out.z};
+  };
+  const models::Tensors out = models::recomputed(step, {in.m, in.z}, block.parameters());
+  return {out[0], out[1]};
+}
+
+} // namespace
+
+BlockImpl::BlockImpl(const ModelConfig& config, std::int64_t channels, std::int64_t head)
+    : share(config.msaDropout),
+      row(register_module("msa_att_row",
+                          MsaRowAttention(channels, config.pair, config.msaHeads, head))),
+      transition(register_module("msa_transition", Transition(channels, config.transition))),
+      outer(register_module("outer_product_mean",
+                            OuterProductMean(channels, config.pair, config.outerProduct))),
+      pairs(register_module("pair_stack", PairStack(config))) {}
+
+Representations BlockImpl::forward(const Representations& in, const Masks& masks) {
+  Tensor m = in.m + dropout(row(in.m, in.z, masks.msa), share, is_training(), 0);
+  m = m + columns(m, masks.msa);
+  m = m + transition(m);
+  return {m, pairs(in.z + outer(m, masks.msa), masks.pair)};
+}
+
+EvoformerBlockImpl::EvoformerBlockImpl(const ModelConfig& config)
+    : BlockImpl(config, config.msa, config.msaHead),
+      column(register_module("msa_att_col",
+                             MsaColumnAttention(config.msa, config.msaHeads, config.msaHead))) {}
+
+Tensor EvoformerBlockImpl::columns(const Tensor& m, const Tensor& mask) {
+  return column(m, mask);
+}
+
+ExtraMsaBlockImpl::ExtraMsaBlockImpl(const ModelConfig& config)
+    : BlockImpl(config, config.extraMsa, config.extraHead),
+      column(
+          register_module("msa_att_col", MsaGlobalColumnAttention(config.extraMsa, config.msaHeads,
+                                                                  config.extraHead))) {}
+
+Tensor ExtraMsaBlockImpl::columns(const Tensor& m, const Tensor& mask) {
+  return column(m, mask);
+}
+
+ExtraMsaEmbedderImpl::ExtraMsaEmbedderImpl(const ModelConfig& config)
+    : linear(register_module("linear", Linear(config.extraFeatures, config.extraMsa))) {}
+
+Tensor ExtraMsaEmbedderImpl::forward(const Tensor& features) {
+  return linear(features);
+}
+
+ExtraMsaStackImpl::ExtraMsaStackImpl(const ModelConfig& config)
+    : blocks(register_module("blocks", torch::nn::ModuleList())) {
+  for (std::int64_t i = 0; i < config.extraBlocks; ++i)
+    blocks->push_back(ExtraMsaBlock(config));
+}
+
+Tensor ExtraMsaStackImpl::forward(Representations in, const Masks& masks) {
+  for (const auto& block : *blocks)
+    in = passed(*block->as<ExtraMsaBlock>(), in, masks, recompute);
+  return in.z;
+}
+
+EvoformerImpl::EvoformerImpl(const ModelConfig& config)
+    : blocks(register_module("blocks", torch::nn::ModuleList())),
+      single(register_module("linear", Linear(config.msa, config.single))) {
+  for (std::int64_t i = 0; i < config.evoformerBlocks; ++i)
+    blocks->push_back(EvoformerBlock(config));
+}
+
+Trunk EvoformerImpl::forward(Representations in, const Masks& masks) {
+  for (const auto& block : *blocks)
+    in = passed(*block->as<EvoformerBlock>(), in, masks, recompute);
+  return {in.m, in.z, single(in.m[0])};
+}
+
+} // namespace kiln::alphafold

@@ -1,0 +1,39 @@
+// The pairs' part of a block: triangle products, triangle attentions and a transition, each with
+// dropout and added to the pairs. In the Evoformer (Algorithm 6), the extra stack (18) and, in
+// another order, over templates (16).
+#pragma once
+
+#include "models/alphafold/model/Config.h"
+#include "models/alphafold/model/Transition.h"
+#include "models/alphafold/model/Triangle.h"
+
+namespace kiln::alphafold {
+
+/// Parameters: tri_mul_out, tri_mul_in, tri_att_start, tri_att_end, pair_transition.
+struct PairStackImpl : torch::nn::Module {
+  explicit PairStackImpl(const ModelConfig& config);
+  /// z [R, R, pair], mask [R, R].
+  at::Tensor forward(at::Tensor z, const at::Tensor& mask);
+
+  double share; // of dropout
+  TriangleMultiplication outgoing, incoming;
+  TriangleAttention starting, ending;
+  Transition transition;
+};
+TORCH_MODULE(PairStack);
+
+/// A block of Algorithm 16: attentions first. Parameters: tri_att_start, tri_att_end, tri_mul_out,
+/// tri_mul_in, pair_transition.
+struct TemplatePairBlockImpl : torch::nn::Module {
+  explicit TemplatePairBlockImpl(const ModelConfig& config);
+  /// t [R, R, templatePair], mask [R, R].
+  at::Tensor forward(at::Tensor t, const at::Tensor& mask);
+
+  double share;
+  TriangleAttention starting, ending;
+  TriangleMultiplication outgoing, incoming;
+  Transition transition;
+};
+TORCH_MODULE(TemplatePairBlock);
+
+} // namespace kiln::alphafold

@@ -1,0 +1,74 @@
+// See TemplateEmbedder.h.
+#include "models/alphafold/model/TemplateEmbedder.h"
+
+#include "models/alphafold/model/TemplateFeatures.h"
+
+#include <ATen/ATen.h>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+
+TemplateAngleEmbedderImpl::TemplateAngleEmbedderImpl(const ModelConfig& config)
+    : first(
+          register_module("linear_1", Linear(config.templateAngleFeatures, config.msa, Init::he))),
+      second(register_module("linear_2", Linear(config.msa, config.msa, Init::he))) {}
+
+Tensor TemplateAngleEmbedderImpl::forward(const Tensor& features) {
+  return second(at::relu(first(features)));
+}
+
+TemplatePairEmbedderImpl::TemplatePairEmbedderImpl(const ModelConfig& config)
+    : linear(register_module("linear",
+                             Linear(config.templatePairFeatures, config.templatePair, Init::he))) {}
+
+Tensor TemplatePairEmbedderImpl::forward(const Tensor& features) {
+  return linear(features);
+}
+
+TemplatePairStackImpl::TemplatePairStackImpl(const ModelConfig& config)
+    : blocks(register_module("blocks", torch::nn::ModuleList())),
+      norm(register_module("layer_norm", LayerNorm(config.templatePair))) {
+  for (std::int64_t i = 0; i < config.templateBlocks; ++i)
+    blocks->push_back(TemplatePairBlock(config));
+}
+
+Tensor TemplatePairStackImpl::forward(Tensor t, const Tensor& mask) {
+  for (const auto& block : *blocks)
+    t = block->as<TemplatePairBlock>()->forward(t, mask);
+  return norm(t);
+}
+
+TemplatePointwiseAttentionImpl::TemplatePointwiseAttentionImpl(const ModelConfig& config)
+    : mha(register_module(
+          "mha", Attention(AttentionSizes{config.pair, config.templatePair, config.templateHeads,
+                                          config.templateHead, config.pair, /*gated=*/false}))) {}
+
+Tensor TemplatePointwiseAttentionImpl::forward(const Tensor& t, const Tensor& z,
+                                               const Tensor& mask) {
+  const Tensor bias = maskBias(mask, 1e5).view({1, 1, 1, -1}); // [pairs, heads, 1, T]
+  const Tensor queries = z.flatten(0, 1).unsqueeze(1);
+  return mha(queries, t.flatten(0, 1), bias).view_as(z);
+}
+
+TemplateEmbedderImpl::TemplateEmbedderImpl(const ModelConfig& config)
+    : config(config),
+      angles(register_module("template_single_embedder", TemplateAngleEmbedder(config))),
+      pairs(register_module("template_pair_embedder", TemplatePairEmbedder(config))),
+      stack(register_module("template_pair_stack", TemplatePairStack(config))),
+      pointwise(register_module("template_pointwise_att", TemplatePointwiseAttention(config))) {}
+
+Representations TemplateEmbedderImpl::forward(const Inputs& inputs, const Tensor& z,
+                                              const Tensor& mask) {
+  std::vector<Tensor> all;
+  for (std::int64_t t = 0; t < inputs.templateMask.size(0); ++t) {
+    const Tensor features = templatePairFeatures(inputs, t, config.templateBins, config.aminoAcids,
+                                                 config.templateUnitVectors);
+    all.push_back(stack(pairs(features), mask));
+  }
+  const Tensor found = pointwise(at::stack(all, 2), z, inputs.templateMask);
+  const Tensor any = (inputs.templateMask.sum() > 0).to(found.scalar_type());
+  return {angles(templateAngleFeatures(inputs, config.aminoAcids)), found * any};
+}
+
+} // namespace kiln::alphafold

@@ -1,0 +1,45 @@
+// Checkpoints of a run: a folder of step-NNNNNN.safetensors, each with weights, the optimizer's
+// state, random numbers and what else a run adds; each there whole or not at all.
+#pragma once
+
+#include "models/common/Optimizer.h"
+#include "models/common/Safetensors.h"
+
+#include <torch/nn/module.h>
+
+namespace kiln::models {
+
+class Checkpoint {
+ public:
+  /// Throws Error(missing, corrupt).
+  explicit Checkpoint(const std::filesystem::path& path);
+
+  std::int64_t step() const { return stepsDone; }
+  const Safetensors& tensors() const { return file; }
+  /// The options that the run was given, as text.
+  const std::string& options() const { return file.text("options"); }
+
+  /// Throws Error(corrupt) where names, dtypes or shapes differ.
+  void load(torch::nn::Module& model) const;
+  void load(Updater& updater) const { updater.restore(file); }
+  /// The generators' states, of the CPU and of `device`.
+  void loadRandom(at::Device device) const;
+
+ private:
+  Safetensors file;
+  std::int64_t stepsDone;
+};
+
+/// What every run keeps: weights, the optimizer's state, generators.
+std::vector<NamedTensor> stateOf(const torch::nn::Module& model, const Updater& updater,
+                                 at::Device device);
+
+/// Writes `folder`/step-NNNNNN.safetensors and removes all but the newest `keep`.
+std::filesystem::path writeCheckpoint(const std::filesystem::path& folder, std::int64_t step,
+                                      std::int64_t keep, const std::vector<NamedTensor>& tensors,
+                                      Metadata metadata);
+
+/// The newest checkpoint of a folder. Throws Error(missing).
+std::filesystem::path latestCheckpoint(const std::filesystem::path& folder);
+
+} // namespace kiln::models

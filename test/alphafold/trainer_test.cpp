@@ -1,0 +1,257 @@
+// Training runs of a tiny model on proteins that nobody has seen: the loss falls, a resumed run
+// goes on bit by bit, averages are what is evaluated, and what is not finite changes no weight.
+#include "kiln/torch.h"
+#include "models/alphafold/train/Trainer.h"
+#include "test/alphafold/Synthetic.h"
+#include "test/lm/Helpers.h"
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+
+namespace kiln::alphafold {
+namespace {
+
+using at::Tensor;
+using lm::errorOf;
+
+/// `proteins` in turn, `size` a step.
+class SyntheticSource : public Source {
+ public:
+  explicit SyntheticSource(std::int64_t proteins, std::int64_t size = 1, std::int64_t most = 2)
+      : proteins(proteins), size(size), most(most) {}
+
+  std::vector<std::vector<Inputs>> batch(std::int64_t step) override {
+    std::vector<std::vector<Inputs>> all;
+    for (std::int64_t i = 0; i < size; ++i) {
+      const auto seed = std::uint64_t(1 + (step * size + i) % proteins);
+      const std::int64_t passes = drawnPasses(1, std::uint64_t(step), most);
+      all.emplace_back(std::size_t(passes), syntheticInputs({}, seed));
+      if (step == spoiled)
+        all.back().back().msaFeat.fill_(std::numeric_limits<float>::infinity());
+    }
+    return all;
+  }
+
+  std::int64_t spoiled = -1; // step
+
+ private:
+  std::int64_t proteins, size, most;
+};
+
+TrainOptions smallOptions(const std::string& out) {
+  TrainOptions options;
+  options.model = ModelConfig::named("tiny");
+  options.device = "cpu";
+  options.out = out;
+  options.warmup = 10;
+  options.learningRate = 3e-3;
+  options.ema = 0.9;
+  return options;
+}
+
+TEST(AlphaFoldTrainer, AProteinIsLearnt) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.clip = 1;
+  options.learningRate = 2e-3;
+  options.model.msaDropout = options.model.pairDropout = options.model.structureDropout = 0;
+  SyntheticSource source(1);
+  Trainer trainer(options, source);
+  const Trainer::Evaluation before = trainer.evaluate(source, 1);
+  for (int i = 0; i < 150; ++i)
+    trainer.step();
+  const Trainer::Evaluation after = trainer.evaluate(source, 1);
+  EXPECT_LT(before.lddt, 0.5);
+  EXPECT_GT(after.lddt, 0.9);
+  EXPECT_LT(after.drmsd, 0.5) << "angstrom";
+  EXPECT_LT(after.loss, 0.05 * before.loss);
+}
+
+std::vector<double> lossesOf(Trainer& trainer, int steps) {
+  std::vector<double> all;
+  for (int i = 0; i < steps; ++i)
+    all.push_back(trainer.step().loss);
+  return all;
+}
+
+TEST(AlphaFoldTrainer, AResumedRunGoesOnBitByBit) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.stage = "finetune";
+  options.keep = 1;
+  SyntheticSource source(3, /*size=*/2);
+  Trainer whole(options, source);
+  lossesOf(whole, 3);
+  const auto path = whole.save();
+  const auto expected = lossesOf(whole, 3);
+  Trainer resumed(options, source);
+  lossesOf(resumed, 1); // weights, averages and random numbers of another moment
+  resumed.resume(path);
+  EXPECT_EQ(resumed.position(), 3);
+  EXPECT_EQ(lossesOf(resumed, 3), expected);
+  const models::Safetensors one(whole.save());
+  std::map<std::string, Tensor> state;
+  for (const std::string& name : one.names())
+    state[name] = one.tensor(name).clone();
+  const models::Safetensors other(resumed.save());
+  for (const auto& [name, tensor] : state)
+    EXPECT_TRUE(at::equal(other.tensor(name), tensor)) << name;
+  EXPECT_TRUE(state.contains("ema.evoformer.linear.weight"));
+  EXPECT_TRUE(state.contains("optimizer.exp_avg.evoformer.linear.weight"));
+  EXPECT_EQ(path.filename(), "step-000003.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(path)) << "only the newest is kept";
+}
+
+TEST(AlphaFoldTrainer, LossesAreMeansOfTheirTerms) {
+  const lm::Folder folder;
+  SyntheticSource source(3, /*size=*/2, /*most=*/3);
+  Trainer trainer(smallOptions(folder.string()), source);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const Trainer::Step now = trainer.step();
+    EXPECT_EQ(now.passes, drawnPasses(1, step, 3));
+    double sum = 0;
+    for (const Term& term : now.terms)
+      sum += term.weight * term.value.item<double>();
+    EXPECT_NEAR(now.loss, sum * std::sqrt(6.0), 1e-3) << "6 residues of 7";
+    EXPECT_GT(now.norm.item<double>(), 0);
+  }
+}
+
+TEST(AlphaFoldTrainer, WhatIsNotFiniteChangesNoWeight) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  SyntheticSource source(1);
+  Trainer trainer(options, source);
+  trainer.step();
+  const Tensor before = trainer.network()->evoformer->single->weight.detach().clone();
+  source.spoiled = 1;
+  const Trainer::Step bad = trainer.step();
+  EXPECT_SAYS(bad.nonFinite, "masked_msa is nan");
+  EXPECT_TRUE(at::equal(trainer.network()->evoformer->single->weight, before));
+  EXPECT_EQ(trainer.step().nonFinite, "");
+  EXPECT_FALSE(at::equal(trainer.network()->evoformer->single->weight, before));
+  EXPECT_SAYS(errorOf([&] {
+                for (int i = 0; i < 10; ++i) {
+                  source.spoiled = trainer.position();
+                  trainer.step();
+                }
+              }),
+              "10 steps in a row had losses that are not finite");
+}
+
+TEST(AlphaFoldTrainer, Bf16AndRecomputationTrainAlike) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  SyntheticSource source(1);
+  const auto losses = [&] {
+    Trainer trainer(options, source);
+    return lossesOf(trainer, 4);
+  };
+  const auto exact = losses();
+  options.recompute = true;
+  const auto again = losses();
+  options.precision = "bf16";
+  const auto rounded = losses();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR(again[i], exact[i], 1e-3 * exact[i]);
+    EXPECT_NEAR(rounded[i], exact[i], 2e-2 * exact[i]);
+  }
+}
+
+/// Kiln's kernels for tensors of the CPU, for a scope.
+class KilnOnCpu {
+ public:
+  KilnOnCpu() {
+    ::setenv("KILN_PLACE", "cpu", 1);
+    kiln::enable(kiln::Options::fromEnvironment());
+  }
+  ~KilnOnCpu() {
+    kiln::disable();
+    ::unsetenv("KILN_PLACE");
+  }
+  KilnOnCpu(const KilnOnCpu&) = delete;
+  KilnOnCpu& operator=(const KilnOnCpu&) = delete;
+};
+
+TEST(AlphaFoldTrainer, KilnChangesRoundingsOnly) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.model.evoformerBlocks = 1;
+  SyntheticSource source(1, 1, /*most=*/1);
+  const auto losses = [&] {
+    Trainer trainer(options, source);
+    lossesOf(trainer, 1);
+    kiln::wait(); // until kernels are there
+    return lossesOf(trainer, 3);
+  };
+  const auto expected = losses();
+  const KilnOnCpu enabled;
+  options.kiln = true;
+  const auto found = losses();
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 2e-3 * expected[i]);
+  for (const char* op :
+       {"native_layer_norm ", "native_layer_norm_backward ", "_softmax ", "optim.AdamW "})
+    EXPECT_SAYS(kiln::report(), std::string("\n") + op);
+}
+
+TEST(AlphaFoldTrainerOnGpu, AgreesWithTheCpu) {
+  if (!at::hasCUDA() || at::getNumGPUs() == 0)
+    GTEST_SKIP() << "needs a GPU that LibTorch can use";
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.model.msaDropout = options.model.pairDropout = options.model.structureDropout = 0;
+  options.stage = "finetune";
+  SyntheticSource source(2);
+  const auto run = [&](const char* device, const char* precision) {
+    options.device = device;
+    options.precision = precision;
+    Trainer trainer(options, source);
+    auto all = lossesOf(trainer, 3);
+    all.push_back(trainer.evaluate(source, 2).loss);
+    return all;
+  };
+  const auto expected = run("cpu", "fp32"), found = run("cuda", "fp32"), bf16 = run("cuda", "bf16");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-3 * expected[i]);
+    EXPECT_NEAR(bf16[i], expected[i], 3e-2 * expected[i]);
+  }
+}
+
+TEST(AlphaFoldTrainer, TheRateRisesAndFalls) {
+  TrainOptions options;
+  EXPECT_DOUBLE_EQ(learningRate(options, 0), 1e-6);
+  EXPECT_DOUBLE_EQ(learningRate(options, 499), 5e-4);
+  EXPECT_DOUBLE_EQ(learningRate(options, 999), 1e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 49999), 1e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 50000), 0.95e-3);
+  EXPECT_DOUBLE_EQ(learningRate(options, 100000), 0.95 * 0.95e-3);
+  options.warmup = 0;
+  EXPECT_DOUBLE_EQ(learningRate(options, 0), 1e-3);
+}
+
+TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
+  const lm::Folder folder;
+  SyntheticSource source(1);
+  const auto error = [&](auto change) {
+    TrainOptions options = smallOptions(folder.string());
+    change(options);
+    return errorOf([&] { Trainer trainer(options, source); });
+  };
+  EXPECT_SAYS(error([](TrainOptions& o) { o.steps = 0; }), "--steps=0: at least 1");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.precision = "fp8"; }), "--precision=fp8: allowed");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.stage = "last"; }), "--stage=last");
+  EXPECT_SAYS(error([](TrainOptions& o) { o.ema = 1; }), "--ema=1: must lie in");
+  TrainOptions options = smallOptions(folder.string());
+  Trainer trainer(options, source);
+  const auto path = trainer.save();
+  options.model.evoformerBlocks = 3;
+  Trainer other(options, source);
+  EXPECT_SAYS(errorOf([&] { other.resume(path); }), "and the options make one of");
+}
+
+} // namespace
+} // namespace kiln::alphafold
