@@ -80,19 +80,6 @@ void appendStockholm(std::string_view letters, std::string& to, const Lines& lin
   }
 }
 
-void checkQuery(const std::string& query, const Alignment& alignment) {
-  const std::string& columns = alignment.rows[0].columns;
-  if (columns.size() != query.size())
-    fail(ErrorKind::input, "{}: its first sequence has {} residues, the chain {}", alignment.source,
-         columns.size(), query.size());
-  for (std::size_t i = 0; i < query.size(); ++i) {
-    const auto one = msaTypeOf(columns[i]), other = msaTypeOf(query[i]);
-    if (one != other && one != unknownType && other != unknownType)
-      fail(ErrorKind::input, "{}: its first sequence has {} at residue {}, the chain {}",
-           alignment.source, columns[i], i + 1, query[i]);
-  }
-}
-
 } // namespace
 
 std::uint8_t msaTypeOf(char letter) {
@@ -208,6 +195,22 @@ Alignment parseStockholm(const Text& text) {
   return byQuery(rows, text.name);
 }
 
+std::string otherQuery(const std::string& query, const Alignment& alignment) {
+  if (alignment.rows.empty())
+    return "it is empty";
+  const std::string& columns = alignment.rows[0].columns;
+  if (columns.size() != query.size())
+    return fmt::format("its first sequence has {} residues, the chain {}", columns.size(),
+                       query.size());
+  for (std::size_t i = 0; i < query.size(); ++i) {
+    const auto one = msaTypeOf(columns[i]), other = msaTypeOf(query[i]);
+    if (one != other && one != unknownType && other != unknownType)
+      return fmt::format("its first sequence has {} at residue {}, the chain {}", columns[i], i + 1,
+                         query[i]);
+  }
+  return {};
+}
+
 Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignments,
                     std::int64_t mostCells) {
   const auto length = static_cast<std::int64_t>(query.size());
@@ -217,9 +220,8 @@ Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignme
   const auto most = static_cast<std::size_t>(
       std::max(std::int64_t(1), mostCells / std::max<std::int64_t>(length, 1)));
   for (const Alignment& alignment : alignments) {
-    if (alignment.rows.empty())
-      continue;
-    checkQuery(query, alignment);
+    if (const std::string why = otherQuery(query, alignment); !why.empty())
+      fail(ErrorKind::input, "{}: {}", alignment.source, why);
     for (std::size_t row = 1; row < alignment.rows.size() && kept.size() < most; ++row)
       if (seen.insert(alignment.rows[row].columns).second)
         kept.push_back(&alignment.rows[row]);

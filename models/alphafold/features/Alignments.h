@@ -38,8 +38,11 @@ Alignment parseA3m(const Text& text);
 /// others. Throws Error(input) with the line; also where the last line, '//', is missing.
 Alignment parseStockholm(const Text& text);
 
+/// Why an alignment is not one of `query`; empty if it is. X agrees with anything.
+std::string otherQuery(const std::string& query, const Alignment& alignment);
+
 /// All rows in their order, each sequence once, `query` first; not more than `mostCells` / R rows.
-/// Throws Error(input) if an alignment's own query is another sequence (X agrees with anything).
+/// Throws Error(input) if an alignment is of another query.
 Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignments,
                     std::int64_t mostCells);
 

@@ -70,7 +70,7 @@ void drawTemplates(const Templates& from, std::int64_t length, std::int64_t most
   order.resize(std::min(wanted, most));
   features.templateMask = Array<float>({most});
   features.templateSumProbs = Array<float>({most});
-  features.templateAatype = Array<std::int64_t>({most, length}, gapType);
+  features.templateAatype = Array<std::int64_t>({most, length});
   features.templateAllAtomPositions = Array<float>({most, length, atomTypes, 3});
   features.templateAllAtomMask = Array<float>({most, length, atomTypes});
   for (std::int64_t i = 0; i < std::ssize(order); ++i) {

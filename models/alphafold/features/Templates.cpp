@@ -45,9 +45,11 @@ std::string reasonAgainst(const Hit& hit, const std::string& query) {
   if (query.find(letters) != std::string::npos &&
       double(letters.size()) / double(query.size()) > mostOfQuery)
     return "it is the query itself";
-  if (std::ranges::any_of(hit.queryPlace, [&](auto p) { return p >= std::ssize(query); }))
-    return fmt::format("it aligns residues beyond the query's {}: the file is of another query",
-                       query.size());
+  for (std::size_t i = 0; i < hit.query.size(); ++i)
+    if (const std::int64_t place = hit.queryPlace[i]; place >= 0)
+      if (place >= std::ssize(query) || (query[place] != hit.query[i] && query[place] != 'X'))
+        return fmt::format("it has {} for residue {} of the query: the file is of another one",
+                           hit.query[i], place + 1);
   return {};
 }
 
