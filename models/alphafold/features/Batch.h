@@ -25,7 +25,8 @@ struct Batch : Fields<TensorOf> {
   /// The features of one pass: tensors with P lose it, [B, S, R, 49]; the others stay. Views.
   /// Throws Error(input) unless 0 <= index < passes.
   Batch pass(std::int64_t index) const;
-  /// On another device; copies from pinned memory do not wait.
+  /// On another device; copies from pinned memory do not wait, so that this one must live until
+  /// they are done.
   Batch to(at::Device device) const;
 };
 
