@@ -83,6 +83,8 @@ struct IdealResidue {
     const Chemistry& known = chemistry();
     const int n = *known.atomOfName("N"), ca = *known.atomOfName("CA"), c = *known.atomOfName("C");
     frames.fill(backbone);
+    if (type == unknownType)
+      return; // which has no atoms
     const Matrix toPsi = axes(minus(ideal(type, c), ideal(type, ca)),
                               minus(ideal(type, ca), ideal(type, n)), ideal(type, c));
     frames[3] = multiply(multiply(backbone, toPsi), aboutX(psi));

@@ -4,6 +4,7 @@
 #include "models/alphafold/features/Cache.h"
 #include "models/alphafold/features/Packed.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@ namespace {
 
 /// Without the care that writeFile() takes of disks.
 void overwrite(const fs::path& path, std::string_view bytes) {
+  fs::remove(path); // file systems flush what is cut to nothing and written anew
   std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
 }
 

@@ -4,6 +4,7 @@
 
 #include "models/alphafold/features/Dataset.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 

@@ -3,6 +3,7 @@
 
 #include "models/alphafold/features/Example.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 

@@ -7,6 +7,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <map>
 
 namespace kiln::alphafold::test {

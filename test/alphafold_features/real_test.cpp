@@ -6,6 +6,7 @@
 #include "models/alphafold/features/Example.h"
 #include "models/alphafold/features/StructureFeatures.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace kiln::alphafold::test {

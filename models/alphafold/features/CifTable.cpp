@@ -5,16 +5,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <gemmi/cif.hpp>
 
 namespace kiln::alphafold {
-
-namespace cif = gemmi::cif;
-
-struct CifDocument::Parsed {
-  cif::Document document;
-  cif::Block* block = nullptr; // the first with atoms, else the first
-};
 
 std::optional<double> parseNumber(std::string_view text) {
   if (text.ends_with(')'))
@@ -30,12 +22,12 @@ std::optional<double> parseNumber(std::string_view text) {
 
 bool CifRow::has(std::size_t column) const {
   const std::string* first = table->first[column];
-  return first && !cif::is_null(first[row * table->stride]);
+  return first && !CifFile::isNull(first[row * table->stride]);
 }
 
 std::string CifRow::text(std::size_t column) const {
   const std::string* first = table->first[column];
-  return first ? cif::as_string(first[row * table->stride]) : std::string();
+  return first ? CifFile::unquoted(first[row * table->stride]) : std::string();
 }
 
 double CifRow::number(std::size_t column) const {
@@ -61,11 +53,11 @@ void CifRow::refuse(const std::string& text) const {
        row + 1, table->name, text);
 }
 
-CifDocument::CifDocument(const Text& text) : name(text.name), parsed(std::make_unique<Parsed>()) {
+CifDocument::CifDocument(const Text& text) : name(text.name) {
   if (text.contents.find_first_not_of(" \t\r\n") == std::string::npos)
     refuse("the file is empty; an mmCIF file is needed");
   try {
-    parsed->document = cif::read_memory(text.contents.data(), text.contents.size(), name.c_str());
+    file = std::make_unique<CifFile>(text.contents, name);
   } catch (const std::exception& error) {
     std::string what = printable(error.what()); // begins with name:line:column
     constexpr std::size_t longest = 400;
@@ -73,15 +65,9 @@ CifDocument::CifDocument(const Text& text) : name(text.name), parsed(std::make_u
     fail(ErrorKind::input, "{}{}; an mmCIF file is needed",
          what.starts_with(name) ? "" : name + ": ", what);
   }
-  for (cif::Block& block : parsed->document.blocks)
-    if (!parsed->block ||
-        (!parsed->block->has_tag("_atom_site.id") && block.has_tag("_atom_site.id")))
-      parsed->block = &block;
-  if (!parsed->block)
+  if (!file->hasBlock())
     refuse("there is no data block; an mmCIF file is needed");
 }
-
-CifDocument::~CifDocument() = default;
 
 CifTable CifDocument::table(const std::string& category, std::initializer_list<const char*> columns,
                             std::size_t least) const {
@@ -93,22 +79,20 @@ CifTable CifDocument::table(const std::string& category, std::initializer_list<c
   for (std::string column : columns) {
     const bool isOptional = column.starts_with('?');
     column.erase(0, isOptional ? 1 : 0);
+    const CifColumn found = file->column(category + column);
     table.columns.push_back(column);
-    cif::Column found = parsed->block->find_values(category + column);
-    table.first.push_back(found ? &*found.begin() : nullptr);
-    if (!found) {
+    table.first.push_back(found.first);
+    if (!found.first) {
       if (!isOptional)
         missing += " " + column;
       continue;
     }
-    const cif::Loop* loop = found.get_loop();
-    const std::size_t rows = loop ? loop->length() : 1, stride = loop ? loop->width() : 0;
-    if (isThere && (rows != table.rows || stride != table.stride))
+    if (isThere && (found.rows != table.rows || found.stride != table.stride))
       refuse(table.name + " is in several pieces; one loop is needed");
     isThere = true;
-    table.rows = rows;
-    table.stride = stride;
-    table.line = found.item()->line_number;
+    table.rows = found.rows;
+    table.stride = found.stride;
+    table.line = found.line;
   }
   if (!missing.empty() && (isThere || least > 0))
     refuse(fmt::format("{} lacks{}, which {} needed", table.name, missing,
@@ -119,9 +103,11 @@ CifTable CifDocument::table(const std::string& category, std::initializer_list<c
 }
 
 std::vector<std::string> CifDocument::values(const std::string& tag) const {
+  const CifColumn found = file->column(tag);
   std::vector<std::string> all;
-  for (const std::string& value : parsed->block->find_values(tag))
-    all.push_back(cif::as_string(value));
+  for (std::size_t row = 0; row < found.rows; ++row)
+    if (const std::string& value = found.first[row * found.stride]; !CifFile::isNull(value))
+      all.push_back(CifFile::unquoted(value));
   return all;
 }
 

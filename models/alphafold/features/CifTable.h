@@ -1,7 +1,7 @@
-// Tables of an mmCIF file, and refusals that name where they stand. gemmi's headers, which read the
-// syntax, are kept out of other files.
+// Tables of an mmCIF file, and refusals that name where they stand.
 #pragma once
 
+#include "models/alphafold/features/CifFile.h"
 #include "models/alphafold/features/Text.h"
 
 #include <cstddef>
@@ -66,9 +66,6 @@ class CifDocument {
  public:
   /// Throws Error(input) with the line for what is no CIF.
   explicit CifDocument(const Text& text);
-  ~CifDocument();
-  CifDocument(const CifDocument&) = delete;
-  CifDocument& operator=(const CifDocument&) = delete;
 
   /// The columns of a category such as "_atom_site.". Those whose names begin with '?' may be
   /// missing. Throws Error(input) if another is, or if there are fewer rows than `least`; a
@@ -81,9 +78,8 @@ class CifDocument {
   [[noreturn]] void refuse(const std::string& text) const;
 
  private:
-  struct Parsed;
   std::string name;
-  std::unique_ptr<Parsed> parsed;
+  std::unique_ptr<CifFile> file;
 };
 
 } // namespace kiln::alphafold
