@@ -187,6 +187,19 @@ TEST(Example, DrawsTemplatesInAnyNumberAndOrder) {
             (std::vector<std::int64_t>{0, 16}));
 }
 
+TEST(Example, ForPredictionIsWholeAndHasTheLikeliestTemplates) {
+  const Chain chain = randomChain(70, 30, 5, 9);
+  ExampleOptions options = ExampleOptions::named("predict");
+  options.templates = 3;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Example example = makeExample(chain, options, seed);
+    EXPECT_EQ(example.aatype.shape, (std::vector<std::int64_t>{70}));
+    EXPECT_EQ(example.templateSumProbs.values, (std::vector<float>{100, 99, 98}));
+    for (std::int64_t row = 0; row < 30; ++row)
+      EXPECT_EQ(example.msaMask(3, row, 69), 1) << "no row is deleted";
+  }
+}
+
 TEST(Example, TorsionsAtTheCropsBeginKnowTheResidueBefore) {
   Chain chain = randomChain(40, 3, 0, 7);
   std::ranges::fill(chain.mask.values, 1.0F);
@@ -224,7 +237,7 @@ TEST(Example, OptionsAreChecked) {
     change(options);
     return refusal([&] { options.check(); });
   };
-  EXPECT_EQ(refused([](auto& o) { o.crop = 0; }), "crop is 0; 1 to 1048576 are allowed");
+  EXPECT_EQ(refused([](auto& o) { o.crop = -1; }), "crop is -1; 0 to 1048576 are allowed");
   EXPECT_EQ(refused([](auto& o) { o.maskedShare = 1.5; }),
             "maskedShare is 1.5; a share of 0 to 1 is needed");
   EXPECT_EQ(refused([](auto& o) { o.maskSame = 0.9; }),
@@ -233,7 +246,7 @@ TEST(Example, OptionsAreChecked) {
             "blockShare is nan; a share of 0 to 1 is needed");
   EXPECT_EQ(refused([](auto&) {}), "no error");
   EXPECT_EQ(refusal([] { ExampleOptions::named("late"); }),
-            "'late' is no stage of training; initial and finetune are");
+            "'late' is no stage; initial, finetune and predict are");
   EXPECT_EQ(ExampleOptions::named("finetune").extraRows, 5120);
   EXPECT_EQ(refusal([] { makeExample(Chain(), {}, 1); }),
             "chain  has 0 residues and 0 rows of an alignment; both need one");

@@ -74,6 +74,11 @@ TEST_F(LoaderTest, BatchesAreTheExamplesOneBehindTheOther) {
   EXPECT_TRUE(at::equal(pass.aatype, batch.aatype));
   EXPECT_EQ(refusal([&] { batch.pass(4); }), "pass 4 of a batch that has 4");
   expectSame(batch.to(at::kCPU), batch);
+  const auto one = batch.one(3, 1);
+  EXPECT_TRUE(at::equal(one.msaFeat, batch.msaFeat[3][1]));
+  EXPECT_TRUE(at::equal(one.rigidgroupsGtFrames, batch.rigidgroupsGtFrames[1]));
+  EXPECT_EQ(one.resolution.dim(), 0);
+  EXPECT_EQ(refusal([&] { batch.one(0, 2); }), "example 2 of a batch that has 2");
 }
 
 TEST_F(LoaderTest, RefusesWhatDoesNotGoTogether) {

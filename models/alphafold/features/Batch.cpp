@@ -46,6 +46,16 @@ Batch Batch::pass(std::int64_t index) const {
   return result;
 }
 
+Fields<TensorOf> Batch::one(std::int64_t index, std::int64_t example) const {
+  if (example < 0 || example >= size())
+    fail(ErrorKind::input, "example {} of a batch that has {}", example, size());
+  Fields<TensorOf> result = pass(index);
+  forEachField(
+      [&](std::string_view, bool, at::Tensor& tensor) { tensor = tensor.select(0, example); },
+      result);
+  return result;
+}
+
 Batch Batch::to(at::Device device) const {
   Batch result = *this;
   forEachField(

@@ -25,6 +25,9 @@ struct Batch : Fields<TensorOf> {
   /// The features of one pass: tensors with P lose it, [B, S, R, 49]; the others stay. Views.
   /// Throws Error(input) unless 0 <= index < passes.
   Batch pass(std::int64_t index) const;
+  /// One example's features of one pass: tensors without P and B, views. Throws Error(input) unless
+  /// both are there.
+  Fields<TensorOf> one(std::int64_t pass, std::int64_t example) const;
   /// On another device; copies from pinned memory do not wait, so that this one must live until
   /// they are done.
   Batch to(at::Device device) const;

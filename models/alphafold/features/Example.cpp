@@ -59,14 +59,18 @@ void makeSequence(const Chain& chain, FeatureSet& features) {
 }
 
 /// Any of the templates in any order, as many as a number drawn uniformly from 0 to all, but at
-/// most `most` (supplement 1.2.3): [most, R] and so on, padded.
-void drawTemplates(const Templates& from, std::int64_t length, std::int64_t most, Random& random,
-                   FeatureSet& features) {
+/// most `templates` (supplement 1.2.3); or the likeliest. [T, R] and so on, padded.
+void drawTemplates(const Templates& from, std::int64_t length, const ExampleOptions& options,
+                   Random& random, FeatureSet& features) {
   Rows order(from.size());
   for (std::int64_t i = 0; i < from.size(); ++i)
     order[i] = i;
-  random.shuffle(order);
-  const auto wanted = static_cast<std::int64_t>(random.below(order.size() + 1));
+  std::int64_t wanted = from.size();
+  if (options.drawTemplates) {
+    random.shuffle(order);
+    wanted = static_cast<std::int64_t>(random.below(order.size() + 1));
+  }
+  const std::int64_t most = options.templates;
   order.resize(std::min(wanted, most));
   features.templateMask = Array<float>({most});
   features.templateSumProbs = Array<float>({most});
@@ -106,10 +110,10 @@ void makeMsa(const Chain& chain, const ExampleOptions& options, std::uint64_t se
   const auto make = [&](std::int64_t rows, auto... inner) {
     return std::vector<std::int64_t>{passes, rows, residues, inner...};
   };
-  features.msaFeat = Array<float>(make(options.clusters, std::int64_t(2 * msaTypes + 3)));
+  features.msaFeat = Array<float>(make(options.clusters, msaColumns));
   features.msaMask = features.bertMask = Array<float>(make(options.clusters));
   features.trueMsa = Array<std::int64_t>(make(options.clusters));
-  features.extraMsaFeat = Array<float>(make(options.extraRows, std::int64_t(msaTypes + 2)));
+  features.extraMsaFeat = Array<float>(make(options.extraRows, extraColumns));
   features.extraMsaMask = Array<float>(make(options.extraRows));
   const Array<float> profile = msaProfile(chain.msa);
   for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -127,12 +131,16 @@ template <typename T> Array<T> scalar(T value) {
 
 ExampleOptions ExampleOptions::named(const std::string& stage) {
   ExampleOptions options;
-  if (stage == "finetune") {
+  if (stage != "initial" && stage != "finetune" && stage != "predict")
+    fail(ErrorKind::input, "'{}' is no stage; initial, finetune and predict are", stage);
+  if (stage != "initial") {
     options.crop = 384;
     options.clusters = 512;
     options.extraRows = 5120;
-  } else if (stage != "initial") {
-    fail(ErrorKind::input, "'{}' is no stage of training; initial and finetune are", stage);
+  }
+  if (stage == "predict") {
+    options.crop = 0;
+    options.deleteBlocks = options.drawTemplates = false;
   }
   return options;
 }
@@ -143,7 +151,7 @@ void ExampleOptions::check() const {
     if (value < least || value > most)
       fail(ErrorKind::input, "{} is {}; {} to {} are allowed", name, value, least, most);
   };
-  atLeast("crop", crop, 1);
+  atLeast("crop", crop, 0);
   atLeast("clusters", clusters, 1);
   atLeast("extraRows", extraRows, 0);
   atLeast("templates", templates, 0);
@@ -161,11 +169,13 @@ void ExampleOptions::check() const {
       fail(ErrorKind::input, "{} is {}; a share of 0 to 1 is needed", name, share);
 }
 
-Example makeExample(const Chain& chain, const ExampleOptions& options, std::uint64_t seed) {
-  options.check();
+Example makeExample(const Chain& chain, const ExampleOptions& given, std::uint64_t seed) {
+  given.check();
   if (chain.length() == 0 || chain.msa.rows() == 0)
     fail(ErrorKind::input, "chain {} has {} residues and {} rows of an alignment; both need one",
          chain.name, chain.length(), chain.msa.rows());
+  ExampleOptions options = given;
+  options.crop = given.crop == 0 ? chain.length() : given.crop;
   Random random(seed, {0});
   const bool isClamped = random.uniform() < options.clampedShare;
   const Window window = drawWindow(chain.length(), options.crop, isClamped, random);
@@ -173,7 +183,7 @@ Example makeExample(const Chain& chain, const ExampleOptions& options, std::uint
   Example example;
   FeatureSet& features = example;
   features = wholeChain(chain);
-  drawTemplates(chain.templates, chain.length(), options.templates, random, features);
+  drawTemplates(chain.templates, chain.length(), options, random, features);
   // Once for the whole example and for templates: of the others no sizes are there yet.
   forEachField(
       [&](std::string_view name, bool, auto& array) {

@@ -9,10 +9,11 @@ namespace kiln::alphafold {
 
 /// How examples are made. The defaults are those of initial training (supplement, table 4).
 struct ExampleOptions {
-  std::int64_t crop = 256;     // residues
+  std::int64_t crop = 256;     // residues; 0: as many as the chain has
   std::int64_t clusters = 128; // rows of the clustered MSA, without templates' rows
   std::int64_t extraRows = 1024;
   std::int64_t templates = 4; // 0: templates are not used
+  bool drawTemplates = true;  // any number of any of them; false: the likeliest
   std::int64_t passes = 4;    // of recycling, drawn by whoever makes batches
 
   bool deleteBlocks = true; // of the MSA, supplement 1.2.6
@@ -25,8 +26,9 @@ struct ExampleOptions {
   double clampedShare = 0.9; // of examples whose backbone FAPE is clamped, supplement 1.11.5
   bool isDistillation = false;
 
-  /// Initial training, or fine-tuning: crop 384, 512 clusters, 5120 extra rows. Throws Error(input)
-  /// for other names than `initial` and `finetune`.
+  /// `initial` training; `finetune`: crop 384, 512 clusters, 5120 extra rows; `predict`: as many,
+  /// the whole chain, no block deleted, the likeliest templates. Throws Error(input) for other
+  /// names.
   static ExampleOptions named(const std::string& stage);
   /// Throws Error(input), with the numbers.
   void check() const;

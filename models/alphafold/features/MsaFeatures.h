@@ -13,7 +13,8 @@
 namespace kiln::alphafold {
 
 using models::Random;
-using Rows = std::vector<std::int64_t>; // numbers of rows of an Msa
+inline constexpr std::int64_t msaColumns = 49, extraColumns = 25; // of msa_feat, extra_msa_feat
+using Rows = std::vector<std::int64_t>;                           // numbers of rows of an Msa
 
 /// Share of each type 0..21 in each column of all N rows: float [R, 22] (supplement 1.2.7, the
 /// profile that masked residues are drawn from).
