@@ -64,6 +64,20 @@ TEST(Alignments, AreMergedWithoutRepetitionAndClipped) {
   EXPECT_EQ(mergeAlignments("ACD", {}, 1000).rows(), 1);
 }
 
+TEST(Alignments, OfSeveralFilesAreClippedAlike) {
+  std::string one = ">q\nACDE\n", other = one;
+  for (const char* last : {"K", "L", "M", "N"}) {
+    one += std::string(">1\nACD") + last + "\n";
+    other += std::string(">2\nACK") + last + "\n";
+  }
+  const std::vector<Alignment> both = {parseA3m({"a", one}), parseA3m({"b", other})};
+  const Msa msa = mergeAlignments("ACDE", both, 5 * 4);
+  ASSERT_EQ(msa.rows(), 5);
+  const std::uint8_t d = msaTypeOf('D'), k = msaTypeOf('K');
+  for (std::int64_t row = 0; row < 5; ++row)
+    EXPECT_EQ(msa.types(row, 2), row % 2 == 0 && row > 0 ? k : d) << row;
+}
+
 TEST(Alignments, KeepDeletionsOfTheRowThatStays) {
   const std::vector<Alignment> one = {parseA3m({"a", ">q\nACD\n>1\nAkkCE\n>2\nACkE\n"})};
   const Msa msa = mergeAlignments("ACD", one, 1000);

@@ -4,6 +4,7 @@
 
 #include "models/alphafold/features/Loader.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 
@@ -157,6 +158,17 @@ TEST_F(LoaderTest, SaysWhichFileIsDamaged) {
   for (int call = 0; call < 2; ++call)
     EXPECT_NE(refusal([&] { loader.next(); }).find("the chain has another hash than it says"),
               std::string::npos);
+}
+
+TEST_F(LoaderTest, StagesInPinnedMemoryForAGpu) {
+  if (!at::hasCUDA())
+    GTEST_SKIP() << "there is no GPU";
+  Loader loader(*dataset, options);
+  const Batch batch = loader.next();
+  EXPECT_TRUE(batch.msaFeat.is_pinned() && batch.aatype.is_pinned());
+  const Batch onGpu = batch.to(at::Device(at::kCUDA, 0));
+  EXPECT_TRUE(onGpu.extraMsaFeat.is_cuda());
+  expectSame(onGpu.to(at::kCPU), batch);
 }
 
 TEST_F(LoaderTest, EndsWhileItsThreadsWork) {

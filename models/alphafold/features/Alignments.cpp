@@ -219,13 +219,17 @@ Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignme
   std::unordered_set<std::string_view> seen = {own.columns};
   const auto most = static_cast<std::size_t>(
       std::max(std::int64_t(1), mostCells / std::max<std::int64_t>(length, 1)));
+  std::size_t longest = 0;
   for (const Alignment& alignment : alignments) {
     if (const std::string why = otherQuery(query, alignment); !why.empty())
       fail(ErrorKind::input, "{}: {}", alignment.source, why);
-    for (std::size_t row = 1; row < alignment.rows.size() && kept.size() < most; ++row)
-      if (seen.insert(alignment.rows[row].columns).second)
-        kept.push_back(&alignment.rows[row]);
+    longest = std::max(longest, alignment.rows.size());
   }
+  for (std::size_t row = 1; row < longest; ++row)
+    for (const Alignment& alignment : alignments)
+      if (row < alignment.rows.size() && kept.size() < most &&
+          seen.insert(alignment.rows[row].columns).second)
+        kept.push_back(&alignment.rows[row]);
   const auto rows = static_cast<std::int64_t>(kept.size());
   Msa msa{Array<std::uint8_t>({rows, length}), Array<std::uint16_t>({rows, length})};
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -41,8 +41,9 @@ Alignment parseStockholm(const Text& text);
 /// Why an alignment is not one of `query`; empty if it is. X agrees with anything.
 std::string otherQuery(const std::string& query, const Alignment& alignment);
 
-/// All rows in their order, each sequence once, `query` first; not more than `mostCells` / R rows.
-/// Throws Error(input) if an alignment is of another query.
+/// Rows of all alignments in turn, each sequence once, `query` first; not more than `mostCells` / R
+/// rows, so that of huge alignments the best of each are kept. Throws Error(input) if an alignment
+/// is of another query.
 Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignments,
                     std::int64_t mostCells);
 

@@ -17,9 +17,9 @@ namespace kiln::alphafold {
 /// What of the alignments becomes features.
 struct ChainOptions {
   TemplateOptions templates; // without a folder no hit is used
-  /// Cells (rows x residues) of an alignment; what is more, from its end on, is left out. The
-  /// default lets 10,000 rows of 800 residues pass: a few percent of the archive's chains are
-  /// clipped.
+  /// Cells (rows x residues) of an alignment; rows beyond are left out, from the ends of its files.
+  /// What is bounded is the product, as HFAiLab's report does, because reading, drawing and memory
+  /// grow with it. The default lets 10,000 rows of 800 residues pass.
   std::int64_t mostCells = 8'000'000;
   bool allowSingle = false; // chains without an alignment get their own sequence as one
 };
