@@ -82,9 +82,7 @@ TEST(Mmcif, OfAlternateLocationsTheMostOccupiedCounts) {
   other.alternate = "B";
   other.occupancy = 0.6;
   other.at = {11, 12, 13};
-  cif.atoms.push_back(other);
-  std::swap(cif.atoms.back(), cif.atoms[cif.atoms.size() - 2]); // not behind its residue's others
-  std::ranges::stable_sort(cif.atoms, {}, &MiniAtom::place);
+  cif.atoms.push_back(other); // not behind its residue's others
   EXPECT_EQ(parsed(cif).chains.at(0).positions(1, atomOf("SG"), 1), 12);
   for (MiniAtom& atom : cif.atoms)
     if (atom.name == "SG")
@@ -162,6 +160,26 @@ TEST(Mmcif, ReadsSeveralChainsOfTheFirstModel) {
   EXPECT_NEAR(structure.chain("B")->positions(0, 1, 0),
               structure.chain("A")->positions(0, 1, 0) + 100, 1e-3);
   EXPECT_EQ(structure.chain("C"), nullptr);
+}
+
+TEST(Mmcif, LigandsAreNoChains) {
+  MiniCif cif("1abc", "ACD");
+  cif.atoms.push_back({"CA", ".", "GLY", "B", ".", "1", "?", {1, 2, 3}}); // of another entity
+  std::string text = cif.text();
+  text.replace(text.find("CA . GLY B 1"), 12, "CA . GLY B 2");
+  const Structure structure = parseMmcif({"f.cif", text});
+  ASSERT_EQ(structure.chains.size(), 1U);
+  EXPECT_EQ(structure.chains[0].sequence, "ACD");
+}
+
+TEST(Mmcif, EntitiesAreKnownWithoutSomeOfTheirTables) {
+  MiniCif cif("1abc", "ACDE");
+  std::erase_if(cif.atoms, [](const MiniAtom& atom) { return atom.place == "3"; });
+  cif.extra = "loop_\n_struct_asym.id\n_struct_asym.entity_id\nA 1\n";
+  std::string text = cif.text();
+  text.replace(text.find("_atom_site.label_entity_id"), 26, "_atom_site.other");
+  text.replace(text.find("_entity_poly.type"), 17, "_entity_poly.other");
+  EXPECT_EQ(parseMmcif({"f.cif", text}).chains.at(0).sequence, "ACDE");
 }
 
 TEST(Mmcif, NamesArgininesNitrogensByDistance) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -108,8 +109,13 @@ class Worker {
            inQuotes(id));
     const std::string hash = hashOf(text.contents);
     AlignmentFolder shared(options.alignments / id, own.leftOut);
+    std::set<std::string> names;
     for (const ChainStructure& chain : structure.chains) {
       const std::string name = id + '_' + chain.author;
+      if (!names.insert(name).second) {
+        own.leftOut.push_back({name, "another chain of " + path.string() + " has this name"});
+        continue;
+      }
       const auto make = [&](auto& alignments, auto& hits) {
         return makeChain(name, chain, structure, alignments, hits, options.chain, own.notes);
       };

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <unordered_map>
 
 namespace kiln::alphafold {
 
@@ -25,8 +27,8 @@ struct Monomer {
 /// What a file says of its polymers, by entity.
 struct Entity {
   std::vector<Monomer> monomers;
-  std::string canonical; // letters of the parents, if the file has them
-  bool isProtein = false;
+  std::string canonical;         // letters of the parents, if the file has them
+  std::optional<bool> isProtein; // if the file says so
 };
 
 struct AtomSite {
@@ -45,7 +47,7 @@ struct ObservedResidue {
 struct ObservedChain {
   std::string author, entity;
   std::vector<ObservedResidue> residues;
-  std::string lastKey;
+  std::unordered_map<std::string, std::size_t> placeOf; // in `residues`, by numbers and name
 };
 
 class Reader {
@@ -90,7 +92,8 @@ class Reader {
     for (const CifRow& row : document.table(
              "_entity_poly.", {"entity_id", "?type", "?pdbx_seq_one_letter_code_can"}, 0)) {
       Entity& entity = entities[row.text(0)];
-      entity.isProtein = row.text(1).starts_with("polypeptide") || row.text(1).empty();
+      if (row.has(1))
+        entity.isProtein = row.text(1).starts_with("polypeptide");
       for (char c : row.text(2))
         if (c > ' ')
           entity.canonical += c;
@@ -107,8 +110,14 @@ class Reader {
                                known, longestChain));
       entity.monomers.push_back({row.text(2)});
     }
-    for (auto& [id, entity] : entities)
+    for (const CifRow& row : document.table("_struct_asym.", {"id", "entity_id"}, 0))
+      entityOf.emplace(row.text(0), row.text(1));
+    for (auto& [id, entity] : entities) {
       spell(entity);
+      if (!entity.isProtein)
+        entity.isProtein =
+            std::ranges::any_of(entity.monomers, [](auto& m) { return m.letter != 'X'; });
+    }
   }
 
   /// Letters of the parents: of the twenty themselves, else as the file spells the whole sequence
@@ -157,7 +166,8 @@ class Reader {
     ObservedChain& chain = chains[label];
     if (chain.residues.empty()) {
       chain.author = row.has(9) ? row.text(9) : label;
-      chain.entity = row.text(10);
+      const auto known = entityOf.find(label);
+      chain.entity = row.has(10) ? row.text(10) : known != entityOf.end() ? known->second : "";
     }
     AtomSite atom{row.text(0), row.has(11) ? float(row.number(11)) : 1.0F, {}};
     for (int axis = 0; axis < 3; ++axis) {
@@ -169,15 +179,13 @@ class Reader {
       atom.place[axis] = float(place);
     }
     const std::string key = row.text(6) + ' ' + row.text(7) + ' ' + row.text(8) + ' ' + row.text(1);
-    if (chain.residues.empty() || key != chain.lastKey) {
-      if (chain.residues.size() >= longestChain)
-        row.refuse(
-            fmt::format("chain {} has more than {} residues", inQuotes(label), longestChain));
-      chain.lastKey = key;
+    // Atoms of a residue need not follow each other: residues that share a place may alternate.
+    const auto [found, isNew] = chain.placeOf.emplace(key, chain.residues.size());
+    if (isNew) {
       chain.residues.push_back({row.text(1), row.has(6) ? row.integer(6) - 1 : -1, {}});
       checkPlace(row, chain);
     }
-    chain.residues.back().atoms.push_back(std::move(atom));
+    chain.residues[found->second].atoms.push_back(std::move(atom));
   }
 
   void checkPlace(const CifRow& row, const ObservedChain& chain) const {
@@ -197,8 +205,11 @@ class Reader {
     const auto known = entities.find(observed.entity);
     Entity entity = known == entities.end() ? unknown : known->second;
     const bool isNamed = !entity.monomers.empty();
-    if (isNamed && !entity.isProtein)
+    if (isNamed && !*entity.isProtein)
       return {};
+    if (!isNamed &&
+        std::ranges::any_of(entities, [](auto& e) { return !e.second.monomers.empty(); }))
+      return {}; // a ligand, which may be an amino acid
     std::vector<std::int64_t> places;
     if (!isNamed) { // no SEQRES: what has atoms is the sequence, if it is one of amino acids
       for (const ObservedResidue& residue : observed.residues)
@@ -277,7 +288,8 @@ class Reader {
 
   CifDocument document;
   std::map<std::string, Entity> entities;
-  std::map<std::string, std::string> parents;
+  std::map<std::string, std::string> parents;  // of modified residues
+  std::map<std::string, std::string> entityOf; // of chains by label
   std::map<std::string, ObservedChain> chains; // by label
 };
 
