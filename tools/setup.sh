@@ -9,6 +9,7 @@ cores=$(nproc)
 packages=(g++ cmake ninja-build ccache python3 python3-venv
   libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools libzstd-dev zlib1g-dev libsqlite3-dev
   libboost-context-dev libcli11-dev libfmt-dev nlohmann-json3-dev
+  gemmi-dev tao-pegtl-dev libxxhash-dev # models/alphafold; alike on Debian 12 and Ubuntu 24.04
   libgtest-dev libgmock-dev libbenchmark-dev)
 # shellcheck disable=SC2034
 test_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-19-dev libclang-rt-19-dev)

@@ -2,6 +2,7 @@
 #include "models/lm/Data.h"
 
 #include "models/common/Fail.h"
+#include "models/common/Random.h"
 #include "models/common/Safetensors.h"
 #include "models/lm/Config.h"
 
@@ -13,14 +14,6 @@ namespace fs = std::filesystem;
 using at::Tensor;
 
 namespace {
-
-/// splitmix64: numbers that look random, a function of a counter (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 Tensor mapped(const fs::path& path) {
   std::error_code error;
@@ -85,7 +78,7 @@ Batch Data::batch(std::uint64_t seed, std::int64_t first, std::int64_t rows) con
   std::vector<std::int64_t> starts;
   const auto places = std::uint64_t(cut - context);
   for (std::int64_t row = first; row < first + rows; ++row)
-    starts.push_back(std::int64_t(mix(mix(seed) + std::uint64_t(row)) % places));
+    starts.push_back(std::int64_t(models::mix(models::mix(seed) + std::uint64_t(row)) % places));
   return windows(starts);
 }
 
