@@ -55,9 +55,9 @@ struct Attention {
                                         const AttentionCall& a) {
     const at::AutoDispatchBelowADInplaceOrView below;
     Tensor output = emptyAs(q, a.outputSizes());
-    Tensor lse = a.saves ? launch.empty(a.rowSizes(), at::kFloat) : Tensor();
+    Tensor lse = launch.empty(a.rowSizes(), at::kFloat);
     launch.strided({&q, &a.key, &a.value, &a.bias, &a.mask, &a.seed, &a.offset}, {&output, &lse});
-    return {std::move(output), std::move(lse)};
+    return {std::move(output), a.saves ? std::move(lse) : Tensor()};
   }
 };
 

@@ -6,7 +6,6 @@
 #include <ATen/SDPBackend.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_sdp_choice.h>
-#include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
@@ -18,10 +17,12 @@
 #include <ATen/ops/alias.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -85,44 +86,57 @@ MaybeTensor asAlignedBias(const MaybeTensor& mask, const AttentionCall& call) {
   return bias->expand(sizes);
 }
 
+/// The product of [..., h, s, x] and [..., hk, x, y]: heads of the second serve several of the
+/// first.
+Tensor grouped(const AttentionCall& call, const Tensor& a, const Tensor& b) {
+  if (!call.isShared())
+    return at::matmul(a, b);
+  const std::int64_t shared = call.heads() / call.keyHeads();
+  return at::matmul(a.unflatten(-3, {call.keyHeads(), shared}), b.unsqueeze(-3)).flatten(-4, -3);
+}
+
 /// True where a key is no later than a query.
 Tensor causalMask(const AttentionTensors& all) {
   return at::ones({all.query.size(-2), all.key.size(-2)}, all.query.options().dtype(at::kBool))
       .tril();
 }
 
-/// Query and keys [..., hk, h / hk or 1, rows, width] in the type that sums are in.
-Tensor scoresOf(const AttentionCall& call) {
+/// Scores [..., h, s, t] in the type that sums are in; -inf where nothing is seen.
+Tensor scoresOf(const AttentionCall& call, const MaybeTensor& mask) {
   const auto type = call.query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const std::int64_t shared = call.heads() / call.keyHeads();
-  const Tensor query = call.query.to(type).unflatten(-3, {call.keyHeads(), shared});
-  const Tensor key = call.key.to(type).unsqueeze(-3);
-  return (at::matmul(query, key.transpose(-2, -1)) * call.scale).flatten(-4, -3);
-}
-
-Tensor logSumExpOf(const AttentionCall& call, const MaybeTensor& mask) {
-  Tensor scores = scoresOf(call);
+  const Tensor keys = call.key.to(type).transpose(-2, -1);
+  Tensor scores = grouped(call, call.query.to(type), keys) * call.scale;
   if (mask)
     scores = scores + *asBias(mask, scores);
   if (call.causal)
     scores = scores.masked_fill(causalMask(call).logical_not(), -kInfinity);
-  return at::logsumexp(scores, -1);
+  return scores;
 }
 
 /// True where dropout keeps a score.
-MaybeTensor keptOf(const AttentionCall& call) {
-  if (!(call.p > 0))
-    return std::nullopt;
+Tensor keptOf(const AttentionCall& call) {
   at::DimVector sizes = call.rowSizes();
   sizes.push_back(call.key.size(-2));
   return maskOf(backendOf(placeOf(call.query)), call.query.device(), sizes, call.seed, call.offset,
                 call.p);
 }
 
-Tensor formula(const AttentionCall& call, const MaybeTensor& mask) {
-  return std::get<0>(at::_scaled_dot_product_attention_math(call.query, call.key, call.value, mask,
-                                                            call.p, call.causal, keptOf(call),
-                                                            call.scale, call.isShared()));
+/// Output and log-sum-exp. A row that sees nothing is zero, and so are its gradients.
+std::tuple<Tensor, Tensor> formula(const AttentionCall& call, const MaybeTensor& mask) {
+  Tensor scores = scoresOf(call, mask);
+  const Tensor lse = call.saves ? at::logsumexp(scores.detach(), -1) : Tensor();
+  Tensor hidden;
+  if (mask) {
+    hidden = scores.detach().eq(-kInfinity).all(-1, /*keepdim=*/true);
+    scores = scores.masked_fill(hidden, 0);
+  }
+  Tensor probabilities = at::softmax(scores, -1);
+  if (mask)
+    probabilities = probabilities.masked_fill(hidden, 0);
+  if (call.p > 0)
+    probabilities = probabilities.masked_fill(keptOf(call).logical_not(), 0) * (1 / (1 - call.p));
+  const Tensor output = grouped(call, probabilities, call.value.to(scores.scalar_type()));
+  return {output.to(call.query.scalar_type()), lse};
 }
 
 /// Where nothing is seen ATen's kernels do not agree on the result. Kiln's is zero.
@@ -137,6 +151,14 @@ std::pair<AttentionCall, MaybeTensor> withOneMask(const AttentionCall& given) {
   std::pair<AttentionCall, MaybeTensor> all = {given, std::nullopt};
   std::tie(all.second, all.first.causal) = attentionMaskOf(given, given.causal);
   return all;
+}
+
+/// As kernels lay results out, in the order of a tensor's dimensions.
+Tensor laidOutAs(const Tensor& like, const Tensor& made) {
+  const at::DimVector strides = denseStrides(made.sizes(), like);
+  if (made.strides() == at::IntArrayRef(strides))
+    return made;
+  return at::empty_strided(made.sizes(), strides, made.options()).copy_(made);
 }
 
 Tensor noNumbers(const Tensor& like) {
@@ -193,14 +215,11 @@ std::tuple<Tensor, Tensor> attentionByATen(const Tensor&, const AttentionCall& g
     break;
   }
   case By::formula:
-    output = formula(call, mask);
-    if (call.saves)
-      lse = logSumExpOf(call, mask);
+    std::tie(output, lse) = formula(call, mask);
     break;
   }
-  if (lse.defined())
-    lse = lse.contiguous();
-  return {withoutHidden(output, lse, mask), call.saves ? lse : Tensor()};
+  output = laidOutAs(q, withoutHidden(output, lse, mask));
+  return {output, call.saves ? lse.contiguous() : Tensor()};
 }
 
 namespace {
@@ -209,7 +228,9 @@ namespace {
 AttentionGradients byFormula(const Tensor& grad, const AttentionCall& call,
                              const std::array<bool, 4>& wanted, bool differentiable) {
   const at::AutoGradMode recorded(true);
+  const c10::impl::ExcludeDispatchKeyGuard asTyped(c10::autocast_dispatch_keyset);
   AttentionCall leaves = call;
+  leaves.saves = false;
   std::vector<Tensor> inputs;
   Tensor* const all[] = {&leaves.query, &leaves.key, &leaves.value, &leaves.bias};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -223,7 +244,7 @@ AttentionGradients byFormula(const Tensor& grad, const AttentionCall& call,
     inputs.push_back(*all[i]);
   }
   const auto [plain, oneMask] = withOneMask(leaves);
-  const Tensor output = formula(plain, oneMask);
+  const Tensor output = std::get<0>(formula(plain, oneMask));
   const auto made = torch::autograd::grad({output}, inputs, {grad}, /*retain_graph=*/std::nullopt,
                                           differentiable, /*allow_unused=*/true);
   std::array<Tensor, 4> gradients;
@@ -304,14 +325,13 @@ AttentionGradients attentionBackwardByATen(const Tensor& grad, const AttentionCa
   const By by = chosenBy(call, mask, saved.wanted[3]);
   AttentionGradients all = by == By::formula ? byFormula(grad, call, saved.wanted, false)
                                              : byKernel(by, grad, call, saved, mask);
-  const auto drop = [](Tensor& gradient, bool isWanted) {
-    if (!isWanted)
-      gradient = Tensor();
+  const auto finish = [&](Tensor& gradient, unsigned which, const Tensor& like) {
+    gradient = saved.wanted[which] ? laidOutAs(like, gradient) : Tensor();
   };
-  drop(std::get<0>(all), saved.wanted[0]);
-  drop(std::get<1>(all), saved.wanted[1]);
-  drop(std::get<2>(all), saved.wanted[2]);
-  drop(std::get<3>(all), saved.wanted[3]);
+  finish(std::get<0>(all), 0, call.query);
+  finish(std::get<1>(all), 1, call.key);
+  finish(std::get<2>(all), 2, call.value);
+  finish(std::get<3>(all), 3, call.bias);
   return all;
 }
 

@@ -20,7 +20,6 @@ enum Bit : unsigned {
   hasBias,
   hasMask,
   isCausal,
-  savesLse,
   isStrided, // what has the rows of query, key and value
   hasStridedBias,
   hasStridedMask,
@@ -76,17 +75,11 @@ class Writer {
 
   std::string forward() {
     addOperands();
-    std::string results = output + layout(isStrided, rank()), names = "%o", types = output;
-    if (has(savesLse)) {
-      results += ", " + statistic + kNoGradient;
-      names += ", %lse";
-      types += ", " + statistic;
-    }
-    return fmt::format("func.func @attention({})\n    -> ({}) {{\n"
-                       "  %o, %lse = kiln.attention {} {{{}}}\n      : ({}) -> ({}, {})\n"
-                       "  return {} : {}\n}}\n",
-                       fmt::join(arguments, ", "), results, operands, attributes(),
-                       fmt::join(types_, ", "), output, statistic, names, types);
+    return fmt::format("func.func @attention({0})\n    -> ({4}{6}, {5}{7}) {{\n"
+                       "  %o, %lse = kiln.attention {1} {{{2}}}\n      : ({3}) -> ({4}, {5})\n"
+                       "  return %o, %lse : {4}, {5}\n}}\n",
+                       fmt::join(arguments, ", "), operands, attributes(), fmt::join(types_, ", "),
+                       output, statistic, layout(isStrided, rank()), kNoGradient);
   }
 
   /// Step by step what the gradient of the above is.
@@ -220,7 +213,6 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   const auto bit = [&](Bit at, bool is) { key.variant |= static_cast<std::uint32_t>(is) << at; };
   bit(always, true);
   bit(isCausal, attention.causal);
-  bit(savesLse, attention.saves);
   bit(isStrided, !q.is_contiguous() || !k.is_contiguous() || !v.is_contiguous());
   bit(hasTwoLeading, rank == 5);
   if (const Tensor& bias = attention.bias; bias.defined()) {
@@ -247,7 +239,6 @@ void describeAttention(Call& call, const AttentionCall& attention) {
 
 void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved) {
   describeAttention(call, attention);
-  call.key.variant &= ~(1U << savesLse);
   for (unsigned i = 0; i < saved.wanted.size(); ++i)
     call.key.variant |= static_cast<std::uint32_t>(saved.wanted[i]) << (firstWanted + i);
 }
