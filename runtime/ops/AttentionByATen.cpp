@@ -4,6 +4,7 @@
 #include "runtime/Mask.h"
 
 #include <ATen/SDPBackend.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
@@ -22,7 +23,6 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -123,20 +123,21 @@ Tensor keptOf(const AttentionCall& call) {
 
 /// Output and log-sum-exp. A row that sees nothing is zero, and so are its gradients.
 std::tuple<Tensor, Tensor> formula(const AttentionCall& call, const MaybeTensor& mask) {
-  Tensor scores = scoresOf(call, mask);
-  const Tensor lse = call.saves ? at::logsumexp(scores.detach(), -1) : Tensor();
-  Tensor hidden;
+  Tensor scores = scoresOf(call, mask), hidden;
   if (mask) {
     hidden = scores.detach().eq(-kInfinity).all(-1, /*keepdim=*/true);
     scores = scores.masked_fill(hidden, 0);
   }
-  Tensor probabilities = at::softmax(scores, -1);
-  if (mask)
+  Tensor lse = at::logsumexp(scores, -1, /*keepdim=*/true);
+  Tensor probabilities = (scores - lse).exp(); // a softmax that no router takes
+  if (mask) {
     probabilities = probabilities.masked_fill(hidden, 0);
+    lse = lse.masked_fill(hidden, -kInfinity);
+  }
   if (call.p > 0)
     probabilities = probabilities.masked_fill(keptOf(call).logical_not(), 0) * (1 / (1 - call.p));
   const Tensor output = grouped(call, probabilities, call.value.to(scores.scalar_type()));
-  return {output.to(call.query.scalar_type()), lse};
+  return {output.to(call.query.scalar_type()), lse.squeeze(-1)};
 }
 
 /// Where nothing is seen ATen's kernels do not agree on the result. Kiln's is zero.
@@ -224,13 +225,24 @@ std::tuple<Tensor, Tensor> attentionByATen(const Tensor&, const AttentionCall& g
 
 namespace {
 
+/// A scope of this thread that leaves what is saved to nobody's hooks.
+struct WithoutHooks {
+  WithoutHooks() { at::SavedTensorDefaultHooks::set_tls_state({}); }
+  WithoutHooks(const WithoutHooks&) = delete;
+  WithoutHooks& operator=(const WithoutHooks&) = delete;
+  ~WithoutHooks() { at::SavedTensorDefaultHooks::set_tls_state(before); }
+  const at::impl::SavedTensorDefaultHooksTLS before = at::SavedTensorDefaultHooks::get_tls_state();
+};
+
 /// By the formula's own gradients. Tensors that are the same are told apart.
 AttentionGradients byFormula(const Tensor& grad, const AttentionCall& call,
                              const std::array<bool, 4>& wanted, bool differentiable) {
   const at::AutoGradMode recorded(true);
   const c10::impl::ExcludeDispatchKeyGuard asTyped(c10::autocast_dispatch_keyset);
   AttentionCall leaves = call;
-  leaves.saves = false;
+  std::optional<WithoutHooks> own;
+  if (!differentiable)
+    own.emplace();
   std::vector<Tensor> inputs;
   Tensor* const all[] = {&leaves.query, &leaves.key, &leaves.value, &leaves.bias};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
