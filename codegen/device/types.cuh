@@ -81,6 +81,14 @@ KILN_DEVICE Vec<T, count> convert(const Vec<From, count>& from) {
   return to;
 }
 
+/// Orders of two that C++ has no operator for.
+KILN_DEVICE bool less_or_greater(float a, float b) {
+  return a < b || a > b;
+}
+KILN_DEVICE bool unordered(float a, float b) {
+  return a != a || b != b;
+}
+
 /// value / divisor for a constant neither tiny nor huge: its reciprocal and one correction, which
 /// rounds correctly where the quotient is a normal number. (A division has a branch for the
 /// others.)

@@ -99,13 +99,13 @@ static ScalarText floatComparison(arith::CmpFPredicate predicate) {
   case P::ULE:
     return {"", "!($0 > $1)", 15};
   case P::ONE:
-    return {"", "($0 < $1 || $0 > $1)", kPrimary};
+    return {"", "less_or_greater($0, $1)", kPrimary};
   case P::UEQ:
-    return {"", "!($0 < $1 || $0 > $1)", 15};
+    return {"", "!less_or_greater($0, $1)", 15};
   case P::ORD:
-    return {"", "($0 == $0 && $1 == $1)", kPrimary};
+    return {"", "!unordered($0, $1)", 15};
   case P::UNO:
-    return {"", "($0 != $0 || $1 != $1)", kPrimary};
+    return {"", "unordered($0, $1)", kPrimary};
   case P::AlwaysTrue:
     return {"", "true", kPrimary};
   case P::AlwaysFalse:

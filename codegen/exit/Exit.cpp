@@ -119,14 +119,15 @@ static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRang
   std::string text = "{";
   size_t next = 0;
   for (auto [i, value] : llvm::enumerate(constants))
-    text += (i ? ", " : "") + (value == -1 ? e.name(runTime[next++]) : std::to_string(value));
+    text += (i ? ", " : "") +
+            (value == -1 ? e.expression(runTime[next++]) : std::to_string(value));
   return text + "}";
 }
 
 void RowMapOp::emit(Emitter& e) {
   int64_t stride = getColumnStride();
   std::string column = stride == 1    ? ""
-                       : stride == -1 ? ", " + e.name(getRunTimeStrides().back())
+                       : stride == -1 ? ", " + e.expression(getRunTimeStrides().back())
                                       : ", " + std::to_string(stride);
   e.line("const RowMap<" + std::to_string(getStrides().size()) + "> " +
          e.declare(getMap(), "rows") + "{" + listText(e, getSizes(), getRunTimeSizes()) + ", " +

@@ -14,6 +14,11 @@ int64_t Walk::count() const {
   return product;
 }
 
+static Value constant(Entry& entry, int64_t value) {
+  return entry.builder.create<arith::ConstantOp>(entry.location,
+                                                 entry.builder.getI64IntegerAttr(value));
+}
+
 static Value strideArgument(Entry& entry, const family::Access& access,
                             const family::Stride& stride) {
   if (stride.runTimeDimension >= 0) {
@@ -21,8 +26,12 @@ static Value strideArgument(Entry& entry, const family::Access& access,
     what.kind = KernelArgument::Kind::stride;
     what.name = access.buffer->tensor.name;
     what.dimension = stride.runTimeDimension;
-    return entry.argument(what, entry.builder.getI64Type(),
-                          what.name + "_stride" + std::to_string(what.dimension));
+    Value given = entry.argument(what, entry.builder.getI64Type(),
+                                 what.name + "_stride" + std::to_string(what.dimension));
+    if (stride.coefficient == 1)
+      return given;
+    return entry.builder.create<arith::MulIOp>(entry.location, given,
+                                               constant(entry, stride.coefficient));
   }
   SmallVector<Extent> factors{Extent{stride.coefficient, -1}};
   std::string label = "step";
@@ -67,8 +76,7 @@ Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,
 Value stride(Entry& entry, const family::Access& access, const family::Stride& stride) {
   if (!stride.isConstant())
     return strideArgument(entry, access, stride);
-  return entry.builder.create<arith::ConstantOp>(
-      entry.location, entry.builder.getI64IntegerAttr(stride.coefficient));
+  return constant(entry, stride.coefficient);
 }
 
 } // namespace kiln::cu

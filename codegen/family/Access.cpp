@@ -45,9 +45,7 @@ static bool walksAsOne(const Access& access, size_t d, const Extent& inner) {
   const Stride &outer = access.leading[d], &next = access.leading[d + 1];
   if (outer.coefficient == 0 && next.coefficient == 0)
     return true;
-  if (outer.runTimeDimension >= 0 || next.runTimeDimension >= 0)
-    return false;
-  Stride product = next;
+  Stride product = next; // of the same run-time stride, where there is one
   if (inner.isStatic())
     product.coefficient *= inner.size;
   else

@@ -8,7 +8,7 @@
 namespace kiln::family {
 
 /// A step between neighbours of one dimension, in elements: coefficient times run-time sizes, or
-/// a run-time stride of a buffer.
+/// times a run-time stride of a buffer.
 struct Stride {
   std::int64_t coefficient = 0;
   llvm::SmallVector<int> symbols; // sorted; empty for constants

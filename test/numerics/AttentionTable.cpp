@@ -71,6 +71,13 @@ struct AttentionTable : Builder {
     attention("two_leading", {.leading = {2, 0}}, {3, 17, 23});
     attention("nothing", {}, {0, 5, 7});
     attention("no_queries", {}, {2, 0, 7});
+    attention("bias_of_shared_heads_strided",
+              {.heads = 4,
+               .keyHeads = 2,
+               .bias = "1x4x?x?",
+               .queryLayout = "strides = [-1, -1, -1, 1], align = 2"},
+              {2, 21, 35})
+        .strides = {{"q", {21 * 4 * 35, 35, 4 * 35, 1}}};
     attention("strided", {.queryLayout = "strides = [-1, -1, -1, 1], align = 2"}, {2, 21, 35})
         .strides = {{"q", {21 * 3 * 35, 35, 3 * 35, 1}}};
     attention("scattered", {.queryLayout = "strides = [-1, -1, -1, -1], align = 2"}, {2, 21, 35})
@@ -94,6 +101,10 @@ struct AttentionTable : Builder {
               {1, 30, 40});
     attention("negative_scale", {.attributes = "scale = -0.5 : f32"}, {1, 30, 40});
     attention("shared_heads", {.heads = 6, .keyHeads = 2}, {2, 33, 45});
+    attention("shared_heads_strided",
+              {.heads = 6, .keyHeads = 2, .queryLayout = "strides = [-1, -1, -1, 1], align = 2"},
+              {2, 33, 45})
+        .strides = {{"q", {33 * 6 * 40, 40, 6 * 40, 1}}};
     attention("one_key_head", {.heads = 4, .keyHeads = 1, .width = 8, .valueWidth = 8}, {3, 1, 70});
     attention("four_keys", {.heads = 4, .keyHeads = 4, .width = 16, .valueWidth = 16}, {30, 1, 4});
     for (double p : {0.1, 0.003, 1.0})

@@ -68,6 +68,12 @@ struct Table : Builder {
     add("Reduce", "reduce_backward_f32", reduceText(32, "f32", true), {13}, true);
     add("Reduce", "reduce_backward_bf16", reduceText(32, "bf16", true), {13}, true);
     add("Broadcast", "scalar_operations", scalarText(56), {15});
+    for (const char* order : {"oeq", "one", "ogt", "oge", "olt", "ole", "ueq", "une", "ugt", "uge",
+                              "ult", "ule", "ord", "uno"})
+      for (auto [name, fill] : {std::pair{"", Fill::normal}, {"_nans", Fill::nans}})
+        add("Broadcast", fmt::format("comparison_{}{}", order, name), comparisonText(order, 24),
+            {9})
+            .fill = fill;
     for (auto [name, fill] : {std::pair{"near", Fill::steep},
                               {"far", Fill::large},
                               {"offset", Fill::offset},

@@ -300,4 +300,16 @@ std::string scalarText(Width n) {
       {{"F", tensor("?x", n, "f32")}, {"I", tensor("?x", n, "i32")}, {"M", tensor("?x", n, "i1")}});
 }
 
+/// Each order of two numbers chooses between others, and reads operands that are expressions.
+std::string comparisonText(const std::string& order, Width n) {
+  return fill("func.func @comparison(%x: <F>, %y: <F>) -> (<F>) {\n"
+              "  %s = arith.addf %x, %y : <F>\n  %o = arith.cmpf olt, %s, %x : <F>\n"
+              "  %a = arith.select %o, %y, %s : tensor<?x<N>xi1>, <F>\n"
+              "  %b = arith.subf %x, %y : <F>\n"
+              "  %c = arith.cmpf <O>, %a, %b : <F>\n"
+              "  %d = arith.select %c, %x, %s : tensor<?x<N>xi1>, <F>\n"
+              "  return %d : <F>\n}\n",
+              {{"F", tensor("?x", n, "f32")}, {"N", std::to_string(n)}, {"O", order}});
+}
+
 } // namespace kiln::test

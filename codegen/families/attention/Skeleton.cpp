@@ -144,9 +144,10 @@ class Lowering {
           all, std::min<int64_t>(16 / static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype)),
                                  width & -width));
     }
-    return builder.create<cu::HeadRowsOp>(location, cu::HeadsType::get(builder.getContext()),
-                                          entry.pointer(buffer.tensor.name, element), map,
-                                          cu::stride(entry, access, row), widest, stored);
+    Value data = entry.pointer(buffer.tensor.name, element);
+    Value step = cu::stride(entry, access, row);
+    return builder.create<cu::HeadRowsOp>(location, cu::HeadsType::get(builder.getContext()), data,
+                                          map, step, widest, stored);
   }
   Value rowsOf(cu::Entry& entry, Value argument) {
     return heads(entry, buffer(argument), ir::tensorType(argument).getElementType(), true);
@@ -202,17 +203,24 @@ class Lowering {
       return argument ? entry.pointer(buffer(argument).tensor.name, element) : Value();
     };
     const auto f32 = [](double value) { return llvm::APFloat(static_cast<float>(value)); };
+    const Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+    // One after another: the kernel's arguments have the order of these calls.
+    Value queries = size(entry, queryRows(), "query_count");
+    Value keys = size(entry, keyRows(), "key_count");
+    Value bias = ofScores(entry, form.bias);
+    Value mask = ofScores(entry, form.mask);
+    Value queryStarts = pointer(form.queryStarts, i32);
+    Value keyStarts = pointer(form.keyStarts, i32);
     Value starts; // how many there are
     if (form.queryStarts)
       starts = size(entry, buffer(form.queryStarts).tensor.shape[0], "start_count");
-    const Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+    Value seed = pointer(form.seed, i64);
+    Value offset = pointer(form.offset, i64);
     return builder.create<cu::ScoresOp>(
-        location, cu::ScoresType::get(builder.getContext()),
-        size(entry, queryRows(), "query_count"), size(entry, keyRows(), "key_count"), map,
-        ofScores(entry, form.bias), ofScores(entry, form.mask), pointer(form.queryStarts, i32),
-        pointer(form.keyStarts, i32), starts, pointer(form.seed, i64), pointer(form.offset, i64),
-        f32(form.scale), f32(form.softcap), form.causal, form.windowLeft, form.windowRight,
-        rule.bits, static_cast<int64_t>(rule.least),
+        location, cu::ScoresType::get(builder.getContext()), queries, keys, map, bias, mask,
+        queryStarts, keyStarts, starts, seed, offset, f32(form.scale), f32(form.softcap),
+        form.causal, form.windowLeft, form.windowRight, rule.bits,
+        static_cast<int64_t>(rule.least),
         f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
   }
 
@@ -324,11 +332,12 @@ class Lowering {
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors = operandsOfBackward(*entry);
-    builder.create<cu::DifferentiateBiasOp>(
-        location, of, tensors, entry->size(KernelArgument::Kind::size, biases, "bias_count"),
-        entry->size(KernelArgument::Kind::size, sizes(shares), "sharing"),
-        entry->pointer(partials, builder.getF32Type()), element(), program.width(),
-        program.valueWidth(), s.queries, s.keys, s.stages, bytes(), s.groups);
+    Value count = entry->size(KernelArgument::Kind::size, biases, "bias_count");
+    Value sharing = entry->size(KernelArgument::Kind::size, sizes(shares), "sharing");
+    Value sums = entry->pointer(partials, builder.getF32Type());
+    builder.create<cu::DifferentiateBiasOp>(location, of, tensors, count, sharing, sums, element(),
+                                            program.width(), program.valueWidth(), s.queries,
+                                            s.keys, s.stages, bytes(), s.groups);
     finish(*entry, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries), each(biases),
                     each(Extent{s.groups, -1})});
     emitSumOfGroups(biases, partials, owns);
@@ -342,11 +351,13 @@ class Lowering {
     const auto& shape = output(0).tensor.shape;
     Value from = entry.pointer(partials, builder.getF32Type());
     Value to = result(entry, 0, true, owns);
-    builder.create<cu::FinishBiasOp>(
-        location, from, to, entry.size(KernelArgument::Kind::size, biases, "bias_count"),
-        size(entry, queryRows(), "query_count"), size(entry, keyRows(), "key_count"),
-        size(entry, shape[rank - 2], "row_count"), size(entry, shape[rank - 1], "column_count"),
-        context.schedule.groups, kFinishThreads);
+    Value count = entry.size(KernelArgument::Kind::size, biases, "bias_count");
+    Value queries = size(entry, queryRows(), "query_count");
+    Value keys = size(entry, keyRows(), "key_count");
+    Value rows = size(entry, shape[rank - 2], "row_count");
+    Value columns = size(entry, shape[rank - 1], "column_count");
+    builder.create<cu::FinishBiasOp>(location, from, to, count, queries, keys, rows, columns,
+                                     context.schedule.groups, kFinishThreads);
     SmallVector<Extent> places(biases);
     places.append({shape[rank - 2], shape[rank - 1]});
     finish(entry, {{{std::vector<Extent>(places.begin(), places.end())}, kFinishThreads}});

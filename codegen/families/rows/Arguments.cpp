@@ -66,6 +66,7 @@ Value Lowering::product(KernelArgument::Kind kind, ArrayRef<Extent> factors,
 Value Lowering::strideArgument(const Access& access, const Stride& stride) {
   const std::string& name = access.buffer->tensor.name;
   if (stride.runTimeDimension >= 0) {
+    assert(stride.coefficient == 1 && "rows do not split a dimension");
     KernelArgument what;
     what.kind = KernelArgument::Kind::stride;
     what.name = name;
