@@ -223,7 +223,8 @@ Tensor gatedByHand(const nn::GatedAttention& module, const Tensor& x, const Tens
 
 TEST_F(Nn, GatedAttention) {
   nn::GatedAttention fresh(16, 2);
-  EXPECT_EQ(fresh(at::randn({3, 16})).abs().max().item<float>(), 0); // as AlphaFold begins
+  const Tensor rows = at::randn({3, 16});
+  EXPECT_EQ(fresh(rows, rows).abs().max().item<float>(), 0); // as AlphaFold begins
   EXPECT_EQ(fresh->parameters().size(), 7U);
   nn::GatedAttention module(
       16, 2, nn::GatedAttentionOptions{.keyWidth = 12, .headWidth = 4, .zeroOutput = false});

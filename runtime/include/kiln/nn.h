@@ -208,8 +208,6 @@ class KILN_API GatedAttentionImpl : public torch::nn::Cloneable<GatedAttentionIm
   void pretty_print(std::ostream& stream) const override;
   at::Tensor forward(const at::Tensor& x, const at::Tensor& y, const at::Tensor& mask = {},
                      const at::Tensor& bias = {});
-  /// Of x to itself.
-  at::Tensor forward(const at::Tensor& x) { return forward(x, x); }
 
   std::int64_t width, heads;
   GatedAttentionOptions options;
