@@ -37,8 +37,6 @@ Tensor emptyAs(const Tensor& like, at::IntArrayRef sizes) {
 struct Attention {
   using Signature = std::tuple<Tensor, Tensor>(const Tensor&, const AttentionCall&);
   static constexpr Layer layer = Layer::gradient; // called by what stands at the dispatcher's keys
-  static constexpr const char* note =
-      "a row of queries that sees no key gives zeros, where some of ATen's kernels give NaN";
   static constexpr Natives<Signature> natives = {&attentionByATen, &attentionByATen};
   static constexpr const char* operands[] = {"q", "k", "v", "b", "m", "seed", "offset"};
   static constexpr const char* results[] = {"o", "lse"};
@@ -74,9 +72,9 @@ struct AttentionBackward {
   static std::string label(const Key& key, std::span<const std::int64_t> sizes) {
     return attentionLabel(key, sizes);
   }
-  static Reason describe(Call& call, const Tensor&, const AttentionCall& attention,
+  static Reason describe(Call& call, const Tensor& grad, const AttentionCall& attention,
                          const AttentionSaved& saved) {
-    describeAttention(call, attention, saved);
+    describeAttention(call, attention, saved, grad);
     return nullptr;
   }
   static AttentionGradients run(const Launch& launch, const Tensor& grad, const AttentionCall& a,

@@ -21,6 +21,7 @@ enum Bit : unsigned {
   hasMask,
   isCausal,
   isStrided, // what has the rows of query, key and value
+  hasSteps,  // and the strides of these are multiples of 16 bytes
   hasStridedBias,
   hasStridedMask,
   hasTwoLeading,
@@ -62,6 +63,19 @@ std::uint32_t repeatedBits(const Tensor& tensor, unsigned first) {
   return bits;
 }
 
+constexpr std::int64_t kStep = 16; // bytes
+
+/// Whether kernels can be promised that rows and heads begin at multiples of 16 bytes, and none at
+/// the same place.
+bool hasStepsOf16Bytes(std::initializer_list<const Tensor*> tensors) {
+  for (const Tensor* tensor : tensors)
+    for (std::int64_t d = 0; d + 1 < tensor->dim(); ++d)
+      if (const std::int64_t bytes = tensor->stride(d) * tensor->itemsize();
+          tensor->size(d) > 1 && (bytes == 0 || bytes % kStep != 0))
+        return false;
+  return true;
+}
+
 /// Writes the text of functions of a key.
 class Writer {
  public:
@@ -89,7 +103,7 @@ class Writer {
     argument("o", output, isStrided);
     argument("lse", statistic);
     argument("do", output, isStrided);
-    std::string text = widened("o") + widened("do");
+    std::string text = widened("do") + widened("o");
     text += fmt::format("  %products = arith.mulf {}, {} : {}\n"
                         "  %delta = kiln.reduce sum %products dims [{}] : {} -> {}\n",
                         wide("do"), wide("o"), wideOutput, rank() - 1, wideOutput, statistic);
@@ -152,7 +166,10 @@ class Writer {
     std::string strides;
     for (int d = 1; d < dimensions; ++d)
       strides += "-1, ";
-    return fmt::format(" {{kiln.layout = #kiln.layout<strides = [{}1]>}}", strides);
+    const std::size_t step =
+        bit == isStrided && has(hasSteps) ? kStep / sizeInBytes(key.dtypes[ofRows]) : 1;
+    return fmt::format(" {{kiln.layout = #kiln.layout<strides = [{}1]{}>}}", strides,
+                       step > 1 ? fmt::format(", multiple = {}", step) : "");
   }
 
   void argument(const std::string& name, const std::string& type, unsigned strided = ~0U) {
@@ -214,6 +231,11 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   bit(always, true);
   bit(isCausal, attention.causal);
   bit(isStrided, !q.is_contiguous() || !k.is_contiguous() || !v.is_contiguous());
+  const auto isWhole = [](const Tensor& rows) { // so that results without gaps keep the promise
+    return rows.size(-1) * static_cast<std::int64_t>(rows.itemsize()) % kStep == 0;
+  };
+  bit(hasSteps, (key.variant >> isStrided & 1) != 0 && isWhole(q) && isWhole(v) &&
+                    hasStepsOf16Bytes({&q, &k, &v}));
   bit(hasTwoLeading, rank == 5);
   if (const Tensor& bias = attention.bias; bias.defined()) {
     bit(hasBias, true);
@@ -237,8 +259,11 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   call.others[next] = k.size(-2);
 }
 
-void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved) {
+void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved,
+                       const Tensor& grad) {
   describeAttention(call, attention);
+  if (!hasStepsOf16Bytes({&saved.output, &grad}))
+    call.key.variant &= ~(1U << hasSteps);
   for (unsigned i = 0; i < saved.wanted.size(); ++i)
     call.key.variant |= static_cast<std::uint32_t>(saved.wanted[i]) << (firstWanted + i);
 }

@@ -9,9 +9,10 @@
 
 namespace kiln::runtime {
 
-/// Into the key of a call; of a backward, `saved` too. Null: it is taken.
+/// Into the key of a call; of a backward, what it reads besides.
 void describeAttention(Call& call, const AttentionCall& attention);
-void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved);
+void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved,
+                       const at::Tensor& grad);
 
 /// As kernel-compile has it of the op with the same shapes, so that what was tuned for it is found.
 std::string attentionText(const Key& key);

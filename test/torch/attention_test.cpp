@@ -1,5 +1,7 @@
 // at::scaled_dot_product_attention on Kiln's kernels, of tensors on the CPU: results and gradients
 // beside ATen's formula in fp64, and what may not depend on whether the kernel is there yet.
+#include "kiln/baseline.h"
+#include "test/backend/Helpers.h"
 #include "test/torch/Helpers.h"
 
 #include <ATen/autocast_mode.h>
@@ -347,6 +349,30 @@ TEST_F(TorchAttention, SwitchesLeaveItToATen) {
   wait();
   call();
   EXPECT_GT(callsByKiln(kForward), before);
+}
+
+/// What the tuner compares with: of the op's own text, forward and derived backward.
+TEST_F(TorchAttention, HasABaseline) {
+  const auto time = [](const OpSpec& spec, bool backward) {
+    TuningTask task{Module::fromOp(spec), {}, {2, 12, 9}, "attention"};
+    task.options.backward = backward;
+    task.options.readAhead = false;
+    return timeATen(task, Place::cpu, 2);
+  };
+  OpSpec spec{"attention", {-1, 4, -1, 16}, DType::bf16};
+  for (const auto& settings : std::vector<decltype(spec.settings)>{
+           {{"keys", "?"}},
+           {{"keys", "?"}, {"causal", "first"}, {"key_heads", "2"}},
+           {{"keys", "?"}, {"bias", "shared"}, {"mask", "keys"}}}) {
+    spec.settings = settings;
+    const auto forward = time(spec, false), backward = time(spec, true);
+    ASSERT_TRUE(forward && backward) << settings.size();
+    EXPECT_EQ(forward->microseconds.size(), 2U);
+    EXPECT_HAS(forward->provider, "scaled_dot_product_attention");
+    EXPECT_HAS(backward->provider, "attention_backward");
+  }
+  spec.settings = {{"keys", "?"}, {"softcap", "3"}};
+  EXPECT_FALSE(time(spec, false)); // ATen has none
 }
 
 TEST_F(TorchAttention, IsVerified) {

@@ -182,7 +182,24 @@ TEST_F(Nn, MultiheadAttention) {
                Error);
 }
 
-TEST_F(Nn, MultiheadAttentionKeepsMasksOfBools) {
+/// Once by ATen, once by Kiln's kernels.
+class NnRouted : public Nn, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    Nn::SetUp();
+    if (GetParam())
+      enable(strictOnCpu());
+  }
+  void TearDown() override {
+    EXPECT_EQ(callsByKiln("scaled_dot_product_attention") > before, GetParam()) << report();
+    disable();
+    Nn::TearDown();
+  }
+  const std::uint64_t before = callsByKiln("scaled_dot_product_attention");
+};
+INSTANTIATE_TEST_SUITE_P(, NnRouted, testing::Bool());
+
+TEST_P(NnRouted, MultiheadAttentionKeepsMasksOfBools) {
   nn::MultiheadAttention attention(16, 2, nn::AttentionOptions{.batchFirst = true});
   const Tensor x = at::randn({2, 5, 16}), y = at::randn({2, 6, 16});
   const Tensor padding = at::zeros({2, 6}, at::kBool), pairs = at::randn({4, 5, 6}) > 0.5;
@@ -221,7 +238,7 @@ Tensor gatedByHand(const nn::GatedAttention& module, const Tensor& x, const Tens
                     module->output->bias.to(at::kDouble));
 }
 
-TEST_F(Nn, GatedAttention) {
+TEST_P(NnRouted, GatedAttention) {
   nn::GatedAttention fresh(16, 2);
   const Tensor rows = at::randn({3, 16});
   EXPECT_EQ(fresh(rows, rows).abs().max().item<float>(), 0); // as AlphaFold begins
