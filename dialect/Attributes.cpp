@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace kiln::ir {
 
-static constexpr StringLiteral kLayoutFields[] = {"strides", "align"};
+static constexpr StringLiteral kLayoutFields[] = {"strides", "align", "multiple"};
 
 /// Looks ahead: what the generated parser says of a field that it does not know names none that it
 /// does. Consumes and prints nothing.
@@ -18,6 +18,28 @@ static ParseResult parseKnownFields(AsmParser& parser, ArrayRef<StringLiteral> f
   return verifyFields(parser, fields);
 }
 static void printKnownFields(AsmPrinter&, ArrayRef<StringLiteral>) {}
+
+static constexpr int64_t kDefaultAlign = 16, kDefaultMultiple = 1;
+
+/// What follows a layout's strides, each number only where it is not the usual one.
+static ParseResult parseLayoutNumbers(AsmParser& parser, int64_t& align, int64_t& multiple) {
+  align = kDefaultAlign;
+  multiple = kDefaultMultiple;
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef field;
+    int64_t number = 0;
+    if (parser.parseKeyword(&field) || parser.parseEqual() || parser.parseInteger(number))
+      return failure();
+    (field == "align" ? align : multiple) = number; // the names were checked before
+  }
+  return success();
+}
+static void printLayoutNumbers(AsmPrinter& printer, int64_t align, int64_t multiple) {
+  if (align != kDefaultAlign)
+    printer << ", align = " << align;
+  if (multiple != kDefaultMultiple)
+    printer << ", multiple = " << multiple;
+}
 
 } // namespace kiln::ir
 
@@ -36,7 +58,7 @@ void KilnDialect::registerAttributes() {
 }
 
 LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                                 ArrayRef<int64_t> strides, int64_t align) {
+                                 ArrayRef<int64_t> strides, int64_t align, int64_t multiple) {
   for (int64_t stride : strides)
     if (stride < -1)
       return emitError() << "stride " << stride
@@ -44,6 +66,13 @@ LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
                             "dimension, -1 for one given at run time";
   if (align < 1 || !llvm::isPowerOf2_64(align))
     return emitError() << "alignment " << align << " is not a power of two of bytes";
+  if (multiple < 1)
+    return emitError() << "strides that are multiples of " << multiple
+                       << " elements; give a number from 1 on";
+  if (multiple > 1 && !llvm::is_contained(strides.drop_back(strides.empty() ? 0 : 1), -1))
+    return emitError() << "multiple = " << multiple
+                       << " without a stride before the last that is given at run time (-1), which "
+                          "is what it is about";
   return success();
 }
 

@@ -41,14 +41,16 @@ def Kiln_LayoutAttr : Kiln_Attr<"Layout", "layout"> {
   let summary = "How a tensor lies in memory";
   let description = [{
     Strides in elements, one a dimension, -1 = given at run time, 0 = broadcast; and the
-    alignment in bytes that every pointer is promised to have.
-    Example: `#kiln.layout<strides = [256, 1], align = 16>`.
+    alignment in bytes that every pointer is promised to have. `multiple` promises that strides
+    given at run time, but the last dimension's, are multiples of that many elements and not 0.
+    Example: `#kiln.layout<strides = [-1, 1], align = 16, multiple = 8>`.
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$strides,
-                        DefaultValuedParameter<"int64_t", "16">:$align);
+                        DefaultValuedParameter<"int64_t", "16">:$align,
+                        DefaultValuedParameter<"int64_t", "1">:$multiple);
   let assemblyFormat = [{
     `<` custom<KnownFields>("kLayoutFields") ``
-    (`strides` `=` `[` $strides^ `]`)? (`,` `align` `=` $align^)? `>`
+    (`strides` `=` `[` $strides^ `]`)? custom<LayoutNumbers>($align, $multiple) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -23,6 +23,8 @@ class Kernel {
   /// `sizes`: the run-time sizes by symbol. `pointers`: of the inputs and then of the outputs.
   virtual void launch(std::span<const std::int64_t> sizes,
                       std::span<void* const> pointers) const = 0;
+  /// The same of tensors with sizes and strides of their own.
+  virtual void launch(std::span<const Buffer> read, std::span<const Buffer> written) const = 0;
 };
 
 /// Where a kernel reads the seed and the offset of its random numbers, an i64 each, until what is

@@ -55,6 +55,14 @@ at::ScalarType scalarTypeOf(DType dtype) {
   return dtype == DType::f32 ? at::kFloat : dtype == DType::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
+std::vector<std::int64_t> Call::sizes() const {
+  std::vector<std::int64_t> all = {rows};
+  for (std::int64_t size : others)
+    if (size != 0)
+      all.push_back(size);
+  return all;
+}
+
 Reason Call::setShape(const at::Tensor& x, std::int64_t rowCount, std::int64_t width) {
   if (rowCount > maxRows)
     return kTall;

@@ -6,6 +6,7 @@
 #include "runtime/Site.h"
 
 #include <ATen/core/Tensor.h>
+#include <vector>
 
 namespace kiln::runtime {
 
@@ -27,6 +28,10 @@ inline constexpr char kMask[] = "a gradient of an operand that is not there";
 struct Call {
   Key key;
   std::int64_t rows = 0;
+  std::array<std::int64_t, 3> others{}; // run-time sizes behind the rows; 0: no more of them
+
+  /// All run-time sizes, by symbol.
+  std::vector<std::int64_t> sizes() const;
 
   /// The first operand: its dimensions from `axis` on are a row. May be strided: it is copied then,
   /// as ATen does.

@@ -27,14 +27,22 @@ class GpuKernel : public Kernel {
   }
 
   void launch(std::span<const std::int64_t> sizes, std::span<void* const> pointers) const override {
-    c10::DataPtr workspace; // free for others as soon as the kernels behind it are enqueued
-    if (const std::size_t bytes = executable.workspaceBytes(sizes))
-      workspace = at::cuda::getCUDADeviceAllocator()->allocate(bytes); // of the current device
+    const c10::DataPtr workspace = allocate(executable.workspaceBytes(sizes));
     executable.launch(sizes, pointers, workspace.get(), c10::cuda::getCurrentCUDAStream().stream(),
+                      overlap);
+  }
+  void launch(std::span<const Buffer> read, std::span<const Buffer> written) const override {
+    const c10::DataPtr workspace = allocate(executable.workspaceBytes(read, written));
+    executable.launch(read, written, workspace.get(), c10::cuda::getCurrentCUDAStream().stream(),
                       overlap);
   }
 
  private:
+  /// Of the current device; free for others as soon as the kernels behind it are enqueued.
+  static c10::DataPtr allocate(std::size_t bytes) {
+    return bytes > 0 ? at::cuda::getCUDADeviceAllocator()->allocate(bytes) : c10::DataPtr();
+  }
+
   Executable executable;
   LaunchOptions overlap;
 };

@@ -32,6 +32,9 @@ class HostKernel : public Kernel {
       return buffers;
     };
     const std::vector<Buffer> read = buffersOf(inputs), written = buffersOf(outputs);
+    launch(read, written);
+  }
+  void launch(std::span<const Buffer> read, std::span<const Buffer> written) const override {
     program.runOnHost(read, written);
   }
 

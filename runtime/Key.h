@@ -18,7 +18,7 @@ struct Key {
   std::int32_t index = 0;        // as `number`, for an integer
   std::uint8_t rowClass = 0;     // number of bits of the row count
   std::uint8_t device = 0;
-  std::array<std::uint8_t, 2> unused{};
+  std::array<std::uint8_t, 2> otherClasses{}; // of further run-time sizes
 
   using Words = std::array<std::uint64_t, 4>;
   Words words() const { return std::bit_cast<Words>(*this); }

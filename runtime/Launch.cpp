@@ -61,4 +61,22 @@ void Launch::operator()(const Tensors& operands, const Tensors& results,
   kernel.launch({&call.rows, 1}, std::span(ordered.data(), plan.slots.size()));
 }
 
+void Launch::strided(const Tensors& operands, const Tensors& results) const {
+  std::array<const at::Tensor*, maxSlots> slots{};
+  std::copy(results.begin(), results.end(),
+            std::copy(operands.begin(), operands.end(), slots.begin()));
+  if (keeps)
+    keep(operands, {});
+  thread_local std::vector<Buffer> buffers; // whose memory serves the next launch
+  buffers.resize(plan.slots.size());
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    const at::Tensor& tensor = *slots[plan.slots[i]];
+    buffers[i].data = tensor.data_ptr();
+    buffers[i].sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+    buffers[i].strides.assign(tensor.strides().begin(), tensor.strides().end());
+  }
+  const std::span all(buffers);
+  kernel.launch(all.first(kernel.inputs.size()), all.subspan(kernel.inputs.size()));
+}
+
 } // namespace kiln::runtime

@@ -36,6 +36,8 @@ class Launch {
   /// behind the tensors, an i64 each on the device.
   void operator()(const Tensors& operands, const Tensors& results,
                   std::initializer_list<const void*> numbers = {}) const;
+  /// The same of tensors with strides, as the kernel says which it takes.
+  void strided(const Tensors& operands, const Tensors& results) const;
 
   /// Compares the results of Kiln and ATen, of this launch; where they differ, both with `exact`,
   /// ATen's in fp64. A difference is written to the log and counted; in strict mode it is an error,

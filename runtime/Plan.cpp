@@ -9,8 +9,8 @@
 
 namespace kiln::runtime {
 
-Plan::Plan(Site& site, const Key& key, std::int64_t rows)
-    : Order(site.backend, key.device), site(site), key(key), firstRows(rows) {}
+Plan::Plan(Site& site, const Key& key, std::vector<std::int64_t> sizes)
+    : Order(site.backend, key.device), site(site), key(key), firstSizes(std::move(sizes)) {}
 
 OrderText Plan::text() const {
   const Route& route = site.route;
@@ -18,8 +18,8 @@ OrderText Plan::text() const {
   return {std::move(text.module),
           std::move(text.function),
           route.backward,
-          fmt::format("{} {}", route.name, labelOf(key, firstRows)),
-          {firstRows},
+          fmt::format("{} {}", route.name, labelOf(route, key, firstSizes)),
+          firstSizes,
           route.onlyChosen};
 }
 

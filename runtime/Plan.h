@@ -10,14 +10,14 @@ namespace kiln::runtime {
 class Site;
 
 struct Plan final : Order {
-  Plan(Site& site, const Key& key, std::int64_t rows);
+  Plan(Site& site, const Key& key, std::vector<std::int64_t> sizes);
 
   OrderText text() const override;
   void accept(const Kernel& made) override;
 
   Site& site;
   const Key key;
-  const std::int64_t firstRows;                 // of the first call
+  const std::vector<std::int64_t> firstSizes;   // of the first call
   std::vector<std::uint8_t> slots;              // of the route, in the kernel's order
   std::atomic<std::uint64_t> used = 0;          // calls that ran it
   std::atomic<std::uint64_t> missed = 0;        // calls before it was there, or without it

@@ -55,8 +55,8 @@ void addPlans(const Site& site, std::string& text) {
       state += fmt::format("; {} captured into a graph before it was there", captured);
     if (const std::uint64_t verified = plan->verified)
       state += fmt::format("; {} of {} differ from ATen", plan->differed.load(), verified);
-    text +=
-        reportRow(site.route.name, labelOf(plan->key, plan->firstRows), used + missed, used, state);
+    text += reportRow(site.route.name, labelOf(site.route, plan->key, plan->firstSizes),
+                      used + missed, used, state);
   }
 }
 

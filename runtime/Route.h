@@ -49,16 +49,18 @@ struct Route {
   bool onlyChosen = false;
   /// What a user should know of its results, said in the report of who has called it.
   const char* note = nullptr;
+  /// Of a key and the run-time sizes of a call, for people; null: "65536x128 bf16".
+  std::string (*label)(const Key& key, std::span<const std::int64_t> sizes) = nullptr;
   unsigned index = 0; // among all
 };
 
 /// Tensors that a route can have, operands and results together.
-inline constexpr std::size_t maxSlots = 12;
+inline constexpr std::size_t maxSlots = 14;
 
 /// All routes; runtime/Routes.cpp lists them.
 std::span<Route* const> routes();
 
 /// "65536x128 bf16"
-std::string labelOf(const Key& key, std::int64_t rows);
+std::string labelOf(const Route& route, const Key& key, std::span<const std::int64_t> sizes);
 
 } // namespace kiln::runtime

@@ -15,7 +15,7 @@
 //   compared(results)            tensors to compare, where the results are not all
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
-//   note                         where there is one: see Route
+//   note, label                  where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
@@ -52,6 +52,13 @@ template <typename Signature> struct Natives {
 #endif
 #define KILN_NATIVES(op) {KILN_GPU_NATIVE(op), &at::cpu::op}
 
+/// Whether the dispatcher does not know it, so that nothing was there before it.
+template <typename Op> constexpr bool isOwn() {
+  if constexpr (requires { Op::layer; })
+    return Op::layer == Layer::gradient;
+  return false;
+}
+
 /// The kernel of an op that was there before: ATen's directly, another library's boxed.
 template <typename Op, Place place, typename Signature = typename Op::Signature> class Previous;
 
@@ -63,6 +70,17 @@ class Previous<Op, place, Result(Args...)> {
     site->previousIsATen &= native != nullptr;
   }
   static Result call(Args... args) {
+    if constexpr (isOwn<Op>())
+      return native(args...);
+    else
+      return callPrevious(args...);
+  }
+
+ protected:
+  static inline Site* site = nullptr;
+
+ private:
+  static Result callPrevious(Args... args) {
     if (site->previousIsATen || !site->previous) // or our own, where ATen has none
       if constexpr (native != nullptr)
         return native(args...);
@@ -74,10 +92,6 @@ class Previous<Op, place, Result(Args...)> {
     return c10::impl::PopResult<Result>::call(stack);
   }
 
- protected:
-  static inline Site* site = nullptr;
-
- private:
   static constexpr auto native = place == Place::gpu ? Op::natives.gpu : Op::natives.cpu;
 };
 
@@ -91,7 +105,7 @@ class Router<Op, place, Result(Args...)> : Previous<Op, place> {
  public:
   static void install(torch::Library& library, Site& mine) {
     Below::install(mine);
-    if (mine.route.layer != Layer::gradient)
+    if constexpr (!isOwn<Op>())
       library.impl(mine.route.name, torch::dispatch(mine.key(), &run));
   }
 
@@ -125,7 +139,7 @@ class Router<Op, place, Result(Args...)> : Previous<Op, place> {
   static Plan& planOf(const Call& call) {
     static thread_local Plan* last = nullptr;
     if (!last || !(last->key == call.key))
-      last = &site->plan(call.key, call.rows);
+      last = &site->plan(call);
     return *last;
   }
 
@@ -206,6 +220,8 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.onlyChosen = Op::onlyChosen;
   if constexpr (requires { Op::note; })
     route.note = Op::note;
+  if constexpr (requires { &Op::label; })
+    route.label = &Op::label;
   return route;
 }
 

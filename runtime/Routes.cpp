@@ -8,16 +8,35 @@ extern Route layerNorm, layerNormBackward, rmsNorm, rmsNormBackward, softmax, so
     logSoftmax, logSoftmaxBackward, gelu, geluBackward, silu, siluBackward, crossEntropy,
     crossEntropyShare, mixedRmsNorm, mixedRmsNormBackward, wideLayerNorm, wideLayerNormBackward,
     wideSoftmax, wideSoftmaxBackward, wideLogSoftmax, wideLogSoftmaxBackward, dropout,
-    dropoutBackward;
+    dropoutBackward, scaledDotProduct, scaledDotProductBackward;
 
 std::span<Route* const> routes() {
-  static Route* all[] = {
-      &layerNorm,      &layerNormBackward,      &rmsNorm,      &rmsNormBackward,
-      &softmax,        &softmaxBackward,        &logSoftmax,   &logSoftmaxBackward,
-      &gelu,           &geluBackward,           &silu,         &siluBackward,
-      &crossEntropy,   &crossEntropyShare,      &mixedRmsNorm, &mixedRmsNormBackward,
-      &wideLayerNorm,  &wideLayerNormBackward,  &wideSoftmax,  &wideSoftmaxBackward,
-      &wideLogSoftmax, &wideLogSoftmaxBackward, &dropout,      &dropoutBackward};
+  static Route* all[] = {&layerNorm,
+                         &layerNormBackward,
+                         &rmsNorm,
+                         &rmsNormBackward,
+                         &softmax,
+                         &softmaxBackward,
+                         &logSoftmax,
+                         &logSoftmaxBackward,
+                         &gelu,
+                         &geluBackward,
+                         &silu,
+                         &siluBackward,
+                         &crossEntropy,
+                         &crossEntropyShare,
+                         &mixedRmsNorm,
+                         &mixedRmsNormBackward,
+                         &wideLayerNorm,
+                         &wideLayerNormBackward,
+                         &wideSoftmax,
+                         &wideSoftmaxBackward,
+                         &wideLogSoftmax,
+                         &wideLogSoftmaxBackward,
+                         &dropout,
+                         &dropoutBackward,
+                         &scaledDotProduct,
+                         &scaledDotProductBackward};
   static const bool numbered = [] {
     unsigned index = 0;
     for (Route* route : all)

@@ -11,8 +11,9 @@
 
 namespace kiln::runtime {
 
-std::string labelOf(const Key& key, std::int64_t rows) {
-  return fmt::format("{}x{} {}", rows, key.width, name(key.dtypes[0]));
+std::string labelOf(const Route& route, const Key& key, std::span<const std::int64_t> sizes) {
+  return route.label ? route.label(key, sizes)
+                     : fmt::format("{}x{} {}", sizes[0], key.width, name(key.dtypes[0]));
 }
 
 c10::DispatchKey Site::key() const {
@@ -28,9 +29,9 @@ c10::DispatchKey Site::key() const {
   }
 }
 
-Plan& Site::plan(const Key& key, std::int64_t rows) {
-  return known.findOrMake(key, [&] {
-    auto plan = std::make_unique<Plan>(*this, key, rows);
+Plan& Site::plan(const Call& call) {
+  return known.findOrMake(call.key, [&] {
+    auto plan = std::make_unique<Plan>(*this, call.key, call.sizes());
     enqueue(*plan);
     return plan;
   });
@@ -49,7 +50,7 @@ const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
     if (plan.state == Plan::State::failed)
       throw Error(ErrorKind::infeasible,
                   fmt::format("{} {}: no kernel: {}; without KILN_STRICT ATen's runs", route.name,
-                              labelOf(plan.key, plan.firstRows), plan.detail));
+                              labelOf(route, plan.key, plan.firstSizes), plan.detail));
   }
   plan.missed.fetch_add(1, std::memory_order_relaxed);
   if (!plan.isSettled() && backend.isCapturing())

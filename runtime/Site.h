@@ -18,6 +18,7 @@
 
 namespace kiln::runtime {
 
+struct Call;
 struct Route;
 
 class Site {
@@ -31,8 +32,9 @@ class Site {
   std::optional<c10::SafeKernelFunction> previous;
   bool previousIsATen = false;
 
-  /// The plan of a key; asked for the first time it is queued for compilation. No lock otherwise.
-  Plan& plan(const Key& key, std::int64_t rows);
+  /// The plan of a call's key; asked for the first time it is queued for compilation. No lock
+  /// otherwise.
+  Plan& plan(const Call& call);
   /// A plan without a kernel: counts the call, or, in strict mode, waits for the kernel.
   const Kernel* withoutKernel(Plan& plan, const Policy& policy);
   /// Counts a call that is not taken, `example` being its first tensor; an error in strict mode.

@@ -132,12 +132,14 @@ std::string Launch::reproduction() const {
                   text.function.empty() ? "" : " --function=" + text.function);
   const Program program = Program::compile(Module::parse(text.module), options);
   const auto slots = slotsOf(program.inputs(), program.outputs(), route);
+  const std::vector<std::int64_t> sizes = call.sizes();
   for (std::size_t i = 0; i < program.inputs().size(); ++i) {
     const TensorInfo& input = program.inputs()[i];
     NpyArray array = toNpy(kept[slots[i]], input.dtype);
     array.shape.clear();
     for (const Extent& extent : input.shape)
-      array.shape.push_back(extent.isStatic() ? extent.size : call.rows);
+      array.shape.push_back(extent.isStatic() ? extent.size
+                                              : sizes[static_cast<std::size_t>(extent.symbol)]);
     const auto file = folder / (input.name + ".npy");
     writeNpy(file, array);
     command += fmt::format(" --input {}", file.string());
@@ -153,7 +155,8 @@ bool Launch::agrees(const Results& ours, const Results& theirs,
   try {
     difference = differenceOf(ours, theirs, exact);
   } catch (const std::exception& error) { // no memory for copies in fp64, say
-    log("{} {}: not compared: {}", route.name, labelOf(plan.key, call.rows), textOf(error));
+    log("{} {}: not compared: {}", route.name, labelOf(route, plan.key, call.sizes()),
+        textOf(error));
     return false;
   }
   if (difference.empty())
@@ -163,7 +166,7 @@ bool Launch::agrees(const Results& ours, const Results& theirs,
     return false;
   const std::string text =
       fmt::format("{} {}: Kiln and ATen differ:{} reproduce with\n  {}", route.name,
-                  labelOf(plan.key, call.rows), difference,
+                  labelOf(route, plan.key, call.sizes()), difference,
                   orWhyNot("the operands could not be written", [&] { return reproduction(); }));
   if (isLogging())
     writeLog(text);

@@ -156,7 +156,7 @@ std::vector<Extent> readExtents(const Reader& reader, const char* key) {
 TensorInfo readTensor(const Json& json, const std::string& place) {
   Reader reader(json, place,
                 {"name", "dtype", "shape", "strides", "alignment", "older", "nonNegative", "lowest",
-                 "ascendsTo", "part"});
+                 "ascendsTo", "part", "strideMultiple"});
   TensorInfo tensor;
   tensor.name = reader.text("name");
   tensor.dtype = parseDType(reader.text("dtype"));
@@ -180,6 +180,7 @@ TensorInfo readTensor(const Json& json, const std::string& place) {
   if (reader.find("ascendsTo"))
     tensor.ascendsTo = readExtent(reader.get("ascendsTo"), reader.at("ascendsTo"));
   tensor.part = static_cast<int>(reader.integer("part", 0, maxSymbols / 2 - 1, 0));
+  tensor.strideMultiple = reader.integer("strideMultiple", 1, maxInt64, 1);
   return tensor;
 }
 

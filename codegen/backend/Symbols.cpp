@@ -67,6 +67,12 @@ void checkStrides(const TensorInfo& tensor, const char* role, const Buffer& buff
       fail(ErrorKind::input,
            "{} '{}': stride of dimension {} is {} elements; allowed are 0 or more; copy the tensor",
            role, tensor.name, d, given);
+    const bool promised = wanted < 0 && d + 1 < buffer.sizes.size() && tensor.strideMultiple > 1;
+    if (promised && (given == 0 || given % tensor.strideMultiple != 0))
+      fail(ErrorKind::input,
+           "{} '{}': stride of dimension {} is {} elements, the kernel was compiled for multiples "
+           "of {} above 0; copy the tensor or compile without that promise (multiple = {})",
+           role, tensor.name, d, given, tensor.strideMultiple, tensor.strideMultiple);
     if (given == 0 && role[0] == 'o')
       fail(ErrorKind::input,
            "{} '{}': dimension {} has {} elements and stride 0, so results would overwrite each "

@@ -36,6 +36,8 @@ Json write(const TensorInfo& tensor) {
     json["ascendsTo"] = write(*tensor.ascendsTo);
   if (tensor.part > 0)
     json["part"] = tensor.part;
+  if (tensor.strideMultiple != 1)
+    json["strideMultiple"] = tensor.strideMultiple;
   return json;
 }
 

@@ -100,7 +100,10 @@ std::int64_t widestAccess(const Access& access, std::int64_t vector) {
     bool aligned = access.buffer->tensor.alignment % std::min<std::int64_t>(width * size, 16) == 0;
     for (const Stride& stride : access.leading) {
       std::int64_t step = std::min(width, 16 / size); // one access moves at most 16 bytes
-      aligned &= stride.runTimeDimension < 0 && stride.coefficient % step == 0;
+      const std::int64_t known =
+          stride.coefficient *
+          (stride.runTimeDimension < 0 ? 1 : access.buffer->tensor.strideMultiple);
+      aligned &= known % step == 0;
     }
     if (aligned)
       return width;

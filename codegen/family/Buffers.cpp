@@ -52,6 +52,8 @@ BufferInfo describeBuffer(Value value, ir::LayoutAttr layout,
     makeContiguous(buffer.tensor);
   else
     buffer.tensor.strides.assign(layout.getStrides().begin(), layout.getStrides().end());
+  if (layout)
+    buffer.tensor.strideMultiple = layout.getMultiple();
   return buffer;
 }
 

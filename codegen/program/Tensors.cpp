@@ -130,6 +130,9 @@ Layout layoutOf(const TensorInfo& info, const std::vector<std::int64_t>& sizes) 
   std::int64_t contiguous = 1, last = 0;
   for (std::size_t d = sizes.size(); d-- > 0;) {
     bool given = d < info.strides.size() && info.strides[d] >= 0;
+    if (!given && !info.strides.empty() && d + 1 < sizes.size()) // as is promised
+      contiguous =
+          (contiguous + info.strideMultiple - 1) / info.strideMultiple * info.strideMultiple;
     layout.strides[d] = given ? info.strides[d] : contiguous;
     contiguous *= sizes[d];
     last += (sizes[d] - 1) * layout.strides[d];

@@ -29,19 +29,15 @@ at::Tensor Rows::each() const {
   return at::rand({rows, 1}, options.dtype(at::kFloat)).add_(0.5);
 }
 
-namespace {
-
-/// As canonical text: how it was written does not matter, names of arguments and results do.
 std::string canonical(const Module& module, CompileOptions options) {
   options.until = Stage::module;
   return Program::compile(module, options).text(Stage::module);
 }
 
+namespace {
+
 /// Rows and width of a function whose first argument has rows that are known at run time.
-std::optional<Rows> rowsOf(const TuningTask& task) {
-  CompileOptions options = task.options;
-  options.until = Stage::cuda;
-  const Program program = Program::compile(task.module, options);
+std::optional<Rows> rowsOf(const TuningTask& task, const Program& program) {
   if (program.inputs().empty() || task.sizes.size() != 1)
     return std::nullopt;
   const TensorInfo& x = program.inputs().front();
@@ -67,13 +63,28 @@ const Route* routeOf(const TuningTask& task, const Rows& rows) {
   return nullptr;
 }
 
+/// The calls of ATen's that a task is to be compared with.
+Trials trialsOf(const TuningTask& task, Place place) {
+  CompileOptions options = task.options;
+  options.until = Stage::cuda;
+  const Program program = Program::compile(task.module, options);
+  const std::optional<Rows> rows = rowsOf(task, program);
+  if (!rows)
+    return attentionTrials(task, program, place);
+  const Route* route = routeOf(task, *rows);
+  if (!route)
+    return {};
+  Rows onDevice = *rows;
+  onDevice.options = rows->options.device(place == Place::gpu ? at::kCUDA : at::kCPU);
+  return {route->name, [route, onDevice, place] { return route->trial(onDevice, place); }};
+}
+
 constexpr double kBytesPerMicro = 5e6; // of the fastest memory that there is
 constexpr std::int64_t kFewestSets = 4, kMostSets = 64;
 
 /// As the tuner times its own kernels: sets of arguments and results beyond the cache, in turns.
-std::vector<double> timeOf(const Route& route, const Rows& rows, const Backend& backend,
-                           std::size_t rounds) {
-  std::vector<Trial> sets{route.trial(rows, backend.place)};
+std::vector<double> timeOf(const Trials& trials, const Backend& backend, std::size_t rounds) {
+  std::vector<Trial> sets{trials.make()};
   if (!sets[0].call)
     return {};
   std::vector<std::vector<at::Tensor>> results{sets[0].call()};
@@ -84,7 +95,7 @@ std::vector<double> timeOf(const Route& route, const Rows& rows, const Backend& 
   const std::int64_t wanted = std::clamp(limits.rotated / bytes + 1, kFewestSets, kMostSets);
   const std::int64_t count = std::clamp<std::int64_t>(limits.usable / bytes, 1, wanted);
   while (static_cast<std::int64_t>(sets.size()) < count)
-    sets.push_back(route.trial(rows, backend.place));
+    sets.push_back(trials.make());
   results.resize(sets.size());
   const double each = std::max(1.0, static_cast<double>(bytes) / kBytesPerMicro);
   const auto launches =
@@ -104,21 +115,19 @@ std::optional<cache::Baseline> timeATen(const TuningTask& task, Place place, std
   const Backend& backend = backendOf(place);
   if (std::string why = backend.whyNot(); !why.empty())
     throw Error(ErrorKind::unavailable, why);
-  std::optional<Rows> rows = rowsOf(task);
-  const Route* route = rows ? runtime::routeOf(task, *rows) : nullptr;
-  if (!route)
+  const Trials trials = trialsOf(task, place);
+  if (!trials.name)
     return std::nullopt;
-  rows->options = rows->options.device(place == Place::gpu ? at::kCUDA : at::kCPU);
   std::vector<double> samples;
   try {
-    samples = timeOf(*route, *rows, backend, rounds);
+    samples = timeOf(trials, backend, rounds);
   } catch (const c10::Error& error) {
     throw Error(ErrorKind::infeasible,
-                fmt::format("{}: {}", route->name, error.what_without_backtrace()));
+                fmt::format("{}: {}", trials.name, error.what_without_backtrace()));
   }
   if (samples.empty())
     return std::nullopt;
-  return cache::Baseline{fmt::format("aten {} {}", TORCH_VERSION, route->name), std::move(samples)};
+  return cache::Baseline{fmt::format("aten {} {}", TORCH_VERSION, trials.name), std::move(samples)};
 }
 
 } // namespace kiln

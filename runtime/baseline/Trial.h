@@ -3,6 +3,9 @@
 // one.
 #pragma once
 
+#include "kiln/cache.h"
+#include "kiln/torch.h"
+
 #include <ATen/core/Tensor.h>
 #include <array>
 #include <functional>
@@ -28,5 +31,17 @@ struct Trial {
   std::function<std::vector<at::Tensor>()> call; // null: ATen has no kernel for these tensors
   std::int64_t bytes = 0;                        // of the arguments
 };
+
+/// As canonical text: how it was written does not matter, names of arguments and results do.
+std::string canonical(const Module& module, CompileOptions options);
+
+/// What a task is to be compared with.
+struct Trials {
+  const char* name = nullptr; // of a route; null: nothing
+  std::function<Trial()> make;
+};
+/// If the task, compiled to `program`, is an attention as routers write it, or its backward:
+/// without dropout, its tensors without gaps.
+Trials attentionTrials(const TuningTask& task, const Program& program, Place place);
 
 } // namespace kiln::runtime

@@ -1,13 +1,14 @@
-// kiln::nn::MultiheadAttention: projections, and ATen's attention between them.
+// kiln::nn::MultiheadAttention: projections, and attention between them.
 #include "kiln/nn.h"
 
+#include "runtime/ops/Attend.h"
+
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <limits>
 #include <torch/nn/init.h>
 
 namespace kiln::nn {
@@ -70,26 +71,21 @@ std::array<Tensor, 3> MultiheadAttentionImpl::project(const Tensor& query, const
           at::linear(value, weight(v_proj_weight, 2), part(in_proj_bias, 2))};
 }
 
-/// What is added to the scores [N, heads, L, S]; undefined: nothing.
-Tensor MultiheadAttentionImpl::maskOf(const Tensor& keyPaddingMask, const Tensor& attnMask,
-                                      const Tensor& q) const {
-  const auto added = [&](const Tensor& mask) {
-    if (mask.scalar_type() != at::kBool)
-      return mask.to(q.scalar_type());
-    return at::zeros(mask.sizes(), q.options())
-        .masked_fill(mask, -std::numeric_limits<double>::infinity());
+/// Into `all`: masks of bools stay such, and others are added to the scores [N, heads, L, S].
+void MultiheadAttentionImpl::addMasks(runtime::AttentionTensors& all, const Tensor& keyPaddingMask,
+                                      const Tensor& attnMask) const {
+  const auto add = [&](const Tensor& mask) {
+    Tensor& known = mask.scalar_type() == at::kBool ? all.mask : all.bias;
+    const Tensor more =
+        mask.scalar_type() == at::kBool ? mask.logical_not() : mask.to(all.query.scalar_type());
+    known = !known.defined() ? more : more.scalar_type() == at::kBool ? known & more : known + more;
   };
-  Tensor mask;
-  if (attnMask.defined()) {
-    mask = added(attnMask);
-    if (mask.dim() == 3)
-      mask = mask.reshape({q.size(0), heads, mask.size(1), mask.size(2)});
-  }
-  if (keyPaddingMask.defined()) {
-    const Tensor padding = added(keyPaddingMask).unsqueeze(1).unsqueeze(1);
-    mask = mask.defined() ? mask + padding : padding;
-  }
-  return mask;
+  if (attnMask.defined())
+    add(attnMask.dim() < 3
+            ? attnMask
+            : attnMask.reshape({all.query.size(0), heads, attnMask.size(-2), attnMask.size(-1)}));
+  if (keyPaddingMask.defined())
+    add(keyPaddingMask.unsqueeze(1).unsqueeze(1));
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,
@@ -116,13 +112,11 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
       each = each.transpose(0, 1);
     each = each.unflatten(-1, {heads, embedDim / heads}).transpose(1, 2);
   }
-  const auto& [q, k, v] = projected;
+  runtime::AttentionTensors all{projected[0], projected[1], projected[2], {}, {}};
   const Tensor padding =
       keyPaddingMask.defined() && !isBatched ? keyPaddingMask.unsqueeze(0) : keyPaddingMask;
-  const Tensor mask = maskOf(padding, attnMask, q);
-  Tensor y =
-      at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional(mask) : std::nullopt,
-                                       is_training() ? options.dropout : 0.0, isCausal);
+  addMasks(all, padding, attnMask);
+  Tensor y = runtime::attend(all, {is_training() ? options.dropout : 0.0, isCausal, {}, false});
   y = y.transpose(1, 2).flatten(2);
   if (!isBatched)
     y = y.squeeze(0);

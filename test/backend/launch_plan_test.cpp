@@ -99,6 +99,16 @@ TEST(LaunchPlan, RefusesContradictions) {
   EXPECT_HAS(errorAfter("\"name\":\"gamma\"", "\"name\":\"\""), "a buffer has no name");
 }
 
+TEST(LaunchPlan, TellsWhatStridesAreMultiplesOf) {
+  LaunchPlan plan = rowPlan();
+  EXPECT_EQ(toJson(plan).find("strideMultiple"), std::string::npos);
+  plan.inputs[0].strideMultiple = 8;
+  const std::string text = toJson(plan);
+  EXPECT_EQ(parseLaunchPlan(text).inputs[0].strideMultiple, 8);
+  plan.inputs[0].strideMultiple = 0;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }), "strideMultiple");
+}
+
 TEST(LaunchPlan, OnlyResidentGridsHaveAMultipleOfBlocks) {
   LaunchPlan plan = rowPlan();
   plan.kernels[0].blocksMultiple = 8;

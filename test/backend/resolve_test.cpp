@@ -4,6 +4,8 @@
 #include "test/backend/Plans.h"
 #include "test/backend/TileKernel.h"
 
+#include <fmt/format.h>
+
 using namespace kiln;
 using namespace kiln::test;
 
@@ -180,6 +182,23 @@ TEST(Resolve, Strides) {
   plan.outputs[0].strides = {-1, 1};
   call.outputs[0].strides = {0, 1};
   EXPECT_HAS(call.error(plan), "output 'y': dimension 0 has 4 elements and stride 0");
+}
+
+TEST(Resolve, StridesKeepTheirPromise) {
+  LaunchPlan plan = rowPlan();
+  plan.inputs[0].strides = {-1, 1};
+  plan.inputs[0].strideMultiple = 8;
+  Call call(4);
+  call.inputs[0].strides = {136, 1};
+  EXPECT_NO_THROW(call.resolve(plan));
+  for (const std::int64_t wrong : {132, 0}) {
+    call.inputs[0].strides = {wrong, 1};
+    EXPECT_HAS(call.error(plan),
+               fmt::format("input 'x': stride of dimension 0 is {} elements, the kernel was "
+                           "compiled for multiples of 8 above 0; copy the tensor or compile "
+                           "without that promise (multiple = 8)",
+                           wrong));
+  }
 }
 
 TEST(Resolve, StridesOfSizeOneAreIgnored) {

@@ -79,7 +79,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 }
 
 //--- layout.mlir
-// CHECK: layout.mlir:[[#@LINE+1]]:62: error: unknown field 'stride'; there are strides, align; did you mean 'strides'?
+// CHECK: layout.mlir:[[#@LINE+1]]:62: error: unknown field 'stride'; there are strides, align, multiple; did you mean 'strides'?
 func.func @f(%x: tensor<?x8xf32> {kiln.layout = #kiln.layout<stride = [16, 1]>}) -> tensor<?x8xf32> {
   return %x : tensor<?x8xf32>
 }

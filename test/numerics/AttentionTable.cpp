@@ -201,6 +201,11 @@ struct WarpgroupTable : Builder {
     add("shared_heads", {.heads = 6, .keyHeads = 2}, {2, 70, 80});
     add("two_strides",
         {.width = 64, .valueWidth = 64, .queryLayout = "strides = [128, 64, 640, 1]"}, {2, 70, 80});
+    const std::string promised = "strides = [-1, -1, -1, 1], multiple = 8";
+    add("strides_at_run_time", {.width = 64, .valueWidth = 64, .queryLayout = promised},
+        {2, 70, 80});
+    add("strides_of_shared_heads",
+        {.heads = 6, .keyHeads = 2, .queryLayout = promised, .layoutOfAll = true}, {2, 70, 80});
     add("window", {.attributes = with("window_left = 40, window_right = 5")}, {1, 140, 150});
     add("softcap", {.attributes = with("softcap = 2.0 : f32")}, {2, 50, 40});
     add("evoformer",

@@ -27,7 +27,9 @@ std::string AttentionText::text() const {
   const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
   const std::string layout =
       queryLayout.empty() ? "" : " {kiln.layout = #kiln.layout<" + queryLayout + ">}";
-  std::vector<std::string> arguments{"%q: " + q + layout, "%k: " + k, "%v: " + v}, types{q, k, v};
+  const std::string others = layoutOfAll ? layout : "";
+  std::vector<std::string> arguments{"%q: " + q + layout, "%k: " + k + others, "%v: " + v + others},
+      types{q, k, v};
   std::string operands = "%q, %k, %v";
   const auto add = [&](const std::string& word, const std::string& name, const std::string& type) {
     arguments.push_back("%" + name + ": " + type);

@@ -18,6 +18,7 @@ struct AttentionText {
   double p = 0;
   std::string attributes = "scale = 0.25 : f32";
   std::string queryLayout = {};
+  bool layoutOfAll = false; // of keys and values too
 
   std::string text() const;
 

@@ -301,6 +301,12 @@ func.func private @stride(%x: tensor<2x4xf32> {kiln.layout = #kiln.layout<stride
 // expected-error @+1 {{alignment 12 is not a power of two of bytes}}
 func.func private @align(%x: tensor<2x4xf32> {kiln.layout = #kiln.layout<strides = [4, 1], align = 12>})
 // -----
+// expected-error @+1 {{strides that are multiples of 0 elements; give a number from 1 on}}
+func.func private @multiple(%x: tensor<2x4xf32> {kiln.layout = #kiln.layout<strides = [-1, 1], multiple = 0>})
+// -----
+// expected-error @+1 {{multiple = 4 without a stride before the last that is given at run time (-1), which is what it is about}}
+func.func private @multiple_of_none(%x: tensor<2x4xf32> {kiln.layout = #kiln.layout<strides = [8, -1], multiple = 4>})
+// -----
 // expected-error @+1 {{argument 0 has rank 2, its layout 1 strides; give one stride a dimension}}
 func.func private @rank(%x: tensor<2x4xf32> {kiln.layout = #kiln.layout<strides = [1]>})
 // -----

@@ -15,23 +15,6 @@ using at::Tensor;
 
 namespace {
 
-/// The compiler has other things to do for a while: what is asked for next has most likely no
-/// kernel before release(). How many calls had none is counted where there are several.
-class BusyCompiler {
- public:
-  explicit BusyCompiler(int kernels = 12) {
-    static std::int64_t width = 700;
-    for (int i = 0; i < kernels; ++i) {
-      const Tensor x = at::ones({2, ++width}), s = at::ones({2, 1});
-      at::native_layer_norm_backward(x, x, {width}, s, s, x[0], x[0], {true, true, true});
-    }
-  }
-  ~BusyCompiler() { release(); }
-  BusyCompiler(const BusyCompiler&) = delete;
-  BusyCompiler& operator=(const BusyCompiler&) = delete;
-  void release() { wait(); }
-};
-
 /// Mask and result from one seed, and what the generator gives next.
 std::array<Tensor, 3> dropped(const Tensor& x, double p) {
   at::manual_seed(7);
@@ -118,6 +101,10 @@ TEST(TorchArrival, NodesAreTheSameBeforeTheKernelIsThere) {
       {"rms_norm",
        [](const auto& in) { return at::rms_norm(in[0], {in[0].size(1)}, in[1], 1e-3); },
        {bf16, at::randn({1090})}},
+      {"scaled_dot_product_attention",
+       [](const auto& in) { return at::scaled_dot_product_attention(in[0], in[1], in[1], in[2]); },
+       {at::randn({1, 2, 7, 18}).to(at::kBFloat16), at::randn({1, 2, 9, 18}).to(at::kBFloat16),
+        at::randn({7, 9}).to(at::kBFloat16)}},
   };
   std::vector<Recorded> first;
   std::size_t without = 0;

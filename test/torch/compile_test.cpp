@@ -97,6 +97,33 @@ TEST(Compile, SwigluBlockIsFusedAndCalledWithOtherShapesAndStrides) {
   EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
 }
 
+/// Attention stays one op, which its router takes, between the kernels of what is around it.
+TEST(Compile, AttentionRunsAsItIsRecorded) {
+  at::manual_seed(9);
+  const Tensor scale = at::linspace(0.5, 1.5, 24).requires_grad_();
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = at::rms_norm(x, {24}, scale, 1e-6);
+    const Tensor heads = y.unflatten(-1, {2, 12}).transpose(1, 2);
+    const Tensor z = at::scaled_dot_product_attention(heads, heads, heads, {}, 0, true);
+    return x + at::silu(z.transpose(1, 2).flatten(2)) * y;
+  };
+  const auto run = [&](const auto& function) {
+    return [&](const Tensors& t) { return Tensors{function(t[0])}; };
+  };
+  const auto compiled = compile(f, numbers({2, 9, 24}).requires_grad_(), onHost("attends"));
+  EXPECT_TRUE(compiled.untyped().refusals().empty()) << compiled.report();
+  EXPECT_NE(usedOf(compiled.untyped()).find("[rms_norm]"), std::string::npos) << compiled.report();
+  expectSame(run(compiled), run(f), {numbers({2, 9, 24})}, {scale});
+  enable(strictOnCpu());
+  const auto before = callsByKiln("scaled_dot_product_attention");
+  const auto routed = compile(f, numbers({2, 9, 24}).requires_grad_(), onHost("attends_routed"));
+  EXPECT_TRUE(routed.untyped().refusals().empty()) << routed.report();
+  expectSame(run(routed), run(f), {numbers({2, 9, 24})}, {scale});
+  expectSame(run(compiled), run(f), {numbers({2, 11, 24})}, {scale}); // recorded anew
+  EXPECT_GT(callsByKiln("scaled_dot_product_attention"), before + 4);
+  disable();
+}
+
 TEST(Compile, TransformerEncoderLayer) {
   at::manual_seed(4);
   torch::nn::TransformerEncoderLayer layer(

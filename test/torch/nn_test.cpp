@@ -182,6 +182,100 @@ TEST_F(Nn, MultiheadAttention) {
                Error);
 }
 
+/// Once by ATen, once by Kiln's kernels.
+class NnRouted : public Nn, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    Nn::SetUp();
+    if (GetParam())
+      enable(strictOnCpu());
+  }
+  void TearDown() override {
+    EXPECT_EQ(callsByKiln("scaled_dot_product_attention") > before, GetParam()) << report();
+    disable();
+    Nn::TearDown();
+  }
+  const std::uint64_t before = callsByKiln("scaled_dot_product_attention");
+};
+INSTANTIATE_TEST_SUITE_P(, NnRouted, testing::Bool());
+
+TEST_P(NnRouted, MultiheadAttentionKeepsMasksOfBools) {
+  nn::MultiheadAttention attention(16, 2, nn::AttentionOptions{.batchFirst = true});
+  const Tensor x = at::randn({2, 5, 16}), y = at::randn({2, 6, 16});
+  const Tensor padding = at::zeros({2, 6}, at::kBool), pairs = at::randn({4, 5, 6}) > 0.5;
+  padding[1].slice(0, 4).fill_(true);
+  pairs.select(2, 0).fill_(false);
+  const auto call = [&](const Tensor& keys, const Tensor& mask, bool causal = false) {
+    return std::get<0>(attention(x, y, y, keys, false, mask, causal)).detach();
+  };
+  const auto added = [](const Tensor& mask) {
+    return at::zeros(mask.sizes()).masked_fill(mask, -INFINITY);
+  };
+  const Tensor later = at::ones({5, 6}, at::kBool).triu(1);
+  expectClose(call(padding, pairs), call(added(padding), added(pairs)), "bools and floats");
+  expectClose(call(padding, added(pairs)), call(padding, pairs), "one of each");
+  expectClose(call(padding, {}, true), call(padding, later), "causal, with a mask beside");
+}
+
+/// Written out, in fp64.
+Tensor gatedByHand(const nn::GatedAttention& module, const Tensor& x, const Tensor& y,
+                   const Tensor& mask, const Tensor& bias) {
+  const auto heads = [&](const torch::nn::Linear& linear, const Tensor& rows) {
+    return at::linear(rows, linear->weight.to(at::kDouble))
+        .unflatten(-1, {module->heads, -1})
+        .transpose(-3, -2);
+  };
+  const Tensor q = heads(module->query, x), k = heads(module->key, y), v = heads(module->value, y);
+  Tensor scores = at::matmul(q, k.mT()) / std::sqrt(static_cast<double>(q.size(-1)));
+  if (bias.defined())
+    scores = scores + bias;
+  if (mask.defined())
+    scores = scores.masked_fill(~mask.unsqueeze(-2).unsqueeze(-2), -INFINITY);
+  const Tensor attended = at::matmul(at::softmax(scores, -1), v).transpose(-3, -2).flatten(-2);
+  const Tensor gate = at::sigmoid(
+      at::linear(x, module->gate->weight.to(at::kDouble), module->gate->bias.to(at::kDouble)));
+  return at::linear(gate * attended, module->output->weight.to(at::kDouble),
+                    module->output->bias.to(at::kDouble));
+}
+
+TEST_P(NnRouted, GatedAttention) {
+  nn::GatedAttention fresh(16, 2);
+  const Tensor rows = at::randn({3, 16});
+  EXPECT_EQ(fresh(rows, rows).abs().max().item<float>(), 0); // as AlphaFold begins
+  EXPECT_EQ(fresh->parameters().size(), 7U);
+  nn::GatedAttention module(
+      16, 2, nn::GatedAttentionOptions{.keyWidth = 12, .headWidth = 4, .zeroOutput = false});
+  {
+    const at::NoGradGuard off;
+    module->gate->weight.normal_();
+    module->output->bias.normal_();
+  }
+  const Tensor x = at::randn({3, 5, 16}).requires_grad_(), y = at::randn({3, 6, 12}),
+               bias = at::randn({1, 2, 5, 6}).requires_grad_();
+  const Tensor mask = at::rand({3, 6}) > 0.3;
+  mask.select(1, 0).fill_(true);
+  for (const bool masked : {false, true})
+    for (const bool biased : {false, true}) {
+      const Tensor seen = masked ? mask : Tensor(), pairs = biased ? bias : Tensor();
+      const Tensor ours = module(x, y, seen, pairs);
+      const Tensor wide = x.detach().to(at::kDouble).requires_grad_(),
+                   wideBias = bias.detach().to(at::kDouble).requires_grad_();
+      const Tensor exact =
+          gatedByHand(module, wide, y.to(at::kDouble), seen, biased ? wideBias : Tensor());
+      expectClose(ours.detach(), exact.detach().to(at::kFloat), "gated attention");
+      const auto inputs = [&](const Tensor& a, const Tensor& b) {
+        return biased ? std::vector<Tensor>{a, b} : std::vector<Tensor>{a};
+      };
+      const auto a = torch::autograd::grad({ours.square().sum()}, inputs(x, bias)),
+                 b = torch::autograd::grad({exact.square().sum()}, inputs(wide, wideBias));
+      for (std::size_t i = 0; i < a.size(); ++i)
+        expectClose(a[i].contiguous(), b[i].to(at::kFloat).contiguous(), "its gradients");
+    }
+  EXPECT_THROW(nn::GatedAttention(15, 2), Error);
+  EXPECT_THROW(module(x, at::randn({3, 6, 16})), Error);
+  EXPECT_THROW(module(x, y, at::ones({3, 6})), Error);
+}
+
 TEST_F(Nn, ModulesAreCloned) {
   nn::LayerNorm norm(16);
   const auto copy = std::dynamic_pointer_cast<nn::LayerNormImpl>(norm->clone());

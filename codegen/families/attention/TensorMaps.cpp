@@ -10,10 +10,12 @@ using kiln::family::Stride;
 namespace kiln::attention {
 namespace {
 
-/// Whether a step is known to be a multiple of 16 bytes, and not 0.
-bool isStep(const Stride& stride, int64_t bytes) {
-  return stride.runTimeDimension < 0 && stride.coefficient != 0 &&
-         stride.coefficient * bytes % 16 == 0;
+/// Whether a step is known to be a multiple of 16 bytes, and not 0: at run time, by its promise.
+bool isStep(const Stride& stride, const TensorInfo& tensor) {
+  const int64_t known =
+      stride.coefficient * (stride.runTimeDimension < 0 ? 1 : tensor.strideMultiple);
+  const bool isZero = known == 0 || (stride.runTimeDimension >= 0 && tensor.strideMultiple == 1);
+  return !isZero && known * static_cast<int64_t>(sizeInBytes(tensor.dtype)) % 16 == 0;
 }
 
 SizeProduct productOf(const Stride& stride) {
@@ -32,22 +34,24 @@ std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64
   const Access access = family::makeAccess(buffer);
   const int64_t bytes = static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype));
   if (buffer.tensor.alignment % 16 != 0 || access.leading[rank - 1] != Stride{1, {}, -1} ||
-      !isStep(access.leading[rank - 2], bytes))
+      !isStep(access.leading[rank - 2], buffer.tensor))
     return {};
   TensorMapInfo map{buffer.tensor.dtype, static_cast<int>(swizzle), 0, {}};
   auto& dimensions = map.dimensions;
   dimensions.push_back({{{shape[rank - 1]}}, {}, -1, swizzle / bytes});
-  dimensions.push_back({{{shape[rank - 2]}}, productOf(access.leading[rank - 2]), -1, rows});
+  const auto add = [&](SizeProduct size, const Stride& stride, int64_t box) {
+    dimensions.push_back({std::move(size), productOf(stride), stride.runTimeDimension, box});
+  };
+  add({{shape[rank - 2]}}, access.leading[rank - 2], rows);
   Access heads = access;
   heads.leading.truncate(rank - 2);
   const SmallVector<Extent> space(ArrayRef<Extent>(shape).drop_back(2));
   const auto runs = family::mergeDimensions(space, heads);
   for (auto [first, last] : llvm::reverse(runs)) {
-    if (!isStep(heads.leading[last], bytes))
+    if (!isStep(heads.leading[last], buffer.tensor))
       return {};
-    TensorMapDimension dimension{{}, productOf(heads.leading[last]), -1, 1};
-    dimension.size.factors.assign(space.begin() + first, space.begin() + last + 1);
-    dimensions.push_back(std::move(dimension));
+    add({std::vector<Extent>(space.begin() + first, space.begin() + last + 1)}, heads.leading[last],
+        1);
   }
   while (dimensions.size() < 4)
     dimensions.push_back({{{Extent{1, -1}}}, {{Extent{8, -1}}}, -1, 1});

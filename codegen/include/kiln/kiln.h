@@ -136,6 +136,9 @@ struct TensorInfo {
   std::optional<double> lowest = {};
   /// An input whose numbers ascend from 0 to at most this size: starts of packed sequences.
   std::optional<Extent> ascendsTo = {};
+  /// Elements that the strides given at run time, but the last dimension's, are multiples of; above
+  /// 1, such a stride is not 0 either, unless the dimension has one element.
+  std::int64_t strideMultiple = 1;
 };
 
 /// The list arguments and results of a program over lists of tensors (kiln/lists.h), in order.

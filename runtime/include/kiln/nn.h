@@ -18,6 +18,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+namespace kiln::runtime {
+struct AttentionTensors;
+}
+
 namespace kiln::nn {
 
 struct NormOptions {
@@ -147,12 +151,14 @@ struct AttentionOptions {
   std::int64_t vdim = 0;
 };
 
-/// Attention of several heads by ATen's scaled_dot_product_attention. Parameters as torch's:
-/// in_proj_weight [3 embed, embed] (or, with other widths, q_proj_weight, k_proj_weight and
-/// v_proj_weight), in_proj_bias [3 embed], out_proj.weight, out_proj.bias. Vaswani et al. (2017).
-/// `forward` takes query [L, N, embed], key and value [S, N, ...], or batch first, or without N.
-/// keyPaddingMask: [N, S]; attnMask: [L, S] or [N heads, L, S]; bool masks are true where a place
-/// must not be looked at, others are added. The second result, attention weights, is undefined.
+/// Attention of several heads: Kiln's kernels where kiln::enable() is on and they take the call,
+/// else ATen's scaled_dot_product_attention. Parameters as torch's: in_proj_weight [3 embed, embed]
+/// (or, with other widths, q_proj_weight, k_proj_weight and v_proj_weight), in_proj_bias [3 embed],
+/// out_proj.weight, out_proj.bias. Vaswani et al. (2017). `forward` takes query [L, N, embed], key
+/// and value [S, N, ...], or batch first, or without N. keyPaddingMask: [N, S]; attnMask: [L, S] or
+/// [N heads, L, S]; bool masks are true where a place must not be looked at, others are added. A
+/// causal call sees keys no later than the query, masks or not. A query that sees no key gets zeros
+/// of Kiln. The second result, attention weights, is undefined.
 class KILN_API MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {
  public:
   MultiheadAttentionImpl(std::int64_t embedDim, std::int64_t heads,
@@ -173,10 +179,42 @@ class KILN_API MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAtt
  private:
   std::array<at::Tensor, 3> project(const at::Tensor& query, const at::Tensor& key,
                                     const at::Tensor& value) const;
-  at::Tensor maskOf(const at::Tensor& keyPaddingMask, const at::Tensor& attnMask,
-                    const at::Tensor& q) const;
+  void addMasks(runtime::AttentionTensors& all, const at::Tensor& keyPaddingMask,
+                const at::Tensor& attnMask) const;
 };
 TORCH_MODULE(MultiheadAttention);
+
+struct GatedAttentionOptions {
+  std::int64_t keyWidth = 0;    // of what keys and values are made from; 0: the query's
+  std::int64_t headWidth = 0;   // 0: the query's width by the heads
+  std::int64_t outputWidth = 0; // 0: the query's
+  bool zeroOutput = true;       // output.weight begins with zeros, as AlphaFold's; else Glorot's
+};
+
+/// Gated attention with an additive pair bias: output(sigmoid(gate x) * softmax(q k / sqrt(c) + b)
+/// v). Jumper et al., AlphaFold (2021), supplement, algorithms 7, 8, 13, 14 without their norm and
+/// the product that makes the bias. Parameters: query.weight, key.weight, value.weight, gate.weight
+/// (zeros), gate.bias (ones), output.weight, output.bias (zeros).
+/// `forward` takes x [..., Q, width], y [..., K, keyWidth] with as many dimensions, of any number;
+/// mask, bool [..., K]: true where a key is seen, undefined: everywhere; bias, added to the scores,
+/// broadcast to [..., heads, Q, K], for instance [1, heads, Q, K] for all rows of an alignment,
+/// with its gradient. It returns [..., Q, outputWidth]; a query that sees no key gets output.bias
+/// of Kiln.
+class KILN_API GatedAttentionImpl : public torch::nn::Cloneable<GatedAttentionImpl> {
+ public:
+  GatedAttentionImpl(std::int64_t width, std::int64_t heads,
+                     const GatedAttentionOptions& options = {});
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y, const at::Tensor& mask = {},
+                     const at::Tensor& bias = {});
+
+  std::int64_t width, heads;
+  GatedAttentionOptions options;
+  torch::nn::Linear query = nullptr, key = nullptr, value = nullptr, gate = nullptr,
+                    output = nullptr;
+};
+TORCH_MODULE(GatedAttention);
 
 struct LSTMOptions {
   std::int64_t layers = 1;

@@ -38,8 +38,8 @@ enum class Place { gpu, cpu };
 struct Options {
   Mode mode = Mode::use;
   /// "layer_norm,softmax": only these. "-gelu": all but it. "-gelu,+gelu_backward" in this order.
-  /// Families (layer_norm, rms_norm, softmax, log_softmax, cross_entropy, dropout, gelu, silu) or
-  /// ATen's names; empty: all.
+  /// Families (layer_norm, rms_norm, softmax, log_softmax, cross_entropy, dropout, gelu, silu,
+  /// attention) or ATen's names; empty: all.
   std::string ops;
   std::filesystem::path cache; // store to take kernels from and to keep them in; empty: standard
   std::string log;             // "stderr" or a file to append to; empty: nothing is written

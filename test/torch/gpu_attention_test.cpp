@@ -1,0 +1,117 @@
+// Attention on a GPU: whichever of ATen's kernels stands in until Kiln's is there, and Kiln's, in
+// both directions beside ATen's formula in fp64; inside a graph; ATen's times. Skips without a GPU.
+#include "test/torch/GpuHelpers.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAStream.h>
+#include <kiln/baseline.h>
+
+using namespace kiln;
+using namespace kiln::test;
+using at::Tensor;
+
+namespace {
+
+/// Of ATen's kernels only one, and its formula.
+struct OnlyBackend {
+  explicit OnlyBackend(at::SDPBackend one) {
+    auto& context = at::globalContext();
+    context.setSDPUseFlash(one == at::SDPBackend::flash_attention);
+    context.setSDPUseMemEfficient(one == at::SDPBackend::efficient_attention);
+    context.setSDPUseCuDNN(one == at::SDPBackend::cudnn_attention);
+  }
+  OnlyBackend(const OnlyBackend&) = delete;
+  OnlyBackend& operator=(const OnlyBackend&) = delete;
+  ~OnlyBackend() {
+    auto& context = at::globalContext();
+    context.setSDPUseFlash(true);
+    context.setSDPUseMemEfficient(true);
+    context.setSDPUseCuDNN(true);
+  }
+};
+
+enum class Mask { none, causal, bools, floats };
+
+Function attention(Mask kind, const Tensor& seen) {
+  return [kind, seen](const std::vector<Tensor>& in) {
+    const std::optional<Tensor> mask = kind == Mask::bools    ? std::optional(seen)
+                                       : kind == Mask::floats ? std::optional(in[3])
+                                                              : std::nullopt;
+    return at::scaled_dot_product_attention(in[0], in[1], in[2], mask, 0, kind == Mask::causal);
+  };
+}
+
+/// The first call has no kernel of Kiln's yet; the next ones have.
+TEST_F(TorchGpu, AttentionIsNearFp64WhoeverComputesIt) {
+  std::int64_t queries = 65;
+  for (const at::SDPBackend backend :
+       {at::SDPBackend::flash_attention, at::SDPBackend::efficient_attention,
+        at::SDPBackend::cudnn_attention, at::SDPBackend::math})
+    for (const auto dtype : {at::kBFloat16, at::kHalf, at::kFloat})
+      for (const Mask kind : {Mask::none, Mask::causal, Mask::bools, Mask::floats}) {
+        const OnlyBackend only(backend);
+        const std::int64_t s = ++queries, t = kind == Mask::causal ? s : s + 7, d = 64 + s % 3 * 8;
+        const auto rows = [&](std::int64_t length) { // [batch, heads, rows, width], as products are
+          return at::randn({2, length, 3, d}, onGpu()).to(dtype).transpose(1, 2);
+        };
+        std::vector<Tensor> values = {rows(s), rows(t), rows(t)};
+        if (kind == Mask::floats)
+          values.push_back(at::randn({1, 3, s, t}, onGpu()).to(dtype));
+        Tensor seen = at::rand({2, 1, s, t}, onGpu()) > 0.3;
+        seen.select(2, 5).fill_(false);
+        const Function f = attention(kind, seen);
+        const Tensor dy = at::randn({2, 3, s, d}, onGpu()).to(dtype);
+        const auto exact = [&] {
+          const Guard off(Mode::off);
+          return run(f, values, dy, at::kDouble);
+        }();
+        Options waiting = strict();
+        waiting.strict = false;
+        for (int call = 0; call < 2; ++call) {
+          const Guard guard(call == 0 ? waiting : strict());
+          const auto ours = run(f, values, dy, dtype);
+          for (std::size_t i = 0; i < ours.size(); ++i)
+            EXPECT_LE(errorOf(ours[i], exact[i].nan_to_num(0)),
+                      (dtype == at::kFloat ? 64 : 4) * roundingOf(exact[i].nan_to_num(0), dtype))
+                << "backend " << static_cast<int>(backend) << ", " << c10::toString(dtype)
+                << ", mask " << static_cast<int>(kind) << ", call " << call << ", tensor " << i;
+        }
+      }
+}
+
+/// Results of a captured call, with dropout: others at each replay.
+TEST_F(TorchGpu, AttentionIsCapturedIntoGraphs) {
+  const Tensor x = at::randn({2, 4, 128, 64}, onGpu(at::kBFloat16));
+  const auto call = [&](double p) {
+    return at::scaled_dot_product_attention(x, x, x, {}, p, true);
+  };
+  const auto stream = c10::cuda::getStreamFromPool();
+  const c10::cuda::CUDAStreamGuard side(stream);
+  const Tensor plain = call(0);
+  call(0.5);
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  const Tensor same = call(0), dropped = call(0.5);
+  graph.capture_end();
+  graph.replay();
+  const Tensor first = dropped.clone();
+  EXPECT_TRUE(at::equal(same, plain));
+  graph.replay();
+  EXPECT_FALSE(at::equal(first, dropped));
+}
+
+TEST_F(TorchGpu, AttentionHasABaseline) {
+  for (const bool backward : {false, true}) {
+    TuningTask task{Module::fromOp({"attention", {-1, 16, -1, 64}, DType::bf16, {{"keys", "?"}}}),
+                    {},
+                    {4, 1024, 1024},
+                    "attention"};
+    task.options.backward = backward;
+    task.options.readAhead = false;
+    const auto baseline = timeATen(task);
+    ASSERT_TRUE(baseline);
+    EXPECT_EQ(baseline->microseconds.size(), 64U);
+  }
+}
+
+} // namespace
