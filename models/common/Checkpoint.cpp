@@ -61,10 +61,10 @@ std::int64_t stepIn(const Safetensors& file, const fs::path& path) {
 
 Checkpoint::Checkpoint(const fs::path& path) : file(path), stepsDone(stepIn(file, path)) {}
 
-void Checkpoint::load(torch::nn::Module& model) const {
+void readParameters(const Safetensors& from, torch::nn::Module& model) {
   const at::NoGradGuard constant;
   for (auto& parameter : model.named_parameters())
-    file.read(parameter.key(), parameter.value());
+    from.read(parameter.key(), parameter.value());
 }
 
 void Checkpoint::loadRandom(at::Device device) const {

@@ -9,6 +9,10 @@
 
 namespace kiln::models {
 
+/// A file's tensors under the parameters' names. Throws Error(corrupt) where one is missing or its
+/// dtype or shape differs.
+void readParameters(const Safetensors& from, torch::nn::Module& model);
+
 class Checkpoint {
  public:
   /// Throws Error(missing, corrupt).
@@ -19,8 +23,7 @@ class Checkpoint {
   /// The options that the run was given, as text.
   const std::string& options() const { return file.text("options"); }
 
-  /// Throws Error(corrupt) where names, dtypes or shapes differ.
-  void load(torch::nn::Module& model) const;
+  void load(torch::nn::Module& model) const { readParameters(file, model); }
   void load(Updater& updater) const { updater.restore(file); }
   /// The generators' states, of the CPU and of `device`.
   void loadRandom(at::Device device) const;

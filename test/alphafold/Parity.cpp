@@ -157,8 +157,10 @@ Results alphaFold(Case& in) {
   return all;
 }
 
-const std::map<std::string, Run>& runs() {
-  static const std::map<std::string, Run> all = {
+using Runs = std::map<std::string, Run>;
+
+Runs embedderRuns() {
+  return {
       {"rigid",
        [](Case& in) {
          const Rigid made = Rigid::fromThreePoints(in.input("a"), in.input("b"), in.input("c"));
@@ -198,11 +200,14 @@ const std::map<std::string, Run>& runs() {
                                                                        in.input("pair_mask")));
        }},
       {"template_pair_stack", [](Case& in) { return masked(in, TemplatePairStack(in.config)); }},
-      {"template_pointwise",
-       [](Case& in) {
+      {"template_pointwise", [](Case& in) {
          return Results{{"y", in.load(TemplatePointwiseAttention(in.config))(
                                   in.input("t"), in.input("z"), in.input("mask"))}};
-       }},
+       }}};
+}
+
+Runs blockRuns() {
+  return {
       {"msa_row",
        [](Case& in) {
          const ModelConfig& c = in.config;
@@ -252,43 +257,49 @@ const std::map<std::string, Run>& runs() {
        [](Case& in) {
          return Results{{"z", in.load(ExtraMsaStack(in.config))(representations(in), masks(in))}};
        }},
-      {"evoformer",
-       [](Case& in) {
+      {"evoformer", [](Case& in) {
          const Trunk out = in.load(Evoformer(in.config))(representations(in), masks(in));
          return Results{{"m", out.m}, {"z", out.z}, {"s", out.s}};
-       }},
-      {"ipa",
-       [](Case& in) {
-         return Results{{"y", in.load(InvariantPointAttention(in.config))(
-                                  in.input("s"), in.input("z"), frames(in), in.input("mask"))}};
-       }},
-      {"all_atom",
-       [](Case& in) {
-         const Tensor aatype = in.input("aatype");
-         const Rigid groups = groupFrames(frames(in), in.input("angles"), aatype);
-         return Results{{"rotation", groups.rotation},
-                        {"translation", groups.translation},
-                        {"positions", atomPositions(groups, aatype)},
-                        {"beta", pseudoBeta(atomPositions(groups, aatype), aatype)}};
-       }},
-      {"structure_module",
-       [](Case& in) {
-         return ofStructure(in.load(StructureModule(in.config))(
-             in.input("s"), in.input("z"), in.input("aatype"), in.input("mask")));
-       }},
-      {"heads",
-       [](Case& in) {
-         const HeadInputs read = {in.input("m"), in.input("z"), in.input("s"),
-                                  in.input("structure")};
-         const Predictions out = in.load(Heads(in.config))(read);
-         return Results{{"lddt", out.lddt},
-                        {"distogram", out.distogram},
-                        {"masked_msa", out.maskedMsa},
-                        {"resolved", out.resolved},
-                        {"aligned_error", out.alignedError},
-                        {"lddt_mean", lddtOf(out.lddt)}};
-       }},
-      {"alphafold", alphaFold},
+       }}};
+}
+
+Runs structureRuns() {
+  return {{"ipa",
+           [](Case& in) {
+             return Results{{"y", in.load(InvariantPointAttention(in.config))(
+                                      in.input("s"), in.input("z"), frames(in), in.input("mask"))}};
+           }},
+          {"all_atom",
+           [](Case& in) {
+             const Tensor aatype = in.input("aatype");
+             const Rigid groups = groupFrames(frames(in), in.input("angles"), aatype);
+             return Results{{"rotation", groups.rotation},
+                            {"translation", groups.translation},
+                            {"positions", atomPositions(groups, aatype)},
+                            {"beta", pseudoBeta(atomPositions(groups, aatype), aatype)}};
+           }},
+          {"structure_module",
+           [](Case& in) {
+             return ofStructure(in.load(StructureModule(in.config))(
+                 in.input("s"), in.input("z"), in.input("aatype"), in.input("mask")));
+           }},
+          {"heads",
+           [](Case& in) {
+             const HeadInputs read = {in.input("m"), in.input("z"), in.input("s"),
+                                      in.input("structure")};
+             const Predictions out = in.load(Heads(in.config))(read);
+             return Results{{"lddt", out.lddt},
+                            {"distogram", out.distogram},
+                            {"masked_msa", out.maskedMsa},
+                            {"resolved", out.resolved},
+                            {"aligned_error", out.alignedError},
+                            {"lddt_mean", lddtOf(out.lddt)}};
+           }},
+          {"alphafold", alphaFold}};
+}
+
+Runs lossRuns() {
+  return {
       {"fape",
        [](Case& in) {
          const PointsInFrames predicted = {frames(in), in.input("points")};
@@ -347,13 +358,20 @@ const std::map<std::string, Run>& runs() {
                         {"drmsd", found.drmsd},         {"gdt_ts", found.gdtTs},
                         {"gdt_ha", found.gdtHa},        {"superposed", superposed(x, truth, mask)}};
        }}};
+}
+
+Runs allRuns() {
+  Runs all;
+  for (Runs some : {embedderRuns(), blockRuns(), structureRuns(), lossRuns()})
+    all.merge(some);
   return all;
 }
 
 void run(const char* from, const char* to) {
   Case in(from);
-  const auto found = runs().find(in.module());
-  if (found == runs().end())
+  const Runs runs = allRuns();
+  const auto found = runs.find(in.module());
+  if (found == runs.end())
     models::fail(ErrorKind::input, "there is no module '{}'", in.module());
   in.finish(found->second(in), to);
 }

@@ -1,7 +1,7 @@
 // The model as a whole: names and shapes of its parameters, passes with and without templates,
 // recycling, dropout, recomputation, bf16, and what is refused.
 #include "models/alphafold/model/AlphaFold.h"
-#include "models/common/Safetensors.h"
+#include "models/common/Checkpoint.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
 
@@ -298,11 +298,19 @@ TEST(AlphaFold, CheckpointsComeBackUnderOpenFoldsNames) {
   models::writeSafetensors(folder / "weights.safetensors", tensors, {});
   const models::Safetensors file(folder / "weights.safetensors");
   EXPECT_TRUE(file.contains("evoformer.blocks.1.msa_att_col._msa_att.mha.linear_q.weight"));
-  const at::NoGradGuard constant;
-  for (auto& parameter : other->named_parameters())
-    file.read(parameter.key(), parameter.value());
+  models::readParameters(file, *other);
   const auto passes = passesOf({}, 1);
   EXPECT_EQ(summary(one(passes)).item<float>(), summary(other(passes)).item<float>());
+  ModelConfig config = ModelConfig::named("tiny");
+  config.alignedError = true;
+  AlphaFold more(config);
+  EXPECT_SAYS(errorOf([&] { models::readParameters(file, *more); }),
+              "has no tensor aux_heads.tm.linear.weight");
+  config = ModelConfig::named("tiny");
+  config.resnet = 9;
+  AlphaFold wider(config);
+  EXPECT_SAYS(errorOf([&] { models::readParameters(file, *wider); }),
+              "angle_resnet.linear_in.weight is Float [8, 20], and Float [9, 20] is needed");
 }
 
 TEST(AlphaFold, ConfigsComeBack) {

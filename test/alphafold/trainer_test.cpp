@@ -105,6 +105,23 @@ TEST(AlphaFoldTrainer, AResumedRunGoesOnBitByBit) {
   EXPECT_FALSE(std::filesystem::exists(path)) << "only the newest is kept";
 }
 
+/// Fine-tuning begins with the averages of a first training.
+TEST(AlphaFoldTrainer, AveragesAreShippedAndBegunWith) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  SyntheticSource source(2);
+  Trainer first(options, source);
+  lossesOf(first, 3);
+  first.saveAverages(folder / "weights.safetensors");
+  const double expected = first.evaluate(source, 2).loss;
+  options.seed = 2;
+  Trainer second(options, source);
+  EXPECT_NE(second.evaluate(source, 2).loss, expected);
+  second.beginWith(folder / "weights.safetensors");
+  EXPECT_EQ(second.evaluate(source, 2).loss, expected);
+  EXPECT_EQ(second.position(), 0);
+}
+
 TEST(AlphaFoldTrainer, LossesAreMeansOfTheirTerms) {
   const lm::Folder folder;
   SyntheticSource source(3, /*size=*/2, /*most=*/3);

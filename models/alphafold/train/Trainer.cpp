@@ -151,6 +151,19 @@ fs::path Trainer::save() const {
                                  {{"model", options.model.text()}});
 }
 
+void Trainer::saveAverages(const fs::path& path) {
+  const models::Ema::Exchanged averaged(ema);
+  std::vector<models::NamedTensor> tensors;
+  for (const auto& parameter : model->named_parameters())
+    tensors.push_back({parameter.key(), parameter.value()});
+  models::writeSafetensors(path, tensors, {{"format", "pt"}, {"model", options.model.text()}});
+}
+
+void Trainer::beginWith(const fs::path& weights) {
+  models::readParameters(models::Safetensors(weights), *model);
+  ema = models::Ema(*model, options.ema);
+}
+
 void Trainer::resume(const fs::path& path) {
   const models::Checkpoint from(path);
   const std::string& made = from.tensors().text("model");

@@ -37,6 +37,11 @@ class Trainer {
 
   /// A checkpoint of where the run stands, with the averages as ema.NAME.
   std::filesystem::path save() const;
+  /// The averages alone under the parameters' names, which are OpenFold's: what is shipped.
+  void saveAverages(const std::filesystem::path& path);
+  /// Begins with a file's weights, as for fine-tuning; the averages begin there too. Throws
+  /// Error(missing, corrupt).
+  void beginWith(const std::filesystem::path& weights);
   /// Takes a checkpoint's place. Throws Error(input) if its model is another.
   void resume(const std::filesystem::path& path);
 
