@@ -111,3 +111,15 @@ func.func @used_twice(%q: tensor<2x?x8xf16>) -> (tensor<2x?x8xf32>, tensor<2x?x8
   }
   return %r#0, %r#1 : tensor<2x?x8xf32>, tensor<2x?x8xf16>
 }
+// -----
+// A kernel stores all that its operation gives.
+func.func @unread(%q: tensor<2x?x8xf32>) -> tensor<2x?x8xf32> {
+  // expected-note @+1 {{in kernel 'unread'}}
+  %r = kiln.kernel "unread"(%q) : (tensor<2x?x8xf32>) -> tensor<2x?x8xf32> {
+  ^bb0(%a: tensor<2x?x8xf32>):
+    // expected-error @+1 {{has a result that nothing reads, and its kernel stores all}}
+    %o, %lse = kiln.attention %a, %a, %a : (tensor<2x?x8xf32>, tensor<2x?x8xf32>, tensor<2x?x8xf32>) -> (tensor<2x?x8xf32>, tensor<2x?xf32>)
+    kiln.yield %o : tensor<2x?x8xf32>
+  }
+  return %r : tensor<2x?x8xf32>
+}

@@ -3,7 +3,7 @@
 #include "test/torch/GpuHelpers.h"
 
 #include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAStream.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <kiln/baseline.h>
 
 using namespace kiln;

@@ -117,6 +117,12 @@ std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
       refusal.because(found, "has a result that is used twice");
       return std::nullopt;
     }
+    if (program.outputs.back() < 0) {
+      refusal.because(found, "has a result that nothing reads, and its kernel stores all; return "
+                             "output and lse from the function, and ask a backward for no "
+                             "gradient that is not read");
+      return std::nullopt;
+    }
   }
   return program;
 }
