@@ -13,8 +13,12 @@ KILN_DEVICE float infinity() {
   return bits_to_float(0x7f800000u);
 }
 
-template <class T> struct Unqualified { using Type = T; };
-template <class T> struct Unqualified<const T> { using Type = T; };
+template <class T> struct Unqualified {
+  using Type = T;
+};
+template <class T> struct Unqualified<const T> {
+  using Type = T;
+};
 
 /// Rows of a tensor, head by head; `access` elements of one can be moved at once.
 template <class T, int access_, int rank> struct HeadRows {

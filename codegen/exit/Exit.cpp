@@ -119,8 +119,7 @@ static std::string listText(Emitter& e, ArrayRef<int64_t> constants, OperandRang
   std::string text = "{";
   size_t next = 0;
   for (auto [i, value] : llvm::enumerate(constants))
-    text += (i ? ", " : "") +
-            (value == -1 ? e.expression(runTime[next++]) : std::to_string(value));
+    text += (i ? ", " : "") + (value == -1 ? e.expression(runTime[next++]) : std::to_string(value));
   return text + "}";
 }
 

@@ -1,7 +1,7 @@
 // The parts of a transformer that Kiln may make faster: norm, gate, positions and loss. The one
 // place where is chosen what computes them: LibTorch's own ops, which kiln::enable() takes over, or
-// Kiln's modules. Parameters have the same names and numbers either way. Attention is LibTorch's one
-// op in both, taken over where Kiln is on.
+// Kiln's modules. Parameters have the same names and numbers either way. Attention is LibTorch's
+// one op in both, taken over where Kiln is on.
 #pragma once
 
 #include <kiln/nn.h>

@@ -14,7 +14,7 @@ import reference_structure as structure
 import tensor_file
 
 HERE = pathlib.Path(__file__).resolve().parent
-TABLES = HERE.parent.parent / "models" / "alphafold" / "model" / "chemistry.json"
+TABLES = HERE.parent.parent / "models" / "alphafold" / "chemistry.json"
 CHEMISTRY = structure.Chemistry(json.loads(TABLES.read_text()))
 
 # Channels that are all different, so that none is taken for another.

@@ -31,7 +31,7 @@ compile=(clang++-19 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-s
   "$root/codegen/backend/DType.cpp" "$root/codegen/backend/Printable.cpp" -o "$work/workload_fuzz" &
 # Parsers of AlphaFold's files: gemmi's headers are C++17.
 features=$root/models/alphafold/features
-constants=$(find "$build/models/alphafold" -name 'kiln_alphafold_constants.S.o' 2> /dev/null || true)
+constants=$(find "$build/models/alphafold" -name 'kiln_chemistry.S.o' 2> /dev/null || true)
 build_features_fuzz() {
   "${compile[@]}" -std=c++17 -c "$features/CifFile.cpp" -o "$work/CifFile.o" &&
     "${compile[@]}" -DFMT_HEADER_ONLY "$here/features_fuzz.cpp" \

@@ -9,7 +9,7 @@
 
 extern "C" const struct {
   const char *name, *text;
-} kiln_alphafold_constants_files[];
+} kiln_chemistry_files[];
 
 namespace kiln::alphafold {
 
@@ -25,7 +25,7 @@ struct Filling {
   int atom(const json& name) const {
     const auto found = to.atomOfName(name.get<std::string>());
     if (!found)
-      fail(ErrorKind::corrupt, "constants.json: {} is no atom of the 37", name.dump());
+      fail(ErrorKind::corrupt, "chemistry.json: {} is no atom of the 37", name.dump());
     return *found;
   }
 
@@ -136,7 +136,7 @@ std::optional<int> Chemistry::atomOfName(std::string_view name) const {
 }
 
 const Chemistry& chemistry() {
-  static const Chemistry known = read(kiln_alphafold_constants_files[0].text);
+  static const Chemistry known = read(kiln_chemistry_files[0].text);
   return known;
 }
 

@@ -1,7 +1,7 @@
 // What is known of the twenty amino acids: their atoms, chi angles, rigid groups and symmetries, as
 // tables by residue type (0..19 in the order ARNDCQEGHILKMFPSTWYV, 20: unknown, which has nothing).
 // The numbers are facts that AlphaFold and OpenFold (both Apache-2.0) publish in their constants;
-// they lie in constants.json, which is embedded when Kiln is built.
+// they lie in chemistry.json, which is embedded when Kiln is built.
 #pragma once
 
 #include <array>

@@ -9,11 +9,11 @@
 namespace kiln {
 
 /// Times of the op of ATen that computes this very function of `rows x width`, its rows known at
-/// run time and given by the task, or this very attention or its backward, by ATen's choice: cold, by replays of a CUDA graph whose calls rotate through
-/// arguments and results beyond the L2. None: ATen has no such op, or Kiln does not route it, so
-/// that nobody could call it in place of the function. On the CPU, where the routers are tried out,
-/// by a clock. Takes the current device. Throws Error: `unavailable` without a GPU, `infeasible`
-/// where ATen refuses.
+/// run time and given by the task, or this very attention or its backward, by ATen's choice: cold,
+/// by replays of a CUDA graph whose calls rotate through arguments and results beyond the L2. None:
+/// ATen has no such op, or Kiln does not route it, so that nobody could call it in place of the
+/// function. On the CPU, where the routers are tried out, by a clock. Takes the current device.
+/// Throws Error: `unavailable` without a GPU, `infeasible` where ATen refuses.
 KILN_API std::optional<cache::Baseline> timeATen(const TuningTask& task, Place place = Place::gpu,
                                                  std::size_t rounds = 64);
 
