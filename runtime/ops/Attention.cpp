@@ -26,7 +26,7 @@ static AttentionSaved inDouble(const AttentionSaved& saved) {
   return {inDouble(saved.output), inDouble(saved.lse), saved.wanted};
 }
 
-namespace attention {
+namespace attending {
 namespace {
 
 /// With gaps nowhere, in the order of a tensor's dimensions.
@@ -223,22 +223,22 @@ constexpr Route installed(Route route) {
 }
 
 } // namespace
-} // namespace attention
+} // namespace attending
 
 at::Tensor attend(const AttentionTensors& given, const AttentionForm& form) {
-  at::Tensor output = attention::taken(given, form);
+  at::Tensor output = attending::taken(given, form);
   if (output.defined())
     return output;
   AttentionForm plain = form;
   std::optional<at::Tensor> mask;
   std::tie(mask, plain.causal) = attentionMaskOf(given, form.causal);
-  return attention::byATen(given, mask, plain);
+  return attending::byATen(given, mask, plain);
 }
 
 extern Route scaledDotProduct, scaledDotProductBackward;
-constinit Route scaledDotProduct = attention::installed(
-    routeOf<attention::Attention>("scaled_dot_product_attention", "attention", false));
+constinit Route scaledDotProduct = attending::installed(
+    routeOf<attending::Attention>("scaled_dot_product_attention", "attention", false));
 constinit Route scaledDotProductBackward =
-    routeOf<attention::AttentionBackward>("attention_backward", "attention", false);
+    routeOf<attending::AttentionBackward>("attention_backward", "attention", false);
 
 } // namespace kiln::runtime

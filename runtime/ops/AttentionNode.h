@@ -8,7 +8,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
-namespace kiln::runtime::attention {
+namespace kiln::runtime::attending {
 namespace {
 
 using at::Tensor;
@@ -57,4 +57,4 @@ struct AttentionNode : torch::autograd::Node {
 };
 
 } // namespace
-} // namespace kiln::runtime::attention
+} // namespace kiln::runtime::attending

@@ -171,6 +171,22 @@ TEST_F(LoaderTest, StagesInPinnedMemoryForAGpu) {
   expectSame(onGpu.to(at::kCPU), batch);
 }
 
+/// As README.md has it, in the folder of a cache.
+TEST_F(LoaderTest, MakesWholeBatchesOfANamedStage) {
+  const at::Device device = at::kCPU;
+  const Folder here;
+  fs::create_directory_symlink(folder.path, here.path / "features");
+  const fs::path before = fs::current_path();
+  fs::current_path(here.path);
+  {
+    const Dataset dataset({.caches = {"features"}});
+    Loader loader(dataset, {.example = ExampleOptions::named("initial"), .seed = 1, .workers = 4});
+    const Batch batch = loader.next().to(device);
+    EXPECT_EQ(batch.msaFeat.sizes(), (at::IntArrayRef{batch.passes, 1, 128, 256, 49}));
+  }
+  fs::current_path(before);
+}
+
 TEST_F(LoaderTest, EndsWhileItsThreadsWork) {
   options.workers = 5;
   for (int i = 0; i < 10; ++i) {

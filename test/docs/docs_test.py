@@ -18,7 +18,8 @@ PAGES = sorted(path.relative_to(SOURCE) for path in SOURCE.glob("**/README.md")
 FRONT_PAGE_LINES = 150
 
 # Run by tests of their own: test/setup, and test/package, which also builds what is installed.
-ELSEWHERE = ("tools/demo", "tools/test", "cmake --install build")
+ELSEWHERE = ("tools/demo", "tools/test", "cmake --install build",
+             "alphafold_features")  # test/alphafold_features/command_test.py
 NEEDS_GPU = ("kernel-compile tune", "kernel-compile bench", "kernel-compile verify",
              "kernel-compile regress", "kiln-baseline")
 

@@ -240,7 +240,9 @@ struct HeldBiasTable : Builder {
                               std::move(sizes), backward);
     made.chained = backward;
     made.schedule = tiles.text();
-    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + tiles.text() + "}";
+    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + tiles.text() +
+                              ", kiln_attention_backward_2 = #kiln.schedule<attention, queries = "
+                              "16, keys = 64, stages = 2, blocks = 1, launch = programmatic>}";
     made.fill = fill;
   }
   void all() {

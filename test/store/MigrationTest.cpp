@@ -2,6 +2,7 @@
 // and strange ones are refused and kept as they are.
 #include "test/store/Rows.h"
 
+#include "autotune/store/Merge.h"
 #include "autotune/store/Schema.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // See Align.h.
 #include "models/alphafold/features/Align.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <array>
@@ -99,10 +99,10 @@ std::vector<std::int64_t> placesIn(std::string_view whole, std::string_view part
     return result;
   }
   if (double(whole.size()) * double(part.size()) > mostCells)
-    fail(ErrorKind::input,
-         "sequences of {} and {} residues are too long to be aligned; the product "
-         "of their lengths may be {:.0e}",
-         whole.size(), part.size(), mostCells);
+    models::fail(ErrorKind::input,
+                 "sequences of {} and {} residues are too long to be aligned; the product "
+                 "of their lengths may be {:.0e}",
+                 whole.size(), part.size(), mostCells);
   return Table(whole, part).places();
 }
 

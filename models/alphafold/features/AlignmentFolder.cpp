@@ -1,8 +1,8 @@
 // See AlignmentFolder.h.
 #include "models/alphafold/features/AlignmentFolder.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Cache.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 

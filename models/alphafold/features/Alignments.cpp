@@ -1,8 +1,8 @@
 // See Alignments.h.
 #include "models/alphafold/features/Alignments.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Chemistry.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <limits>
@@ -150,10 +150,10 @@ Alignment parseA3m(const Text& text) {
   }
   checkLast();
   if (!result.rows.empty() && result.rows[0].columns.find('-') != std::string::npos)
-    fail(ErrorKind::input,
-         "{}: the first sequence, {}, has a gap; it is the query, whose residues "
-         "are the columns",
-         text.name, inQuotes(result.rows[0].name));
+    models::fail(ErrorKind::input,
+                 "{}: the first sequence, {}, has a gap; it is the query, whose residues "
+                 "are the columns",
+                 text.name, inQuotes(result.rows[0].name));
   return result;
 }
 
@@ -190,8 +190,9 @@ Alignment parseStockholm(const Text& text) {
     lines.refuse("the last line, '//', is missing: is the file cut off?");
   for (const Sequence& row : rows)
     if (row.letters.size() != rows[0].letters.size())
-      fail(ErrorKind::input, "{}: {} has {} columns and {} has {}", text.name, inQuotes(row.name),
-           row.letters.size(), inQuotes(rows[0].name), rows[0].letters.size());
+      models::fail(ErrorKind::input, "{}: {} has {} columns and {} has {}", text.name,
+                   inQuotes(row.name), row.letters.size(), inQuotes(rows[0].name),
+                   rows[0].letters.size());
   return byQuery(rows, text.name);
 }
 
@@ -222,7 +223,7 @@ Msa mergeAlignments(const std::string& query, std::span<const Alignment> alignme
   std::size_t longest = 0;
   for (const Alignment& alignment : alignments) {
     if (const std::string why = otherQuery(query, alignment); !why.empty())
-      fail(ErrorKind::input, "{}: {}", alignment.source, why);
+      models::fail(ErrorKind::input, "{}: {}", alignment.source, why);
     longest = std::max(longest, alignment.rows.size());
   }
   for (std::size_t row = 1; row < longest; ++row)

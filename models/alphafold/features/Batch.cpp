@@ -1,8 +1,8 @@
 // See Batch.h.
 #include "models/alphafold/features/Batch.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Example.h"
+#include "models/common/Fail.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
@@ -34,7 +34,7 @@ void place(const Array<T>& from, bool isPerPass, std::size_t index, std::size_t 
 
 Batch Batch::pass(std::int64_t index) const {
   if (index < 0 || index >= passes)
-    fail(ErrorKind::input, "pass {} of a batch that has {}", index, passes);
+    models::fail(ErrorKind::input, "pass {} of a batch that has {}", index, passes);
   Batch result = *this;
   result.passes = 1;
   forEachField(
@@ -48,7 +48,7 @@ Batch Batch::pass(std::int64_t index) const {
 
 Fields<TensorOf> Batch::one(std::int64_t index, std::int64_t example) const {
   if (example < 0 || example >= size())
-    fail(ErrorKind::input, "example {} of a batch that has {}", example, size());
+    models::fail(ErrorKind::input, "example {} of a batch that has {}", example, size());
   Fields<TensorOf> result = pass(index);
   forEachField(
       [&](std::string_view, bool, at::Tensor& tensor) { tensor = tensor.select(0, example); },
@@ -68,7 +68,7 @@ Batch Batch::to(at::Device device) const {
 
 Batch collate(const std::vector<Example>& examples, bool pinned) {
   if (examples.empty())
-    fail(ErrorKind::input, "a batch of no example; at least one is needed");
+    models::fail(ErrorKind::input, "a batch of no example; at least one is needed");
   Batch batch;
   const std::size_t count = examples.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -76,9 +76,10 @@ Batch collate(const std::vector<Example>& examples, bool pinned) {
     forEachField(
         [&](std::string_view name, bool isPerPass, at::Tensor& tensor, auto& first, auto& own) {
           if (own.shape != first.shape)
-            fail(ErrorKind::input, "{}: of {} it is [{}], of {} [{}]; a batch needs the same sizes",
-                 name, examples[0].chain, fmt::join(first.shape, ", "), examples[i].chain,
-                 fmt::join(own.shape, ", "));
+            models::fail(ErrorKind::input,
+                         "{}: of {} it is [{}], of {} [{}]; a batch needs the same sizes", name,
+                         examples[0].chain, fmt::join(first.shape, ", "), examples[i].chain,
+                         fmt::join(own.shape, ", "));
           if (i == 0) {
             std::vector<std::int64_t> shape = own.shape;
             shape.insert(shape.begin() + (isPerPass ? 1 : 0), static_cast<std::int64_t>(count));

@@ -1,8 +1,8 @@
 // See Build.h. A job is one structure or one sequence; jobs run side by side.
 #include "models/alphafold/features/Build.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/AlignmentFolder.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <atomic>
@@ -34,7 +34,7 @@ std::vector<Job> jobsOf(const BuildOptions& options, std::vector<LeftOut>& leftO
   for (const fs::path& given : options.structures) {
     std::error_code error;
     if (!fs::exists(given))
-      fail(ErrorKind::missing, "--structures={} is not there", given.string());
+      models::fail(ErrorKind::missing, "--structures={} is not there", given.string());
     if (!fs::is_directory(given)) {
       files.push_back(given);
       continue;
@@ -55,8 +55,8 @@ std::vector<Job> jobsOf(const BuildOptions& options, std::vector<LeftOut>& leftO
     for (Sequence& sequence : parseFasta(readText(options.sequences)))
       jobs.push_back({{}, std::move(sequence)});
   if (jobs.empty())
-    fail(ErrorKind::missing,
-         "there is no structure (*.cif, *.cif.gz) and no sequence to begin with");
+    models::fail(ErrorKind::missing,
+                 "there is no structure (*.cif, *.cif.gz) and no sequence to begin with");
   return jobs;
 }
 
@@ -89,8 +89,9 @@ class Worker {
  private:
   void readSequence(const Sequence& sequence) {
     if (!isChainName(sequence.name)) // before it becomes part of a path
-      fail(ErrorKind::input, "{} cannot name a chain: letters, digits, '_', '-' and '.' can",
-           inQuotes(sequence.name));
+      models::fail(ErrorKind::input,
+                   "{} cannot name a chain: letters, digits, '_', '-' and '.' can",
+                   inQuotes(sequence.name));
     AlignmentFolder folder(options.alignments / sequence.name, own.leftOut);
     makeOrKeep(sequence.name, sequence.letters, hashOf(sequence.letters), folder,
                [&](auto& alignments, auto& hits) {
@@ -105,8 +106,9 @@ class Worker {
     const Structure structure = parseMmcif(text);
     const std::string id = !structure.id.empty() ? structure.id : path.stem().stem().string();
     if (!isChainName(id))
-      fail(ErrorKind::input, "its _entry.id is {}; letters, digits, '_', '-' and '.' can name it",
-           inQuotes(id));
+      models::fail(ErrorKind::input,
+                   "its _entry.id is {}; letters, digits, '_', '-' and '.' can name it",
+                   inQuotes(id));
     const std::string hash = hashOf(text.contents);
     AlignmentFolder shared(options.alignments / id, own.leftOut);
     std::set<std::string> names;
@@ -137,9 +139,10 @@ class Worker {
         return own.kept.push_back(std::move(*known));
       const auto alignments = folder.alignmentsOf(sequence, own.leftOut);
       if (alignments.empty() && !options.chain.allowSingle)
-        fail(ErrorKind::input,
-             "there is no alignment of it in {}; --single makes features of the sequence alone",
-             folder.path().string());
+        models::fail(
+            ErrorKind::input,
+            "there is no alignment of it in {}; --single makes features of the sequence alone",
+            folder.path().string());
       own.made.push_back(
           writeChain(options.output, make(alignments, folder.hits(own.leftOut)), origin));
     } catch (const Error& error) {

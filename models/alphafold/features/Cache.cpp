@@ -1,10 +1,10 @@
 // See Cache.h.
 #include "models/alphafold/features/Cache.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/files.h"
 #include "models/alphafold/features/Chemistry.h"
 #include "models/alphafold/features/Packed.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <bit>
@@ -43,8 +43,8 @@ std::uint64_t hash(std::string_view one, std::string_view other = {}) {
 }
 
 [[noreturn]] void refuseCache(const fs::path& path, const std::string& why) {
-  fail(ErrorKind::corrupt, "{}: {}; remove it and run alphafold_features again", path.string(),
-       why);
+  models::fail(ErrorKind::corrupt, "{}: {}; remove it and run alphafold_features again",
+               path.string(), why);
 }
 
 json describe(const CacheEntry& entry) {
@@ -140,8 +140,9 @@ bool isChainName(std::string_view name) {
 
 fs::path cacheFile(const fs::path& folder, const std::string& name) {
   if (!isChainName(name))
-    fail(ErrorKind::input, "'{}' cannot name a chain: letters, digits, '_', '-' and '.' can",
-         printable(name));
+    models::fail(ErrorKind::input,
+                 "'{}' cannot name a chain: letters, digits, '_', '-' and '.' can",
+                 printable(name));
   return folder / (name + ending);
 }
 
@@ -169,8 +170,8 @@ CacheEntry readEntry(const fs::path& path) {
   const std::uint64_t size = fs::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
   if (error || !file)
-    fail(ErrorKind::io, "{} cannot be read: {}", path.string(),
-         error ? error.message() : std::strerror(errno));
+    models::fail(ErrorKind::io, "{} cannot be read: {}", path.string(),
+                 error ? error.message() : std::strerror(errno));
   std::string bytes(std::min<std::uint64_t>(size, sizeof(CacheHeader)), '\0');
   file.read(bytes.data(), std::ssize(bytes));
   const CacheHeader header = checkedHeader(path, bytes, size);
@@ -190,7 +191,7 @@ Chain readChain(const fs::path& path) {
     Chain chain = packed::chainOf(packed::decompress(packedChain, header.plainBytes));
     if (chain.name != entry.name || chain.length() != entry.length ||
         chain.msa.rows() != entry.msaRows || chain.templates.size() != entry.templates)
-      fail(ErrorKind::corrupt, "the chain is not the one that is described");
+      models::fail(ErrorKind::corrupt, "the chain is not the one that is described");
     return chain;
   } catch (const Error& error) {
     refuseCache(path, error.what());
@@ -204,10 +205,10 @@ std::vector<CacheEntry> readCache(const fs::path& folder) {
     if (file.path().extension() == ending)
       entries.push_back(readEntry(file.path()));
   if (error)
-    fail(ErrorKind::missing, "{} cannot be read: {}", folder.string(), error.message());
+    models::fail(ErrorKind::missing, "{} cannot be read: {}", folder.string(), error.message());
   if (entries.empty())
-    fail(ErrorKind::missing, "{} holds no chain (*{}); alphafold_features makes them",
-         folder.string(), ending);
+    models::fail(ErrorKind::missing, "{} holds no chain (*{}); alphafold_features makes them",
+                 folder.string(), ending);
   std::ranges::sort(entries, {}, &CacheEntry::name);
   return entries;
 }

@@ -1,7 +1,7 @@
 // See Chemistry.h.
 #include "models/alphafold/features/Chemistry.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ struct Filling {
   int atom(const json& name) const {
     const auto found = to.atomOfName(name.get<std::string>());
     if (!found)
-      fail(ErrorKind::corrupt, "chemistry.json: {} is no atom of the 37", name.dump());
+      models::fail(ErrorKind::corrupt, "chemistry.json: {} is no atom of the 37", name.dump());
     return *found;
   }
 
@@ -117,7 +117,7 @@ Chemistry read(const char* text) try {
   }
   return result;
 } catch (const std::exception& error) {
-  fail(ErrorKind::corrupt, "the constants of amino acids cannot be read: {}", error.what());
+  models::fail(ErrorKind::corrupt, "the constants of amino acids cannot be read: {}", error.what());
 }
 
 template <typename Names> std::optional<int> placeOf(const Names& names, std::string_view name) {

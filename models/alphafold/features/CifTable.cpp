@@ -1,7 +1,7 @@
 // See CifTable.h.
 #include "models/alphafold/features/CifTable.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/common/Fail.h"
 
 #include <charconv>
 #include <cmath>
@@ -49,8 +49,8 @@ std::int64_t CifRow::integer(std::size_t column) const {
 }
 
 void CifRow::refuse(const std::string& text) const {
-  fail(ErrorKind::input, "{}:{}: in row {} of {}, which begins here, {}", table->file, table->line,
-       row + 1, table->name, text);
+  models::fail(ErrorKind::input, "{}:{}: in row {} of {}, which begins here, {}", table->file,
+               table->line, row + 1, table->name, text);
 }
 
 CifDocument::CifDocument(const Text& text) : name(text.name) {
@@ -62,8 +62,8 @@ CifDocument::CifDocument(const Text& text) : name(text.name) {
     std::string what = printable(error.what()); // begins with name:line:column
     constexpr std::size_t longest = 400;
     what.resize(std::min(what.size(), longest));
-    fail(ErrorKind::input, "{}{}; an mmCIF file is needed",
-         what.starts_with(name) ? "" : name + ": ", what);
+    models::fail(ErrorKind::input, "{}{}; an mmCIF file is needed",
+                 what.starts_with(name) ? "" : name + ": ", what);
   }
   if (!file->hasBlock())
     refuse("there is no data block; an mmCIF file is needed");
@@ -117,7 +117,7 @@ std::string CifDocument::value(const std::string& tag) const {
 }
 
 void CifDocument::refuse(const std::string& text) const {
-  fail(ErrorKind::input, "{}: {}", name, text);
+  models::fail(ErrorKind::input, "{}: {}", name, text);
 }
 
 } // namespace kiln::alphafold

@@ -1,8 +1,8 @@
 // See Dataset.h.
 #include "models/alphafold/features/Dataset.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Text.h"
+#include "models/common/Fail.h"
 #include "models/common/Random.h"
 
 #include <algorithm>
@@ -46,8 +46,8 @@ double sampleWeight(std::int64_t length, std::int64_t clusterSize) {
 
 Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.distillationShare) {
   if (!(distillationShare >= 0 && distillationShare <= 1))
-    fail(ErrorKind::input, "the share of distillation is {}; 0 to 1 are allowed",
-         distillationShare);
+    models::fail(ErrorKind::input, "the share of distillation is {}; 0 to 1 are allowed",
+                 distillationShare);
   const ClusterSizes clusters =
       options.clusters.empty() ? ClusterSizes() : readClusters(options.clusters);
   for (const fs::path& cache : options.caches)
@@ -56,10 +56,10 @@ Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.dist
   for (const fs::path& cache : options.distillation)
     add(cache, true, options, clusters);
   if (all.empty())
-    fail(ErrorKind::input,
-         "no chain to train on: {} were refused, because they have no structure, a "
-         "resolution above {} angstrom, or more than {} of one type of residue",
-         refusedCount, options.worstResolution, options.mostOfOneType);
+    models::fail(ErrorKind::input,
+                 "no chain to train on: {} were refused, because they have no structure, a "
+                 "resolution above {} angstrom, or more than {} of one type of residue",
+                 refusedCount, options.worstResolution, options.mostOfOneType);
   double sum = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     sum = (i == experiments ? 0 : sum) + all[i].weight;

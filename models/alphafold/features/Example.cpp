@@ -1,10 +1,10 @@
 // See Example.h.
 #include "models/alphafold/features/Example.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Chemistry.h"
 #include "models/alphafold/features/MsaFeatures.h"
 #include "models/alphafold/features/StructureFeatures.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 
@@ -132,7 +132,7 @@ template <typename T> Array<T> scalar(T value) {
 ExampleOptions ExampleOptions::named(const std::string& stage) {
   ExampleOptions options;
   if (stage != "initial" && stage != "finetune" && stage != "predict")
-    fail(ErrorKind::input, "'{}' is no stage; initial, finetune and predict are", stage);
+    models::fail(ErrorKind::input, "'{}' is no stage; initial, finetune and predict are", stage);
   if (stage != "initial") {
     options.crop = 384;
     options.clusters = 512;
@@ -149,7 +149,7 @@ void ExampleOptions::check() const {
   const auto atLeast = [](const char* name, std::int64_t value, std::int64_t least) {
     constexpr std::int64_t most = 1 << 20;
     if (value < least || value > most)
-      fail(ErrorKind::input, "{} is {}; {} to {} are allowed", name, value, least, most);
+      models::fail(ErrorKind::input, "{} is {}; {} to {} are allowed", name, value, least, most);
   };
   atLeast("crop", crop, 0);
   atLeast("clusters", clusters, 1);
@@ -166,14 +166,15 @@ void ExampleOptions::check() const {
         {"maskSame", maskSame},
         {"maskUniform + maskProfile + maskSame", maskUniform + maskProfile + maskSame}})
     if (!(share >= 0 && share <= 1))
-      fail(ErrorKind::input, "{} is {}; a share of 0 to 1 is needed", name, share);
+      models::fail(ErrorKind::input, "{} is {}; a share of 0 to 1 is needed", name, share);
 }
 
 Example makeExample(const Chain& chain, const ExampleOptions& given, std::uint64_t seed) {
   given.check();
   if (chain.length() == 0 || chain.msa.rows() == 0)
-    fail(ErrorKind::input, "chain {} has {} residues and {} rows of an alignment; both need one",
-         chain.name, chain.length(), chain.msa.rows());
+    models::fail(ErrorKind::input,
+                 "chain {} has {} residues and {} rows of an alignment; both need one", chain.name,
+                 chain.length(), chain.msa.rows());
   ExampleOptions options = given;
   options.crop = given.crop == 0 ? chain.length() : given.crop;
   Random random(seed, {0});

@@ -1,8 +1,8 @@
 // See Hits.h.
 #include "models/alphafold/features/Hits.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/CifTable.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <charconv>

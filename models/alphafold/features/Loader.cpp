@@ -1,7 +1,7 @@
 // See Loader.h.
 #include "models/alphafold/features/Loader.h"
 
-#include "codegen/backend/Fail.h"
+#include "models/common/Fail.h"
 #include "models/common/Random.h"
 
 #include <ATen/Context.h>
@@ -23,14 +23,14 @@ constexpr std::uint64_t passesPurpose = 3, examplePurpose = 4;
 void checkLoader(const LoaderOptions& o) {
   o.example.check();
   if (o.batch < 1 || o.workers < 1 || o.prefetch < 1 || o.firstStep < 0)
-    fail(
+    models::fail(
         ErrorKind::input,
         "a loader of {} examples by {} threads, {} ahead, from step {}: at least 1, 1, 1 and 0 are "
         "needed",
         o.batch, o.workers, o.prefetch, o.firstStep);
   if (o.ranks < 1 || o.rank < 0 || o.rank >= o.ranks)
-    fail(ErrorKind::input, "rank {} of {}: ranks go from 0 to one less than their number", o.rank,
-         o.ranks);
+    models::fail(ErrorKind::input, "rank {} of {}: ranks go from 0 to one less than their number",
+                 o.rank, o.ranks);
 }
 
 } // namespace

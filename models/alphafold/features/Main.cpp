@@ -1,8 +1,8 @@
 // alphafold_features: files of structures and alignments in, a cache of chains out. Ends with 0 if
 // everything was used, 1 if something was left out (it is named), 2 if it was called in a wrong
 // way.
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Build.h"
+#include "models/common/Fail.h"
 #include "tools/kernel-compile/Progress.h"
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // makeChain(): see Build.h.
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Build.h"
 #include "models/alphafold/features/Chemistry.h"
+#include "models/common/Fail.h"
 
 namespace kiln::alphafold {
 
@@ -9,7 +9,7 @@ Chain makeChain(const std::string& name, const std::string& sequence,
                 std::span<const Alignment> alignments, std::span<const Hit> hits,
                 const ChainOptions& options, std::vector<LeftOut>& notes) {
   if (sequence.empty())
-    fail(ErrorKind::input, "chain {} has no residues; one is needed", printable(name));
+    models::fail(ErrorKind::input, "chain {} has no residues; one is needed", printable(name));
   Chain chain;
   chain.name = name;
   for (char letter : sequence)

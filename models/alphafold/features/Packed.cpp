@@ -1,8 +1,8 @@
 // See Packed.h.
 #include "models/alphafold/features/Packed.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Chemistry.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,13 +89,13 @@ class Reader {
     std::uint64_t value = 0;
     number(value);
     if (value > rest.size() / bytes)
-      fail(ErrorKind::corrupt, "it would go on for {} elements; {} bytes are left", value,
-           rest.size());
+      models::fail(ErrorKind::corrupt, "it would go on for {} elements; {} bytes are left", value,
+                   rest.size());
     return value;
   }
   std::string_view take(std::size_t bytes) {
     if (bytes > rest.size())
-      fail(ErrorKind::corrupt, "the chain ends early");
+      models::fail(ErrorKind::corrupt, "the chain ends early");
     const std::string_view taken = rest.substr(0, bytes);
     rest.remove_prefix(bytes);
     return taken;
@@ -107,20 +107,20 @@ class Reader {
 template <typename T>
 void checkArray(const char* name, const Array<T>& array, const std::vector<std::int64_t>& shape) {
   if (array.shape != shape || std::ssize(array.values) != Array<T>::elements(shape))
-    fail(ErrorKind::corrupt, "its {} have another size than its {} residues ask for", name,
-         shape.back());
+    models::fail(ErrorKind::corrupt, "its {} have another size than its {} residues ask for", name,
+                 shape.back());
 }
 
 void checkTypes(const char* name, const Array<std::uint8_t>& types) {
   for (std::uint8_t type : types.values)
     if (type > gapType)
-      fail(ErrorKind::corrupt, "its {} hold the residue type {}; {} is the last", name, type,
-           gapType);
+      models::fail(ErrorKind::corrupt, "its {} hold the residue type {}; {} is the last", name,
+                   type, gapType);
 }
 
 void checkFinite(const char* name, const std::vector<float>& values) {
   if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
-    fail(ErrorKind::corrupt, "its {} are not all finite", name);
+    models::fail(ErrorKind::corrupt, "its {} are not all finite", name);
 }
 
 void checkChain(const Chain& chain) {
@@ -128,7 +128,7 @@ void checkChain(const Chain& chain) {
                      count = chain.templates.size();
   if (length == 0 || rows < 1 || rows > std::ssize(chain.msa.types.values) ||
       chain.sequence.find_first_not_of(chemistry().letters) != std::string::npos)
-    fail(ErrorKind::corrupt, "its sequence or its alignment is none");
+    models::fail(ErrorKind::corrupt, "its sequence or its alignment is none");
   checkArray("positions", chain.positions, {length, atomTypes, 3});
   checkArray("masks", chain.mask, {length, atomTypes});
   checkArray("alignments", chain.msa.types, {rows, length});
@@ -139,8 +139,8 @@ void checkChain(const Chain& chain) {
     checkArray("templates' masks", chain.templates.mask, {count, length, atomTypes});
   }
   if (std::ssize(chain.templates.sumProbs) != count)
-    fail(ErrorKind::corrupt, "it has {} templates and {} sums of probabilities", count,
-         chain.templates.sumProbs.size());
+    models::fail(ErrorKind::corrupt, "it has {} templates and {} sums of probabilities", count,
+                 chain.templates.sumProbs.size());
   checkTypes("alignments", chain.msa.types);
   checkTypes("templates", chain.templates.aatype);
   for (const auto* values :
@@ -162,7 +162,7 @@ Chain chainOf(std::string_view bytes) {
   Reader reader(bytes);
   eachMember(reader, chain);
   if (!reader.isAtEnd())
-    fail(ErrorKind::corrupt, "more follows behind the chain");
+    models::fail(ErrorKind::corrupt, "more follows behind the chain");
   checkChain(chain);
   return chain;
 }
@@ -173,22 +173,22 @@ std::string compress(std::string_view bytes) {
   const std::size_t size =
       ZSTD_compress(result.data(), result.size(), bytes.data(), bytes.size(), level);
   if (ZSTD_isError(size) != 0)
-    fail(ErrorKind::io, "cannot pack {} bytes: {}", bytes.size(), ZSTD_getErrorName(size));
+    models::fail(ErrorKind::io, "cannot pack {} bytes: {}", bytes.size(), ZSTD_getErrorName(size));
   result.resize(size);
   return result;
 }
 
 std::string decompress(std::string_view bytes, std::uint64_t size) {
   if (size > largestChain || ZSTD_getFrameContentSize(bytes.data(), bytes.size()) != size)
-    fail(ErrorKind::corrupt,
-         "it would unpack to {} bytes; its frame says another size, or that is "
-         "more than {}",
-         size, largestChain);
+    models::fail(ErrorKind::corrupt,
+                 "it would unpack to {} bytes; its frame says another size, or that is "
+                 "more than {}",
+                 size, largestChain);
   std::string result(size, '\0');
   const std::size_t got = ZSTD_decompress(result.data(), result.size(), bytes.data(), bytes.size());
   if (ZSTD_isError(got) != 0 || got != size)
-    fail(ErrorKind::corrupt, "it cannot be unpacked: {}",
-         ZSTD_isError(got) != 0 ? ZSTD_getErrorName(got) : "it is shorter than it says");
+    models::fail(ErrorKind::corrupt, "it cannot be unpacked: {}",
+                 ZSTD_isError(got) != 0 ? ZSTD_getErrorName(got) : "it is shorter than it says");
   return result;
 }
 

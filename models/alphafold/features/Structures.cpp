@@ -1,10 +1,10 @@
 // See Structures.h. gemmi reads the syntax; what tables mean is read here.
 #include "models/alphafold/features/Structures.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Align.h"
 #include "models/alphafold/features/Chemistry.h"
 #include "models/alphafold/features/CifTable.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <cmath>

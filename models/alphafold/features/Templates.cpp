@@ -1,11 +1,11 @@
 // See Templates.h.
 #include "models/alphafold/features/Templates.h"
 
-#include "codegen/backend/Fail.h"
 #include "models/alphafold/features/Align.h"
 #include "models/alphafold/features/Alignments.h"
 #include "models/alphafold/features/Chemistry.h"
 #include "models/alphafold/features/Structures.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,22 +89,24 @@ bool hasFarNeighbours(const ChainStructure& chain) {
 Placed placeFromFile(const Hit& hit, std::int64_t length, const TemplateOptions& options) {
   const fs::path path = structureFile(options.structures, hit.structure());
   if (path.empty())
-    fail(ErrorKind::missing, "there is no {}.cif in {}", printable(hit.structure()),
-         options.structures.string());
+    models::fail(ErrorKind::missing, "there is no {}.cif in {}", printable(hit.structure()),
+                 options.structures.string());
   const Structure structure = parseMmcif(readText(path));
   if (!options.latestRelease.empty() &&
       (structure.releaseDate.empty() || structure.releaseDate > options.latestRelease))
-    fail(ErrorKind::input, "it was released {}; the latest is to be {}",
-         structure.releaseDate.empty() ? "at an unknown time" : structure.releaseDate,
-         options.latestRelease);
+    models::fail(ErrorKind::input, "it was released {}; the latest is to be {}",
+                 structure.releaseDate.empty() ? "at an unknown time" : structure.releaseDate,
+                 options.latestRelease);
   const ChainStructure* chain = structure.chain(hit.chain());
   if (!chain)
-    fail(ErrorKind::input, "{} has no chain {} of a protein", path.string(), inQuotes(hit.chain()));
+    models::fail(ErrorKind::input, "{} has no chain {} of a protein", path.string(),
+                 inQuotes(hit.chain()));
   if (hasFarNeighbours(*chain))
-    fail(ErrorKind::input, "neighbours are more than {} angstrom apart", farthestNeighbours);
+    models::fail(ErrorKind::input, "neighbours are more than {} angstrom apart",
+                 farthestNeighbours);
   Placed placed = place(hit, *chain, length);
   if (std::ranges::none_of(placed.mask.values, [](float seen) { return seen == 1; }))
-    fail(ErrorKind::input, "{} has no atom at an aligned residue", path.string());
+    models::fail(ErrorKind::input, "{} has no atom at an aligned residue", path.string());
   return placed;
 }
 

@@ -1,8 +1,8 @@
 // See Text.h.
 #include "models/alphafold/features/Text.h"
 
-#include "codegen/backend/Fail.h"
 #include "kiln/files.h"
+#include "models/common/Fail.h"
 
 #include <algorithm>
 #include <memory>
@@ -21,7 +21,7 @@ std::string unzip(std::string_view bytes, const std::string& name) {
   z_stream stream{};
   constexpr int gzip = 16 + MAX_WBITS;
   if (inflateInit2(&stream, gzip) != Z_OK)
-    fail(ErrorKind::io, "{}: zlib cannot begin", name);
+    models::fail(ErrorKind::io, "{}: zlib cannot begin", name);
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
   std::string result;
   char chunk[1 << 16];
@@ -33,23 +33,24 @@ std::string unzip(std::string_view bytes, const std::string& name) {
     const int status = inflate(&stream, Z_NO_FLUSH);
     result.append(chunk, sizeof chunk - stream.avail_out);
     if (result.size() > largestText)
-      fail(ErrorKind::input, "{}: it unpacks to more than {} bytes, which is the most", name,
-           largestText);
+      models::fail(ErrorKind::input, "{}: it unpacks to more than {} bytes, which is the most",
+                   name, largestText);
     if (status == Z_STREAM_END && stream.avail_in == 0)
       return result;
     if (status == Z_STREAM_END && inflateReset(&stream) == Z_OK) // another member follows
       continue;
     if (status != Z_OK)
-      fail(ErrorKind::input, "{}: the gzipped data {} after {} bytes of text; fetch the file again",
-           name, status == Z_BUF_ERROR ? "is cut off" : "is damaged", result.size());
+      models::fail(ErrorKind::input,
+                   "{}: the gzipped data {} after {} bytes of text; fetch the file again", name,
+                   status == Z_BUF_ERROR ? "is cut off" : "is damaged", result.size());
   }
 }
 
 Text readText(const std::filesystem::path& path) {
   std::string contents = readFile(path);
   if (contents.size() > largestText)
-    fail(ErrorKind::input, "{}: {} bytes; at most {} are read", path.string(), contents.size(),
-         largestText);
+    models::fail(ErrorKind::input, "{}: {} bytes; at most {} are read", path.string(),
+                 contents.size(), largestText);
   if (contents.starts_with("\x1f\x8b"))
     contents = unzip(contents, path.string());
   return {path.string(), std::move(contents)};
@@ -68,7 +69,7 @@ bool Lines::next(std::string_view& line) {
 }
 
 void Lines::refuse(const std::string& text) const {
-  fail(ErrorKind::input, "{}:{}: {}", name, count, text);
+  models::fail(ErrorKind::input, "{}:{}: {}", name, count, text);
 }
 
 std::string_view nextWord(std::string_view& line) {
