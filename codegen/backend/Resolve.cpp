@@ -280,13 +280,11 @@ void Resolver::fillMaps(std::size_t k, const Symbols& symbols, ResolvedKernel& r
       view.strides[d - 1] = static_cast<std::uint64_t>(
           view.sizes[d] == 1 ? bytes * 16 : multiply(stride, bytes, kernel.name));
     }
-    if (std::ranges::find(view.sizes.begin(), view.sizes.begin() + view.rank, 0u) !=
-        view.sizes.begin() + view.rank) {
+    if (std::ranges::count(std::span(view.sizes).first(view.rank), 0U) > 0)
       view = {};
-      continue;
-    }
-    checkTensorMapValues(
-        view, fmt::format("kernel '{}': the tensor map of '{}'", kernel.name, argument.name));
+    else
+      checkTensorMapValues(
+          view, fmt::format("kernel '{}': the tensor map of '{}'", kernel.name, argument.name));
   }
 }
 

@@ -174,6 +174,24 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
 
 //===- Queries ------------------------------------------------------------------------------===//
 
+/// Makes gradients of exponents, in units of the natural logarithm, p (dp - delta), of `dp`,
+/// products of the output's gradient and values, and of the exponents themselves. Lane's rows are
+/// queries.
+template <int deep, class Scores>
+KILN_DEVICE void make_score_gradients(float (&dp)[deep][4], const float (&exponents)[deep][4],
+                                      const Scores& scores, const QueryNumbers (&numbers)[2],
+                                      int query, int first_key) {
+  drop(dp, scores, query, first_key);
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const QueryNumbers& of_row = numbers[i / 2];
+      const float power = exp2_approximate(fmaf(exponents[n][i], scores.all.factor(), -of_row.lse));
+      dp[n][i] = power == 0.0f ? 0.0f : power * (dp[n][i] - of_row.delta);
+    }
+}
+
 /// The gradient of each exponent of a tile, in units of the natural logarithm: p (dp - delta).
 /// Lane's rows are queries; its numbers are theirs.
 template <class Tile, class Scores, class Queries, class Gradients>
@@ -193,14 +211,7 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
     for (int i = 0; i < 4; ++i)
       ds[n][i] = 0.0f;
   multiply_rows(ds, gradients, warp_row, values);
-  drop(ds, scores, query, first_key);
-#pragma unroll
-  for (int n = 0; n < Tile::deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -numbers[i / 2].lse));
-      ds[n][i] = power == 0.0f ? 0.0f : power * (ds[n][i] - numbers[i / 2].delta);
-    }
+  make_score_gradients(ds, p, scores, numbers, query, first_key);
 }
 
 template <class Tile, class Out> KILN_DEVICE constexpr int query_gradient_bytes() {

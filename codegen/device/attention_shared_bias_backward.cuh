@@ -8,55 +8,6 @@
 
 namespace kiln {
 
-/// Starts the products of 64 rows of the output's gradient and a tile of values.
-template <class Tile>
-KILN_DEVICE void start_gradients(float (&dp)[Tile::deep][4], const char* own_gradients,
-                                 const char* tile_of_values) {
-  float(&flat)[Tile::keys / 2] = reinterpret_cast<float(&)[Tile::keys / 2]>(dp);
-  const auto gradients = k_major<Tile::Gradients::swizzle>(own_gradients);
-  const auto values = k_major<Tile::Values::swizzle>(tile_of_values);
-  pin(flat);
-  wgmma_fence();
-#pragma unroll
-  for (int k = 0; k < Tile::value_width / 16; ++k)
-    wgmma<typename Tile::Element, Tile::keys, false, false>(
-        flat, gradients + Tile::Gradients::depth_offset(k), values + Tile::Values::depth_offset(k),
-        k > 0);
-  wgmma_commit();
-}
-/// Starts the products of rounded gradients of scores and a tile of keys.
-template <class Tile>
-KILN_DEVICE void start_query_gradients(float (&dq)[Tile::width / 8][4],
-                                       u32 (&ds)[Tile::keys / 16][4], const char* tile_of_keys,
-                                       bool accumulate) {
-  float(&flat)[Tile::width / 2] = reinterpret_cast<float(&)[Tile::width / 2]>(dq);
-  const auto keys = mn_major<Tile::Keys::swizzle>(tile_of_keys, Tile::Keys::panel_bytes);
-  pin(flat);
-  wgmma_fence();
-#pragma unroll
-  for (int k = 0; k < Tile::keys / 16; ++k)
-    wgmma<typename Tile::Element, Tile::width, true>(
-        flat, ds[k], keys + k * 16 * Tile::Keys::swizzle, k > 0 || accumulate);
-  wgmma_commit();
-}
-
-/// Makes gradients of exponents, in units of the natural logarithm, of exponents `s` and products
-/// `dp` of the output's gradient and values.
-template <int deep, class Scores>
-KILN_DEVICE void make_score_gradients(float (&s)[deep][4], const float (&dp)[deep][4],
-                                      const Scores& scores, const QueryNumbers (&numbers)[2],
-                                      int query, int first_key) {
-#pragma unroll
-  for (int n = 0; n < deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const QueryNumbers& of_row = numbers[i / 2];
-      const float power = exp2_approximate(fmaf(s[n][i], scores.all.factor(), -of_row.lse));
-      const float kept = scores.kept(query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
-      s[n][i] = power == 0.0f ? 0.0f : power * (dp[n][i] * kept - of_row.delta);
-    }
-}
-
 /// What a warpgroup does with one head: the gradient of its 64 queries over the scale.
 template <class Tile, class Scores, class Start, class Feed>
 KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRing<Tile>& ring,
@@ -75,14 +26,16 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
     start.begin(s, key);
     open = open_keys<Tile::keys>(scores, key);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    start_scores<Tile, Start::adds>(s, queries, ring.keys(now.stage));
+    start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, queries,
+                                                                            ring.keys(now.stage));
     mbarrier_wait(ring.values_full(now.stage), now.parity);
-    start_gradients<Tile>(dp, gradients, ring.values(now.stage));
+    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(dp, gradients,
+                                                                          ring.values(now.stage));
   };
   const auto take = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
     make_exponents<false>(s, slopes, scores, turn.row, turn.seen, key, open);
-    make_score_gradients(s, dp, scores, numbers, turn.row, key);
+    make_score_gradients(dp, s, scores, numbers, turn.row, key);
   };
   if (turn.tiles.count == 0)
     return;
@@ -94,12 +47,12 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   if (signals)
     mbarrier_arrive(ring.values_free(now.stage));
   take(0);
-  round_probabilities<T>(ds, s);
+  round_probabilities<T>(ds, dp);
   now.advance();
 #pragma unroll 1
   for (int tile = 1; tile < turn.tiles.count; ++tile) {
     begin(tile);
-    start_query_gradients<Tile>(dq, ds, ring.keys(before.stage), tile > 1);
+    start_accumulated<T, typename Tile::Keys>(dq, ds, ring.keys(before.stage), tile > 1);
     feed.begin_tile();
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -111,11 +64,11 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
     pin(reinterpret_cast<float(&)[Tile::width / 2]>(dq));
     if (signals)
       mbarrier_arrive(ring.keys_free(before.stage));
-    round_probabilities<T>(ds, s);
+    round_probabilities<T>(ds, dp);
     now.advance();
     before.advance();
   }
-  start_query_gradients<Tile>(dq, ds, ring.keys(before.stage), turn.tiles.count > 1);
+  start_accumulated<T, typename Tile::Keys>(dq, ds, ring.keys(before.stage), turn.tiles.count > 1);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::width / 2]>(dq));
   if (signals)

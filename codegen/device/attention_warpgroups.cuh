@@ -125,35 +125,37 @@ KILN_DEVICE void load_keys(const KeyRing<Tile>& ring, const StagePhase<Tile::sta
                                               head, row);
 }
 
-/// Starts the products of a warpgroup's 64 queries and a tile of keys; `adds`: to what is in the
-/// accumulators.
-template <class Tile, bool adds>
-KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], const char* own_queries,
-                              const char* tile_of_keys) {
-  float(&flat)[Tile::keys / 2] = reinterpret_cast<float(&)[Tile::keys / 2]>(s);
-  const auto queries = k_major<Tile::Queries::swizzle>(own_queries);
-  const auto keys = k_major<Tile::Keys::swizzle>(tile_of_keys);
+/// Starts c (64, Right::rows) = the products of 64 rows of a tile `Left` and the rows of `Right`;
+/// `adds`: to what is in the accumulators.
+template <class T, class Left, class Right, bool adds, int deep>
+KILN_DEVICE void start_rows(float (&c)[deep][4], const char* left, const char* right) {
+  static_assert(deep * 8 == Right::rows, "columns are the rows of the right tile");
+  static_assert(Left::width == Right::width, "rows of one width");
+  float(&flat)[deep * 4] = reinterpret_cast<float(&)[deep * 4]>(c);
+  const auto a = k_major<Left::swizzle>(left);
+  const auto b = k_major<Right::swizzle>(right);
   pin(flat);
   wgmma_fence();
 #pragma unroll
-  for (int k = 0; k < Tile::width / 16; ++k)
-    wgmma<typename Tile::Element, Tile::keys, false, false>(
-        flat, queries + Tile::Queries::depth_offset(k), keys + Tile::Keys::depth_offset(k),
-        adds || k > 0);
+  for (int k = 0; k < Left::width / 16; ++k)
+    wgmma<T, Right::rows, false, false>(flat, a + Left::depth_offset(k), b + Right::depth_offset(k),
+                                        adds || k > 0);
   wgmma_commit();
 }
-/// Starts the products of rounded probabilities and a tile of values.
-template <class Tile>
-KILN_DEVICE void start_sums(float (&o)[Tile::wide][4], u32 (&p)[Tile::keys / 16][4],
-                            const char* tile_of_values, bool accumulate) {
-  float(&flat)[Tile::value_width / 2] = reinterpret_cast<float(&)[Tile::value_width / 2]>(o);
-  const auto values = mn_major<Tile::Values::swizzle>(tile_of_values, Tile::Values::panel_bytes);
+/// Starts d (64, Right::width) = the products of rounded accumulators and a tile; `accumulate`:
+/// added to d.
+template <class T, class Right, int wide, int steps>
+KILN_DEVICE void start_accumulated(float (&d)[wide][4], u32 (&rounded)[steps][4], const char* right,
+                                   bool accumulate) {
+  static_assert(steps * 16 == Right::rows && wide * 8 == Right::width, "columns are rows");
+  float(&flat)[wide * 4] = reinterpret_cast<float(&)[wide * 4]>(d);
+  const auto b = mn_major<Right::swizzle>(right, Right::panel_bytes);
   pin(flat);
   wgmma_fence();
 #pragma unroll
-  for (int k = 0; k < Tile::keys / 16; ++k)
-    wgmma<typename Tile::Element, Tile::value_width, true>(
-        flat, p[k], values + k * 16 * Tile::Values::swizzle, k > 0 || accumulate);
+  for (int k = 0; k < steps; ++k)
+    wgmma<T, Right::width, true>(flat, rounded[k], b + k * 16 * Right::swizzle,
+                                 k > 0 || accumulate);
   wgmma_commit();
 }
 template <class T, int deep>
@@ -203,7 +205,8 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   start.begin(s, first_key);
   OpenKeys<Tile::keys> open = open_keys<Tile::keys>(scores, first_key);
   mbarrier_wait(ring.keys_full(now.stage), now.parity);
-  start_scores<Tile, Start::adds>(s, own_queries, ring.keys(now.stage));
+  start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
+                                                                          ring.keys(now.stage));
   feed.begin_tile();
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -217,9 +220,10 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
     start.begin(s, first_key + tile * Tile::keys);
     open = open_keys<Tile::keys>(scores, first_key + tile * Tile::keys);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    start_scores<Tile, Start::adds>(s, own_queries, ring.keys(now.stage));
+    start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
+                                                                            ring.keys(now.stage));
     mbarrier_wait(ring.values_full(before.stage), before.parity);
-    start_sums<Tile>(o, p, ring.values(before.stage), tile > 1);
+    start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tile > 1);
     feed.begin_tile();
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -236,7 +240,7 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
     before.advance();
   }
   mbarrier_wait(ring.values_full(before.stage), before.parity);
-  start_sums<Tile>(o, p, ring.values(before.stage), tiles > 1);
+  start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tiles > 1);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
   if (signals)

@@ -19,28 +19,33 @@ static Value constant(Entry& entry, int64_t value) {
                                                  entry.builder.getI64IntegerAttr(value));
 }
 
-static Value strideArgument(Entry& entry, const family::Access& access,
-                            const family::Stride& stride) {
+std::pair<KernelArgument, std::string> argumentOf(const family::Access& access,
+                                                  const family::Stride& stride) {
+  KernelArgument what;
   if (stride.runTimeDimension >= 0) {
-    KernelArgument what;
     what.kind = KernelArgument::Kind::stride;
     what.name = access.buffer->tensor.name;
     what.dimension = stride.runTimeDimension;
-    Value given = entry.argument(what, entry.builder.getI64Type(),
-                                 what.name + "_stride" + std::to_string(what.dimension));
-    if (stride.coefficient == 1)
-      return given;
-    return entry.builder.create<arith::MulIOp>(entry.location, given,
-                                               constant(entry, stride.coefficient));
+    return {what, what.name + "_stride" + std::to_string(what.dimension)};
   }
-  SmallVector<Extent> factors{Extent{stride.coefficient, -1}};
+  what.kind = KernelArgument::Kind::size;
+  what.product.factors.push_back(Extent{stride.coefficient, -1});
   std::string label = "step";
   for (int symbol : stride.symbols) {
-    factors.push_back(Extent{0, symbol});
+    what.product.factors.push_back(Extent{0, symbol});
     label += "_d" + std::to_string(symbol);
   }
-  return entry.size(KernelArgument::Kind::size, factors,
-                    label + "_" + std::to_string(stride.coefficient));
+  return {what, label + "_" + std::to_string(stride.coefficient)};
+}
+
+static Value strideArgument(Entry& entry, const family::Access& access,
+                            const family::Stride& stride) {
+  const auto [what, label] = argumentOf(access, stride);
+  Value given = entry.argument(what, entry.builder.getI64Type(), label);
+  if (stride.runTimeDimension < 0 || stride.coefficient == 1)
+    return given;
+  return entry.builder.create<arith::MulIOp>(entry.location, given,
+                                             constant(entry, stride.coefficient));
 }
 
 Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,

@@ -15,6 +15,10 @@ struct Walk {
   std::int64_t count() const; // -1: known at run time
 };
 
+/// A stride that is no constant as an argument of a kernel, and its name in the text. Of a run-time
+/// stride without its coefficient.
+std::pair<KernelArgument, std::string> argumentOf(const family::Access& access,
+                                                  const family::Stride& stride);
 /// From a number in the walk to the buffer's elements, in elements. `name`: of run-time
 /// strides in the text; maps that have a run-time size in common share its argument.
 mlir::Value rowMap(Entry& entry, const Walk& walk, const family::Access& access,

@@ -5,6 +5,10 @@
 
 namespace kiln::family {
 
+std::int64_t knownMultiple(const Stride& stride, const TensorInfo& tensor) {
+  return stride.coefficient * (stride.runTimeDimension < 0 ? 1 : tensor.strideMultiple);
+}
+
 static Stride strideOf(const BufferInfo& buffer, size_t dimension) {
   const TensorInfo& tensor = buffer.tensor;
   if (tensor.strides[dimension] >= 0)
@@ -100,10 +104,7 @@ std::int64_t widestAccess(const Access& access, std::int64_t vector) {
     bool aligned = access.buffer->tensor.alignment % std::min<std::int64_t>(width * size, 16) == 0;
     for (const Stride& stride : access.leading) {
       std::int64_t step = std::min(width, 16 / size); // one access moves at most 16 bytes
-      const std::int64_t known =
-          stride.coefficient *
-          (stride.runTimeDimension < 0 ? 1 : access.buffer->tensor.strideMultiple);
-      aligned &= known % step == 0;
+      aligned &= knownMultiple(stride, access.buffer->tensor) % step == 0;
     }
     if (aligned)
       return width;

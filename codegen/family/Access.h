@@ -17,6 +17,10 @@ struct Stride {
   bool isConstant() const { return symbols.empty() && runTimeDimension < 0; }
 };
 
+/// A number that the step is known to be a multiple of, in elements: of a run-time stride by what
+/// the buffer's layout promises. 0: it is 0.
+std::int64_t knownMultiple(const Stride& stride, const TensorInfo& tensor);
+
 /// One buffer seen from the iteration space.
 struct Access {
   const BufferInfo* buffer = nullptr;

@@ -314,21 +314,6 @@ AttentionGradients byKernel(By by, const Tensor& grad, const AttentionCall& call
   return all;
 }
 
-/// ATen's tensor for a call of tensors as they were given.
-AttentionCall asGiven(const AttentionTensors& given, const AttentionForm& form,
-                      const Tensor& seeds) {
-  AttentionCall call;
-  static_cast<AttentionTensors&>(call) = given;
-  call.scale = form.scaleOf(given.query);
-  call.p = form.p;
-  call.causal = form.causal;
-  if (seeds.defined()) {
-    call.seed = seeds[0];
-    call.offset = seeds[1];
-  }
-  return call;
-}
-
 } // namespace
 
 AttentionGradients attentionBackwardByATen(const Tensor& grad, const AttentionCall& given,
@@ -350,7 +335,7 @@ AttentionGradients attentionBackwardByATen(const Tensor& grad, const AttentionCa
 AttentionGradients attentionGradients(const Tensor& grad, const AttentionTensors& given,
                                       const AttentionForm& form, const Tensor& seeds,
                                       const std::array<bool, 4>& wanted, bool differentiable) {
-  return byFormula(grad, asGiven(given, form, seeds), wanted, differentiable);
+  return byFormula(grad, callOf(given, form, seeds), wanted, differentiable);
 }
 
 } // namespace kiln::runtime

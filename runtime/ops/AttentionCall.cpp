@@ -223,6 +223,20 @@ at::DimVector denseStrides(at::IntArrayRef sizes, const Tensor& like) {
   return strides;
 }
 
+AttentionCall callOf(const AttentionTensors& given, const AttentionForm& form,
+                     const Tensor& seeds) {
+  AttentionCall call;
+  static_cast<AttentionTensors&>(call) = given;
+  call.scale = form.scaleOf(given.query);
+  call.p = form.p;
+  call.causal = form.causal;
+  if (seeds.defined()) {
+    call.seed = seeds[0];
+    call.offset = seeds[1];
+  }
+  return call;
+}
+
 AttentionCall attentionOf(const AttentionTensors& given, const AttentionForm& form,
                           const Tensor& seeds) {
   const auto readable = [](const Tensor& tensor) {
@@ -238,20 +252,9 @@ AttentionCall attentionOf(const AttentionTensors& given, const AttentionForm& fo
   const AttentionTensors ready = {readable(given.query), readable(given.key), readable(given.value),
                                   readableOnce(given.bias), readableOnce(given.mask)};
   const Views views = viewsOf(ready);
-  AttentionCall call;
-  call.query = as(views[0], ready.query);
-  call.key = as(views[1], ready.key);
-  call.value = as(views[2], ready.value);
-  call.bias = as(views[3], ready.bias);
-  call.mask = as(views[4], ready.mask);
-  call.scale = form.scaleOf(given.query);
-  call.p = form.p;
-  call.causal = form.causal;
-  if (seeds.defined()) {
-    call.seed = seeds[0];
-    call.offset = seeds[1];
-  }
-  return call;
+  return callOf({as(views[0], ready.query), as(views[1], ready.key), as(views[2], ready.value),
+                 as(views[3], ready.bias), as(views[4], ready.mask)},
+                form, seeds);
 }
 
 at::DimVector attentionSizes(const AttentionTensors& given) {

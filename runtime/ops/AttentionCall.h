@@ -49,8 +49,10 @@ struct AttentionSaved {
 /// Null: attentionOf() may be called.
 Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form);
 
-/// Views of the tensors; copies of what kernels cannot read. Below autograd. `seeds`: i64 [2], or
-/// undefined.
+/// Of tensors as they are. `seeds`: i64 [2], or undefined.
+AttentionCall callOf(const AttentionTensors& given, const AttentionForm& form,
+                     const at::Tensor& seeds);
+/// Views of the tensors; copies of what kernels cannot read. Below autograd.
 AttentionCall attentionOf(const AttentionTensors& given, const AttentionForm& form,
                           const at::Tensor& seeds);
 

@@ -278,17 +278,6 @@ TEST(AlphaFold, Bf16KeepsStructureAndHeadsInFp32) {
     EXPECT_EQ(parameter.value().grad().scalar_type(), at::kFloat) << parameter.key();
 }
 
-TEST(AlphaFold, PassesAreDrawnEvenly) {
-  std::array<int, 5> counts{};
-  for (std::uint64_t step = 0; step < 4000; ++step)
-    ++counts.at(std::size_t(drawnPasses(11, step)));
-  EXPECT_EQ(counts[0], 0);
-  for (std::size_t i = 1; i <= 4; ++i)
-    EXPECT_NEAR(counts[i], 1000, 100);
-  EXPECT_EQ(drawnPasses(11, 3), drawnPasses(11, 3));
-  EXPECT_EQ(drawnPasses(11, 3, 1), 1);
-}
-
 TEST(AlphaFold, CheckpointsComeBackUnderOpenFoldsNames) {
   const lm::Folder folder;
   AlphaFold one = tinyModel(1), other = tinyModel(2);

@@ -2,6 +2,7 @@
 // goes on bit by bit, averages are what is evaluated, and what is not finite changes no weight.
 #include "kiln/torch.h"
 #include "models/alphafold/train/Trainer.h"
+#include "models/common/Random.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
 
@@ -27,12 +28,16 @@ class SyntheticSource : public Source {
     std::vector<std::vector<Inputs>> all;
     for (std::int64_t i = 0; i < size; ++i) {
       const auto seed = std::uint64_t(1 + (step * size + i) % proteins);
-      const std::int64_t passes = drawnPasses(1, std::uint64_t(step), most);
+      const std::int64_t passes = passesAt(step);
       all.emplace_back(std::size_t(passes), syntheticInputs({}, seed));
       if (step == spoiled)
         all.back().back().msaFeat.fill_(std::numeric_limits<float>::infinity());
     }
     return all;
+  }
+
+  std::int64_t passesAt(std::int64_t step) const {
+    return 1 + std::int64_t(models::Random(1, {std::uint64_t(step)}).below(std::uint64_t(most)));
   }
 
   std::int64_t spoiled = -1; // step
@@ -126,9 +131,9 @@ TEST(AlphaFoldTrainer, LossesAreMeansOfTheirTerms) {
   const lm::Folder folder;
   SyntheticSource source(3, /*size=*/2, /*most=*/3);
   Trainer trainer(smallOptions(folder.string()), source);
-  for (std::uint64_t step = 0; step < 4; ++step) {
+  for (std::int64_t step = 0; step < 4; ++step) {
     const Trainer::Step now = trainer.step();
-    EXPECT_EQ(now.passes, drawnPasses(1, step, 3));
+    EXPECT_EQ(now.passes, source.passesAt(step));
     double sum = 0;
     for (const Term& term : now.terms)
       sum += term.weight * term.value.item<double>();

@@ -143,7 +143,10 @@ TEST_F(LoaderTest, DrawsPassesUniformly) {
     ++counts[passesOf(3, step, 4)];
   ASSERT_EQ(counts.size(), 4U);
   for (const auto& [passes, count] : counts)
-    EXPECT_NEAR(count, 1000, 130) << passes;
+    EXPECT_NEAR(count, 1000, 100) << passes;
+  EXPECT_EQ(counts.begin()->first, 1);
+  EXPECT_EQ(passesOf(11, 3, 4), passesOf(11, 3, 4));
+  EXPECT_EQ(passesOf(11, 3, 1), 1);
   options.drawPasses = false;
   EXPECT_EQ(makeBatch(*dataset, options, 1).passes, 4);
 }

@@ -1,9 +1,9 @@
-// See Skeleton.h. Heads are counted through the leading dimensions, the heads of keys, and the
-// heads of queries that share one of these. Where blocks take the heads that share a bias, those
-// are counted first that have a bias of their own, then those that share it.
+// See Skeleton.h. Where blocks take the heads that share a bias, those are counted first that have
+// a bias of their own, then those that share it.
 #include "codegen/families/attention/Skeleton.h"
 
 #include "codegen/exit/Maps.h"
+#include "codegen/families/attention/HeadOrder.h"
 #include "codegen/families/attention/TensorMaps.h"
 #include "dialect/Random.h"
 
@@ -19,21 +19,15 @@ namespace {
 
 constexpr int64_t kFinishThreads = 256;
 
-/// A dimension that heads are counted through.
-struct HeadDimension {
-  Extent extent;
-  bool isShared; // by one bias
-};
-
 class Lowering {
  public:
   Lowering(const KernelContext& context, ModuleOp module, LaunchPlan& plan)
       : context(context), program(context.program), plan(plan), builder(module.getContext()),
-        location(program.op->getLoc()) {
+        location(program.op->getLoc()),
+        rank(static_cast<size_t>(ir::tensorType(program.form.query).getRank())),
+        order(program, context.inputs,
+              program.kind == Kind::biasGradient || context.schedule.bias == Bias::held) {
     builder.setInsertionPointToEnd(module.getBody());
-    rank = static_cast<size_t>(ir::tensorType(program.form.query).getRank());
-    group = program.heads() / program.keyHeads();
-    findOrder();
   }
 
   void run() {
@@ -50,7 +44,7 @@ class Lowering {
   }
 
  private:
-  // --- heads ----------------------------------------------------------------------------------
+  // --- arguments ------------------------------------------------------------------------------
 
   const family::BufferInfo& buffer(Value argument) const {
     return *context.inputs[cast<BlockArgument>(argument).getArgNumber()];
@@ -58,65 +52,6 @@ class Lowering {
   const family::BufferInfo& output(unsigned result) const {
     return *context.outputs[program.outputs[result]];
   }
-
-  /// The order in which dimensions are counted: leading ones, heads of keys, heads that share one.
-  void findOrder() {
-    const auto& shape = buffer(program.form.query).tensor.shape;
-    for (size_t d = 0; d + 3 < rank; ++d)
-      dimensions.push_back({shape[d], false});
-    dimensions.push_back({{program.keyHeads(), -1}, false});
-    dimensions.push_back({{group, -1}, false});
-    for (size_t d = 0; d < dimensions.size(); ++d)
-      order.push_back(d);
-    if (program.kind != Kind::biasGradient && context.schedule.bias == Bias::read)
-      return;
-    const auto& bias = buffer(program.form.bias).tensor.shape;
-    for (size_t d = 0; d < dimensions.size(); ++d) {
-      const Extent& own = bias[std::min(d, rank - 3)];
-      dimensions[d].isShared = own.isStatic() && own.size == 1;
-    }
-    llvm::stable_sort(order, [&](size_t a, size_t b) {
-      return !dimensions[a].isShared && dimensions[b].isShared;
-    });
-  }
-  /// The sizes of the dimensions that `chosen` is true of, in order.
-  template <class Chosen> SmallVector<Extent> sizes(Chosen chosen) const {
-    SmallVector<Extent> sizes;
-    for (size_t d : order)
-      if (chosen(d))
-        sizes.push_back(dimensions[d].extent);
-    return sizes;
-  }
-  static bool any(size_t) { return true; }
-
-  /// A head's first element in a buffer whose heads are the query's, or the key's, or broadcast.
-  template <class Chosen = bool (*)(size_t)>
-  Access headsOf(const family::BufferInfo& buffer, Chosen chosen = any) const {
-    const Access all = family::makeAccess(buffer);
-    const Extent& heads = buffer.tensor.shape[rank - 3];
-    const bool ofKeys = heads.size == program.keyHeads() && group > 1;
-    SmallVector<Stride> byDimension;
-    for (size_t d = 0; d + 2 < rank; ++d) {
-      const Extent& extent = buffer.tensor.shape[d];
-      byDimension.push_back(extent.isStatic() && extent.size == 1 ? Stride{} : all.leading[d]);
-    }
-    Stride ofGroup = ofKeys ? Stride{} : byDimension.back();
-    if (!ofKeys)
-      byDimension.back().coefficient *= group;
-    byDimension.push_back(ofGroup);
-    Access access{&buffer, {}, {1, {}, -1}, {}};
-    for (size_t d : order)
-      if (chosen(d))
-        access.leading.push_back(byDimension[d]);
-    return access;
-  }
-  /// The step along dimension `d`; 0 where the buffer has size 1.
-  static Stride strideAlong(const family::BufferInfo& buffer, size_t d) {
-    const Extent& extent = buffer.tensor.shape[d];
-    return extent.isStatic() && extent.size == 1 ? Stride{} : family::makeAccess(buffer).leading[d];
-  }
-
-  // --- arguments ------------------------------------------------------------------------------
 
   Walk walkOf(ArrayRef<Extent> space, const Access& access) const {
     Walk walk{SmallVector<Extent>(space), {}};
@@ -126,15 +61,14 @@ class Lowering {
 
   /// Rows of a tensor. `hasRows`: its last dimensions are rows and their elements, of which as many
   /// as can be are moved at once; else its last dimension counts rows of one element.
-  template <class Chosen = bool (*)(size_t)>
   Value heads(cu::Entry& entry, const family::BufferInfo& buffer, Type element, bool hasRows,
-              bool stored = false, Chosen chosen = any) {
-    Access access = headsOf(buffer, chosen);
+              bool stored, ArrayRef<size_t> chosen) {
+    Access access = order.access(buffer, chosen);
     const size_t last = buffer.tensor.shape.size() - 1;
     const Stride row = strideAlong(buffer, hasRows ? last - 1 : last);
     if (hasRows)
       access.column = strideAlong(buffer, last);
-    Value map = cu::rowMap(entry, walkOf(sizes(chosen), access), access, buffer.tensor.name);
+    Value map = cu::rowMap(entry, walkOf(order.sizes(chosen), access), access, buffer.tensor.name);
     int64_t widest = 1;
     if (hasRows) {
       const int64_t width = buffer.tensor.shape[last].size;
@@ -150,16 +84,19 @@ class Lowering {
                                           map, step, widest, stored);
   }
   Value rowsOf(cu::Entry& entry, Value argument) {
-    return heads(entry, buffer(argument), ir::tensorType(argument).getElementType(), true);
+    return heads(entry, buffer(argument), ir::tensorType(argument).getElementType(), true, false,
+                 order.all());
   }
   /// One fp32 a row.
   Value numbersOf(cu::Entry& entry, Value argument) {
-    return heads(entry, buffer(argument), builder.getF32Type(), false);
+    return heads(entry, buffer(argument), builder.getF32Type(), false, false, order.all());
   }
-  template <class Chosen = bool (*)(size_t)>
-  Value result(cu::Entry& entry, unsigned result, bool hasRows, Chosen chosen = any) {
+  Value result(cu::Entry& entry, unsigned result, bool hasRows, ArrayRef<size_t> chosen) {
     return heads(entry, output(result), elementOf(output(result).tensor.dtype), hasRows, true,
                  chosen);
+  }
+  Value result(cu::Entry& entry, unsigned number, bool hasRows) {
+    return result(entry, number, hasRows, order.all());
   }
   Type elementOf(DType dtype) {
     switch (dtype) {
@@ -179,27 +116,15 @@ class Lowering {
 
   /// Rows of the bias or the mask: a row of scores each.
   Value ofScores(cu::Entry& entry, Value argument) {
-    if (!argument)
-      return {};
-    return heads(entry, buffer(argument), ir::tensorType(argument).getElementType(), true);
+    return argument ? rowsOf(entry, argument) : Value();
   }
 
   /// `hasBias`: false where the bias comes another way.
   Value scores(cu::Entry& entry, bool hasBias = true) {
     const ir::AttentionForm& form = program.form;
     const ir::DropoutRule rule(form.seed ? form.p : 0.0);
-    Access numbering{&buffer(form.query), {}, {1, {}, -1}, {}};
-    for (size_t d : order) { // row-major in the order of the tensor
-      Stride stride{1, {}, -1};
-      for (size_t inner = d + 1; inner < dimensions.size(); ++inner)
-        if (const Extent& extent = dimensions[inner].extent; extent.isStatic())
-          stride.coefficient *= extent.size;
-        else
-          stride.symbols.push_back(extent.symbol);
-      llvm::sort(stride.symbols);
-      numbering.leading.push_back(stride);
-    }
-    Value map = cu::rowMap(entry, walkOf(sizes(any), numbering), numbering, "head");
+    const Access numbering = order.numbering(buffer(form.query));
+    Value map = cu::rowMap(entry, walkOf(order.sizes(order.all()), numbering), numbering, "head");
     const auto pointer = [&](Value argument, Type element) {
       return argument ? entry.pointer(buffer(argument).tensor.name, element) : Value();
     };
@@ -258,7 +183,7 @@ class Lowering {
     const Schedule& s = context.schedule;
     builder.create<cu::AttendOp>(location, of, tensors, element(), program.width(),
                                  program.valueWidth(), s.queries, s.keys, s.stages, bytes());
-    finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
+    finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
   /// Tensor maps, and the heads of the third dimension of each; 0: all.
@@ -292,12 +217,12 @@ class Lowering {
     const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
     builder.create<cu::AttendByWarpgroupsOp>(location, of, maps.maps, maps.inner, stored, element(),
                                              program.width(), program.valueWidth(), s.queries,
-                                             s.keys, s.stages, bytes(), group, registers.loading,
-                                             registers.working);
+                                             s.keys, s.stages, bytes(), order.group(),
+                                             registers.loading, registers.working);
     const int groups = static_cast<int>(s.queries / 64);
     entry->launch.roles = {{4 * groups, static_cast<int>(registers.working)},
                            {4, static_cast<int>(registers.loading)}};
-    finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
+    finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
   /// `addOwn` adds the map of what else a head has of its own; `tensorsOf` tells what the operation
@@ -315,8 +240,8 @@ class Lowering {
     const Sharers sharers = sharersOf(*entry);
     builder.create<Op>(location, of, maps.maps, maps.inner, tensors, sharers.biases,
                        sharers.sharing, element(), elementOf(bias.tensor.dtype), program.width(),
-                       program.valueWidth(), s.queries, s.keys, s.stages, bytes(), group, s.groups,
-                       s.side, heldKeys(s, context.facts));
+                       program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
+                       s.groups, s.side, heldKeys(s, context.facts));
     TileCount heads = each(sharedSizes());
     heads.tile = int64_t(1) << 40; // one for all: no block where no head is
     finish(*entry,
@@ -359,15 +284,14 @@ class Lowering {
     builder.create<cu::DifferentiateQueriesOp>(location, of, tensors, element(), program.width(),
                                                program.valueWidth(), s.queries, s.keys, s.stages,
                                                bytes());
-    finish(*entry, {tiles(queryRows(), s.queries), each(sizes(any))});
+    finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
   void emitKeyGradient() {
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     SmallVector<Value> tensors = operandsOfBackward(*entry);
-    const size_t groupDimension = dimensions.size() - 1;
-    const auto ofKeys = [&](size_t d) { return d != groupDimension; };
+    const HeadOrder::Dimensions ofKeys = order.ofKeys();
     const Facts& facts = context.facts;
     tensors.push_back(result(*entry, 0, true, ofKeys));
     tensors.push_back(facts.hasKeys && facts.hasValues ? result(*entry, 1, true, ofKeys)
@@ -375,18 +299,12 @@ class Lowering {
     const Schedule& s = context.schedule;
     builder.create<cu::DifferentiateKeysOp>(location, of, tensors, element(), program.width(),
                                             program.valueWidth(), s.queries, s.keys, s.stages,
-                                            bytes(), group, facts.hasKeys, facts.hasValues);
-    finish(*entry, {tiles(keyRows(), s.keys), each(sizes(ofKeys))});
+                                            bytes(), order.group(), facts.hasKeys, facts.hasValues);
+    finish(*entry, {tiles(keyRows(), s.keys), each(order.sizes(ofKeys))});
   }
 
-  /// The sizes that count biases.
-  SmallVector<Extent> ownBiases() const {
-    return sizes([&](size_t d) { return !dimensions[d].isShared; });
-  }
-  /// Those that count the heads which share one.
-  SmallVector<Extent> sharedSizes() const {
-    return sizes([&](size_t d) { return dimensions[d].isShared; });
-  }
+  SmallVector<Extent> ownBiases() const { return order.sizes(order.own()); }
+  SmallVector<Extent> sharedSizes() const { return order.sizes(order.shared()); }
   /// How many biases there are, and heads that share each.
   struct Sharers {
     Value biases, sharing;
@@ -399,7 +317,6 @@ class Lowering {
 
   void emitBiasGradient() {
     const Schedule& s = context.schedule;
-    const auto owns = [&](size_t d) { return !dimensions[d].isShared; };
     const SmallVector<Extent> biases = ownBiases();
     SmallVector<Extent> places = biases;
     places.append({queryRows(), keyRows()});
@@ -417,17 +334,16 @@ class Lowering {
                                             s.queries, s.keys, s.stages, bytes(), s.groups);
     finish(*entry, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries), each(biases),
                     each(Extent{s.groups, -1})});
-    emitSumOfGroups(biases, partials, owns);
+    emitSumOfGroups(biases, partials);
   }
 
-  template <class Owns>
-  void emitSumOfGroups(ArrayRef<Extent> biases, const std::string& partials, Owns owns) {
+  void emitSumOfGroups(ArrayRef<Extent> biases, const std::string& partials) {
     cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
                     "attention_backward.cuh");
     entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
     const auto& shape = output(0).tensor.shape;
     Value from = entry.pointer(partials, builder.getF32Type());
-    Value to = result(entry, 0, true, owns);
+    Value to = result(entry, 0, true, order.own());
     Value count = entry.size(KernelArgument::Kind::size, biases, "bias_count");
     Value queries = size(entry, queryRows(), "query_count");
     Value keys = size(entry, keyRows(), "key_count");
@@ -446,23 +362,17 @@ class Lowering {
   OpBuilder builder;
   Location location;
 
-  size_t rank = 0;
-  int64_t group = 1; // heads of queries that share one of keys
-  SmallVector<HeadDimension> dimensions;
-  SmallVector<size_t> order; // of dimensions, the outermost first
+  size_t rank;
+  HeadOrder order;
 };
 
 } // namespace
 
 int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {
-  const auto shapeOf = [&](Value argument) {
-    return ArrayRef(inputs[cast<BlockArgument>(argument).getArgNumber()]->tensor.shape);
-  };
+  const HeadOrder order(program, inputs, /*byBias=*/true);
   int64_t sharing = 1;
-  for (auto [bias, query] :
-       llvm::zip(shapeOf(program.form.bias), shapeOf(program.form.query).drop_back(2)))
-    if (bias.isStatic() && bias.size == 1)
-      sharing *= query.isStatic() ? query.size : 0;
+  for (const Extent& extent : order.sizes(order.shared()))
+    sharing *= extent.isStatic() ? extent.size : 0;
   return sharing;
 }
 

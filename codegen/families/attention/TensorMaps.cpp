@@ -12,8 +12,7 @@ namespace {
 
 /// Whether a step is known to be a multiple of 16 bytes, and not 0: at run time, by its promise.
 bool isStep(const Stride& stride, const TensorInfo& tensor) {
-  const int64_t known =
-      stride.coefficient * (stride.runTimeDimension < 0 ? 1 : tensor.strideMultiple);
+  const int64_t known = family::knownMultiple(stride, tensor);
   const bool isZero = known == 0 || (stride.runTimeDimension >= 0 && tensor.strideMultiple == 1);
   return !isZero && known * static_cast<int64_t>(sizeInBytes(tensor.dtype)) % 16 == 0;
 }

@@ -1,4 +1,5 @@
 // The arguments of a row kernel, the maps of its rows, and names. See Lowering.h.
+#include "codegen/exit/Maps.h"
 #include "codegen/families/rows/Lowering.h"
 
 using namespace mlir;
@@ -64,24 +65,10 @@ Value Lowering::product(KernelArgument::Kind kind, ArrayRef<Extent> factors,
 }
 
 Value Lowering::strideArgument(const Access& access, const Stride& stride) {
-  const std::string& name = access.buffer->tensor.name;
-  if (stride.runTimeDimension >= 0) {
-    assert(stride.coefficient == 1 && "rows do not split a dimension");
-    KernelArgument what;
-    what.kind = KernelArgument::Kind::stride;
-    what.name = name;
-    what.dimension = stride.runTimeDimension;
-    return argument(what, builder.getI64Type(),
-                    name + "_stride" + std::to_string(stride.runTimeDimension));
-  }
-  SmallVector<Extent> factors{Extent{stride.coefficient, -1}};
-  std::string label = "step";
-  for (int symbol : stride.symbols) {
-    factors.push_back(Extent{0, symbol});
-    label += "_d" + std::to_string(symbol);
-  }
-  return product(KernelArgument::Kind::size, factors,
-                 label + "_" + std::to_string(stride.coefficient));
+  assert((stride.runTimeDimension < 0 || stride.coefficient == 1) &&
+         "rows do not split a dimension");
+  const auto [what, label] = cu::argumentOf(access, stride);
+  return argument(what, builder.getI64Type(), label);
 }
 
 /// Sizes and strides of the merged leading dimensions, one row map for each distinct text.

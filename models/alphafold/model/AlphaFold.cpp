@@ -103,15 +103,4 @@ Outputs AlphaFoldImpl::forward(std::span<const Inputs> passes) {
   return pass(passes.back(), before);
 }
 
-std::int64_t drawnPasses(std::uint64_t seed, std::uint64_t step, std::int64_t most) {
-  std::uint64_t bits = seed * 0x9E3779B97F4A7C15U + step; // mixed as by SplitMix64
-  for (int round = 0; round < 2; ++round) {
-    bits += 0x9E3779B97F4A7C15U;
-    bits = (bits ^ (bits >> 30U)) * 0xBF58476D1CE4E5B9U;
-    bits = (bits ^ (bits >> 27U)) * 0x94D049BB133111EBU;
-    bits ^= bits >> 31U;
-  }
-  return 1 + std::int64_t(bits % std::uint64_t(most));
-}
-
 } // namespace kiln::alphafold

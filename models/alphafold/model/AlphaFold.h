@@ -56,8 +56,4 @@ struct AlphaFoldImpl : torch::nn::Module {
 };
 TORCH_MODULE(AlphaFold);
 
-/// How many passes a training step makes: 1 to `most` with equal chance, a function of seed and
-/// step alone, so that all ranks and a resumed run draw the same. Algorithm 31.
-std::int64_t drawnPasses(std::uint64_t seed, std::uint64_t step, std::int64_t most = 4);
-
 } // namespace kiln::alphafold
