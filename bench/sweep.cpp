@@ -1,5 +1,7 @@
 // Times many schedules of each kernel of a workload file beside the default one and a copy:
-// how far is the default from the best? Prints one CSV line a schedule, and a summary.
+// how far is the default from the best? Of a function of several kernels each is varied while the
+// others keep their defaults, and times are the function's. Prints one CSV line a schedule, and a
+// summary.
 //   sweep WORKLOAD [schedules a kernel, default 60] [text that their schedules have in them]
 #include "bench/Operands.h"
 #include "codegen/backend/Timer.h"
@@ -62,18 +64,22 @@ void compileAll(const Module& module, const CompileOptions& options, std::vector
     });
 }
 
-void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wanted) {
-  std::string label =
-      fmt::format("{} {} {}{} {}", entry.what, shapeText(entry.shape), name(entry.dtype),
-                  settingsLabel(entry.settings), entry.backward ? "backward" : "forward");
-  Module module =
-      entry.isFile ? Module::parse(readFile(entry.what), entry.what) : Module::fromOp(entry.op());
+/// The kernel's schedules, each as what CompileOptions take.
+std::vector<Candidate> schedulesOf(const KernelPlan& kernel, bool alone) {
+  std::vector<Candidate> all = kernel.best;
+  if (!alone)
+    for (Candidate& candidate : all)
+      candidate.schedule = fmt::format("{{kiln_{} = {}}}", kernel.name, candidate.schedule);
+  return all;
+}
+
+void sweep(const WorkloadEntry& entry, const std::string& label, const Module& module,
+           const std::vector<Candidate>& all, std::size_t count, const std::string& wanted) {
   const CompileOptions options = entry.options();
-  auto plans = plan(module, options, {.sizes = {}, .keep = 1 << 20});
-  std::vector<Timed> list = pick(plans.at(0).best, count, wanted);
+  std::vector<Timed> list = pick(all, count, wanted);
   compileAll(module, options, list);
   std::size_t tried = list.size();
-  const std::string chosen = plans.at(0).best.front().schedule;
+  const std::string chosen = all.front().schedule;
   std::erase_if(list, [](const Timed& timed) { return !timed.program; });
   if (list.empty())
     throw Error(ErrorKind::infeasible, label + ": nothing compiled");
@@ -106,6 +112,19 @@ void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wan
              label, own == list.end() ? "refused" : fmt::format("{:.2f} us", own->measured),
              best->measured, times.back().medianMicros, list.size(), tried, chosen, best->schedule);
   std::fflush(stdout);
+}
+
+void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wanted) {
+  const std::string label =
+      fmt::format("{} {} {}{} {}", entry.what, shapeText(entry.shape), name(entry.dtype),
+                  settingsLabel(entry.settings), entry.backward ? "backward" : "forward");
+  const Module module =
+      entry.isFile ? Module::parse(readFile(entry.what), entry.what) : Module::fromOp(entry.op());
+  const auto plans = plan(module, entry.options(), {.sizes = {}, .keep = 1 << 20});
+  for (const KernelPlan& kernel : plans)
+    if (!kernel.best.empty())
+      sweep(entry, plans.size() == 1 ? label : label + " " + kernel.name, module,
+            schedulesOf(kernel, plans.size() == 1), count, wanted);
 }
 
 } // namespace

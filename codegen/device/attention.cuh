@@ -48,15 +48,18 @@ struct BlockOfRows {
   }
 };
 
-/// What the `rows` rows of a block, of which those from `end` on do not exist, see of the others:
-/// their span, and its tiles of `others`.
+/// What the `rows` rows of a block, of which those from `end` on do not exist, see of the `all`
+/// others: their span, and its tiles of `others`.
 struct SeenTiles {
   Span span;
   int first, count; // the first row of the first tile; tiles
 };
 template <int rows, int others, class Sight, class Of>
-KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, int first_row, int end, Of of) {
-  const Span span = sight.seen_by(first_row, first_row + rows < end ? first_row + rows : end, of);
+KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, int first_row, int end, i64 all, Of of) {
+  const Span span =
+      sight.sees_all()
+          ? Span{0, int(all)}
+          : sight.seen_by(first_row, first_row + rows < end ? first_row + rows : end, of);
   const int first = span.begin / others * others;
   return {span, first, (span.end - first + others - 1) / others};
 }
@@ -97,17 +100,31 @@ template <int count> struct OpenKeys {
   /// Key `i` of the n-th eight.
   KILN_DEVICE bool has(int n, int i) const { return (bits[n / 4] >> (n % 4 * 8 + i) & 1) != 0; }
 };
+/// What a mask of keys says of a lane's own: of each 32 keys one. It is read a tile ahead, since it
+/// comes from far.
+template <int count> struct LaneOfMask {
+  bool hides[OpenKeys<count>::words];
+};
 /// Of the keys from `first` on. Lanes of the warp look at them side by side.
 template <int count, class Scores>
-KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, int first) {
+KILN_DEVICE LaneOfMask<count> read_mask(const Scores& scores, int first) {
+  LaneOfMask<count> lane;
+#pragma unroll
+  for (int word = 0; word < OpenKeys<count>::words; ++word) {
+    const int key = first + 32 * word + thread_index() % 32;
+    lane.hides[word] = scores.masks_keys() && key < scores.all.sight.keys && scores.masked(0, key);
+  }
+  return lane;
+}
+template <int count, class Scores>
+KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, const LaneOfMask<count>& lane) {
   OpenKeys<count> open;
   open.all = true;
 #pragma unroll
   for (int word = 0; word < OpenKeys<count>::words; ++word) {
     open.bits[word] = ~0u;
     if (scores.masks_keys()) {
-      const int key = first + 32 * word + thread_index() % 32;
-      open.bits[word] = lanes_that(key >= scores.all.sight.keys || !scores.masked(0, key));
+      open.bits[word] = lanes_that(!lane.hides[word]);
       open.all &= open.bits[word] == ~0u;
     }
   }
@@ -217,8 +234,10 @@ struct RunningSoftmax {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float total = row_sum(sum[r]);
-      const float inverse = total == 0.0f ? 0.0f : 1.0f / total; // 0: no place is open
-      lse[r] = total == 0.0f ? -infinity() : (largest[r] * factor + log2f(total)) * ln_2;
+      // 0: no place is open. Else a sum is 1 or more, since it has its largest power.
+      const float inverse = total == 0.0f ? 0.0f : reciprocal_approximate(total);
+      lse[r] =
+          total == 0.0f ? -infinity() : fmaf(largest[r], factor, log2_approximate(total)) * ln_2;
 #pragma unroll
       for (int n = 0; n < wide; ++n) {
         output[n][2 * r] *= inverse;
@@ -299,8 +318,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
                         const Key& key, const Value& value, const Output& output, const Lse& lse) {
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles =
-      seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end, keys_of);
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end,
+                                                                scores.sight.keys, keys_of);
 
   const typename Tile::Queries queries(memory);
   const StagedRows<typename Tile::Keys, typename Tile::Values, Tile::stages, Tile::threads> staged{
@@ -326,7 +345,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
     block_barrier();
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
     const int from = tiles.first + tile * Tile::keys;
-    const auto open = open_keys<Tile::keys>(of_head, from);
+    const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
     multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
     make_exponents<false>(p, slopes, of_head, row, seen, from, open);
     softmax.take(p, scores.factor(), scaled);

@@ -71,8 +71,8 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
                                     const ValueGradient& value_gradient) {
   const BlockOfRows at(scores.sight.keys, Tile::keys);
   const auto queries_of = [&](int row) { return scores.sight.queries_of(row); };
-  const SeenTiles of_one =
-      seen_tiles<Tile::keys, Tile::queries>(scores.sight, at.first, at.end, queries_of);
+  const SeenTiles of_one = seen_tiles<Tile::keys, Tile::queries>(scores.sight, at.first, at.end,
+                                                                 scores.sight.queries, queries_of);
   const int tiles = of_one.count * shared_by; // of all heads
 
   const typename Tile::Keys keys(memory);
@@ -202,7 +202,7 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
                                  const typename Tile::Values& values, int first_key) {
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
-  const auto open = open_keys<Tile::keys>(scores, first_key);
+  const auto open = open_keys(scores, read_mask<Tile::keys>(scores, first_key));
   multiply_rows(p, queries, warp_row, keys);
   make_exponents<false>(p, slopes, scores, query, seen, first_key, open);
 #pragma unroll
@@ -233,8 +233,8 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
   using Gradients = MatrixTile<typename Tile::Element, Tile::queries, Tile::value_width>;
   const BlockOfRows at(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles =
-      seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end, keys_of);
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, at.first, at.end,
+                                                                scores.sight.keys, keys_of);
 
   const typename Tile::Queries queries(memory);
   const Gradients gradients(memory + Tile::Queries::bytes);

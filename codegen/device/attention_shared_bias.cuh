@@ -1,7 +1,7 @@
 // Attention of heads that share a bias, as rows of a pair representation do (Jumper et al.,
 // AlphaFold, 2021, algorithms 7, 13 and 14): a block keeps the bias of its tile of queries in
 // shared memory and takes the heads that share it one after the other, some side by side, each by
-// warpgroups of its own, of which one thread loads ahead.
+// warpgroups of its own. One more warpgroup loads, a thread for each of the heads side by side.
 #pragma once
 
 #include "attention_warpgroups.cuh"
@@ -24,41 +24,19 @@ struct SharedBiasTile : WarpgroupTile<T, width, value_width, queries, keys, stag
   static constexpr int own_bytes = Queries::bytes + (differentiates ? Gradients::bytes : 0);
   static constexpr int stored_width = differentiates ? width : value_width;
   static_assert(held % 64 == 0, "panels of a bias are 64 keys wide");
-  static_assert(stages > 2, "a tile is loaded while two are in use");
-};
-
-/// How far the thread that loads for the warpgroups of a head has come.
-template <class Tile> struct LoadState {
-  struct alignas(16) Keys {
-    int head, tile; // the next: of the heads that share the bias, and of its tiles
-    StagePhase<Tile::stages> stage;
-  };
-  struct alignas(16) Heads {
-    StagePhase<Tile::slots> slot;
-    int tiles_ahead, heads_ahead; // loaded, and not begun; not done
-  };
-  Keys keys;
-  Heads heads;
-
-  static KILN_DEVICE LoadState load(const LoadState* from) {
-    return {load_shared<Keys>(&from->keys), load_shared<Heads>(&from->heads)};
-  }
-  KILN_DEVICE void store(LoadState* to) const {
-    store_shared(&to->keys, keys);
-    store_shared(&to->heads, heads);
-  }
+  static constexpr int loader = 2 * queries * side; // the first thread of those that load
+  static_assert(side <= 4, "a warp loads for each of the heads side by side");
 };
 
 /// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
 /// own (queries, and the output's gradient), then of each its ring, then what warps store rows
-/// through, then how far loads have come, then the barriers.
+/// through, then the barriers.
 template <class Tile, class Out> struct SharedBiasMemory {
   static constexpr int own_at = Tile::Bias::bytes;
   static constexpr int rings_at = own_at + Tile::side * Tile::slots * Tile::own_bytes;
   static constexpr int stores_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
   static constexpr int store = store_bytes<Out, Tile::stored_width>(); // of a warp
-  static constexpr int states_at = stores_at + Tile::side * Tile::queries / 16 * store;
-  static constexpr int barriers_at = states_at + Tile::side * int(sizeof(LoadState<Tile>));
+  static constexpr int barriers_at = stores_at + Tile::side * Tile::queries / 16 * store;
   static constexpr int of_side = 2 * Tile::slots + KeyRing<Tile>::barriers;
   static constexpr int bytes = barriers_at + (1 + Tile::side * of_side) * int(sizeof(u64));
   char* memory;
@@ -76,10 +54,6 @@ template <class Tile, class Out> struct SharedBiasMemory {
   KILN_DEVICE u64* own_free(int side, int slot) const { return own_full(side, slot) + Tile::slots; }
   KILN_DEVICE KeyRing<Tile> ring(int side) const {
     return {memory + rings_at + side * KeyRing<Tile>::bytes, own_full(side, 0) + 2 * Tile::slots};
-  }
-
-  KILN_DEVICE LoadState<Tile>* load_state(int side) const {
-    return reinterpret_cast<LoadState<Tile>*>(memory + states_at) + side;
   }
 
   KILN_DEVICE void initialize() const {
@@ -163,61 +137,25 @@ template <class Tile> struct OwnQueriesAndGradients {
   }
 };
 
-/// What one thread of the warpgroups of a head loads for them: tiles of the heads to come, as far
-/// ahead as the ring's stages go. Its state lies in shared memory, since all threads would spend
-/// registers on it.
-template <class Tile, class Memory, class Scores, class Own> struct LoadAhead {
-  using State = LoadState<Tile>;
-  const Memory& at;
-  const Scores& scores;
-  const Own& own;
-  const MappedHeads &key, &value;
-  const BlockOfSharers& block;
-  const SeenTiles& tiles;
-  int side;
-  bool loads; // whether the thread is this one
-
-  KILN_DEVICE void begin() const { load({{block.first + side, 0, {}}, {{}, 0, 0}}); }
-  /// A tile is begun: of the one before, its values may still be in use.
-  KILN_DEVICE void begin_tile() const {
-    if (!loads)
-      return;
-    State state = State::load(at.load_state(side));
-    --state.heads.tiles_ahead;
-    load(state);
+/// What the thread that loads for one of the heads side by side does: all heads that these take,
+/// one after the other, as far ahead as slots and stages are free.
+template <class Tile, class Memory, class Scores, class Own>
+KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Own& own,
+                              const MappedHeads& key, const MappedHeads& value,
+                              const BlockOfSharers& block, const SeenTiles& tiles, int side) {
+  const KeyRing<Tile> ring = at.ring(side);
+  StagePhase<Tile::stages> stage;
+  StagePhase<Tile::slots> slot;
+#pragma unroll 1
+  for (int i = block.first + side; i < block.end; i += Tile::side, slot.advance()) {
+    const u32 head = u32(scores.heads.offset(block.head + i)); // in the tensors' order
+    mbarrier_wait(at.own_free(side, slot.stage), slot.parity ^ 1);
+    own.fetch(at.own(side, slot.stage), at.own_full(side, slot.stage), head, block.first_query);
+#pragma unroll 1
+    for (int tile = 0; tile < tiles.count; ++tile, stage.advance())
+      load_keys(ring, stage, key, value, head, tiles.first + tile * Tile::keys);
   }
-  KILN_DEVICE void end_head() const {
-    if (!loads)
-      return;
-    State state = State::load(at.load_state(side));
-    --state.heads.heads_ahead;
-    state.store(at.load_state(side));
-  }
-  KILN_DEVICE void load(State state) const {
-    if (!loads)
-      return;
-    auto& [keys, heads] = state;
-    while (keys.head < block.end && heads.tiles_ahead < Tile::stages - 2 &&
-           (keys.tile > 0 || heads.heads_ahead < Tile::slots)) {
-      const u32 head = u32(scores.heads.offset(block.head + keys.head)); // in the tensors' order
-      if (keys.tile == 0) {
-        const int slot = heads.slot.stage;
-        mbarrier_wait(at.own_free(side, slot), heads.slot.parity ^ 1);
-        own.fetch(at.own(side, slot), at.own_full(side, slot), head, block.first_query);
-        heads.slot.advance();
-        ++heads.heads_ahead;
-      }
-      load_keys(at.ring(side), keys.stage, key, value, head, tiles.first + keys.tile * Tile::keys);
-      keys.stage.advance();
-      ++heads.tiles_ahead;
-      if (++keys.tile == tiles.count) {
-        keys.tile = 0;
-        keys.head += Tile::side;
-      }
-    }
-    state.store(at.load_state(side));
-  }
-};
+}
 
 /// What is the same for all heads that a warp takes.
 struct SharersTurn {
@@ -227,74 +165,92 @@ struct SharersTurn {
   SeenTiles tiles;
 };
 
-/// Takes the block's heads one after the other: `work(turn, head, own, ring, now, start, feed)`
-/// does so for a warpgroup's 64 queries of one, whose own tiles have arrived. `scores` are those
-/// without their bias, which `bias` shows, (keys, queries, inner biases, outer biases) of
-/// `BiasElement`.
-template <class BiasElement, class Tile, class Memory, class Scores, class Own, class Work>
+/// Takes the block's heads one after the other: `work(turn, head, lane, own, own_free, ring, now,
+/// start)` does so for a warpgroup's 64 queries of one, whose own tiles have arrived, and of whose
+/// first tile of keys `lane` has read the mask. `scores` are those without their bias, which `bias`
+/// shows, (keys, queries, inner biases, outer biases) of `BiasElement`. `loading` and `working`:
+/// registers of a thread.
+template <class BiasElement, int loading, int working, class Tile, class Memory, class Scores,
+          class Own, class Work>
 KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
                               const BlockOfSharers& block, const Own& own, const MappedHeads& key,
                               const MappedHeads& value, const MappedHeads& bias, Work work) {
-  if (thread_index() == 0) {
+  if (thread_index() == Tile::loader) {
     at.initialize();
     mbarrier_fence();
   }
   block_barrier();
-  const int end = int(scores.sight.queries), side = thread_index() / (2 * Tile::queries);
+  const int end = int(scores.sight.queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first_query,
+                                                                end, scores.sight.keys, keys_of);
+  if (thread_index() >= Tile::loader) {
+    give_up_registers<loading>();
+    if (thread_index() == Tile::loader)
+      bias.template fetch<typename Tile::Bias>(at.bias(), at.bias_full(), block.bias,
+                                               block.first_query);
+    const int warp = (thread_index() - Tile::loader) / 32;
+    if (thread_index() % 32 == 0 && warp < Tile::side && tiles.count > 0)
+      load_sharers<Tile>(at, scores, own, key, value, block, tiles, warp);
+    return;
+  }
+  take_registers<working>();
+  const int side = thread_index() / (2 * Tile::queries);
   SharersTurn turn;
-  turn.tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first_query, end, keys_of);
+  turn.tiles = tiles;
   turn.warp = thread_index() / 32;
   turn.row_in_tile = turn.warp * 16 % Tile::queries;
   turn.first_row = block.first_query + turn.row_in_tile;
   turn.row = turn.first_row + thread_index() % 32 / 4;
   turn.seen = seen_by_two(turn.row, end, keys_of);
 
-  if (thread_index() == 0)
-    bias.template fetch<typename Tile::Bias>(at.bias(), at.bias_full(), block.bias,
-                                             block.first_query);
-  const LoadAhead<Tile, Memory, Scores, Own> feed{
-      at,         scores, own,
-      key,        value,  block,
-      turn.tiles, side,   thread_index() % (2 * Tile::queries) == 0 && turn.tiles.count > 0};
-  feed.begin();
   const HeldBias<Tile, BiasElement> start(at.bias(), scores.scale);
+  const auto mask_of = [&](int i) {
+    return read_mask<Tile::keys>(scores.of(block.head + i), tiles.first);
+  };
   StagePhase<Tile::stages> now;
   StagePhase<Tile::slots> slot;
+  int i = block.first + side;
+  LaneOfMask<Tile::keys> next;
+  if (i < block.end)
+    next = mask_of(i);
   mbarrier_wait(at.bias_full(), 0);
 #pragma unroll 1
-  for (int i = block.first + side; i < block.end; i += Tile::side, slot.advance()) {
-    if (turn.tiles.count > 0)
+  for (; i < block.end; i += Tile::side, slot.advance()) {
+    const LaneOfMask<Tile::keys> lane = next;
+    if (i + Tile::side < block.end)
+      next = mask_of(i + Tile::side);
+    if (tiles.count > 0)
       mbarrier_wait(at.own_full(side, slot.stage), slot.parity);
-    work(turn, block.head + i, at.own(side, slot.stage), at.own_free(side, slot.stage),
-         at.ring(side), now, start, feed);
-    feed.end_head();
+    work(turn, block.head + i, lane, at.own(side, slot.stage), at.own_free(side, slot.stage),
+         at.ring(side), now, start);
     warp_barrier(); // the next head's rows are stored through the same memory
   }
 }
 
-template <class BiasElement, int groups, class Tile, class Scores, class Output, class Lse>
+template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
+          class Output, class Lse>
 KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i64 biases,
                                 i64 sharing, const MappedHeads& query, const MappedHeads& key,
                                 const MappedHeads& value, const MappedHeads& bias,
                                 const Output& output, const Lse& lse) {
   const SharedBiasMemory<Tile, typename Output::Element> at{memory};
   const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
-  const auto attend = [&](const SharersTurn& turn, u32 head, const char* own, u64* own_free,
-                          const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
-                          const auto& start, const auto& feed) {
+  const auto attend = [&](const SharersTurn& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
+                          const char* own, u64* own_free, const KeyRing<Tile>& ring,
+                          StagePhase<Tile::stages>& now, const auto& start) {
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
-    attend_keys<Tile>(o, softmax, ring, now,
-                      own + turn.row_in_tile / 64 * 64 * Tile::Queries::swizzle, start, feed,
-                      scores.of(head), turn.row, turn.seen, turn.tiles.first, turn.tiles.count);
+    attend_keys<Tile>(
+        o, softmax, ring, now, own + turn.row_in_tile / 64 * 64 * Tile::Queries::swizzle, start,
+        scores.of(head), lane, turn.row, turn.seen, turn.tiles.first, turn.tiles.count);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
     finish_rows<Tile>(at.stored_by(anew(turn.warp)), softmax, o, scores.factor(), head,
                       turn.first_row, int(scores.sight.queries), output, lse);
   };
-  take_sharers<BiasElement>(tile, at, scores, block, OwnQueries<Tile>{query}, key, value, bias,
-                            attend);
+  take_sharers<BiasElement, loading, working>(tile, at, scores, block, OwnQueries<Tile>{query}, key,
+                                              value, bias, attend);
 }
 
 } // namespace kiln

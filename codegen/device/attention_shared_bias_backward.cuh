@@ -9,11 +9,11 @@
 namespace kiln {
 
 /// What a warpgroup does with one head: the gradient of its 64 queries over the scale.
-template <class Tile, class Scores, class Start, class Feed>
+template <class Tile, class Scores, class Start>
 KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRing<Tile>& ring,
                                     StagePhase<Tile::stages>& now, const char* queries,
-                                    const char* gradients, const Start& start, const Feed& feed,
-                                    const Scores& scores, const QueryNumbers (&numbers)[2],
+                                    const char* gradients, const Start& start, const Scores& scores,
+                                    LaneOfMask<Tile::keys> lane, const QueryNumbers (&numbers)[2],
                                     const SharersTurn& turn) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
@@ -24,7 +24,8 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   const auto begin = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
     start.begin(s, key);
-    open = open_keys<Tile::keys>(scores, key);
+    open = open_keys(scores, lane);
+    lane = read_mask<Tile::keys>(scores, key + Tile::keys);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
     start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, queries,
                                                                             ring.keys(now.stage));
@@ -40,7 +41,6 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   if (turn.tiles.count == 0)
     return;
   begin(0);
-  feed.begin_tile();
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
@@ -53,7 +53,6 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   for (int tile = 1; tile < turn.tiles.count; ++tile) {
     begin(tile);
     start_accumulated<T, typename Tile::Keys>(dq, ds, ring.keys(before.stage), tile > 1);
-    feed.begin_tile();
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
@@ -75,8 +74,8 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
     mbarrier_arrive(ring.keys_free(before.stage));
 }
 
-template <class BiasElement, int groups, class Tile, class Scores, class Lse, class Delta,
-          class QueryGradient>
+template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
+          class Lse, class Delta, class QueryGradient>
 KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Scores& scores,
                                                i64 biases, i64 sharing, const MappedHeads& query,
                                                const MappedHeads& key, const MappedHeads& value,
@@ -86,16 +85,17 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
   const SharedBiasMemory<Tile, typename QueryGradient::Element> at{memory};
   const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
   const int end = int(scores.sight.queries);
-  const auto differentiate = [&](const SharersTurn& turn, u32 head, const char* own, u64* own_free,
+  const auto differentiate = [&](const SharersTurn& turn, u32 head,
+                                 const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
                                  const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
-                                 const auto& start, const auto& feed) {
+                                 const auto& start) {
     const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row, end),
                                      numbers_of(lse, delta, head, turn.row + 8, end)};
     float dq[Tile::width / 8][4] = {};
     const int group_row = turn.row_in_tile / 64 * 64;
     differentiate_head<Tile>(dq, ring, now, own + group_row * Tile::Queries::swizzle,
                              own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle,
-                             start, feed, scores.of(head), numbers, turn);
+                             start, scores.of(head), lane, numbers, turn);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
 #pragma unroll
@@ -107,8 +107,9 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
                                                    query_gradient.row(head, turn.first_row),
                                                    query_gradient.stride, end - turn.first_row);
   };
-  take_sharers<BiasElement>(tile, at, scores, block, OwnQueriesAndGradients<Tile>{query, gradient},
-                            key, value, bias, differentiate);
+  take_sharers<BiasElement, loading, working>(tile, at, scores, block,
+                                              OwnQueriesAndGradients<Tile>{query, gradient}, key,
+                                              value, bias, differentiate);
 }
 
 } // namespace kiln

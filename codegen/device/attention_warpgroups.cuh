@@ -175,21 +175,16 @@ struct FromZero {
   template <int deep> KILN_DEVICE void begin(float (&)[deep][4], int) const {}
 };
 
-/// Others load tiles.
-struct FedByOthers {
-  KILN_DEVICE void begin_tile() const {}
-};
-
 /// What a warpgroup does with one head: a softmax of the scores of its 64 queries, and with it the
 /// sums of values `o`, over the `tiles` tiles of keys from `first_key` on. `start.begin` gives the
-/// accumulators of the scores from a key on what they begin with; `feed.begin_tile` is called while
-/// the products of a tile are on their way. `now`: the ring's next stage.
-template <class Tile, class Scores, class Start, class Feed>
+/// accumulators of the scores from a key on what they begin with. `lane` has read the mask of the
+/// first tile. `now`: the ring's next stage.
+template <class Tile, class Scores, class Start>
 KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
                              const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
-                             const char* own_queries, const Start& start, const Feed& feed,
-                             const Scores& scores, int row, const TwoSpans& seen, int first_key,
-                             int tiles) {
+                             const char* own_queries, const Start& start, const Scores& scores,
+                             LaneOfMask<Tile::keys> lane, int row, const TwoSpans& seen,
+                             int first_key, int tiles) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
@@ -203,11 +198,11 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   if (tiles == 0)
     return;
   start.begin(s, first_key);
-  OpenKeys<Tile::keys> open = open_keys<Tile::keys>(scores, first_key);
+  OpenKeys<Tile::keys> open = open_keys(scores, lane);
+  lane = read_mask<Tile::keys>(scores, first_key + Tile::keys);
   mbarrier_wait(ring.keys_full(now.stage), now.parity);
   start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                           ring.keys(now.stage));
-  feed.begin_tile();
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
   if (signals)
@@ -218,13 +213,13 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
 #pragma unroll 1
   for (int tile = 1; tile < tiles; ++tile) {
     start.begin(s, first_key + tile * Tile::keys);
-    open = open_keys<Tile::keys>(scores, first_key + tile * Tile::keys);
+    open = open_keys(scores, lane);
+    lane = read_mask<Tile::keys>(scores, first_key + (tile + 1) * Tile::keys);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
     start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                             ring.keys(now.stage));
     mbarrier_wait(ring.values_full(before.stage), before.parity);
     start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tile > 1);
-    feed.begin_tile();
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     if (signals)
@@ -263,8 +258,8 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
   block_barrier();
   const BlockOfRows block(scores.sight.queries, Tile::queries);
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles =
-      seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first, block.end, keys_of);
+  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(
+      scores.sight, block.first, block.end, scores.sight.keys, keys_of);
   StagePhase<Tile::stages> now;
   if (thread_index() >= Tile::loader) {
     give_up_registers<loading>();
@@ -280,10 +275,12 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
     const int row = block.first + lane_row(), group = thread_index() / 128;
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
+    const auto of_head = scores.of(block.head);
+    const auto lane = read_mask<Tile::keys>(of_head, tiles.first);
     mbarrier_wait(at.queries_full(), 0);
     attend_keys<Tile>(o, softmax, ring, now, at.queries() + group * 64 * Tile::Queries::swizzle,
-                      FromZero{}, FedByOthers{}, scores.of(block.head), row,
-                      seen_by_two(row, block.end, keys_of), tiles.first, tiles.count);
+                      FromZero{}, of_head, lane, row, seen_by_two(row, block.end, keys_of),
+                      tiles.first, tiles.count);
     group_barrier(1, Tile::loader); // nobody reads tiles any more
     const int warp = thread_index() / 32;
     finish_rows<Tile>(own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax,

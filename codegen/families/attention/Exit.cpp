@@ -114,7 +114,9 @@ static void emitSharing(Emitter& e, Op op, const std::string& function, bool dif
            "shared_bias_bytes<Tile, " + storedType(e, stored) + ">()");
   emitCallOfWarpgroups(e, op,
                        function + "<" + e.memoryType(op.getBiasElement()) + ", " +
-                           number(op.getGroups(), "groups") + ">",
+                           number(op.getGroups(), "groups") + ", " +
+                           number(op.getLoading(), "loading") + ", " +
+                           number(op.getWorking(), "working") + ">",
                        ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()));
 }
 void AttendSharingOp::emit(Emitter& e) {

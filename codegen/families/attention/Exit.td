@@ -59,7 +59,8 @@ class Cu_SharingOp<string mnemonic> : Cu_Op<mnemonic, [
                        Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing, TypeAttr:$element,
                        TypeAttr:$bias_element, I64Attr:$width, I64Attr:$value_width,
                        I64Attr:$queries, I64Attr:$keys, I64Attr:$stages, I64Attr:$bytes,
-                       I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side, I64Attr:$held);
+                       I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side, I64Attr:$held,
+                       I64Attr:$loading, I64Attr:$working);
   let assemblyFormat = [{
     $scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing attr-dict
   }];

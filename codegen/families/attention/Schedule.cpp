@@ -86,11 +86,9 @@ std::int64_t computingGroups(const Schedule& s) {
 Registers registersOf(const Schedule& s) {
   constexpr std::int64_t all = 65536; // of a multiprocessor of sm_90a
   const std::int64_t groups = computingGroups(s);
-  const std::int64_t threads = 128 * (groups + (s.bias == Bias::held ? 0 : 1));
+  const std::int64_t threads = 128 * (groups + 1);
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
-  if (s.bias == Bias::held)
-    return {begin, 0, begin};
   const std::int64_t loading = groups > 2 ? 32 : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
@@ -100,7 +98,7 @@ Registers registersOf(const Schedule& s) {
 
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
   if (s.products == Products::warpgroups)
-    return 128 * (computingGroups(s) + (s.bias == Bias::held ? 0 : 1));
+    return 128 * (computingGroups(s) + 1);
   return (walksOverQueries(facts) ? s.keys : s.queries) * 2;
 }
 
@@ -114,7 +112,7 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   const std::int64_t ofSide =
       (slots * s.queries * own + s.stages * s.keys * (facts.width + facts.valueWidth)) *
           facts.bytes +
-      s.queries / 16 * tileBytes(16, stored, facts.outBytes) + (2 * slots + 4 * s.stages) * 8 + 32;
+      s.queries / 16 * tileBytes(16, stored, facts.outBytes) + (2 * slots + 4 * s.stages) * 8;
   return held + s.side * ofSide + 8;
 }
 
@@ -227,8 +225,6 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
            "16 bytes, and heads that lie in two strides";
   if (facts.hasSoftcap || !facts.hasPositiveScale)
     return "bias = held needs a positive scale and no softcap";
-  if (s.stages < 3)
-    return fmt::format("stages = {}: 3 or more with bias = held", s.stages);
   return "";
 }
 

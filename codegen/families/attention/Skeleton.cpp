@@ -208,6 +208,12 @@ class Lowering {
       addMap(entry, maps, argument, *tensorMapOf(buffer(argument), rows));
     return maps;
   }
+  /// Warps that compute, and the warpgroup that loads.
+  void setRoles(cu::Entry& entry, const Registers& registers) const {
+    const int computing = 4 * static_cast<int>(computingGroups(context.schedule));
+    entry.launch.roles = {{computing, static_cast<int>(registers.working)},
+                          {4, static_cast<int>(registers.loading)}};
+  }
   void emitByWarpgroups() {
     const Schedule& s = context.schedule;
     const Registers registers = registersOf(s);
@@ -219,9 +225,7 @@ class Lowering {
                                              program.width(), program.valueWidth(), s.queries,
                                              s.keys, s.stages, bytes(), order.group(),
                                              registers.loading, registers.working);
-    const int groups = static_cast<int>(s.queries / 64);
-    entry->launch.roles = {{4 * groups, static_cast<int>(registers.working)},
-                           {4, static_cast<int>(registers.loading)}};
+    setRoles(*entry, registers);
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
@@ -230,6 +234,7 @@ class Lowering {
   template <class Op, class AddOwn, class TensorsOf>
   void emitHoldingBias(StringRef header, AddOwn addOwn, TensorsOf tensorsOf) {
     const Schedule& s = context.schedule;
+    const Registers registers = registersOf(s);
     auto entry = begin(context.name, header);
     Maps maps = mapsOf(*entry);
     addOwn(*entry, maps);
@@ -241,7 +246,9 @@ class Lowering {
     builder.create<Op>(location, of, maps.maps, maps.inner, tensors, sharers.biases,
                        sharers.sharing, element(), elementOf(bias.tensor.dtype), program.width(),
                        program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
-                       s.groups, s.side, heldKeys(s, context.facts));
+                       s.groups, s.side, heldKeys(s, context.facts), registers.loading,
+                       registers.working);
+    setRoles(*entry, registers);
     TileCount heads = each(sharedSizes());
     heads.tile = int64_t(1) << 40; // one for all: no block where no head is
     finish(*entry,

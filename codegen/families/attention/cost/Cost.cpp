@@ -199,9 +199,9 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   const bool canHold = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
   if (canHold && facts.isMapped && facts.isBiasMapped && target.has.warpgroupMatrix) {
     s.bias = Bias::held;
-    for (std::int64_t side : {1, 2, 4}) {
+    for (std::int64_t side : {1, 2, 3, 4}) {
       s.side = side;
-      each({64, 128, 256}, {32, 64, 128}, {3, 4, 6, 8}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
+      each({64, 128, 192, 256}, {32, 64, 128}, {2, 3, 4, 6}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
     }
   }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
