@@ -1,5 +1,5 @@
-// kiln::nn::GatedAttention: projections, attention between them, and the gate and its bias in one
-// kernel.
+// kiln::nn::attention, sigmoidGate, and GatedAttention: projections, attention between them, and
+// the gate and its bias in one kernel.
 #include "kiln/nn.h"
 
 #include "runtime/nn/Functions.h"
@@ -13,6 +13,25 @@
 namespace kiln::nn {
 
 using at::Tensor;
+
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                 const Tensor& bias) {
+  if (mask.defined() && mask.scalar_type() != at::kBool)
+    throw Error(ErrorKind::input,
+                fmt::format("attention: the mask is {}; it must be bool, true where a key is seen; "
+                            "floats that are added are a bias",
+                            c10::toString(mask.scalar_type())));
+  runtime::AttentionTensors all{query, key, value, bias, mask};
+  if (bias.defined() && bias.scalar_type() != at::kFloat)
+    all.bias = bias.to(query.scalar_type());
+  return runtime::attend(all, {});
+}
+
+Tensor sigmoidGate(const Tensor& x, const Tensor& gate, const Tensor& bias) {
+  const FusedFunction& gated =
+      shared("sigmoid_gate", {}, [](Expr o, Expr g, Expr b) { return o * kiln::sigmoid(g + b); });
+  return call(gated, x, gate, bias)[0];
+}
 
 GatedAttentionImpl::GatedAttentionImpl(std::int64_t width, std::int64_t heads,
                                        const GatedAttentionOptions& given)
@@ -78,16 +97,11 @@ Tensor GatedAttentionImpl::forward(const Tensor& x, const Tensor& y, const Tenso
   const auto byHead = [&](const Tensor& rows) { // [..., heads, length, head]
     return rows.unflatten(-1, {heads, options.headWidth}).transpose(-3, -2);
   };
-  runtime::AttentionTensors all{
-      byHead(query->forward(x)), byHead(key->forward(y)), byHead(value->forward(y)), {}, {}};
-  if (mask.defined())
-    all.mask = mask.unsqueeze(-2).unsqueeze(-2);
-  if (bias.defined())
-    all.bias = bias.scalar_type() == at::kFloat ? bias : bias.to(all.query.scalar_type());
-  const Tensor attended = runtime::attend(all, {}).transpose(-3, -2).flatten(-2);
-  const FusedFunction& gated = shared(
-      "gated_attention", {}, [](Expr o, Expr g, Expr b) { return o * kiln::sigmoid(g + b); });
-  return output->forward(call(gated, attended, at::linear(x, gate->weight), gate->bias)[0]);
+  const Tensor seen = mask.defined() ? mask.unsqueeze(-2).unsqueeze(-2) : mask;
+  const Tensor attended = attention(byHead(query->forward(x)), byHead(key->forward(y)),
+                                    byHead(value->forward(y)), seen, bias);
+  return output->forward(
+      sigmoidGate(attended.transpose(-3, -2).flatten(-2), at::linear(x, gate->weight), gate->bias));
 }
 
 } // namespace kiln::nn

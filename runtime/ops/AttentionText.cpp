@@ -31,22 +31,28 @@ enum Bit : unsigned {
 };
 enum Dtype : unsigned { ofRows, ofBias }; // in a key
 
-constexpr unsigned fieldBits = 16; // of a width, each of four numbers
+/// The parts of a key's width. A number of keys of 0 comes at run time.
+struct Field {
+  unsigned from, bits;
+  std::int64_t of(const Key& key) const {
+    return key.width >> from & ((std::int64_t(1) << bits) - 1);
+  }
+  std::int64_t with(std::int64_t number) const { return number << from; }
+};
+constexpr Field rowWidth{0, 9}, valueRowWidth{9, 9}, headCount{18, 16}, keyHeadCount{34, 16},
+    keyCount{50, 13};
 
-std::int64_t fieldOf(const Key& key, unsigned field) {
-  return key.width >> field * fieldBits & ((std::int64_t(1) << fieldBits) - 1);
-}
 std::int64_t widthOf(const Key& key) {
-  return fieldOf(key, 0);
+  return rowWidth.of(key);
 }
 std::int64_t valueWidthOf(const Key& key) {
-  return fieldOf(key, 1);
+  return valueRowWidth.of(key);
 }
 std::int64_t headsOf(const Key& key) {
-  return fieldOf(key, 2);
+  return headCount.of(key);
 }
 std::int64_t keyHeadsOf(const Key& key) {
-  return fieldOf(key, 3);
+  return keyHeadCount.of(key);
 }
 double probabilityOf(const Key& key) {
   return std::bit_cast<float>(key.index);
@@ -76,15 +82,28 @@ bool hasStepsOf16Bytes(std::initializer_list<const Tensor*> tensors) {
   return true;
 }
 
+/// The number of keys, where kernels are compiled for it: those that hold a bias in shared memory
+/// want to know how much that is, and bring it with tensor maps. Else 0.
+std::int64_t knownKeys(const AttentionCall& attention) {
+  constexpr std::int64_t most = 1024; // more do not fit beside 64 queries
+  const std::int64_t keys = attention.key.size(-2);
+  const Tensor& bias = attention.bias;
+  const bool holds = bias.defined() && bias.is_contiguous() && bias.size(-1) == keys &&
+                     bias.size(-2) == attention.query.size(-2) && bias.itemsize() == 2 &&
+                     attention.query.itemsize() == 2 && keys <= most &&
+                     keys * bias.itemsize() % kStep == 0;
+  return holds ? keys : 0;
+}
+
 /// Writes the text of functions of a key.
 class Writer {
  public:
   explicit Writer(const Key& key)
       : key(key), leading(runtime::has(key, hasTwoLeading) ? "?x?x" : "?x"),
-        query(rows(headsOf(key), widthOf(key))), keys(rows(keyHeadsOf(key), widthOf(key))),
-        value(rows(keyHeadsOf(key), valueWidthOf(key))),
-        output(rows(headsOf(key), valueWidthOf(key))),
-        wideOutput(rows(headsOf(key), valueWidthOf(key), "f32")),
+        keyRows(keyCount.of(key) == 0 ? "?" : std::to_string(keyCount.of(key))),
+        query(ofQueries(widthOf(key))), keys(ofKeys(widthOf(key))),
+        value(ofKeys(valueWidthOf(key))), output(ofQueries(valueWidthOf(key))),
+        wideOutput(ofQueries(valueWidthOf(key), "f32")),
         statistic(fmt::format("tensor<{}{}x?xf32>", leading, headsOf(key))) {}
 
   std::string forward() {
@@ -123,11 +142,11 @@ class Writer {
     };
     const std::string strided = layout(isStrided, rank());
     if (wanted(0))
-      add("query", "dq", query, rows(headsOf(key), widthOf(key), "f32"), strided);
+      add("query", "dq", query, ofQueries(widthOf(key), "f32"), strided);
     if (wanted(1))
-      add("key", "dk", keys, rows(keyHeadsOf(key), widthOf(key), "f32"), strided);
+      add("key", "dk", keys, ofKeys(widthOf(key), "f32"), strided);
     if (wanted(2))
-      add("value", "dv", value, rows(keyHeadsOf(key), valueWidthOf(key), "f32"), strided);
+      add("value", "dv", value, ofKeys(valueWidthOf(key), "f32"), strided);
     if (wanted(3))
       add("bias", "db", biasType(), scores(firstOfBias, "f32"), "");
     return fmt::format("func.func @attention_backward({})\n    -> ({}) {{\n{}"
@@ -144,16 +163,24 @@ class Writer {
   int rank() const { return has(hasTwoLeading) ? 5 : 4; }
   bool narrows() const { return key.dtypes[ofRows] != DType::f32; }
 
-  std::string rows(std::int64_t heads, std::int64_t width, std::string_view element = {}) const {
-    return fmt::format("tensor<{}{}x?x{}x{}>", leading, heads, width,
+  std::string rows(std::int64_t heads, std::string_view count, std::int64_t width,
+                   std::string_view element) const {
+    return fmt::format("tensor<{}{}x{}x{}x{}>", leading, heads, count, width,
                        element.empty() ? name(key.dtypes[ofRows]) : element);
+  }
+  std::string ofQueries(std::int64_t width, std::string_view element = {}) const {
+    return rows(headsOf(key), "?", width, element);
+  }
+  std::string ofKeys(std::int64_t width, std::string_view element = {}) const {
+    return rows(keyHeadsOf(key), keyRows, width, element);
   }
   /// Of a bias or mask.
   std::string scores(unsigned firstRepeated, std::string_view element) const {
     std::string type = "tensor<";
     for (int d = 5 - rank(); d < 5; ++d) {
       const bool repeats = has(firstRepeated + static_cast<unsigned>(d));
-      type += repeats ? "1x" : d == 2 ? fmt::format("{}x", headsOf(key)) : "?x";
+      const std::string size = d == 2 ? std::to_string(headsOf(key)) : d == 4 ? keyRows : "?";
+      type += (repeats ? "1" : size) + "x";
     }
     return fmt::format("{}{}>", type, element);
   }
@@ -210,7 +237,7 @@ class Writer {
   }
 
   const Key& key;
-  const std::string leading, query, keys, value, output, wideOutput, statistic;
+  const std::string leading, keyRows, query, keys, value, output, wideOutput, statistic;
   std::vector<std::string> arguments, types_;
   std::string operands, plain;
 };
@@ -221,9 +248,10 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   const Tensor &q = attention.query, &k = attention.key, &v = attention.value;
   const std::int64_t rank = q.dim();
   Key& key = call.key;
-  const auto field = [](std::int64_t number, unsigned at) { return number << at * fieldBits; };
-  key.width = field(q.size(-1), 0) | field(v.size(-1), 1) | field(attention.heads(), 2) |
-              field(attention.keyHeads(), 3);
+  const std::int64_t known = knownKeys(attention);
+  key.width = rowWidth.with(q.size(-1)) | valueRowWidth.with(v.size(-1)) |
+              headCount.with(attention.heads()) | keyHeadCount.with(attention.keyHeads()) |
+              keyCount.with(known);
   key.number = attention.scale;
   key.index = std::bit_cast<std::int32_t>(static_cast<float>(attention.p));
   key.dtypes[ofRows] = *dtypeOf(q.scalar_type());
@@ -256,7 +284,8 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   if (rank == 5)
     call.others[next++] = q.size(1);
   call.others[next++] = q.size(-2);
-  call.others[next] = k.size(-2);
+  if (known == 0)
+    call.others[next] = k.size(-2);
 }
 
 void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved,
@@ -276,10 +305,13 @@ std::string attentionBackwardText(const Key& key) {
 }
 
 std::string attentionLabel(const Key& key, std::span<const std::int64_t> sizes) {
+  const std::int64_t known = keyCount.of(key), keys = known == 0 ? sizes.back() : known;
+  if (known == 0)
+    sizes = sizes.first(sizes.size() - 1);
+  const std::int64_t queries = sizes.back();
   std::int64_t batch = 1;
-  for (const std::int64_t size : sizes.first(sizes.size() - 2))
+  for (const std::int64_t size : sizes.first(sizes.size() - 1))
     batch *= size;
-  const std::int64_t queries = sizes[sizes.size() - 2], keys = sizes.back();
   return fmt::format("{}x{}x{}{}x{} {}", batch, headsOf(key), queries,
                      queries == keys ? "" : fmt::format(":{}", keys), widthOf(key),
                      name(key.dtypes[ofRows]));

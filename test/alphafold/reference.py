@@ -11,6 +11,12 @@ from reference_structure import from_three_points, pseudo_beta, structure_module
 
 # Attention: Algorithms 7, 8, 13, 14, 17, 19
 
+def heard(mask):
+    """Of a mask [..., K] of keys, 0 where all are masked: the supplement leaves open what such a
+    query hears, the model lets it hear nothing."""
+    return (mask.sum(-1)[..., None, None] > 0).to(mask.dtype)
+
+
 def attention(p, heads, q_in, kv_in, bias, mask, inf=1e9, gated=True):
     """q_in [..., Q, c], kv_in [..., K, c], bias(head) [..., Q, K] or None, mask [..., K]."""
     q = linear(p, "linear_q", q_in)
@@ -22,7 +28,7 @@ def attention(p, heads, q_in, kv_in, bias, mask, inf=1e9, gated=True):
         a = torch.einsum("...qc,...kc->...qk", q[..., part], k[..., part]) / size ** 0.5
         if bias is not None:
             a = a + bias(h)
-        a = softmax(a + inf * (mask[..., None, :] - 1))
+        a = softmax(a + inf * (mask[..., None, :] - 1)) * heard(mask)
         o = torch.einsum("...qk,...kc->...qc", a, v[..., part])
         if gated:
             o = o * sigmoid(linear(p, "linear_g", q_in)[..., part])
@@ -54,7 +60,7 @@ def msa_global_column(p, c, m, mask):
     for h in range(heads):
         part = slice(h * size, (h + 1) * size)
         a = torch.einsum("ic,sic->is", q[:, part], k) / size ** 0.5
-        a = softmax(a + 1e9 * (mask.T - 1))
+        a = softmax(a + 1e9 * (mask.T - 1)) * (mask.T.sum(-1, keepdim=True) > 0)
         out.append(g[..., part] * torch.einsum("is,sic->ic", a, v))
     return linear(p, "linear_o", torch.cat(out, -1))
 

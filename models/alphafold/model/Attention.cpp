@@ -1,6 +1,8 @@
 // See Attention.h.
 #include "models/alphafold/model/Attention.h"
 
+#include "kiln/nn.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
@@ -9,23 +11,21 @@ using at::Tensor;
 
 namespace {
 
-/// Of [B, heads, Q, D], scale 1 / sqrt(D). Bias and queries have one dtype, also under autocast.
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
-  return at::scaled_dot_product_attention(
-      q, k, v, bias.defined() ? std::optional(bias.to(q.scalar_type())) : std::nullopt);
+/// Of [B, heads, Q, D], scale 1 / sqrt(D), and a mask [B, K] of keys. Bias and queries have one
+/// dtype, also under autocast.
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+              const Tensor& bias) {
+  const Tensor seen = mask.defined() ? (mask > 0.5).unsqueeze(1).unsqueeze(1) : mask;
+  return nn::attention(q, k, v, seen, bias.defined() ? bias.to(q.scalar_type()) : bias);
+}
+Tensor gated(const Tensor& heard, Linear& gate, const Tensor& x) {
+  return nn::sigmoidGate(heard, at::linear(x, gate->weight), gate->bias);
 }
 
 } // namespace
 
-Tensor joined(const Tensor& bias, const Tensor& other) {
-  if (!bias.defined() || !other.defined())
-    return bias.defined() ? bias : other;
-  return bias + other.to(bias.scalar_type());
-}
-
-Tensor keyBias(const Tensor& mask) {
-  const Tensor bias = maskBias(mask);
-  return bias.defined() ? bias.unsqueeze(1).unsqueeze(1) : bias;
+Tensor byHead(const Tensor& pairs) {
+  return pairs.permute({2, 0, 1}).contiguous(); // kernels keep such a bias in shared memory
 }
 
 AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
@@ -41,13 +41,14 @@ AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
     gate = register_module("linear_g", Linear(sizes.queries, sizes.heads * sizes.head, Init::gate));
 }
 
-Tensor AttentionImpl::forward(const Tensor& x, const Tensor& keys, const Tensor& bias) {
+Tensor AttentionImpl::forward(const Tensor& x, const Tensor& keys, const Tensor& mask,
+                              const Tensor& bias) {
   const auto split = [&](const Tensor& all) { // [B, heads, rows, head]
     return all.unflatten(-1, {heads, -1}).transpose(1, 2);
   };
-  const Tensor heard = attend(split(q(x)), split(k(keys)), split(v(keys)), bias);
+  const Tensor heard = attend(split(q(x)), split(k(keys)), split(v(keys)), mask, bias);
   const Tensor rows = heard.transpose(1, 2).flatten(-2); // [B, Q, heads * head]
-  return output(gate ? rows * at::sigmoid(gate(x)) : rows);
+  return output(gate ? gated(rows, gate, x) : rows);
 }
 
 GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t heads,
@@ -64,8 +65,8 @@ Tensor GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
       mask.defined() ? masked(x, mask).sum(1) / (mask.sum(1, /*keepdim=*/true) + 1e-10) : x.mean(1);
   // The heads' queries are rows of one attention, since keys and values are the same for all.
   const Tensor queries = q(mean).unflatten(-1, {1, heads, -1}); // [B, 1, heads, head]
-  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), keyBias(mask));
-  return output(heard.flatten(1).unsqueeze(1) * at::sigmoid(gate(x)));
+  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), mask, Tensor());
+  return output(heard.flatten(1).unsqueeze(1) * at::sigmoid(gate(x))); // one row for all of x
 }
 
 } // namespace kiln::alphafold

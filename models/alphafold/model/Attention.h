@@ -1,6 +1,6 @@
-// Gated attention of several heads: the one place from which scaled_dot_product_attention is
-// called, with mask and pair bias joined to one additive bias. Every attention of the Evoformer is
-// this one over other rows.
+// Gated attention of several heads: the one place from which attention is called, with a mask of
+// keys and a pair bias beside each other. Every attention of the Evoformer is this one over other
+// rows.
 #pragma once
 
 #include "models/alphafold/model/Primitives.h"
@@ -14,19 +14,17 @@ struct AttentionSizes {
   bool gated = true;
 };
 
-/// The sum of the biases that are defined, in the dtype of the first; they broadcast.
-at::Tensor joined(const at::Tensor& bias, const at::Tensor& other);
-
-/// Of a mask [B, K] of keys, as a bias [B, 1, 1, K]; undefined: undefined.
-at::Tensor keyBias(const at::Tensor& mask);
+/// Biases of attention as a linear map gives them for pairs, [Q, K, heads], as [heads, Q, K].
+at::Tensor byHead(const at::Tensor& pairs);
 
 /// softmax(q k / sqrt(head) + bias) v, gated by a sigmoid, and a last linear map. Parameters:
 /// linear_q, linear_k, linear_v, linear_o, linear_g.
 struct AttentionImpl : torch::nn::Module {
   explicit AttentionImpl(const AttentionSizes& sizes);
-  /// x [B, Q, queries], keys [B, K, keys], bias undefined or as [B, heads, Q, K] after
-  /// broadcasting.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& bias);
+  /// x [B, Q, queries], keys [B, K, keys], mask [B, K] or undefined, bias [heads, Q, K] or
+  /// undefined. A query whose keys are all masked hears nothing: it gets zeros before the gate.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& mask,
+                     const at::Tensor& bias);
 
   std::int64_t heads;
   Linear q, k, v, output, gate = nullptr;

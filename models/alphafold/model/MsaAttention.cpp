@@ -20,8 +20,7 @@ MsaRowAttentionImpl::MsaRowAttentionImpl(std::int64_t channels, std::int64_t pai
 
 Tensor MsaRowAttentionImpl::forward(const Tensor& m, const Tensor& z, const Tensor& mask) {
   const Tensor x = normM(m);
-  const Tensor pairs = bias ? bias(normZ(z)).permute({2, 0, 1}) : Tensor(); // [heads, R, R]
-  return mha(x, x, joined(pairs, keyBias(mask)));
+  return mha(x, x, mask, bias ? byHead(bias(normZ(z))) : Tensor());
 }
 
 MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64_t heads,

@@ -46,9 +46,8 @@ TemplatePointwiseAttentionImpl::TemplatePointwiseAttentionImpl(const ModelConfig
 
 Tensor TemplatePointwiseAttentionImpl::forward(const Tensor& t, const Tensor& z,
                                                const Tensor& mask) {
-  const Tensor bias = maskBias(mask, 1e5).view({1, 1, 1, -1}); // [pairs, heads, 1, T]
   const Tensor queries = z.flatten(0, 1).unsqueeze(1);
-  return mha(queries, t.flatten(0, 1), bias).view_as(z);
+  return mha(queries, t.flatten(0, 1), mask.unsqueeze(0), Tensor()).view_as(z);
 }
 
 TemplateEmbedderImpl::TemplateEmbedderImpl(const ModelConfig& config)

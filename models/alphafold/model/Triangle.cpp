@@ -39,8 +39,7 @@ TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t hea
 Tensor TriangleAttentionImpl::forward(const Tensor& z, const Tensor& mask) {
   const bool turned = node == Node::ending; // the same along columns
   const Tensor x = norm(turned ? z.transpose(0, 1) : z);
-  const Tensor bias = keyBias(turned ? transposed(mask) : mask);
-  const Tensor y = mha(x, x, joined(pairBias(x).permute({2, 0, 1}), bias)); // [R, heads, R, R]
+  const Tensor y = mha(x, x, turned ? transposed(mask) : mask, byHead(pairBias(x)));
   return turned ? y.transpose(0, 1) : y;
 }
 

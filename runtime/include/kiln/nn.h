@@ -184,6 +184,19 @@ class KILN_API MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAtt
 };
 TORCH_MODULE(MultiheadAttention);
 
+/// softmax(q k / sqrt(d) + bias) v where mask is true: query [..., Q, d], key [..., K, d], value
+/// [..., K, dv], mask, bool, and bias broadcast to [..., Q, K], with the gradients of all that are
+/// floats. ATen's scaled_dot_product_attention takes one of mask and bias; this takes both, so that
+/// a bias that many rows share is not made anew for each. Kiln's kernels where kiln::enable() is on
+/// and they take the call, else ATen's. A query that sees no key gets zeros of Kiln.
+KILN_API at::Tensor attention(const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value, const at::Tensor& mask = {},
+                              const at::Tensor& bias = {});
+
+/// x * sigmoid(gate + bias), in one pass. x, gate: [..., width]; bias: [width].
+KILN_API at::Tensor sigmoidGate(const at::Tensor& x, const at::Tensor& gate,
+                                const at::Tensor& bias);
+
 struct GatedAttentionOptions {
   std::int64_t keyWidth = 0;    // of what keys and values are made from; 0: the query's
   std::int64_t headWidth = 0;   // 0: the query's width by the heads
