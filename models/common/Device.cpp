@@ -4,6 +4,8 @@
 #include "models/common/Fail.h"
 
 #include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <sys/resource.h>
 #include <torch/cuda.h>
 
 namespace kiln::models {
@@ -22,6 +24,27 @@ at::Device deviceOf(const std::string& name) try {
   return device;
 } catch (const c10::Error&) {
   fail(ErrorKind::input, "--device={}: allowed are cpu, cuda and cuda:N", name);
+}
+
+void synchronize(at::Device device) {
+  if (device.is_cuda())
+    torch::cuda::synchronize(device.index());
+}
+
+double peakMemory(at::Device device) {
+  if (device.is_cpu()) {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return double(usage.ru_maxrss) * 1024;
+  }
+  constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return double(stats.allocated_bytes[all].peak);
+}
+
+void resetPeakMemory(at::Device device) {
+  if (device.is_cuda())
+    c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }
 
 } // namespace kiln::models

@@ -2,11 +2,9 @@
 #include "models/lm/Run.h"
 
 #include "models/common/Device.h"
+#include "models/common/Program.h"
 #include "models/lm/Trainer.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-#include <iostream>
-#include <kiln/profile.h>
 #include <nlohmann/json.hpp>
 
 namespace kiln::lm {
@@ -23,26 +21,6 @@ Tokenizer anyTokenizer(std::int64_t vocabulary) {
   return Tokenizer(merges);
 }
 
-void synchronize(at::Device device) {
-  if (device.is_cuda())
-    torch::cuda::synchronize(device.index());
-}
-
-/// Where the time of a step goes, on the error stream.
-void profile(Trainer& trainer, at::Device device, std::int64_t rows) {
-  constexpr int steps = 3;
-  profile::Profiler profiler = profile::makeProfiler({.schedule = {.warmup = 1, .active = steps}});
-  profiler.start();
-  for (int i = 0; i <= steps; ++i) {
-    trainer.step();
-    synchronize(device); // else kernels of one step are counted in the next
-    profiler.step();
-  }
-  profiler.stop();
-  std::cerr << "in " << steps << " steps:\n";
-  profiler.printTopTables(std::cerr, static_cast<std::size_t>(rows));
-}
-
 } // namespace
 
 std::string bench(const Options& options) {
@@ -54,8 +32,8 @@ std::string bench(const Options& options) {
   for (int i = 0; i < warmup; ++i)
     trainer.step();
   synchronize(device);
-  if (device.is_cuda() && !options.graphs) // whose memory was taken when they were captured
-    c10::getDeviceAllocator(at::kCUDA)->resetPeakStats(device.index());
+  if (!options.graphs) // whose memory was taken when they were captured
+    resetPeakMemory(device);
   const auto begin = Clock::now();
   at::Tensor loss;
   for (std::int64_t i = 0; i < options.bench; ++i)
@@ -66,7 +44,7 @@ std::string bench(const Options& options) {
 
   const double peakBytes = peakMemory(device);
   if (options.profile > 0)
-    profile(trainer, device, options.profile);
+    profileSteps([&] { trainer.step(); }, device, options.profile);
 
   const ModelConfig& model = trainer.settings().model;
   const double tokens = double(options.batch * options.accumulate * model.context) / seconds;

@@ -3,12 +3,9 @@
 #include "models/lm/Config.h"
 
 #include "models/common/Fail.h"
+#include "models/common/Flags.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <variant>
 
 namespace kiln::lm {
 
@@ -16,14 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Field {
-  const char* group;
-  const char* name;
-  std::variant<std::string*, std::int64_t*, double*, bool*> value;
-  const char* help;
-};
-
-std::vector<Field> fieldsOf(Options& o) {
+std::vector<Flag> flagsOf(Options& o) {
   const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
              *run = "Run", *other = "Instead of training";
   return {
@@ -78,47 +68,6 @@ std::vector<Field> fieldsOf(Options& o) {
   };
 }
 
-/// JSON for CLI11: {"steps": 100, "precision": "bf16"}
-class JsonConfig : public CLI::Config {
- public:
-  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
-
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override try {
-    const json parsed = json::parse(input);
-    if (!parsed.is_object())
-      fail(ErrorKind::input, "--config: an object is needed, such as {{\"steps\": 100}}");
-    Options options;
-    const auto fields = fieldsOf(options);
-    std::vector<CLI::ConfigItem> items;
-    for (const auto& [key, value] : parsed.items()) {
-      if (std::ranges::none_of(fields, [&](const Field& f) { return f.name == key; }))
-        fail(ErrorKind::input, "--config: '{}' is no option; --help lists them", key);
-      if (value.is_structured() || value.is_null())
-        fail(ErrorKind::input, "--config: '{}' is {}; a text, a number or true and false are read",
-             key, value.dump());
-      CLI::ConfigItem& item = items.emplace_back();
-      item.name = key;
-      item.inputs = {value.is_string() ? value.get<std::string>() : value.dump()};
-    }
-    return items;
-  } catch (const json::exception& error) {
-    fail(ErrorKind::input, "--config: {}", error.what());
-  }
-};
-
-void add(CLI::App& app, const Field& field) {
-  const std::string name = std::string("--") + field.name;
-  CLI::Option* option = std::visit(
-      [&](auto* value) -> CLI::Option* {
-        if constexpr (std::is_same_v<decltype(value), bool*>)
-          return app.add_flag(name, *value, field.help);
-        else
-          return app.add_option(name, *value, field.help)->capture_default_str()->take_last();
-      },
-      field.value);
-  option->group(field.group);
-}
-
 constexpr std::pair<const char*, std::int64_t ModelConfig::*> modelMembers[] = {
     {"vocabulary", &ModelConfig::vocabulary}, {"context", &ModelConfig::context},
     {"width", &ModelConfig::width},           {"hidden", &ModelConfig::hidden},
@@ -157,29 +106,17 @@ ModelConfig ModelConfig::parse(const std::string& text) try {
 
 std::string Options::text() const {
   Options copy = *this;
-  json object = json::object();
-  for (const Field& field : fieldsOf(copy))
-    std::visit([&](const auto* value) { object[field.name] = *value; }, field.value);
-  object.erase("resume"); // of a run, not of its options
-  return object.dump(2);
+  return textOf(flagsOf(copy));
 }
 
 std::optional<Options> parse(int argc, const char* const* argv, int& status) {
   Options options;
-  CLI::App app(
+  const Command command = {
+      "train_lm",
       "Trains a transformer language model on a text file, evaluates it and lets it write.",
-      "train_lm");
-  for (const Field& field : fieldsOf(options))
-    add(app, field);
-  app.set_config("--config", "", "JSON file of these options; flags come before what it says");
-  app.config_formatter(std::make_shared<JsonConfig>());
-  app.footer(examples);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    status = app.exit(error) == 0 ? 0 : 2;
+      examples};
+  if (!readFlags(command, flagsOf(options), argc, argv, status))
     return {};
-  }
   options.settle();
   if (options.data.empty() && options.bench == 0 && options.sample == 0)
     fail(ErrorKind::input, "--data=FILE, a text to train on, is needed; --help shows examples");

@@ -2,9 +2,9 @@
 #include "models/lm/Config.h"
 
 #include "models/common/Fail.h"
+#include "models/common/Flags.h"
 
 #include <algorithm>
-#include <fmt/ranges.h>
 
 namespace kiln::lm {
 
@@ -19,19 +19,6 @@ constexpr Size sizes[] = {
     {"tiny", 64, 64, 192, 2, 4},          {"small", 1024, 768, 3072, 12, 12},
     {"medium", 1024, 1024, 4096, 24, 16}, {"large", 1024, 1280, 5120, 36, 20},
     {"xl", 1024, 1600, 6400, 48, 25},     {"2.7b", 1024, 2560, 10240, 32, 32}};
-
-void atLeast(const char* name, auto value, auto least) {
-  if (value < least)
-    fail(ErrorKind::input, "--{}={}: at least {} is needed", name, value, least);
-}
-void inside(const char* name, double value, double from, double to) {
-  if (!(value >= from && value <= to))
-    fail(ErrorKind::input, "--{}={}: must lie in {} to {}", name, value, from, to);
-}
-void oneOf(const char* name, const std::string& value, std::initializer_list<const char*> allowed) {
-  if (std::ranges::find(allowed, value) == allowed.end())
-    fail(ErrorKind::input, "--{}={}: allowed are {}", name, value, fmt::join(allowed, ", "));
-}
 
 } // namespace
 

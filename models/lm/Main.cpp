@@ -1,20 +1,20 @@
 // train_lm: trains a language model, lets it write, makes its tokenizer, or times it.
+#include "models/common/Program.h"
 #include "models/lm/Run.h"
 
-#include "kiln/kiln.h"
-
-#include <c10/util/Exception.h>
 #include <cstdlib>
 #include <iostream>
 
-int main(int argc, char** argv) try {
+namespace {
+
+int run(int argc, char** argv) {
   int status = 0;
   const auto options = kiln::lm::parse(argc, argv, status);
   if (!options)
     return status;
   if (options->deterministic) // before cuBLAS is loaded
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
-  startKiln(*options);
+  kiln::models::startKiln(options->kiln);
   if (!options->trainTokenizer.empty())
     std::cout << makeTokenizer(*options) << '\n';
   else if (options->sample > 0)
@@ -24,10 +24,10 @@ int main(int argc, char** argv) try {
   else
     train(*options);
   return 0;
-} catch (const c10::Error& error) {
-  std::cerr << "train_lm: " << error.what_without_backtrace() << '\n';
-  return 1;
-} catch (const std::exception& error) {
-  std::cerr << "train_lm: " << error.what() << '\n';
-  return 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return kiln::models::guarded("train_lm", [&] { return run(argc, argv); });
 }

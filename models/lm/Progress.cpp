@@ -1,39 +1,19 @@
 // See Progress.h.
 #include "models/lm/Progress.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-#include <fmt/format.h>
+#include "models/common/Device.h"
 
-#include <cstdio>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
-#include <unistd.h>
 
 namespace kiln::lm {
-
-double peakMemory(at::Device device) {
-  if (device.is_cpu()) {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return double(usage.ru_maxrss) * 1024;
-  }
-  constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  return double(stats.allocated_bytes[all].peak);
-}
 
 Progress::Progress(const Options& options, at::Device device)
     : options(options), device(device),
       peakFlops(1e12 * (options.peakTflops > 0 ? options.peakTflops
                         : device.is_cpu()      ? 0
                                                : 800)),
-      isTerminal(isatty(STDOUT_FILENO) != 0),
-      log(std::filesystem::path(options.out) / "log.jsonl", std::ios::app) {}
-
-Progress::~Progress() {
-  if (isOpen)
-    std::puts("");
-}
+      line(std::filesystem::path(options.out) / "log.jsonl") {}
 
 void Progress::show(const Figures& figures) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -42,34 +22,26 @@ void Progress::show(const Figures& figures) {
       seconds;
   const double utilization = peakFlops > 0 ? tokens * options.model.flopsPerToken() / peakFlops : 0;
   const double memory = peakMemory(device);
-  std::string line = fmt::format("step {:>6}/{}  loss {:.4f}  rate {:.2e}  norm {:.3f}  {:.1f} k "
+  std::string text = fmt::format("step {:>6}/{}  loss {:.4f}  rate {:.2e}  norm {:.3f}  {:.1f} k "
                                  "tokens/s",
                                  figures.step, options.steps, figures.loss, figures.rate,
                                  figures.norm, tokens / 1e3);
   if (peakFlops > 0)
-    line += fmt::format("  MFU {:.1f} %", 100 * utilization);
-  line += fmt::format("  {:.2f} GiB", memory / 0x1p30);
-  std::printf(isTerminal ? "\r\033[K%s" : "%s\n", line.c_str());
-  std::fflush(stdout);
-  isOpen = isTerminal;
+    text += fmt::format("  MFU {:.1f} %", 100 * utilization);
+  text += fmt::format("  {:.2f} GiB", memory / 0x1p30);
+  line.show(text);
   nlohmann::json entry = {{"step", figures.step},        {"loss", figures.loss},
                           {"rate", figures.rate},        {"norm", figures.norm},
                           {"tokens_per_second", tokens}, {"peak_bytes", memory}};
   if (peakFlops > 0)
     entry["mfu"] = utilization;
-  log << entry.dump() << std::endl;
+  line.note(entry.dump());
   restart(figures.step);
 }
 
 void Progress::restart(std::int64_t step) {
   since = step;
   begin = Clock::now();
-}
-
-void Progress::say(const std::string& text) {
-  std::printf("%s%s\n", isOpen ? "\n" : "", text.c_str());
-  std::fflush(stdout);
-  isOpen = false;
 }
 
 } // namespace kiln::lm

@@ -1,19 +1,14 @@
-// How a run is going: a line that is rewritten in place on a terminal and repeated elsewhere, and
-// the same figures as lines of JSON in a file.
+// How a run is going: loss, speed and memory since the line before.
 #pragma once
 
+#include "models/common/ProgressLine.h"
 #include "models/lm/Config.h"
 
 #include <c10/core/Device.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 
 namespace kiln::lm {
-
-/// Largest number of bytes that tensors took on a GPU, or that the process took on a CPU.
-double peakMemory(at::Device device);
 
 struct Figures {
   std::int64_t step;
@@ -23,16 +18,13 @@ struct Figures {
 class Progress {
  public:
   Progress(const Options& options, at::Device device);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   /// After the device has caught up with `figures.step`.
   void show(const Figures& figures);
   /// What took the time since was no step.
   void restart(std::int64_t step);
   /// A line that stays.
-  void say(const std::string& text);
+  void say(const std::string& text) { line.say(text); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,9 +32,7 @@ class Progress {
   const Options& options;
   at::Device device;
   double peakFlops;
-  bool isTerminal;
-  bool isOpen = false; // a line is on the terminal that will be rewritten
-  std::ofstream log;
+  ProgressLine line;
   std::int64_t since = 0;
   Clock::time_point begin = Clock::now();
 };

@@ -31,15 +31,6 @@ fs::path checkpointOf(const Options& options) {
 
 } // namespace
 
-void startKiln(const Options& options) {
-  if (options.kiln == "off")
-    return disable();
-  auto chosen = kiln::Options::fromEnvironment();
-  if (options.kiln == "verify")
-    chosen.mode = Mode::verify;
-  enable(chosen);
-}
-
 void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);

@@ -5,9 +5,6 @@
 
 namespace kiln::lm {
 
-/// kiln::enable() as Options::kiln says, else as the environment does (KILN_PLACE=cpu, ...).
-void startKiln(const Options& options);
-
 /// Trains on `options.data`, from a checkpoint if `options.resume` names one.
 void train(const Options& options);
 

@@ -1,10 +1,10 @@
 // A run: model, data and optimizer, step by step, with evaluations and checkpoints between.
 #pragma once
 
+#include "models/common/Graph.h"
 #include "models/common/Signals.h"
 #include "models/lm/Checkpoint.h"
 #include "models/lm/Data.h"
-#include "models/lm/Graph.h"
 #include "models/lm/Model.h"
 #include "models/lm/Progress.h"
 

@@ -173,7 +173,7 @@ TEST(AlphaFoldTrainer, Bf16AndRecomputationTrainAlike) {
     return lossesOf(trainer, 4);
   };
   const auto exact = losses();
-  options.recompute = true;
+  options.recompute = "blocks";
   const auto again = losses();
   options.precision = "bf16";
   const auto rounded = losses();
@@ -211,7 +211,7 @@ TEST(AlphaFoldTrainer, KilnChangesRoundingsOnly) {
   };
   const auto expected = losses();
   const KilnOnCpu enabled;
-  options.kiln = true;
+  options.kiln = "on";
   const auto found = losses();
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(found[i], expected[i], 2e-3 * expected[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/torch.h"
+#include "models/common/Program.h"
 #include "models/lm/Run.h"
 #include "models/lm/Trainer.h"
 
@@ -44,7 +45,7 @@ class KilnOnCpu {
  public:
   explicit KilnOnCpu(const Options& options) {
     ::setenv("KILN_PLACE", "cpu", 1);
-    startKiln(options);
+    startKiln(options.kiln);
   }
   ~KilnOnCpu() {
     disable();

@@ -67,7 +67,7 @@ class LmGraphsOnGpu : public testing::TestWithParam<const char*> {
     chosen.precision = "bf16";
     chosen.graphs = graphs;
     chosen.steps = 12;
-    startKiln(chosen);
+    startKiln(chosen.kiln);
     return chosen;
   }
   static void expectSame(Trainer& one, Trainer& other) {

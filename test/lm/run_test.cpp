@@ -328,7 +328,7 @@ TEST_F(LmGpu, KilnChangesRoundingsOnly) {
     for (const char* kiln : {"on", "modules"}) {
       SCOPED_TRACE(precision + std::string(", ") + kiln);
       options.kiln = kiln;
-      startKiln(options);
+      startKiln(options.kiln);
       Trainer ours = trainerOf(options);
       ours.prepare();
       const auto losses = lossesOf(ours, options.steps);
@@ -344,7 +344,7 @@ TEST_F(LmGpu, AResumedRunIsTheUninterruptedOne) {
   options.precision = "bf16";
   for (const char* kiln : {"off", "on", "modules"}) {
     options.kiln = kiln;
-    startKiln(options);
+    startKiln(options.kiln);
     Trainer whole = trainerOf(options);
     whole.prepare();
     lossesOf(whole, 10);

@@ -62,17 +62,23 @@ Recycled AlphaFoldImpl::nothing(const Inputs& inputs) const {
           at::zeros({residues, residues, config.pair}, options), at::zeros({residues, 3}, options)};
 }
 
-/// Lines 4 to 17 of Algorithm 2.
-Trunk AlphaFoldImpl::trunk(const Inputs& inputs, const Recycled& before) {
-  Representations in = recyclingEmbedder(inputEmbedder(inputs), before);
+Masks AlphaFoldImpl::masksOf(const Inputs& inputs) {
   const Tensor& there = inputs.seqMask;
   Masks masks = {inputs.isMsaFull ? Tensor() : inputs.msaMask,
                  inputs.isSeqFull ? Tensor() : there.unsqueeze(1) * there.unsqueeze(0)};
+  constexpr int psi = 2; // whose mask stands for its row's
+  if (inputs.hasTemplates())
+    masks.msa = at::cat({inputs.msaMask, inputs.templateTorsionAnglesMask.select(-1, psi)});
+  return masks;
+}
+
+/// Lines 4 to 17 of Algorithm 2.
+Trunk AlphaFoldImpl::trunk(const Inputs& inputs, const Recycled& before) {
+  Representations in = recyclingEmbedder(inputEmbedder(inputs), before);
+  const Masks masks = masksOf(inputs);
   if (inputs.hasTemplates()) {
     const auto [rows, pairs] = templateEmbedder(inputs, in.z, masks.pair);
     in = {at::cat({in.m, rows}), in.z + pairs};
-    constexpr int psi = 2; // whose mask stands for its row's
-    masks.msa = at::cat({inputs.msaMask, inputs.templateTorsionAnglesMask.select(-1, psi)});
   }
   const Masks ofExtra = {inputs.isExtraMsaFull ? Tensor() : inputs.extraMsaMask, masks.pair};
   in.z = extraMsaStack(Representations{extraMsaEmbedder(inputs.extraMsaFeat), in.z}, ofExtra);

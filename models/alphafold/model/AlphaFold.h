@@ -34,6 +34,8 @@ struct AlphaFoldImpl : torch::nn::Module {
   Outputs pass(const Inputs& inputs, const Recycled& before);
   /// What is recycled before the first pass: zeros.
   Recycled nothing(const Inputs& inputs) const;
+  /// Of the alignment with the rows of templates, and of pairs.
+  static Masks masksOf(const Inputs& inputs);
 
   /// Whether trunk blocks keep what is between for the backward, or compute it again.
   void setRecompute(bool recompute);

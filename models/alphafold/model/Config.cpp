@@ -97,13 +97,32 @@ ModelConfig tiny() {
   return config;
 }
 
+ModelConfig small() {
+  ModelConfig config;
+  config.msa = config.pair = 64;
+  config.single = 128;
+  config.extraMsa = config.templatePair = 32;
+  config.evoformerBlocks = 4;
+  config.structureLayers = 4;
+  config.extraBlocks = config.templateBlocks = 1;
+  config.msaHeads = config.pairHeads = config.pointHeads = 4;
+  config.msaHead = config.pairHead = 16;
+  config.outerProduct = 16;
+  config.triangle = 64;
+  config.templateTriangle = 32;
+  config.resnet = config.lddtHidden = 64;
+  return config;
+}
+
 } // namespace
 
 ModelConfig ModelConfig::named(const std::string& name) {
   if (name == "tiny")
     return tiny();
+  if (name == "small")
+    return small();
   if (name != "model_1" && name != "model_1_ptm")
-    fail(ErrorKind::input, "--model={}: allowed are model_1, model_1_ptm and tiny", name);
+    fail(ErrorKind::input, "--model={}: allowed are model_1, model_1_ptm, small and tiny", name);
   ModelConfig config;
   config.alignedError = name == "model_1_ptm";
   return config;

@@ -41,8 +41,9 @@ struct ModelConfig {
 
   double msaDropout = 0.15, pairDropout = 0.25, structureDropout = 0.1;
 
-  /// Of a name: "model_1", "model_1_ptm" (with the aligned-error head), "tiny" (for tests: all of
-  /// the parts, little of each). Throws Error(input) for other names.
+  /// Of a name: "model_1", "model_1_ptm" (with the aligned-error head), "small" (learns a protein
+  /// on a CPU), "tiny" (for tests: all of the parts, little of each). Throws Error(input) for
+  /// others.
   static ModelConfig named(const std::string& name);
   /// Throws Error(input), with the numbers.
   void check() const;

@@ -2,6 +2,7 @@
 #include "models/alphafold/train/Options.h"
 
 #include "models/common/Fail.h"
+#include "models/common/Flags.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,20 +11,37 @@ namespace kiln::alphafold {
 
 using models::fail;
 
+void TrainOptions::settle() {
+  model = ModelConfig::named(size);
+  models::inside("dropout", dropout, 0, 1);
+  model.msaDropout *= dropout;
+  model.pairDropout *= dropout;
+  model.structureDropout *= dropout;
+}
+
 void TrainOptions::check() const {
-  const auto atLeast = [](const char* name, std::int64_t value, std::int64_t least) {
-    if (value < least)
-      fail(ErrorKind::input, "--{}={}: at least {} is needed", name, value, least);
-  };
+  using namespace models;
+  atLeast("crop", crop, 0);
+  if (crop > 0 && crop < 4)
+    fail(ErrorKind::input, "--crop={}: at least 4 residues are needed; 0 is the stage's", crop);
+  atLeast("msa-clusters", clusters, 0);
+  atLeast("extra-msa", extra, -1);
+  if (extra == 0)
+    fail(ErrorKind::input, "--extra-msa=0: at least 1 row is needed; -1 is the stage's");
+  atLeast("templates", templates, -1);
+  atLeast("recycling", passes, 1);
+  atLeast("batch", batch, 1);
+  atLeast("workers", workers, 1);
   atLeast("steps", steps, 1);
   atLeast("warmup", warmup, 0);
   atLeast("decay-after", decayAfter, 1);
   atLeast("checkpoint-every", checkpointEvery, 0);
   atLeast("keep", keep, 1);
-  const auto inside = [](const char* name, double value, double from, double to) {
-    if (!(value >= from && value <= to))
-      fail(ErrorKind::input, "--{}={}: must lie in {} to {}", name, value, from, to);
-  };
+  atLeast("log-every", logEvery, 1);
+  atLeast("evaluate-every", evaluateEvery, 0);
+  atLeast("evaluate-proteins", evaluateProteins, 1);
+  atLeast("bench", bench, 0);
+  atLeast("profile", profile, 0);
   inside("learning-rate", learningRate, 0, 1e3);
   inside("decay", decay, 0, 1);
   inside("beta1", beta1, 0, 0.999999);
@@ -31,8 +49,21 @@ void TrainOptions::check() const {
   inside("eps", eps, 0, 1);
   inside("clip", clip, 0, 1e30);
   inside("ema", ema, 0, 0.9999999);
-  if (precision != "fp32" && precision != "tf32" && precision != "bf16")
-    fail(ErrorKind::input, "--precision={}: allowed are fp32, tf32, bf16", precision);
+  oneOf("stage", stage, {"initial", "finetune"});
+  oneOf("precision", precision, {"fp32", "tf32", "bf16"});
+  oneOf("kiln", kiln, {"off", "on", "verify"});
+  oneOf("recompute", recompute, {"none", "blocks"});
+  if (graphs && recompute != "none")
+    fail(ErrorKind::input,
+         "--graphs and --recompute={}: random numbers of a graph are not drawn again; leave one of "
+         "the two out",
+         recompute);
+  if (graphs && kiln == "verify")
+    fail(ErrorKind::input, "--graphs and --kiln=verify: results are compared on the host; take "
+                           "--kiln=on, or leave --graphs out");
+  if (!resume.empty() && !weights.empty())
+    fail(ErrorKind::input, "--resume={} and --weights={}: a run begins with one of them", resume,
+         weights);
   model.check();
 }
 

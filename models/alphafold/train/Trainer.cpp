@@ -26,10 +26,12 @@ TrainOptions checked(TrainOptions options) {
 AlphaFold makeModel(const TrainOptions& options, at::Device device) {
   at::manual_seed(std::uint64_t(options.seed));
   AlphaFold model(options.model);
-  model->setRecompute(options.recompute);
+  model->setRecompute(options.recompute == "blocks");
   model->to(device);
   return model;
 }
+
+} // namespace
 
 models::UpdateOptions updateOptions(const TrainOptions& options) {
   return {.learningRate = options.learningRate,
@@ -37,8 +39,10 @@ models::UpdateOptions updateOptions(const TrainOptions& options) {
           .beta2 = options.beta2,
           .eps = options.eps,
           .clip = options.clip,
-          .kiln = options.kiln};
+          .kiln = options.kiln != "off"};
 }
+
+namespace {
 
 /// Without dropout, for a scope.
 class Evaluating {

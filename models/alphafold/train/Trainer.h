@@ -12,6 +12,9 @@
 
 namespace kiln::alphafold {
 
+/// Adam's part of the options.
+models::UpdateOptions updateOptions(const TrainOptions& options);
+
 class Trainer {
  public:
   /// `source` must live as long. Throws Error(input, unavailable).
@@ -46,6 +49,7 @@ class Trainer {
   void resume(const std::filesystem::path& path);
 
   std::int64_t position() const { return done; }
+  void clear() { updater.clear(); } // the gradients
   AlphaFold& network() { return model; }
 
  private:

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-namespace kiln::lm {
+namespace kiln::models {
 
 class StepGraph {
  public:
@@ -27,4 +27,4 @@ class StepGraph {
 /// Throws Error(unavailable) if graphs cannot be captured there.
 void needGraphs(at::Device device);
 
-} // namespace kiln::lm
+} // namespace kiln::models

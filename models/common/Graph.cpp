@@ -1,8 +1,7 @@
 // See Graph.h. Captured on a stream of its own, as CUDA asks for, and replayed on the caller's.
-#include "models/lm/Graph.h"
+#include "models/common/Graph.h"
 
 #include "models/common/Fail.h"
-#include "models/lm/Config.h"
 
 #if KILN_TORCH_CUDA
 #include <ATen/cuda/CUDAGraph.h>
@@ -11,7 +10,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #endif
 
-namespace kiln::lm {
+namespace kiln::models {
 
 void needGraphs(at::Device device) {
   if (!KILN_TORCH_CUDA || !device.is_cuda())
@@ -61,4 +60,4 @@ void StepGraph::replay() {}
 
 StepGraph::~StepGraph() = default;
 
-} // namespace kiln::lm
+} // namespace kiln::models

@@ -1,0 +1,261 @@
+// Times training steps, and the parts of the model one by one, on proteins that nobody has seen: no
+// file is needed.
+#include "models/alphafold/train/Run.h"
+
+#include "kiln/torch.h"
+#include "models/alphafold/train/Synthetic.h"
+#include "models/alphafold/train/Trainer.h"
+#include "models/common/Device.h"
+#include "models/common/Precision.h"
+#include "models/common/Program.h"
+#include "models/common/Recompute.h"
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <chrono>
+#include <iostream>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+using models::Tensors;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double millisecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// One protein again and again, in memory as a loader's.
+class OneProtein : public Source {
+ public:
+  OneProtein(const TrainOptions& options, at::Device device) {
+    const ExampleOptions example = options.example();
+    protein = syntheticInputs({.residues = example.crop,
+                               .clusters = example.clusters,
+                               .extra = example.extraRows,
+                               .templates = example.templates,
+                               .padding = 0},
+                              std::uint64_t(options.seed));
+    if (device.is_cuda())
+      protein.each([](const char*, Tensor& tensor) {
+        if (tensor.defined())
+          tensor = tensor.pin_memory();
+      });
+  }
+
+  std::vector<std::vector<Inputs>> batch(std::int64_t) override {
+    return {std::vector<Inputs>(std::size_t(passes), protein)};
+  }
+
+  std::int64_t passes = 1;
+  Inputs protein;
+};
+
+/// What all lines say.
+Json lineOf(const TrainOptions& options, at::Device device) {
+  const ExampleOptions example = options.example();
+  return {{"source", "train_alphafold"},
+          {"kiln", options.kiln},
+          {"model", options.size},
+          {"precision", options.precision},
+          {"recompute", options.recompute},
+          {"graphs", options.graphs},
+          {"device", device.str()},
+          {"crop", example.crop},
+          {"rows", example.clusters + example.templates},
+          {"extra", example.extraRows}};
+}
+
+void benchSteps(const TrainOptions& options, at::Device device, Trainer& trainer,
+                OneProtein& source) {
+  constexpr int warmup = 3;
+  for (std::int64_t passes = 1; passes <= options.passes; ++passes) {
+    source.passes = passes;
+    trainer.step();
+    kiln::wait(); // until its kernels are there
+    for (int i = 1; i < warmup; ++i)
+      trainer.step();
+    models::synchronize(device);
+    models::resetPeakMemory(device);
+    Trainer::Step last{};
+    const auto begin = Clock::now();
+    for (std::int64_t i = 0; i < options.bench; ++i)
+      last = trainer.step();
+    models::synchronize(device);
+    Json line = lineOf(options, device);
+    line["passes"] = passes;
+    line["steps"] = options.bench;
+    line["step_ms"] = millisecondsSince(begin) / double(options.bench);
+    line["peak_memory_gib"] = models::peakMemory(device) / 0x1p30;
+    line["loss"] = last.loss;
+    std::cout << line.dump() << std::endl;
+  }
+}
+
+/// A part of the model, as often as a pass runs it: what it makes of its inputs.
+struct Part {
+  const char* name;
+  std::int64_t count;
+  Tensors inputs;
+  std::function<Tensors(const Tensors&)> forward;
+};
+
+/// Forward and backward of a part apart, each with all launches waited for.
+void benchPart(const TrainOptions& options, at::Device device, const Part& part) {
+  constexpr int warmup = 3;
+  double forward = 0, backward = 0;
+  for (std::int64_t i = -warmup; i < options.bench; ++i) {
+    if (i == 0) {
+      kiln::wait();
+      models::synchronize(device);
+      models::resetPeakMemory(device);
+    }
+    Tensors inputs;
+    for (const Tensor& one : part.inputs)
+      inputs.push_back(one.detach().requires_grad_(one.is_floating_point()));
+    const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
+    models::synchronize(device);
+    auto begin = Clock::now();
+    const Tensors made = part.forward(inputs);
+    models::synchronize(device);
+    forward += i < 0 ? 0 : millisecondsSince(begin);
+    Tensors gradients;
+    for (const Tensor& one : made)
+      gradients.push_back(at::ones_like(one));
+    models::synchronize(device);
+    begin = Clock::now();
+    torch::autograd::backward(made, gradients);
+    models::synchronize(device);
+    backward += i < 0 ? 0 : millisecondsSince(begin);
+  }
+  Json line = lineOf(options, device);
+  line["part"] = part.name;
+  line["count"] = part.count;
+  line["forward_ms"] = forward / double(options.bench);
+  line["backward_ms"] = backward / double(options.bench);
+  line["peak_memory_gib"] = models::peakMemory(device) / 0x1p30;
+  std::cout << line.dump() << std::endl;
+}
+
+/// What parts read: representations as a pass makes them.
+struct Stages {
+  Inputs inputs;
+  Representations embedded, withTemplates, extra;
+  Masks masks, extraMasks;
+  Trunk trunk;
+};
+
+Stages stagesOf(AlphaFold& model, const Inputs& inputs) {
+  const at::NoGradGuard constant;
+  Stages s;
+  s.inputs = inputs;
+  s.embedded = model->recyclingEmbedder(model->inputEmbedder(inputs), model->nothing(inputs));
+  s.withTemplates = s.embedded;
+  s.masks = model->masksOf(inputs);
+  s.extraMasks = {inputs.isExtraMsaFull ? Tensor() : inputs.extraMsaMask, s.masks.pair};
+  if (inputs.hasTemplates()) {
+    const auto [rows, pairs] = model->templateEmbedder(inputs, s.embedded.z, s.masks.pair);
+    s.withTemplates = {at::cat({s.embedded.m, rows}), s.embedded.z + pairs};
+  }
+  s.extra = {model->extraMsaEmbedder(inputs.extraMsaFeat), s.withTemplates.z};
+  s.trunk = model->evoformer(s.withTemplates, s.masks);
+  return s;
+}
+
+std::vector<Part> partsOf(AlphaFold& model, const Stages& s, const LossConfig& weights) {
+  const auto both = [](const Representations& x) { return Tensors{x.m, x.z}; };
+  std::vector<Part> parts;
+  parts.push_back({"embedders", 1, {s.inputs.msaFeat}, [&](const Tensors& x) {
+                     Inputs inputs = s.inputs;
+                     inputs.msaFeat = x[0];
+                     return both(model->recyclingEmbedder(model->inputEmbedder(inputs),
+                                                          model->nothing(inputs)));
+                   }});
+  if (s.inputs.hasTemplates())
+    parts.push_back({"template_embedder", 1, {s.embedded.z}, [&](const Tensors& x) {
+                       return both(model->templateEmbedder(s.inputs, x[0], s.masks.pair));
+                     }});
+  parts.push_back({"extra_msa_block", std::int64_t(model->extraMsaStack->blocks->size()),
+                   both(s.extra), [&](const Tensors& x) {
+                     auto& block = *model->extraMsaStack->blocks[0]->as<ExtraMsaBlock>();
+                     return both(block.forward({x[0], x[1]}, s.extraMasks));
+                   }});
+  parts.push_back({"evoformer_block", std::int64_t(model->evoformer->blocks->size()),
+                   both(s.withTemplates), [&](const Tensors& x) {
+                     auto& block = *model->evoformer->blocks[0]->as<EvoformerBlock>();
+                     return both(block.forward({x[0], x[1]}, s.masks));
+                   }});
+  parts.push_back({"structure_module", 1, {s.trunk.s, s.trunk.z}, [&](const Tensors& x) {
+                     const PredictedStructure found =
+                         model->structureModule(x[0], x[1], s.inputs.aatype, s.inputs.seqMask);
+                     return Tensors{found.positions, found.single};
+                   }});
+  parts.push_back({"structure_module_heads_losses",
+                   1,
+                   {s.trunk.m, s.trunk.z, s.trunk.s},
+                   [&](const Tensors& x) {
+                     Outputs outputs;
+                     outputs.structure =
+                         model->structureModule(x[2], x[1], s.inputs.aatype, s.inputs.seqMask);
+                     const Tensor clusters = x[0].slice(0, 0, s.inputs.msaFeat.size(0));
+                     outputs.predictions =
+                         model->heads(HeadInputs{clusters, x[1], x[2], outputs.structure.single});
+                     return Tensors{losses(outputs, s.inputs, weights).total};
+                   }});
+  return parts;
+}
+
+/// Clip, Adam and averages, on gradients of any size.
+void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& model) {
+  models::Updater updater(*model, updateOptions(options));
+  models::Ema ema(*model, options.ema);
+  constexpr int warmup = 3;
+  double sum = 0;
+  for (std::int64_t i = -warmup; i < options.bench; ++i) {
+    for (Tensor& parameter : model->parameters())
+      parameter.mutable_grad() = at::full_like(parameter, 1e-4);
+    if (i == 0)
+      kiln::wait();
+    models::synchronize(device);
+    const auto begin = Clock::now();
+    updater.step(0);
+    ema.update();
+    models::synchronize(device);
+    sum += i < 0 ? 0 : millisecondsSince(begin);
+  }
+  Json line = lineOf(options, device);
+  line["part"] = "clip_adam_average";
+  line["count"] = 1;
+  line["forward_ms"] = sum / double(options.bench);
+  std::cout << line.dump() << std::endl;
+}
+
+} // namespace
+
+void bench(const TrainOptions& options) {
+  const at::Device device = models::deviceOf(options.device);
+  OneProtein source(options, device);
+  Trainer trainer(options, source);
+  benchSteps(options, device, trainer, source);
+  if (options.profile > 0)
+    models::profileSteps([&] { trainer.step(); }, device, options.profile);
+  trainer.clear();
+  AlphaFold& model = trainer.network();
+  Inputs inputs = source.protein;
+  inputs.settle();
+  Stages stages = [&] {
+    const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
+    return stagesOf(model, inputs.to(device, at::kFloat));
+  }();
+  for (const Part& part : partsOf(model, stages, LossConfig::named(options.stage)))
+    benchPart(options, device, part);
+  benchUpdate(options, device, model);
+}
+
+} // namespace kiln::alphafold

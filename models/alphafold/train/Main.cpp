@@ -1,0 +1,28 @@
+// train_alphafold: trains AlphaFold 2, or times it.
+#include "models/alphafold/train/Run.h"
+#include "models/common/Program.h"
+
+#include <cstdlib>
+
+namespace {
+
+int run(int argc, char** argv) {
+  int status = 0;
+  const auto options = kiln::alphafold::parse(argc, argv, status);
+  if (!options)
+    return status;
+  if (options->deterministic) // before cuBLAS is loaded
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  kiln::models::startKiln(options->kiln);
+  if (options->bench > 0)
+    bench(*options);
+  else
+    train(*options);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return kiln::models::guarded("train_alphafold", [&] { return run(argc, argv); });
+}

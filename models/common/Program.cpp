@@ -1,0 +1,46 @@
+// See Program.h.
+#include "models/common/Program.h"
+
+#include "kiln/profile.h"
+#include "kiln/torch.h"
+#include "models/common/Device.h"
+
+#include <c10/util/Exception.h>
+#include <iostream>
+
+namespace kiln::models {
+
+int guarded(const char* name, const std::function<int()>& work) try {
+  return work();
+} catch (const c10::Error& error) {
+  std::cerr << name << ": " << error.what_without_backtrace() << '\n';
+  return 1;
+} catch (const std::exception& error) {
+  std::cerr << name << ": " << error.what() << '\n';
+  return 1;
+}
+
+void startKiln(const std::string& mode) {
+  if (mode == "off")
+    return disable();
+  auto chosen = Options::fromEnvironment();
+  if (mode == "verify")
+    chosen.mode = Mode::verify;
+  enable(chosen);
+}
+
+void profileSteps(const std::function<void()>& step, at::Device device, std::int64_t rows) {
+  constexpr int steps = 3;
+  profile::Profiler profiler = profile::makeProfiler({.schedule = {.warmup = 1, .active = steps}});
+  profiler.start();
+  for (int i = 0; i <= steps; ++i) {
+    step();
+    synchronize(device); // else kernels of one step are counted in the next
+    profiler.step();
+  }
+  profiler.stop();
+  std::cerr << "in " << steps << " steps:\n";
+  profiler.printTopTables(std::cerr, static_cast<std::size_t>(rows));
+}
+
+} // namespace kiln::models

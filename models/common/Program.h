@@ -1,0 +1,23 @@
+// What the commands of all models do in the same way: how they begin and end, whose kernels they
+// run on, and where the time of their steps is told to go.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace kiln::models {
+
+/// What `work` returns, or 1 after what it threw was told on the error stream.
+int guarded(const char* name, const std::function<int()>& work);
+
+/// "off": LibTorch's own kernels. Else kiln::enable() as the environment says (KILN_PLACE=cpu,
+/// ...), with "verify" comparing each result with ATen's.
+void startKiln(const std::string& mode);
+
+/// Tables of ops and kernels of a few steps, as many rows each, on the error stream.
+void profileSteps(const std::function<void()>& step, at::Device device, std::int64_t rows);
+
+} // namespace kiln::models

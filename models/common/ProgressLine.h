@@ -1,0 +1,33 @@
+// How a run is going: a line that is rewritten in place on a terminal and repeated elsewhere, lines
+// that stay, and lines of JSON in a file.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace kiln::models {
+
+class ProgressLine {
+ public:
+  /// Appends to `log`. Throws Error(io) if it cannot be written to.
+  explicit ProgressLine(const std::filesystem::path& log);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const std::string& line);
+  /// A line that stays.
+  void say(const std::string& text);
+  /// A line of the file.
+  void note(const std::string& json);
+
+  bool onTerminal() const { return isTerminal; }
+
+ private:
+  bool isTerminal;
+  bool isOpen = false; // a line is on the terminal that will be rewritten
+  std::ofstream log;
+};
+
+} // namespace kiln::models
