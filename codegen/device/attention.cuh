@@ -148,7 +148,8 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
                           (Scores::has_mask && !scores.masks_keys());
   const int last = first + 8 * deep;
   const i64 others = transposed ? scores.all.sight.queries : scores.all.sight.keys;
-  const bool whole = !reads_rows && scores.all.sight.sees_all()
+  const bool sees_all = !reads_rows && scores.all.sight.sees_all();
+  const bool whole = sees_all
                          ? others % (8 * deep) == 0 || last <= others
                          : all_lanes(seen[0].covers(first, last) && seen[1].covers(first, last));
 #pragma unroll
@@ -181,7 +182,7 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
       for (int i = 0; i < 4; ++i) {
         const int own = row + i / 2 * 8, other = first + 8 * n + lane_column() + i % 2;
         const int query = transposed ? other : own, key = transposed ? own : other;
-        if (seen[i / 2].has(other)) {
+        if (sees_all ? other < others : seen[i / 2].has(other)) {
           x[n][i] += scores.added(query, key);
           hide(x[n][i], query, key);
         } else {

@@ -158,11 +158,19 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Own&
 }
 
 /// What is the same for all heads that a warp takes.
-struct SharersTurn {
-  int warp, row_in_tile; // the first of the warp's rows in the tile
-  int first_row, row;    // of the warp, and of the thread
+template <class Tile> struct SharersTurn {
+  int first_query;
   TwoSpans seen;
   SeenTiles tiles;
+
+  // Made of the thread's number whenever they are asked for: registers are scarce.
+  KILN_DEVICE static int warp() { return anew(thread_index()) / 32; }
+  /// The first of the warp's rows in the tile, and of its warpgroup's.
+  KILN_DEVICE static int row_in_tile() { return warp() * 16 % Tile::queries; }
+  KILN_DEVICE static int group_row() { return row_in_tile() / 64 * 64; }
+  KILN_DEVICE int first_row() const { return first_query + row_in_tile(); }
+  /// Of the thread.
+  KILN_DEVICE int row() const { return first_row() + thread_index() % 32 / 4; }
 };
 
 /// Takes the block's heads one after the other: `work(turn, head, lane, own, own_free, ring, now,
@@ -196,13 +204,8 @@ KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
   }
   take_registers<working>();
   const int side = thread_index() / (2 * Tile::queries);
-  SharersTurn turn;
-  turn.tiles = tiles;
-  turn.warp = thread_index() / 32;
-  turn.row_in_tile = turn.warp * 16 % Tile::queries;
-  turn.first_row = block.first_query + turn.row_in_tile;
-  turn.row = turn.first_row + thread_index() % 32 / 4;
-  turn.seen = seen_by_two(turn.row, end, keys_of);
+  SharersTurn<Tile> turn{block.first_query, {}, tiles};
+  turn.seen = seen_by_two(turn.row(), end, keys_of);
 
   const HeldBias<Tile, BiasElement> start(at.bias(), scores.scale);
   const auto mask_of = [&](int i) {
@@ -236,18 +239,19 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
                                 const Output& output, const Lse& lse) {
   const SharedBiasMemory<Tile, typename Output::Element> at{memory};
   const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
-  const auto attend = [&](const SharersTurn& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
-                          const char* own, u64* own_free, const KeyRing<Tile>& ring,
-                          StagePhase<Tile::stages>& now, const auto& start) {
+  const auto attend = [&](const SharersTurn<Tile>& turn, u32 head,
+                          const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
+                          const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
+                          const auto& start) {
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
-    attend_keys<Tile>(
-        o, softmax, ring, now, own + turn.row_in_tile / 64 * 64 * Tile::Queries::swizzle, start,
-        scores.of(head), lane, turn.row, turn.seen, turn.tiles.first, turn.tiles.count);
+    attend_keys<Tile>(o, softmax, ring, now, own + turn.group_row() * Tile::Queries::swizzle, start,
+                      scores.of(head), lane, turn.row(), turn.seen, turn.tiles.first,
+                      turn.tiles.count);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
-    finish_rows<Tile>(at.stored_by(anew(turn.warp)), softmax, o, scores.factor(), head,
-                      turn.first_row, int(scores.sight.queries), output, lse);
+    finish_rows<Tile>(at.stored_by(turn.warp()), softmax, o, scores.factor(), head,
+                      turn.first_row(), int(scores.sight.queries), output, lse);
   };
   take_sharers<BiasElement, loading, working>(tile, at, scores, block, OwnQueries<Tile>{query}, key,
                                               value, bias, attend);

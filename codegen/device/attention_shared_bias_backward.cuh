@@ -14,7 +14,7 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
                                     StagePhase<Tile::stages>& now, const char* queries,
                                     const char* gradients, const Start& start, const Scores& scores,
                                     LaneOfMask<Tile::keys> lane, const QueryNumbers (&numbers)[2],
-                                    const SharersTurn& turn) {
+                                    const SharersTurn<Tile>& turn) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
@@ -35,8 +35,8 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   };
   const auto take = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
-    make_exponents<false>(s, slopes, scores, turn.row, turn.seen, key, open);
-    make_score_gradients(dp, s, scores, numbers, turn.row, key);
+    make_exponents<false>(s, slopes, scores, turn.row(), turn.seen, key, open);
+    make_score_gradients(dp, s, scores, numbers, turn.row(), key);
   };
   if (turn.tiles.count == 0)
     return;
@@ -85,14 +85,14 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
   const SharedBiasMemory<Tile, typename QueryGradient::Element> at{memory};
   const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
   const int end = int(scores.sight.queries);
-  const auto differentiate = [&](const SharersTurn& turn, u32 head,
+  const auto differentiate = [&](const SharersTurn<Tile>& turn, u32 head,
                                  const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
                                  const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
                                  const auto& start) {
-    const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row, end),
-                                     numbers_of(lse, delta, head, turn.row + 8, end)};
+    const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row(), end),
+                                     numbers_of(lse, delta, head, turn.row() + 8, end)};
     float dq[Tile::width / 8][4] = {};
-    const int group_row = turn.row_in_tile / 64 * 64;
+    const int group_row = turn.group_row();
     differentiate_head<Tile>(dq, ring, now, own + group_row * Tile::Queries::swizzle,
                              own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle,
                              start, scores.of(head), lane, numbers, turn);
@@ -103,9 +103,9 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         dq[n][i] *= scores.scale;
-    store_rows<QueryGradient::access, Tile::width>(at.stored_by(anew(turn.warp)), dq,
-                                                   query_gradient.row(head, turn.first_row),
-                                                   query_gradient.stride, end - turn.first_row);
+    store_rows<QueryGradient::access, Tile::width>(at.stored_by(turn.warp()), dq,
+                                                   query_gradient.row(head, turn.first_row()),
+                                                   query_gradient.stride, end - turn.first_row());
   };
   take_sharers<BiasElement, loading, working>(tile, at, scores, block,
                                               OwnQueriesAndGradients<Tile>{query, gradient}, key,

@@ -9,6 +9,9 @@
 
 #include "runtime/Mask.h"
 
+#include <ATen/SDPBackend.h>
+#include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scaled_dot_product_attention_compositeimplicitautograd_dispatch.h>
@@ -187,9 +190,32 @@ Tensor taken(const AttentionTensors& given, const AttentionForm& form) {
   return recorded(given, form);
 }
 
+/// Whether ATen would give cuDNN more sequences than it takes, which fails.
+bool isTooLongForCudnn(const AttentionTensors& given, const std::optional<Tensor>& mask,
+                       const AttentionForm& form) {
+  const Tensor& query = given.query;
+  return query.is_cuda() && query.dim() == 4 && query.size(0) > kMostOfCudnn &&
+         static_cast<at::SDPBackend>(at::_fused_sdp_choice(
+             query, given.key, given.value, mask, form.p, form.causal, form.scale, form.shared)) ==
+             at::SDPBackend::cudnn_attention;
+}
+
 /// By ATen's choice, with its history.
 Tensor byATen(const AttentionTensors& given, const std::optional<Tensor>& mask,
               const AttentionForm& form) {
+  if (isTooLongForCudnn(given, mask, form)) {
+    std::vector<Tensor> parts;
+    const std::int64_t all = given.query.size(0);
+    for (std::int64_t from = 0; from < all; from += kMostOfCudnn) {
+      const std::int64_t count = std::min(kMostOfCudnn, all - from);
+      const auto part = [&](const Tensor& all) {
+        return all.dim() == 4 && all.size(0) > 1 ? all.narrow(0, from, count) : all;
+      };
+      parts.push_back(byATen({part(given.query), part(given.key), part(given.value), {}, {}},
+                             mask ? std::optional(part(*mask)) : mask, form));
+    }
+    return at::cat(parts);
+  }
   return at::compositeimplicitautograd::scaled_dot_product_attention(
       given.query, given.key, given.value, mask, form.p, form.causal, form.scale, form.shared);
 }

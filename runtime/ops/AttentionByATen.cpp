@@ -57,6 +57,8 @@ By chosenBy(const AttentionCall& call, const MaybeTensor& mask, bool biasGradien
   case at::SDPBackend::efficient_attention:
     return onCpu || isShared ? By::formula : By::efficient;
   case at::SDPBackend::cudnn_attention:
+    if (call.query.size(0) > kMostOfCudnn)
+      return isShared ? By::formula : By::efficient;
     return onCpu || biasGradient ? By::formula : By::cudnn;
   default:
     return By::formula;

@@ -9,6 +9,9 @@
 
 namespace kiln::runtime {
 
+/// Sequences, a batch of which cuDNN's kernels are launched with as a grid's third dimension.
+constexpr std::int64_t kMostOfCudnn = 65535;
+
 /// Output, and the log-sum-exp if it is wanted. The first argument is the query.
 std::tuple<at::Tensor, at::Tensor> attentionByATen(const at::Tensor& query,
                                                    const AttentionCall& call);

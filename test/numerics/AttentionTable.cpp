@@ -259,7 +259,7 @@ struct HeldBiasTable : Builder {
     add("values_wider", with([](AttentionText& text) { text.valueWidth = 64; }), {3, 70}, {});
     for (const Tiles& tiles :
          {Tiles{64, 64, 3, 1, 2}, Tiles{128, 32, 4, 2, 2}, Tiles{64, 32, 6, 3, 4},
-          Tiles{256, 64, 3, 1, 1}, Tiles{128, 128, 3, 5, 1}})
+          Tiles{192, 64, 3, 1, 1}, Tiles{128, 128, 3, 5, 1}})
       for (int rows : {1, 9})
         add(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", tiles.queries, tiles.keys, tiles.stages,
                         tiles.groups, tiles.side, rows),

@@ -5,6 +5,7 @@
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <kiln/baseline.h>
+#include <kiln/nn.h>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -77,6 +78,64 @@ TEST_F(TorchGpu, AttentionIsNearFp64WhoeverComputesIt) {
                 << ", mask " << static_cast<int>(kind) << ", call " << call << ", tensor " << i;
         }
       }
+}
+
+class GpuAttention : public TorchGpu {
+ protected:
+  /// Near fp64's, before a kernel is there and after.
+  void expectNear(const Function& f, const std::vector<Tensor>& values, const Tensor& dy,
+                  const std::string& what) {
+    const auto exact = [&] {
+      const Guard off(Mode::off);
+      return run(f, values, dy, at::kDouble);
+    }();
+    Options waiting = strict();
+    waiting.strict = false;
+    for (int call = 0; call < 2; ++call) {
+      const Guard guard(call == 0 ? waiting : strict());
+      const auto ours = run(f, values, dy, dy.scalar_type());
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        EXPECT_LE(errorOf(ours[i], exact[i].nan_to_num(0)),
+                  4 * roundingOf(exact[i].nan_to_num(0), dy.scalar_type()))
+            << what << ", call " << call << ", tensor " << i;
+    }
+  }
+};
+
+/// Rows that share a bias, as those of AlphaFold's pair representation, and have masks of their
+/// own, one of which hides all.
+TEST_F(GpuAttention, PairAttentionIsNearFp64) {
+  for (const std::int64_t rows : {3, 21})
+    for (const std::int64_t keys : {24, 136, 256, 257}) {
+      const auto projected = [&] { // [rows, heads, residues, width], as linear maps leave it
+        return at::randn({rows, keys, 4, 32}, onGpu(at::kBFloat16)).transpose(1, 2);
+      };
+      Tensor seen = at::rand({rows, 1, 1, keys}, onGpu()) > 0.2;
+      seen.select(0, 1).fill_(false);
+      const std::vector<Tensor> values = {projected(), projected(), projected(),
+                                          at::randn({4, keys, keys}, onGpu(at::kBFloat16))};
+      expectNear(
+          [&](const std::vector<Tensor>& in) {
+            return nn::attention(in[0], in[1], in[2], seen, in[3]);
+          },
+          values, at::randn({rows, 4, keys, 32}, onGpu(at::kBFloat16)),
+          std::to_string(rows) + " rows of " + std::to_string(keys));
+    }
+}
+
+/// As pointwise attention over templates has them: a sequence a pair of residues.
+TEST_F(GpuAttention, AttentionOfMoreSequencesThanCudnnTakes) {
+  const auto rows = [](std::int64_t count) {
+    return at::randn({65600, 4, count, 16}, onGpu(at::kBFloat16));
+  };
+  const Tensor seen = at::rand({1, 1, 1, 4}, onGpu()) > 0.3;
+  for (const bool direct : {true, false})
+    expectNear(
+        [&](const std::vector<Tensor>& in) {
+          return direct ? at::scaled_dot_product_attention(in[0], in[1], in[2], seen)
+                        : nn::attention(in[0], in[1], in[2], seen);
+        },
+        {rows(1), rows(4), rows(4)}, rows(1), direct ? "ATen's" : "of modules");
 }
 
 /// Results of a captured call, with dropout: others at each replay.
