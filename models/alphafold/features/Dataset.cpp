@@ -55,6 +55,12 @@ Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.dist
   experiments = all.size();
   for (const fs::path& cache : options.distillation)
     add(cache, true, options, clusters);
+  for (const std::string& name : options.only)
+    if (std::ranges::none_of(all, [&](const DatasetEntry& one) { return one.chain.name == name; }))
+      models::fail(ErrorKind::missing,
+                   "there is no chain {} to train on; names are those of the features' files, such "
+                   "as {}",
+                   inQuotes(name), all.empty() ? "1k1a_A" : all.front().chain.name);
   if (all.empty())
     models::fail(ErrorKind::input,
                  "no chain to train on: {} were refused, because they have no structure, a "
@@ -75,6 +81,8 @@ void Dataset::add(const fs::path& cache, bool isDistillation, const DatasetOptio
       ++refusedCount;
       continue;
     }
+    if (!options.only.empty() && std::ranges::find(options.only, chain.name) == options.only.end())
+      continue;
     const auto found = clusters.find(clusterName(chain.name));
     const double weight = sampleWeight(chain.length, found == clusters.end() ? 1 : found->second);
     all.push_back({std::move(chain), weight, isDistillation});
