@@ -55,12 +55,6 @@ Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.dist
   experiments = all.size();
   for (const fs::path& cache : options.distillation)
     add(cache, true, options, clusters);
-  for (const std::string& name : options.only)
-    if (std::ranges::none_of(all, [&](const DatasetEntry& one) { return one.chain.name == name; }))
-      models::fail(ErrorKind::missing,
-                   "there is no chain {} to train on; names are those of the features' files, such "
-                   "as {}",
-                   inQuotes(name), all.empty() ? "1k1a_A" : all.front().chain.name);
   if (all.empty())
     models::fail(ErrorKind::input,
                  "no chain to train on: {} were refused, because they have no structure, a "
@@ -75,14 +69,12 @@ Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.dist
 
 void Dataset::add(const fs::path& cache, bool isDistillation, const DatasetOptions& options,
                   const ClusterSizes& clusters) {
-  for (CacheEntry& chain : readCache(cache)) {
+  for (CacheEntry& chain : chosen(readCache(cache), options.only)) {
     if (chain.resolved == 0 || chain.resolution > options.worstResolution ||
         chain.commonestType > options.mostOfOneType) {
       ++refusedCount;
       continue;
     }
-    if (!options.only.empty() && std::ranges::find(options.only, chain.name) == options.only.end())
-      continue;
     const auto found = clusters.find(clusterName(chain.name));
     const double weight = sampleWeight(chain.length, found == clusters.end() ? 1 : found->second);
     all.push_back({std::move(chain), weight, isDistillation});

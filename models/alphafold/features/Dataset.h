@@ -15,7 +15,7 @@ struct DatasetOptions {
   std::vector<std::filesystem::path> distillation = {}; // of predicted structures
   std::filesystem::path clusters =
       {}; // a line a cluster: names of its chains; empty: one chain each
-  std::vector<std::string> only = {}; // names of chains; empty: all
+  std::vector<std::string> only = {}; // names of chains, in each cache; empty: all
   double distillationShare = 0.75;    // of examples, where there are predicted structures
   double worstResolution = 9;         // angstrom; chains beyond are left out
   double mostOfOneType = 0.8;         // share of a chain's residues that may be of one type

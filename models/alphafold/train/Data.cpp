@@ -22,16 +22,6 @@ bool holdsFeatures(const fs::path& folder) {
   });
 }
 
-std::vector<std::string> namesIn(const std::string& list) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    names.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
-}
-
 void makeFeatures(const TrainOptions& options, const fs::path& folder, const fs::path& cache,
                   const std::function<void(const std::string&)>& tell) {
   BuildOptions build;
