@@ -35,7 +35,9 @@ StepGraph::StepGraph(at::Device device, const std::function<void()>& work,
   const c10::cuda::CUDAStreamGuard side(
       c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
   try {
-    impl->graph.capture_begin(beside ? beside->impl->graph.pool() : at::cuda::MempoolId_t{0, 0});
+    // Of this thread alone: those of a loader may take pinned memory meanwhile.
+    impl->graph.capture_begin(beside ? beside->impl->graph.pool() : at::cuda::MempoolId_t{0, 0},
+                              cudaStreamCaptureModeThreadLocal);
     work();
     impl->graph.capture_end();
   } catch (const c10::Error& error) {

@@ -272,7 +272,7 @@ TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
   const auto path = trainer.save();
   options.model.evoformerBlocks = 3;
   Trainer other(options, source);
-  EXPECT_SAYS(errorOf([&] { other.resume(path); }), "and the options make one of");
+  EXPECT_SAYS(errorOf([&] { other.resume(path); }), "another model than the options make: evoformer_blocks 2 and 3; --config=");
 }
 
 } // namespace

@@ -58,13 +58,18 @@ gemmi::Structure structureOf(const PredictedChain& predicted) {
 
 std::string pdbText(const PredictedChain& chain) {
   std::ostringstream text;
-  gemmi::write_pdb(structureOf(chain), text);
+  gemmi::PdbWriteOptions options;
+  options.cryst1_record = false; // there is no crystal
+  gemmi::write_pdb(structureOf(chain), text, options);
   return text.str();
 }
 
 std::string mmcifText(const PredictedChain& chain) {
+  gemmi::MmcifOutputGroups groups(/*all=*/true);
+  groups.group_pdb = true;
+  groups.cell = groups.symmetry = false; // there is no crystal
   std::ostringstream text;
-  gemmi::cif::write_cif_to_stream(text, gemmi::make_mmcif_document(structureOf(chain)));
+  gemmi::cif::write_cif_to_stream(text, gemmi::make_mmcif_document(structureOf(chain), groups));
   return text.str();
 }
 

@@ -263,10 +263,11 @@ void Trainer::beginWith(const fs::path& weights) {
 
 void Trainer::resume(const fs::path& path) {
   const models::Checkpoint from(path);
-  const std::string& made = from.tensors().text("model");
-  if (ModelConfig::parse(made) != options.model)
-    fail(ErrorKind::input, "{} holds a model of {}, and the options make one of {}", path.string(),
-         made, options.model.text());
+  const ModelConfig made = ModelConfig::parse(from.tensors().text("model"));
+  if (const std::string unlike = made.unlike(options.model); !unlike.empty())
+    fail(ErrorKind::input,
+         "{} holds another model than the options make: {}; --config={} has its options",
+         path.string(), unlike, (path.parent_path() / "config.json").string());
   from.load(*model);
   from.load(updater);
   ema.restore(from.tensors());
