@@ -227,6 +227,8 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
   std::int64_t count = 0;
   for (std::int64_t step = 0; step < steps; ++step)
     for (const auto& protein : other.batch(step)) {
+      if (ca(protein.back().allAtomMask).sum().item<double>() < 2)
+        continue; // its crop shows nothing that could be compared
       const auto passes = onDevice(protein);
       const auto [loss, structure] = found(passes);
       const Inputs& truth = passes.back();
@@ -236,6 +238,11 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
           at::stack({loss.total, by.lddt, by.drmsd, by.gdtTs, by.gdtHa}).to(at::kCPU, at::kDouble);
       ++count;
     }
+  if (count == 0)
+    fail(ErrorKind::input,
+         "none of {} proteins to evaluate on has two resolved residues in its "
+         "crop; try a larger --crop or other proteins",
+         steps);
   const auto mean = [&](std::int64_t i) { return sums[i].item<double>() / double(count); };
   return {mean(0), mean(1), mean(2), mean(3), mean(4)};
 }

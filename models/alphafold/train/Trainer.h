@@ -40,7 +40,8 @@ class Trainer {
   /// update.
   Step step();
 
-  /// Means over a source's first `steps` batches, by the averaged parameters.
+  /// Means over a source's first `steps` batches, by the averaged parameters; proteins with fewer
+  /// than two resolved residues are left out. Throws Error(input) if that is all.
   struct Evaluation {
     double loss, lddt, drmsd, gdtTs, gdtHa;
   };
