@@ -14,4 +14,11 @@ void drawNormal(at::Tensor weight, double deviation, double cut) {
   weight.uniform_(-edge, edge).erfinv_().mul_(deviation * std::sqrt(2.0));
 }
 
+KeptRandom::KeptRandom(at::Device device)
+    : generator(at::globalContext().defaultGenerator(device)), before(generator.get_state()) {}
+
+KeptRandom::~KeptRandom() {
+  generator.set_state(before);
+}
+
 } // namespace kiln::models

@@ -26,7 +26,8 @@ struct StepGraph::Impl {
   at::cuda::CUDAGraph graph;
 };
 
-StepGraph::StepGraph(at::Device device, const std::function<void()>& work) {
+StepGraph::StepGraph(at::Device device, const std::function<void()>& work,
+                     const StepGraph* beside) {
   needGraphs(device);
   impl = std::make_unique<Impl>();
   c10::cuda::device_synchronize();               // what the step reads was made on another stream
@@ -34,7 +35,9 @@ StepGraph::StepGraph(at::Device device, const std::function<void()>& work) {
   const c10::cuda::CUDAStreamGuard side(
       c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
   try {
-    impl->graph.capture_begin();
+    // Of this thread alone: those of a loader may take pinned memory meanwhile.
+    impl->graph.capture_begin(beside ? beside->impl->graph.pool() : at::cuda::MempoolId_t{0, 0},
+                              cudaStreamCaptureModeThreadLocal);
     work();
     impl->graph.capture_end();
   } catch (const c10::Error& error) {
@@ -51,7 +54,7 @@ void StepGraph::replay() {
 
 struct StepGraph::Impl {};
 
-StepGraph::StepGraph(at::Device device, const std::function<void()>&) {
+StepGraph::StepGraph(at::Device device, const std::function<void()>&, const StepGraph*) {
   needGraphs(device);
 }
 void StepGraph::replay() {}

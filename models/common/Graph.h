@@ -11,9 +11,11 @@ namespace kiln::models {
 class StepGraph {
  public:
   /// Captures what `work` enqueues, which does not run yet. What it has made lives in the graph's
-  /// own memory, and each replay writes it anew. Throws Error(unavailable) for a device without
-  /// graphs, Error(device) for what cannot be captured.
-  StepGraph(at::Device device, const std::function<void()>& work);
+  /// own memory, and each replay writes it anew. What lives only within `work` may share memory
+  /// with that of another graph, `beside`, if the two never run at the same time. Throws
+  /// Error(unavailable) for a device without graphs, Error(device) for what cannot be captured.
+  StepGraph(at::Device device, const std::function<void()>& work,
+            const StepGraph* beside = nullptr);
   ~StepGraph();
 
   /// On the current stream.

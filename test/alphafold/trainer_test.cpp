@@ -127,6 +127,44 @@ TEST(AlphaFoldTrainer, AveragesAreShippedAndBegunWith) {
   EXPECT_EQ(second.position(), 0);
 }
 
+TEST(AlphaFoldTrainer, WhatCannotBeComparedIsNotEvaluated) {
+  struct Unresolved : SyntheticSource {
+    Unresolved(std::int64_t proteins, std::int64_t only) : SyntheticSource(proteins), only(only) {}
+    std::vector<std::vector<Inputs>> batch(std::int64_t step) override {
+      auto all = SyntheticSource::batch(step);
+      if (only < 0 || step == only)
+        for (Inputs& inputs : all[0])
+          inputs.allAtomMask.zero_();
+      return all;
+    }
+    std::int64_t only; // this step; negative: all
+  };
+  const lm::Folder folder;
+  SyntheticSource source(2);
+  Trainer trainer(smallOptions(folder.string()), source);
+  Unresolved second(2, 1), none(2, -1);
+  const Trainer::Evaluation found = trainer.evaluate(second, 2),
+                            first = trainer.evaluate(source, 1);
+  EXPECT_EQ(found.lddt, first.lddt);
+  EXPECT_EQ(found.loss, first.loss);
+  EXPECT_SAYS(errorOf([&] { trainer.evaluate(none, 2); }),
+              "none of 2 proteins to evaluate on has two resolved residues");
+}
+
+/// Figures of a step are what the host reads once: also of several proteins, and lDDT among them.
+TEST(AlphaFoldTrainer, StepsTellTheQualityOfWhatTheyPredict) {
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.model.msaDropout = options.model.pairDropout = options.model.structureDropout = 0;
+  options.ema = 0;
+  SyntheticSource source(1, 1, /*most=*/1);
+  Trainer trainer(options, source);
+  for (int i = 0; i < 3; ++i) {
+    const double expected = trainer.evaluate(source, 1).lddt; // of the weights as they are
+    EXPECT_NEAR(trainer.step().lddt, expected, 1e-6);
+  }
+}
+
 TEST(AlphaFoldTrainer, LossesAreMeansOfTheirTerms) {
   const lm::Folder folder;
   SyntheticSource source(3, /*size=*/2, /*most=*/3);
@@ -272,7 +310,8 @@ TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
   const auto path = trainer.save();
   options.model.evoformerBlocks = 3;
   Trainer other(options, source);
-  EXPECT_SAYS(errorOf([&] { other.resume(path); }), "and the options make one of");
+  EXPECT_SAYS(errorOf([&] { other.resume(path); }),
+              "another model than the options make: evoformer_blocks 2 and 3; --config=");
 }
 
 } // namespace

@@ -8,8 +8,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.append(str(pathlib.Path(os.environ["KILN_SOURCE"]) / "test/alphafold_commands"))
+import small_protein
 
 SOURCE = pathlib.Path(os.environ["KILN_SOURCE"])
 KERNEL_COMPILE = os.environ["KERNEL_COMPILE"]
@@ -121,7 +125,9 @@ class Commands(unittest.TestCase):
         (self.folder / "rows.txt").write_text("rms_norm 64x128 bf16 100% forward\n")
         self.programs = {"kernel-compile": KERNEL_COMPILE,
                          "kiln-baseline": os.environ.get("KILN_BASELINE"),
-                         "train_lm": os.environ.get("TRAIN_LM")}
+                         "train_lm": os.environ.get("TRAIN_LM"),
+                         "train_alphafold": os.environ.get("TRAIN_ALPHAFOLD"),
+                         "predict_alphafold": os.environ.get("PREDICT_ALPHAFOLD")}
 
     def check(self, line):
         name, *arguments = line.split(" ")
@@ -161,9 +167,14 @@ class Commands(unittest.TestCase):
     def test_language_model(self):
         self.check_page("models/lm/README.md")
 
+    def test_alphafold(self):
+        for name in ["102m", "1k1a"]:  # small ones under these names
+            small_protein.write(self.folder / "proteins", name)
+        self.check_page("models/alphafold/README.md")
+
     def test_no_page_is_forgotten(self):
         tested = {"README.md", "tools/kernel-compile/README.md", "autotune/README.md",
-                  "models/lm/README.md"}
+                  "models/lm/README.md", "models/alphafold/README.md"}
         for page in PAGES:
             if str(page) not in tested:
                 for line in commands(page):

@@ -4,6 +4,7 @@
 #include "kiln/files.h"
 #include "models/alphafold/features/Chemistry.h"
 #include "models/alphafold/features/Packed.h"
+#include "models/alphafold/features/Text.h"
 #include "models/common/Fail.h"
 
 #include <algorithm>
@@ -211,6 +212,31 @@ std::vector<CacheEntry> readCache(const fs::path& folder) {
                  folder.string(), ending);
   std::ranges::sort(entries, {}, &CacheEntry::name);
   return entries;
+}
+
+std::vector<std::string> namesIn(const std::string& list) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    names.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+std::vector<CacheEntry> chosen(const std::vector<CacheEntry>& chains,
+                               const std::vector<std::string>& names) {
+  if (names.empty())
+    return chains;
+  std::vector<CacheEntry> found;
+  for (const CacheEntry& one : chains)
+    if (std::ranges::find(names, one.name) != names.end())
+      found.push_back(one);
+  for (const std::string& name : names)
+    if (std::ranges::none_of(found, [&](const CacheEntry& one) { return one.name == name; }))
+      models::fail(ErrorKind::missing, "--chains: there is no {} among {} chains{}", inQuotes(name),
+                   chains.size(), chains.empty() ? "" : ", such as " + chains.front().name);
+  return found;
 }
 
 std::string hashOf(std::string_view bytes) {

@@ -52,6 +52,13 @@ Chain readChain(const std::filesystem::path& path);
 /// All chains of a folder by name. Throws Error(missing) if there is none.
 std::vector<CacheEntry> readCache(const std::filesystem::path& folder);
 
+/// Names in a list such as 1k1a_A,102m_A.
+std::vector<std::string> namesIn(const std::string& list);
+
+/// Those of the chains that are named; of no name all. Throws Error(missing) if one is not there.
+std::vector<CacheEntry> chosen(const std::vector<CacheEntry>& chains,
+                               const std::vector<std::string>& names);
+
 /// Of bytes, in hexadecimal, for `origin`.
 std::string hashOf(std::string_view bytes);
 

@@ -69,7 +69,7 @@ Dataset::Dataset(const DatasetOptions& options) : distillationShare(options.dist
 
 void Dataset::add(const fs::path& cache, bool isDistillation, const DatasetOptions& options,
                   const ClusterSizes& clusters) {
-  for (CacheEntry& chain : readCache(cache)) {
+  for (CacheEntry& chain : chosen(readCache(cache), options.only)) {
     if (chain.resolved == 0 || chain.resolution > options.worstResolution ||
         chain.commonestType > options.mostOfOneType) {
       ++refusedCount;

@@ -14,10 +14,11 @@ struct DatasetOptions {
   std::vector<std::filesystem::path> caches;            // of experiments' structures
   std::vector<std::filesystem::path> distillation = {}; // of predicted structures
   std::filesystem::path clusters =
-      {};                          // a line a cluster: names of its chains; empty: one chain each
-  double distillationShare = 0.75; // of examples, where there are predicted structures
-  double worstResolution = 9;      // angstrom; chains beyond are left out
-  double mostOfOneType = 0.8;      // share of a chain's residues that may be of one type
+      {}; // a line a cluster: names of its chains; empty: one chain each
+  std::vector<std::string> only = {}; // names of chains, in each cache; empty: all
+  double distillationShare = 0.75;    // of examples, where there are predicted structures
+  double worstResolution = 9;         // angstrom; chains beyond are left out
+  double mostOfOneType = 0.8;         // share of a chain's residues that may be of one type
 };
 
 /// A chain that may be drawn, and how often: in proportion to `weight` among those of its kind.
@@ -37,7 +38,8 @@ double sampleWeight(std::int64_t length, std::int64_t clusterSize);
 
 class Dataset {
  public:
-  /// Throws Error(missing, input) for caches without chains, or if the rules leave none.
+  /// Throws Error(missing, input) for caches without chains, or without one of those that are asked
+  /// for, or if the rules leave none.
   explicit Dataset(const DatasetOptions& options);
 
   const std::vector<DatasetEntry>& entries() const { return all; }

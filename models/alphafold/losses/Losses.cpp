@@ -55,14 +55,17 @@ Losses losses(const Outputs& outputs, const Inputs& truth, const LossConfig& con
   return all;
 }
 
-Losses Losses::onHost() const {
+Tensor Losses::packed() const {
   std::vector<Tensor> values = {total.detach().to(at::kDouble)};
   for (const Term& term : terms)
     values.push_back(term.value.to(at::kDouble));
-  const auto moved = at::stack(values).cpu().unbind();
-  Losses found{moved[0], terms};
+  return at::stack(values);
+}
+
+Losses Losses::unpacked(const Tensor& values) const {
+  Losses found{values[0], terms};
   for (std::size_t i = 0; i < terms.size(); ++i)
-    found.terms[i].value = moved[i + 1];
+    found.terms[i].value = values[std::int64_t(i) + 1];
   return found;
 }
 

@@ -30,8 +30,12 @@ struct Losses {
   at::Tensor total;
   std::vector<Term> terms;
 
-  /// All values in fp64 on the host, without gradients. Waits for the device once.
-  Losses onHost() const;
+  /// The total and all values one behind the other, fp64, without gradients; nothing is waited for.
+  at::Tensor packed() const;
+  /// With values of what packed() gave, on the host.
+  Losses unpacked(const at::Tensor& values) const;
+  /// Both. Waits for the device once.
+  Losses onHost() const { return unpacked(packed().cpu()); }
   /// Names and values of terms that are infinite or no numbers; empty if all are finite. For values
   /// on the host.
   std::string nonFinite() const;

@@ -160,6 +160,16 @@ std::string ModelConfig::text() const {
   return all.dump();
 }
 
+std::string ModelConfig::unlike(const ModelConfig& other) const {
+  const json ours = json::parse(text()), theirs = json::parse(other.text());
+  std::string differences;
+  for (const auto& [name, value] : ours.items())
+    if (value != theirs.at(name))
+      differences += fmt::format("{}{} {} and {}", differences.empty() ? "" : ", ", name,
+                                 value.dump(), theirs.at(name).dump());
+  return differences;
+}
+
 ModelConfig ModelConfig::parse(const std::string& text) {
   ModelConfig config;
   try {

@@ -52,6 +52,10 @@ struct ModelConfig {
   std::string text() const;
   static ModelConfig parse(const std::string& text);
 
+  /// "evoformer_blocks 2 and 4, single 20 and 384": what this one and another do not have in
+  /// common; empty: they are the same.
+  std::string unlike(const ModelConfig& other) const;
+
   bool operator==(const ModelConfig&) const = default;
 };
 

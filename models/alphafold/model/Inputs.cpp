@@ -115,6 +115,17 @@ Inputs Inputs::to(at::Device device, at::ScalarType dtype) const {
   return moved;
 }
 
+void Inputs::copyFrom(const Inputs& other) {
+  std::vector<Tensor> from;
+  other.each([&](const char*, const Tensor& tensor) { from.push_back(tensor); });
+  auto one = from.begin();
+  each([&](const char*, Tensor& tensor) {
+    if (tensor.defined())
+      tensor.copy_(*one, /*non_blocking=*/true);
+    ++one;
+  });
+}
+
 void Inputs::settle() {
   const auto isFull = [](const Tensor& mask) { return (mask == 1).all().item<bool>(); };
   isSeqFull = isFull(seqMask);

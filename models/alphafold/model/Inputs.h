@@ -69,6 +69,8 @@ struct Inputs {
 
   /// On a device; floating-point members in `dtype`.
   Inputs to(at::Device device, at::ScalarType dtype) const;
+  /// Copies another's tensors, of the same sizes, into those that are here.
+  void copyFrom(const Inputs& other);
   /// Throws Error(input), with the numbers, if a tensor that the model reads is missing or does not
   /// fit the others. Nothing is read from the device.
   void check() const;

@@ -3,6 +3,7 @@
 #include "models/alphafold/train/Run.h"
 
 #include "kiln/torch.h"
+#include "models/alphafold/train/Data.h"
 #include "models/alphafold/train/Synthetic.h"
 #include "models/alphafold/train/Trainer.h"
 #include "models/common/Device.h"
@@ -35,7 +36,7 @@ double millisecondsSince(Clock::time_point begin) {
 class OneProtein : public Source {
  public:
   OneProtein(const TrainOptions& options, at::Device device) {
-    const ExampleOptions example = options.example();
+    const ExampleOptions example = exampleOf(options);
     protein = syntheticInputs({.residues = example.crop,
                                .clusters = example.clusters,
                                .extra = example.extraRows,
@@ -59,7 +60,7 @@ class OneProtein : public Source {
 
 /// What all lines say.
 Json lineOf(const TrainOptions& options, at::Device device) {
-  const ExampleOptions example = options.example();
+  const ExampleOptions example = exampleOf(options);
   return {{"source", "train_alphafold"},
           {"kiln", options.kiln},
           {"model", options.size},

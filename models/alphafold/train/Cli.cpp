@@ -87,20 +87,6 @@ const char* examples = R"(Examples:
 
 } // namespace
 
-ExampleOptions TrainOptions::example() const {
-  ExampleOptions example = ExampleOptions::named(stage);
-  if (crop > 0)
-    example.crop = crop;
-  if (clusters > 0)
-    example.clusters = clusters;
-  if (extra > 0)
-    example.extraRows = extra;
-  if (templates >= 0)
-    example.templates = templates;
-  example.passes = passes;
-  return example;
-}
-
 std::string TrainOptions::text() const {
   TrainOptions copy = *this;
   return models::textOf(flagsOf(copy));

@@ -2,9 +2,9 @@
 // learning rate. Section 1.11.3 of the supplement.
 #pragma once
 
-#include "models/alphafold/features/Example.h"
 #include "models/alphafold/model/Config.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -45,8 +45,6 @@ struct TrainOptions {
   /// Fills in what follows from the size. Throws Error(input), with the numbers.
   void settle();
   void check() const;
-  /// Of the stage, with what differs from it.
-  ExampleOptions example() const;
   /// A JSON object that --config reads.
   std::string text() const;
 };

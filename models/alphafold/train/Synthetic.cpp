@@ -11,13 +11,8 @@
 
 namespace kiln::alphafold {
 
-Seeded::Seeded(std::uint64_t seed)
-    : generator(at::globalContext().defaultGenerator(at::kCPU)), before(generator.get_state()) {
+Seeded::Seeded(std::uint64_t seed) : kept(at::kCPU) {
   at::manual_seed(seed);
-}
-
-Seeded::~Seeded() {
-  generator.set_state(before);
 }
 
 namespace {

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "models/alphafold/model/Inputs.h"
-
-#include <ATen/core/Generator.h>
+#include "models/common/Draw.h"
 
 namespace kiln::alphafold {
 
@@ -16,13 +15,9 @@ struct SyntheticSizes {
 class Seeded {
  public:
   explicit Seeded(std::uint64_t seed);
-  ~Seeded();
-  Seeded(const Seeded&) = delete;
-  Seeded& operator=(const Seeded&) = delete;
 
  private:
-  at::Generator generator;
-  at::Tensor before;
+  models::KeptRandom kept;
 };
 
 /// With templates unless sizes.templates is 0. The last `padding` residues are none.

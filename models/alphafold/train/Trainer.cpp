@@ -1,6 +1,8 @@
 // See Trainer.h.
 #include "models/alphafold/train/Trainer.h"
 
+#include "kiln/torch.h"
+#include "models/alphafold/losses/Lddt.h"
 #include "models/alphafold/model/AtomTables.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
@@ -8,6 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/ranges.h>
 
 namespace kiln::alphafold {
 
@@ -44,6 +47,32 @@ models::UpdateOptions updateOptions(const TrainOptions& options) {
 
 namespace {
 
+Tensor ca(const Tensor& atoms) {
+  return atoms.select(1, Atom::ca);
+}
+
+/// The mean over residues, fp64.
+Tensor caLddt(const PredictedStructure& found, const Inputs& truth) {
+  const at::NoGradGuard constant;
+  const Tensor mask = ca(truth.allAtomMask);
+  const Tensor scores = lddt(ca(found.positions.detach()), ca(truth.allAtomPositions), mask);
+  return ((scores * mask).sum() / mask.sum().clamp_min(1)).to(at::kDouble);
+}
+
+/// What decides which kernels a step runs: passes, sizes, templates, masks that are full.
+std::string kindOf(const std::vector<std::vector<Inputs>>& proteins) {
+  std::string kind;
+  for (const auto& protein : proteins)
+    for (const Inputs& inputs : protein) {
+      inputs.each([&](const char*, const Tensor& tensor) {
+        kind += tensor.defined() ? fmt::format("{},", fmt::join(tensor.sizes(), "x")) : "-,";
+      });
+      kind += fmt::format("{}{}{};", int(inputs.isSeqFull), int(inputs.isMsaFull),
+                          int(inputs.isExtraMsaFull));
+    }
+  return kind;
+}
+
 /// Without dropout, for a scope.
 class Evaluating {
  public:
@@ -61,7 +90,10 @@ class Evaluating {
 Trainer::Trainer(TrainOptions given, Source& source)
     : options(checked(std::move(given))), source(source), device(models::deviceOf(options.device)),
       model(makeModel(options, device)), updater(*model, updateOptions(options)),
-      ema(*model, options.ema), weights(LossConfig::named(options.stage)) {}
+      ema(*model, options.ema), weights(LossConfig::named(options.stage)), copies(device) {
+  if (options.graphs)
+    models::needGraphs(device);
+}
 
 std::vector<Inputs> Trainer::onDevice(std::vector<Inputs> passes) const {
   for (Inputs& inputs : passes) {
@@ -71,43 +103,106 @@ std::vector<Inputs> Trainer::onDevice(std::vector<Inputs> passes) const {
   return passes;
 }
 
-Losses Trainer::lossOf(const std::vector<Inputs>& passes, PredictedStructure* structure) {
-  const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
-  const Outputs outputs = model(passes);
-  if (structure)
-    *structure = outputs.structure;
-  return losses(outputs, passes.back(), weights);
+Trainer::Proteins Trainer::staged(std::int64_t step) {
+  Proteins proteins = source.batch(step);
+  copies.enqueue([&] {
+    for (auto& protein : proteins)
+      protein = onDevice(std::move(protein));
+  });
+  return proteins;
 }
 
-/// Adds a protein's share of the means.
-void Trainer::accumulate(Step& step, const Losses& found, double share) {
-  step.loss += share * found.total.item<double>();
-  if (step.terms.empty())
-    for (const Term& term : found.terms)
-      step.terms.push_back({term.name, term.weight, at::zeros({}, at::kDouble)});
-  for (std::size_t i = 0; i < found.terms.size(); ++i)
-    step.terms[i].value += share * found.terms[i].value;
-  step.nonFinite = found.nonFinite();
+Trainer::Found Trainer::found(const std::vector<Inputs>& passes) {
+  const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
+  const Outputs outputs = model(passes);
+  return {losses(outputs, passes.back(), weights), outputs.structure};
+}
+
+/// Forward and backward: of each protein loss, terms and lDDT, on the device.
+Tensor Trainer::enqueue(const Proteins& proteins) {
+  const double share = 1.0 / double(proteins.size());
+  std::vector<Tensor> values;
+  for (const auto& protein : proteins) {
+    const auto [loss, structure] = found(protein);
+    names = loss;
+    values.push_back(at::cat({loss.packed(), caLddt(structure, protein.back()).view(1)}));
+    (loss.total * share).backward();
+  }
+  names.total.reset();
+  return at::stack(values);
+}
+
+/// The first time a graph is captured, which computes nothing.
+Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
+  const auto parameters = model->parameters();
+  const auto [entry, isNew] = captured.try_emplace(kind);
+  Captured& now = entry->second;
+  if (isNew) {
+    const models::StepGraph* beside = nullptr;
+    for (const auto& other : captured)
+      if (other.second.graph)
+        beside = other.second.graph.get();
+    now.proteins = proteins;
+    now.graph = std::make_unique<models::StepGraph>(
+        device, [&] { now.values = enqueue(now.proteins); }, beside);
+    for (const Tensor& parameter : parameters)
+      now.gradients.push_back(parameter.grad());
+  } else {
+    for (std::size_t i = 0; i < proteins.size(); ++i)
+      for (std::size_t pass = 0; pass < proteins[i].size(); ++pass)
+        now.proteins[i][pass].copyFrom(proteins[i][pass]);
+  }
+  now.graph->replay();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    parameters[i].mutable_grad() = now.gradients[i];
+  return now.values;
+}
+
+/// What is compiled, chosen or allocated once is there before a kind of step is first made, so that
+/// what it computes does not depend on when that was.
+void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
+  if ((options.kiln == "off" && !options.graphs) || !rehearsed.insert(kind).second)
+    return;
+  const models::KeptRandom kept(device);
+  for (int i = 0; i < (options.graphs ? 2 : 1); ++i) {
+    enqueue(proteins);
+    updater.clear();
+    kiln::wait();
+  }
+}
+
+Trainer::Step Trainer::read(const Tensor& values, const Proteins& proteins) const {
+  Step now{.loss = 0,
+           .lddt = 0,
+           .terms = {},
+           .norm = {},
+           .rate = learningRate(options, done),
+           .passes = std::ssize(proteins.front()),
+           .nonFinite = {}};
+  for (std::int64_t i = 0; i < values.size(0) && now.nonFinite.empty(); ++i)
+    now.nonFinite = names.unpacked(values[i]).nonFinite();
+  const Tensor means = values.mean(0);
+  const Losses mean = names.unpacked(means);
+  now.loss = mean.total.item<double>();
+  now.terms = mean.terms;
+  now.lddt = means[-1].item<double>();
+  return now;
 }
 
 Trainer::Step Trainer::step() {
   constexpr std::int64_t mostRefused = 10;
-  Step now{.loss = 0,
-           .terms = {},
-           .norm = {},
-           .rate = learningRate(options, done),
-           .passes = 0,
-           .nonFinite = {}};
-  const auto proteins = source.batch(done);
-  const double share = 1.0 / double(proteins.size());
-  for (const auto& protein : proteins) {
-    now.passes = std::ssize(protein);
-    const Losses found = lossOf(onDevice(protein));
-    accumulate(now, found.onHost(), share);
-    if (!now.nonFinite.empty())
-      break;
-    (found.total * share).backward();
-  }
+  const Proteins proteins = next ? std::move(*next) : staged(done);
+  next.reset();
+  copies.join();
+  for (const auto& protein : proteins)
+    for (const Inputs& inputs : protein)
+      inputs.each([&](const char*, const Tensor& tensor) { copies.use(tensor); });
+  const std::string kind = kindOf(proteins);
+  rehearse(proteins, kind);
+  models::HostCopy values(options.graphs ? replay(proteins, kind) : enqueue(proteins));
+  if (device.is_cuda() && done + 1 < options.steps)
+    next = staged(done + 1);
+  Step now = read(values.get(), proteins);
   if (now.nonFinite.empty()) {
     now.norm = updater.step(now.rate);
     ema.update();
@@ -132,17 +227,22 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
   std::int64_t count = 0;
   for (std::int64_t step = 0; step < steps; ++step)
     for (const auto& protein : other.batch(step)) {
+      if (ca(protein.back().allAtomMask).sum().item<double>() < 2)
+        continue; // its crop shows nothing that could be compared
       const auto passes = onDevice(protein);
-      PredictedStructure found;
-      const Losses loss = lossOf(passes, &found);
+      const auto [loss, structure] = found(passes);
       const Inputs& truth = passes.back();
-      const auto ca = [](const Tensor& atoms) { return atoms.select(1, Atom::ca); };
       const Metrics by =
-          metrics(ca(found.positions), ca(truth.allAtomPositions), ca(truth.allAtomMask));
+          metrics(ca(structure.positions), ca(truth.allAtomPositions), ca(truth.allAtomMask));
       sums +=
           at::stack({loss.total, by.lddt, by.drmsd, by.gdtTs, by.gdtHa}).to(at::kCPU, at::kDouble);
       ++count;
     }
+  if (count == 0)
+    fail(ErrorKind::input,
+         "none of {} proteins to evaluate on has two resolved residues in its "
+         "crop; try a larger --crop or other proteins",
+         steps);
   const auto mean = [&](std::int64_t i) { return sums[i].item<double>() / double(count); };
   return {mean(0), mean(1), mean(2), mean(3), mean(4)};
 }
@@ -152,7 +252,7 @@ fs::path Trainer::save() const {
   for (models::NamedTensor& average : ema.state())
     tensors.push_back(std::move(average));
   return models::writeCheckpoint(options.out, done, options.keep, tensors,
-                                 {{"model", options.model.text()}});
+                                 {{"model", options.model.text()}, {"options", options.text()}});
 }
 
 void Trainer::saveAverages(const fs::path& path) {
@@ -170,16 +270,20 @@ void Trainer::beginWith(const fs::path& weights) {
 
 void Trainer::resume(const fs::path& path) {
   const models::Checkpoint from(path);
-  const std::string& made = from.tensors().text("model");
-  if (ModelConfig::parse(made) != options.model)
-    fail(ErrorKind::input, "{} holds a model of {}, and the options make one of {}", path.string(),
-         made, options.model.text());
+  const ModelConfig made = ModelConfig::parse(from.tensors().text("model"));
+  if (const std::string unlike = made.unlike(options.model); !unlike.empty())
+    fail(ErrorKind::input,
+         "{} holds another model than the options make: {}; --config={} has its options",
+         path.string(), unlike, (path.parent_path() / "config.json").string());
   from.load(*model);
   from.load(updater);
   ema.restore(from.tensors());
   from.loadRandom(device);
   done = from.step();
   refused = 0;
+  next.reset();
+  captured.clear(); // of tensors that are others now
+  rehearsed.clear();
 }
 
 } // namespace kiln::alphafold

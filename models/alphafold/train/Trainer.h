@@ -9,6 +9,11 @@
 #include "models/alphafold/train/Source.h"
 #include "models/common/Checkpoint.h"
 #include "models/common/Ema.h"
+#include "models/common/Graph.h"
+#include "models/common/Transfer.h"
+
+#include <map>
+#include <set>
 
 namespace kiln::alphafold {
 
@@ -23,16 +28,20 @@ class Trainer {
   /// One update, or none if a term of the loss was not finite.
   struct Step {
     double loss;             // of all terms with their weights, mean over the batch
+    double lddt;             // of CA atoms, of what was predicted in training; likewise
     std::vector<Term> terms; // means over the batch; values on the host
     at::Tensor norm;         // of the gradient before the clip, on the device
     double rate;
     std::int64_t passes;
     std::string nonFinite; // which terms, with their values; empty: the update was made
   };
-  /// Throws Error(input) after ten steps in a row without an update.
+  /// The host waits for the device once, for the losses, behind the launches of the backward. The
+  /// next step's proteins travel meanwhile. Throws Error(input) after ten steps in a row without an
+  /// update.
   Step step();
 
-  /// Means over a source's first `steps` batches, by the averaged parameters.
+  /// Means over a source's first `steps` batches, by the averaged parameters; proteins with fewer
+  /// than two resolved residues are left out. Throws Error(input) if that is all.
   struct Evaluation {
     double loss, lddt, drmsd, gdtTs, gdtHa;
   };
@@ -53,9 +62,26 @@ class Trainer {
   AlphaFold& network() { return model; }
 
  private:
+  using Proteins = std::vector<std::vector<Inputs>>; // as a Source gives them, on the device
+  struct Found {
+    Losses losses;
+    PredictedStructure structure;
+  };
+  /// A step's forward and backward as a graph, with the tensors that it reads and writes.
+  struct Captured {
+    std::unique_ptr<models::StepGraph> graph;
+    Proteins proteins;
+    at::Tensor values;
+    std::vector<at::Tensor> gradients; // of the parameters, undefined where there is none
+  };
+
+  Proteins staged(std::int64_t step);
   std::vector<Inputs> onDevice(std::vector<Inputs> passes) const;
-  Losses lossOf(const std::vector<Inputs>& passes, PredictedStructure* structure = nullptr);
-  static void accumulate(Step& step, const Losses& found, double share);
+  Found found(const std::vector<Inputs>& passes);
+  at::Tensor enqueue(const Proteins& proteins);
+  at::Tensor replay(const Proteins& proteins, const std::string& kind);
+  void rehearse(const Proteins& proteins, const std::string& kind);
+  Step read(const at::Tensor& values, const Proteins& proteins) const;
 
   TrainOptions options;
   Source& source;
@@ -65,6 +91,11 @@ class Trainer {
   models::Ema ema;
   LossConfig weights;
   std::int64_t done = 0, refused = 0; // steps; those without an update since the last one
+  models::CopyStream copies;
+  std::optional<Proteins> next; // the next step's
+  Losses names;                 // terms of the last step, as enqueued
+  std::set<std::string> rehearsed;
+  std::map<std::string, Captured> captured;
 };
 
 } // namespace kiln::alphafold
