@@ -18,9 +18,6 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
   const Tensor seen = mask.defined() ? (mask > 0.5).unsqueeze(1).unsqueeze(1) : mask;
   return nn::attention(q, k, v, seen, bias.defined() ? bias.to(q.scalar_type()) : bias);
 }
-Tensor gated(const Tensor& heard, Linear& gate, const Tensor& x) {
-  return nn::sigmoidGate(heard, at::linear(x, gate->weight), gate->bias);
-}
 
 } // namespace
 
@@ -48,7 +45,7 @@ Tensor AttentionImpl::forward(const Tensor& x, const Tensor& keys, const Tensor&
   };
   const Tensor heard = attend(split(q(x)), split(k(keys)), split(v(keys)), mask, bias);
   const Tensor rows = heard.transpose(1, 2).flatten(-2); // [B, Q, heads * head]
-  return output(gate ? gated(rows, gate, x) : rows);
+  return output(gate ? nn::sigmoidGate(rows, at::linear(x, gate->weight), gate->bias) : rows);
 }
 
 GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t heads,

@@ -1,6 +1,7 @@
 // See Primitives.h.
 #include "models/alphafold/model/Primitives.h"
 
+#include "kiln/fuse.h"
 #include "models/common/Draw.h"
 
 #include <ATen/ATen.h>
@@ -54,7 +55,20 @@ LayerNormImpl::LayerNormImpl(std::int64_t width)
       bias(register_parameter("bias", at::zeros({width}))) {}
 
 Tensor LayerNormImpl::forward(const Tensor& x) {
-  return at::layer_norm(x, weight.sizes(), weight, bias, 1e-5);
+  static const auto narrow =
+      fuse([](const Expr& x, const Expr& weight,
+              const Expr& bias) { return layerNorm(x, weight, bias, 1e-5).to(at::kBFloat16); },
+           {.name = "layer_norm"});
+  const models::Autocast::State autocast = models::Autocast::current(x.device().type());
+  return autocast.enabled && autocast.dtype == at::kBFloat16
+             ? narrow(x, weight, bias)
+             : at::layer_norm(x, weight.sizes(), weight, bias, 1e-5);
+}
+
+Tensor gated(const Tensor& gate, const Tensor& x) {
+  static const auto product =
+      fuse([](const Expr& g, const Expr& x) { return sigmoid(g) * x; }, {.name = "gated"});
+  return product(gate, x);
 }
 
 Tensor dropout(const Tensor& x, double share, bool training, std::int64_t shared) {

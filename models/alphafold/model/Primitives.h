@@ -29,7 +29,8 @@ struct LinearImpl : torch::nn::Module {
 };
 TORCH_MODULE(Linear);
 
-/// Over the last dimension, eps 1e-5. Parameters: weight, bias.
+/// Over the last dimension, eps 1e-5. Parameters: weight, bias. Under autocast to bf16 the result is
+/// in bf16, as the products read it that follow all of these norms, and is made in one pass.
 struct LayerNormImpl : torch::nn::Module {
   explicit LayerNormImpl(std::int64_t width);
   at::Tensor forward(const at::Tensor& x);
@@ -37,6 +38,9 @@ struct LayerNormImpl : torch::nn::Module {
   at::Tensor weight, bias;
 };
 TORCH_MODULE(LayerNorm);
+
+/// sigmoid(gate) * x, in one pass.
+at::Tensor gated(const at::Tensor& gate, const at::Tensor& x);
 
 /// In training x with a share of it dropped and the rest scaled up; what is dropped is the same
 /// along dimension `shared`.

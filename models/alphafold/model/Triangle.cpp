@@ -21,13 +21,13 @@ TriangleMultiplicationImpl::TriangleMultiplicationImpl(std::int64_t pair, std::i
 Tensor TriangleMultiplicationImpl::forward(const Tensor& z, const Tensor& mask) {
   const Tensor x = normIn(z);
   const auto side = [&](Linear& linear, Linear& gate) { // [hidden, R, R]
-    return masked(at::sigmoid(gate(x)) * linear(x), mask).permute({2, 0, 1});
+    return masked(gated(gate(x), linear(x)), mask).permute({2, 0, 1});
   };
   const Tensor left = side(a, aGate), right = side(b, bGate);
   const Tensor product = sides == Sides::outgoing // of each channel
                              ? at::matmul(left, right.transpose(1, 2))
                              : at::matmul(left.transpose(1, 2), right);
-  return at::sigmoid(gate(x)) * output(normOut(product.permute({1, 2, 0})));
+  return gated(gate(x), output(normOut(product.permute({1, 2, 0}))));
 }
 
 TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t heads,
