@@ -73,6 +73,7 @@ void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit)
 
 } // namespace
 
+Pending::Pending() = default;
 Pending::Pending(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Pending::Pending(Pending&&) noexcept = default;
 

@@ -34,7 +34,7 @@ class Group;
 /// What has begun.
 class KILN_API Pending {
  public:
-  Pending() = default; // of nothing
+  Pending(); // of nothing
   Pending(Pending&&) noexcept;
   Pending& operator=(Pending&&) noexcept;
   ~Pending(); // waits, without a word about errors
