@@ -7,6 +7,15 @@
 #include <cstdlib>
 #include <iostream>
 
+namespace {
+
+/// Nothing else takes several processes.
+bool isRun(const kiln::lm::Options& options) {
+  return options.trainTokenizer.empty() && options.sample == 0;
+}
+
+} // namespace
+
 int main(int argc, char** argv) try {
   int status = 0;
   const auto options = kiln::lm::parse(argc, argv, status);
@@ -14,13 +23,15 @@ int main(int argc, char** argv) try {
     return status;
   if (options->deterministic) // before cuBLAS is loaded
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  if (kiln::models::startsRanks(options->ranks.nproc) && isRun(*options))
+    return kiln::dist::launch(argc, argv, {.ranks = int(options->ranks.nproc)});
   startKiln(*options);
   if (!options->trainTokenizer.empty())
     std::cout << makeTokenizer(*options) << '\n';
   else if (options->sample > 0)
     std::cout << write(*options) << '\n';
   else if (options->bench > 0)
-    std::cout << bench(*options) << '\n';
+    std::cout << bench(*options);
   else
     train(*options);
   return 0;

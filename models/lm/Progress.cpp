@@ -22,13 +22,14 @@ double peakMemory(at::Device device) {
   return double(stats.allocated_bytes[all].peak);
 }
 
-Progress::Progress(const Options& options, at::Device device)
-    : options(options), device(device),
+Progress::Progress(const Options& options, const dist::Group& group)
+    : options(options), device(group.device()), ranks(group.size()), isFirst(group.rank() == 0),
       peakFlops(1e12 * (options.peakTflops > 0 ? options.peakTflops
                         : device.is_cpu()      ? 0
                                                : 800)),
       isTerminal(isatty(STDOUT_FILENO) != 0),
-      log(std::filesystem::path(options.out) / "log.jsonl", std::ios::app) {}
+      log(isFirst ? (std::filesystem::path(options.out) / "log.jsonl").string() : "/dev/null",
+          std::ios::app) {}
 
 Progress::~Progress() {
   if (isOpen)
@@ -36,11 +37,13 @@ Progress::~Progress() {
 }
 
 void Progress::show(const Figures& figures) {
+  if (!isFirst)
+    return;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   const double tokens =
-      double((figures.step - since) * options.batch * options.accumulate * options.model.context) /
+      double((figures.step - since) * ranks * options.batch * options.accumulate * options.model.context) /
       seconds;
-  const double utilization = peakFlops > 0 ? tokens * options.model.flopsPerToken() / peakFlops : 0;
+  const double utilization = peakFlops > 0 ? tokens / ranks * options.model.flopsPerToken() / peakFlops : 0;
   const double memory = peakMemory(device);
   std::string line = fmt::format("step {:>6}/{}  loss {:.4f}  rate {:.2e}  norm {:.3f}  {:.1f} k "
                                  "tokens/s",
@@ -67,6 +70,8 @@ void Progress::restart(std::int64_t step) {
 }
 
 void Progress::say(const std::string& text) {
+  if (!isFirst)
+    return;
   std::printf("%s%s\n", isOpen ? "\n" : "", text.c_str());
   std::fflush(stdout);
   isOpen = false;

@@ -4,7 +4,6 @@
 
 #include "models/lm/Config.h"
 
-#include <c10/core/Device.h>
 
 #include <chrono>
 #include <filesystem>
@@ -22,7 +21,8 @@ struct Figures {
 
 class Progress {
  public:
-  Progress(const Options& options, at::Device device);
+  /// Of rank 0; of others it says nothing.
+  Progress(const Options& options, const dist::Group& group);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -39,6 +39,8 @@ class Progress {
 
   const Options& options;
   at::Device device;
+  int ranks;
+  bool isFirst;
   double peakFlops;
   bool isTerminal;
   bool isOpen = false; // a line is on the terminal that will be rewritten

@@ -44,9 +44,14 @@ void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
   fs::create_directories(options.out);
-  Trainer trainer(options, Data::open(options.data, tokenizer, options.out), tokenizer);
+  const auto group = startGroup(options.ranks, options.device);
+  Trainer trainer(options, firstThenOthers(*group, [&] {
+                    return Data::open(options.data, tokenizer, options.out);
+                  }), tokenizer, group);
   if (!options.resume.empty())
-    trainer.resume(checkpointOf(options));
+    trainer.resume(group->gather(checkpointOf(options).string())[0]);
+  if (group->rank() > 0)
+    return trainer.run();
   writeFile(fs::path(options.out) / "config.json", trainer.settings().text() + '\n');
   trainer.run();
   if (options.kiln != "off")

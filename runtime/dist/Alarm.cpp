@@ -62,6 +62,13 @@ std::string Alarm::raise(const Operation& operation, const std::string& why) {
   return message;
 }
 
+void Alarm::leave() {
+  try {
+    store->add(kRaised, 1);
+  } catch (const std::exception&) { // then the others know
+  }
+}
+
 void Alarm::fail(const Operation& operation, const std::string& why) {
   throw Error(ErrorKind::unavailable, raise(operation, why));
 }

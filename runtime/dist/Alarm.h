@@ -19,6 +19,8 @@ class Alarm {
   /// The first time: tells the others, waits a moment for who answers, and makes the message.
   /// From any thread. Returns the message of the first time.
   std::string raise(const Operation& operation, const std::string& why);
+  /// Tells the others that this rank ends, and waits for nobody.
+  void leave();
   /// raise() as an Error(unavailable).
   [[noreturn]] void fail(const Operation& operation, const std::string& why);
   /// Throws the message if it was raised here.

@@ -20,13 +20,10 @@ std::int64_t roundedUp(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-/// Shares the buffer's memory, but is no view to autograd: optimizers detach gradients in place,
-/// which views refuse.
 Tensor viewOf(const Tensor& buffer, std::int64_t offset, const Tensor& parameter) {
-  const Tensor view = at::empty({0}, buffer.options());
   if (parameter.is_non_overlapping_and_dense())
-    return view.set_(buffer.storage(), offset, parameter.sizes(), parameter.strides());
-  return view.set_(buffer.storage(), offset, parameter.sizes());
+    return sharing(buffer, offset, parameter.sizes(), parameter.strides());
+  return sharing(buffer, offset, parameter.sizes(), at::empty_like(parameter).strides());
 }
 
 void checkGradient(const Slot& slot) {
@@ -44,6 +41,12 @@ void checkGradient(const Slot& slot) {
 }
 
 } // namespace
+
+Tensor sharing(const Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
+               at::IntArrayRef strides) {
+  return at::empty({0}, buffer.options())
+      .set_(buffer.storage(), buffer.storage_offset() + offset, sizes, strides);
+}
 
 Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
                const DataParallelOptions& options)

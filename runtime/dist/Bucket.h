@@ -23,6 +23,11 @@ struct Slot {
   const at::Tensor& tensor() const { return parameter.tensor; }
 };
 
+/// Elements of a buffer, from an offset on, that are no view of it to autograd: optimizers detach
+/// gradients in place, which views refuse.
+at::Tensor sharing(const at::Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
+                   at::IntArrayRef strides);
+
 class Bucket {
  public:
   /// Lays out the slots, all of one dtype and device.

@@ -61,6 +61,10 @@ const std::shared_ptr<Group>& DataParallel::group() const {
   return impl->group;
 }
 
+const DataParallelOptions& DataParallel::options() const {
+  return impl->options;
+}
+
 DataParallel::NoSync::NoSync(DataParallel& of) : of(of), before(of.impl->quiet) {
   of.impl->quiet = true;
 }

@@ -10,6 +10,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <cstring>
+#include <exception>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace kiln::dist {
@@ -25,7 +26,8 @@ struct Group::Impl {
   std::unique_ptr<Watch> watch{};
   std::int64_t step = 0;
   bool aborted = false;
-  Pending asked{}; // of agreed()
+  int exceptions = std::uncaught_exceptions(); // at the start
+  Pending asked{};                             // of agreed()
   Tensor answer{};
 
   bool isAlone() const { return !host; }
@@ -83,6 +85,11 @@ Pending& Pending::operator=(Pending&& other) noexcept {
 }
 
 Pending::~Pending() {
+  if (impl && std::uncaught_exceptions() > 0) { // this rank ends; its peers may never take part
+    impl->group->alarm->leave();
+    static_cast<void>(impl.release()); // whose tensors are still written to
+    return;
+  }
   try {
     wait();
   } catch (const std::exception&) { // whoever asks next is told
@@ -181,14 +188,17 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
 
 Group::Group(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 
-/// Gloo's threads cannot be told to stop waiting for a peer: after a failure they are left to the
-/// end of the process.
+/// Gloo's threads cannot be told to stop waiting for a peer: after a failure, or while an exception
+/// passes, of which the others are told, they are left to the end of the process.
 Group::~Group() {
-  impl->asked = {};
+  bool failed = impl->aborted || std::uncaught_exceptions() > impl->exceptions;
+  if (failed && impl->alarm)
+    impl->alarm->leave();
+  else
+    impl->asked = {};
   impl->watch.reset();
   if (impl->isAlone())
     return;
-  bool failed = impl->aborted;
   try {
     impl->alarm->check();
   } catch (const Error&) {
@@ -200,6 +210,7 @@ Group::~Group() {
     static_cast<void>(impl->device.release());
     static_cast<void>(impl->host.release());
     static_cast<void>(impl->store.release());
+    static_cast<void>(impl.release()); // what is pending refers to it
   }
 }
 

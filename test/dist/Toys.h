@@ -4,6 +4,7 @@
 
 #include "kiln/dist/data_parallel.h"
 
+#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 namespace kiln::dist {
@@ -70,6 +71,16 @@ inline std::vector<at::Tensor> trainable(const torch::nn::Module& module) {
     if (one.tensor.requires_grad())
       all.push_back(one.tensor);
   return all;
+}
+
+inline void expectEqual(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].defined(), b[i].defined()) << i;
+    if (a[i].defined()) {
+      EXPECT_TRUE(at::equal(a[i], b[i])) << i << ": " << (a[i] - b[i]).abs().max();
+    }
+  }
 }
 
 } // namespace kiln::dist

@@ -61,16 +61,6 @@ std::vector<Tensor> gradientsOf(const torch::nn::Module& module) {
   return all;
 }
 
-void expectEqual(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i].defined(), b[i].defined()) << i;
-    if (a[i].defined()) {
-      EXPECT_TRUE(at::equal(a[i], b[i])) << i << ": " << (a[i] - b[i]).abs().max();
-    }
-  }
-}
-
 /// The same on all ranks, to the bit.
 void expectSameOnAllRanks(const std::vector<Tensor>& tensors) {
   const auto group = ranks();

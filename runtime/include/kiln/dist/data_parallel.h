@@ -83,6 +83,7 @@ class KILN_API DataParallel {
   /// Names by bucket, in the order of sending; empty before the first backward.
   std::vector<std::vector<std::string>> buckets() const;
   const std::shared_ptr<Group>& group() const;
+  const DataParallelOptions& options() const;
 
   struct Impl;
 

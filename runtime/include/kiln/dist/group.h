@@ -37,7 +37,7 @@ class KILN_API Pending {
   Pending(); // of nothing
   Pending(Pending&&) noexcept;
   Pending& operator=(Pending&&) noexcept;
-  ~Pending(); // waits, without a word about errors
+  ~Pending(); // waits, without a word about errors; not while an exception passes
 
   /// CPU: until it is done. GPU: the current stream will. Throws Error(unavailable).
   void wait();
