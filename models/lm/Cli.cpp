@@ -60,7 +60,7 @@ std::vector<Field> fieldsOf(Options& o) {
       {numbers, "graphs", &o.graphs,
        "replays each step as one CUDA graph, for less work of the host; with --kiln=on or modules"},
       {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
-      {run, "resume", &o.resume, "a checkpoint, or 'latest' of --out"},
+      {run, "resume", &o.resume, "a checkpoint, 'latest' of --out, or 'auto': the latest if there is one"},
       {run, "evaluate-every", &o.evaluateEvery, "steps; 0: never"},
       {run, "evaluate-batches", &o.evaluateBatches, "batches of an evaluation"},
       {run, "checkpoint-every", &o.checkpointEvery, "steps; 0: only at the end"},

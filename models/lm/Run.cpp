@@ -24,8 +24,11 @@ std::string contentOf(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+/// Empty: there is none, and the run starts from the beginning.
 fs::path checkpointOf(const Options& options) {
-  return options.resume.empty() || options.resume == "latest" ? latestCheckpoint(options.out)
+  if (options.resume == "auto" && !hasCheckpoint(options.out))
+    return {};
+  return options.resume.empty() || options.resume == "latest" || options.resume == "auto" ? latestCheckpoint(options.out)
                                                               : fs::path(options.resume);
 }
 
@@ -49,7 +52,8 @@ void train(const Options& options) {
                     return Data::open(options.data, tokenizer, options.out);
                   }), tokenizer, group);
   if (!options.resume.empty())
-    trainer.resume(group->gather(checkpointOf(options).string())[0]);
+    if (const fs::path from = group->gather(checkpointOf(options).string())[0]; !from.empty())
+      trainer.resume(from);
   if (group->rank() > 0)
     return trainer.run();
   writeFile(fs::path(options.out) / "config.json", trainer.settings().text() + '\n');

@@ -15,6 +15,7 @@ std::shared_ptr<Group> ranks() {
 } // namespace kiln::dist
 
 int main(int argc, char** argv) {
+  const std::vector<char*> given(argv, argv + argc); // GoogleTest takes its own out
   testing::InitGoogleTest(&argc, argv);
   int count = 1;
   for (int i = 1; i < argc; ++i)
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
       count = std::stoi(argv[i] + 8);
   const auto place = kiln::dist::Place::fromEnvironment();
   if (place.launcher.empty() && count > 1)
-    return kiln::dist::launch(argc, argv, {.ranks = count});
+    return kiln::dist::launch(int(given.size()), given.data(), {.ranks = count});
   if (place.rank > 0) { // one report
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     struct Failures : testing::EmptyTestEventListener {
