@@ -40,8 +40,8 @@ void RankOptions::check() const {
   if (nproc < 0 || nproc > 1024)
     fail(ErrorKind::input, "--nproc={}: must lie in 0 to 1024", nproc);
   if (!modeOf(reduce))
-    fail(ErrorKind::input,
-         "--reduce={}: allowed are per-parameter, flat, bucketed and overlapped", reduce);
+    fail(ErrorKind::input, "--reduce={}: allowed are per-parameter, flat, bucketed and overlapped",
+         reduce);
   if (wire != "as-is" && wire != "bf16")
     fail(ErrorKind::input, "--wire={}: allowed are as-is and bf16", wire);
   if (!(bucketMib >= 0 && bucketMib <= 1 << 20))

@@ -72,29 +72,32 @@ std::string bench(const Options& options) {
     profile(trainer, device, options.profile);
 
   const ModelConfig& model = trainer.settings().model;
-  const double tokens = double(group->size() * options.batch * options.accumulate * model.context) / seconds;
+  const double tokens =
+      double(group->size() * options.batch * options.accumulate * model.context) / seconds;
   const double peak = options.peakTflops > 0 ? options.peakTflops : 800;
-  return nlohmann::ordered_json{{"source", "LibTorch"},
-                                {"kiln", options.kiln},
-                                {"model", options.size},
-                                {"parameters", model.parameters()},
-                                {"ranks", group->size()},
-                                {"batch", options.batch},
-                                {"accumulate", options.accumulate},
-                                {"context", model.context},
-                                {"vocabulary", model.vocabulary},
-                                {"precision", options.precision},
-                                {"recompute", options.recompute},
-                                {"graphs", options.graphs},
-                                {"device", device.str()},
-                                {"steps", options.bench},
-                                {"step_ms", seconds * 1e3},
-                                {"tokens_per_second", tokens},
-                                {"peak_tflops", peak},
-                                {"mfu", tokens / group->size() * model.flopsPerToken() / (peak * 1e12)},
-                                {"peak_memory_gib", peakBytes / 0x1p30},
-                                {"loss", loss.item<double>()}}
-      .dump() + '\n';
+  return nlohmann::ordered_json{
+             {"source", "LibTorch"},
+             {"kiln", options.kiln},
+             {"model", options.size},
+             {"parameters", model.parameters()},
+             {"ranks", group->size()},
+             {"batch", options.batch},
+             {"accumulate", options.accumulate},
+             {"context", model.context},
+             {"vocabulary", model.vocabulary},
+             {"precision", options.precision},
+             {"recompute", options.recompute},
+             {"graphs", options.graphs},
+             {"device", device.str()},
+             {"steps", options.bench},
+             {"step_ms", seconds * 1e3},
+             {"tokens_per_second", tokens},
+             {"peak_tflops", peak},
+             {"mfu", tokens / group->size() * model.flopsPerToken() / (peak * 1e12)},
+             {"peak_memory_gib", peakBytes / 0x1p30},
+             {"loss", loss.item<double>()}}
+             .dump() +
+         '\n';
 }
 
 } // namespace kiln::lm

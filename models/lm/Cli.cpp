@@ -25,8 +25,7 @@ struct Field {
 
 std::vector<Field> fieldsOf(Options& o) {
   const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
-             *run = "Run", *ranks = "Several processes",
-             *other = "Instead of training";
+             *run = "Run", *ranks = "Several processes", *other = "Instead of training";
   return {
       {model, "model", &o.size,
        "size: tiny, small (129 M), medium (423 M), large (969 M), xl, 2.7b"},
@@ -60,7 +59,8 @@ std::vector<Field> fieldsOf(Options& o) {
       {numbers, "graphs", &o.graphs,
        "replays each step as one CUDA graph, for less work of the host; with --kiln=on or modules"},
       {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
-      {run, "resume", &o.resume, "a checkpoint, 'latest' of --out, or 'auto': the latest if there is one"},
+      {run, "resume", &o.resume,
+       "a checkpoint, 'latest' of --out, or 'auto': the latest if there is one"},
       {run, "evaluate-every", &o.evaluateEvery, "steps; 0: never"},
       {run, "evaluate-batches", &o.evaluateBatches, "batches of an evaluation"},
       {run, "checkpoint-every", &o.checkpointEvery, "steps; 0: only at the end"},

@@ -40,10 +40,11 @@ void Progress::show(const Figures& figures) {
   if (!isFirst)
     return;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  const double tokens =
-      double((figures.step - since) * ranks * options.batch * options.accumulate * options.model.context) /
-      seconds;
-  const double utilization = peakFlops > 0 ? tokens / ranks * options.model.flopsPerToken() / peakFlops : 0;
+  const double tokens = double((figures.step - since) * ranks * options.batch * options.accumulate *
+                               options.model.context) /
+                        seconds;
+  const double utilization =
+      peakFlops > 0 ? tokens / ranks * options.model.flopsPerToken() / peakFlops : 0;
   const double memory = peakMemory(device);
   std::string line = fmt::format("step {:>6}/{}  loss {:.4f}  rate {:.2e}  norm {:.3f}  {:.1f} k "
                                  "tokens/s",

@@ -4,7 +4,6 @@
 
 #include "models/lm/Config.h"
 
-
 #include <chrono>
 #include <filesystem>
 #include <fstream>

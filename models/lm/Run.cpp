@@ -28,8 +28,9 @@ std::string contentOf(const fs::path& path) {
 fs::path checkpointOf(const Options& options) {
   if (options.resume == "auto" && !hasCheckpoint(options.out))
     return {};
-  return options.resume.empty() || options.resume == "latest" || options.resume == "auto" ? latestCheckpoint(options.out)
-                                                              : fs::path(options.resume);
+  return options.resume.empty() || options.resume == "latest" || options.resume == "auto"
+             ? latestCheckpoint(options.out)
+             : fs::path(options.resume);
 }
 
 } // namespace
@@ -48,9 +49,10 @@ void train(const Options& options) {
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
   fs::create_directories(options.out);
   const auto group = startGroup(options.ranks, options.device);
-  Trainer trainer(options, firstThenOthers(*group, [&] {
-                    return Data::open(options.data, tokenizer, options.out);
-                  }), tokenizer, group);
+  Trainer trainer(
+      options,
+      firstThenOthers(*group, [&] { return Data::open(options.data, tokenizer, options.out); }),
+      tokenizer, group);
   if (!options.resume.empty())
     if (const fs::path from = group->gather(checkpointOf(options).string())[0]; !from.empty())
       trainer.resume(from);

@@ -57,8 +57,8 @@ Trainer::Trainer(Options given, Data tokens, Tokenizer words)
 
 Trainer::Trainer(Options given, Data tokens, Tokenizer words, std::shared_ptr<dist::Group> ranks)
     : options(std::move(given)), data(std::move(tokens)), tokenizer(std::move(words)),
-      group(std::move(ranks)), device(group->device()), model(makeModel(options, tokenizer, device)),
-      updater(*model, updateOptions(options)) {
+      group(std::move(ranks)), device(group->device()),
+      model(makeModel(options, tokenizer, device)), updater(*model, updateOptions(options)) {
   setPrecision(options.precision, options.deterministic);
   if (options.kiln == "modules" && options.precision == "bf16")
     addCopies(*model, updater);

@@ -25,7 +25,8 @@ class Trainer {
   /// Takes a checkpoint's place. Throws Error(input) if its model or tokenizer is another.
   void resume(const std::filesystem::path& path);
 
-  /// One update. The loss is this rank's, the norm that of the ranks' mean. Loss and norm are scalars on the device, with --graphs until the next step.
+  /// One update. The loss is this rank's, the norm that of the ranks' mean. Loss and norm are
+  /// scalars on the device, with --graphs until the next step.
   struct Step {
     at::Tensor loss, norm;
     double rate;

@@ -29,10 +29,11 @@ Tensor viewOf(const Tensor& buffer, std::int64_t offset, const Tensor& parameter
 void checkGradient(const Slot& slot) {
   const Tensor& gradient = slot.tensor().grad();
   if (gradient.layout() != at::kStrided)
-    fail(ErrorKind::input,
-         "DataParallel: the gradient of {} is sparse; dense ones are taken: make its embedding with "
-         "sparse(false)",
-         slot.parameter.name);
+    fail(
+        ErrorKind::input,
+        "DataParallel: the gradient of {} is sparse; dense ones are taken: make its embedding with "
+        "sparse(false)",
+        slot.parameter.name);
   if (gradient.requires_grad())
     fail(ErrorKind::input,
          "DataParallel: the gradient of {} has a graph of its own (create_graph); ranks take first "
@@ -103,8 +104,10 @@ void Bucket::fill() {
     buffer.mul_(scale);
   const Tensor mine = buffer.slice(0, flags, flags + std::int64_t(all.size()));
   if (isAnyMissing && isCapturing(buffer.device()))
-    fail(ErrorKind::input, "DataParallel: {} has no gradient in a step that is captured; a graph "
-                           "needs one for each parameter", all.front()->parameter.name);
+    fail(ErrorKind::input,
+         "DataParallel: {} has no gradient in a step that is captured; a graph "
+         "needs one for each parameter",
+         all.front()->parameter.name);
   if (isAnyMissing)
     mine.copy_(used);
   else

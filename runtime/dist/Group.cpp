@@ -115,9 +115,9 @@ void Group::Impl::checkTensor(const char* name, const Tensor& tensor) const {
   if (!tensor.defined() || tensor.device() != options.device || !tensor.is_contiguous())
     fail(ErrorKind::input, "{}: a contiguous tensor on {} is needed, this one is {}", name,
          options.device.str(),
-         !tensor.defined()            ? "undefined"
-         : !tensor.is_contiguous()    ? "not contiguous"
-                                      : "on " + tensor.device().str());
+         !tensor.defined()         ? "undefined"
+         : !tensor.is_contiguous() ? "not contiguous"
+                                   : "on " + tensor.device().str());
 }
 
 template <typename Begin>
@@ -323,9 +323,9 @@ std::vector<std::string> Group::gather(const std::string& text) {
   const std::uint64_t length = text.size();
   std::memcpy(bytes, &length, 8);
   std::memcpy(bytes + 8, text.data(), text.size());
-  impl->begin("gather", *impl->host, {mine, all}, [&](c10d::Backend& backend) {
-        return backend._allgather_base(all, mine);
-      }).wait();
+  impl->begin("gather", *impl->host, {mine, all},
+              [&](c10d::Backend& backend) { return backend._allgather_base(all, mine); })
+      .wait();
   std::vector<std::string> texts;
   for (int rank = 0; rank < size(); ++rank) {
     const auto* from = all.const_data_ptr<std::uint8_t>() + rank * longest;

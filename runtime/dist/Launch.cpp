@@ -152,8 +152,9 @@ std::vector<std::string> environmentOf(int rank, int size, const Listening& list
     own.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   std::vector<std::string> all;
   for (char** one = environ; *one; ++one)
-    if (std::none_of(own.begin(), own.end(),
-                     [&](const auto& o) { return std::string_view(*one).starts_with(o.first + '='); }))
+    if (std::none_of(own.begin(), own.end(), [&](const auto& o) {
+          return std::string_view(*one).starts_with(o.first + '=');
+        }))
       all.emplace_back(*one);
   for (const auto& [name, value] : own)
     all.push_back(name + '=' + value);

@@ -53,11 +53,12 @@ void waitForAll(c10d::Store& store, const Place& place, const GroupOptions& opti
     if (missing.empty())
       return;
     if (std::chrono::steady_clock::now() > end)
-      fail(ErrorKind::unavailable,
-           "rank {} of {}: rank {} has not come to {} within {} s; were all ranks started, with the "
-           "same WORLD_SIZE, MASTER_ADDR and MASTER_PORT?",
-           place.rank, place.size, fmt::join(missing, ", "), where(place, options),
-           double(options.limit.count()) / 1e3);
+      fail(
+          ErrorKind::unavailable,
+          "rank {} of {}: rank {} has not come to {} within {} s; were all ranks started, with the "
+          "same WORLD_SIZE, MASTER_ADDR and MASTER_PORT?",
+          place.rank, place.size, fmt::join(missing, ", "), where(place, options),
+          double(options.limit.count()) / 1e3);
     std::this_thread::sleep_for(pause);
   }
 }
@@ -71,10 +72,11 @@ StorePtr meet(const Place& place, const GroupOptions& options) try {
           : StorePtr(c10::make_intrusive<c10d::FileStore>(options.file, place.size));
   store->setTimeout(options.limit);
   if (store->add(fmt::format("rank/{}", place.rank), 1) > 1)
-    fail(ErrorKind::input,
-         "two processes came to {} as rank {} of {}; each needs a RANK of its own, and each start a "
-         "MASTER_PORT or file of its own",
-         where(place, options), place.rank, place.size);
+    fail(
+        ErrorKind::input,
+        "two processes came to {} as rank {} of {}; each needs a RANK of its own, and each start a "
+        "MASTER_PORT or file of its own",
+        where(place, options), place.rank, place.size);
   waitForAll(*store, place, options);
   return store;
 } catch (const c10::Error& error) {

@@ -29,8 +29,8 @@ FlatWeights::FlatWeights(Bucket& bucket, Group& group) {
       continue;
     Piece piece{slot, from - slot->offset, to - from, {}, {}, {}};
     piece.weights = sharing(all, from, {piece.count}, {1});
-    piece.master = at::isReducedFloatingType(all.scalar_type()) ? piece.weights.to(at::kFloat)
-                                                                : piece.weights;
+    piece.master =
+        at::isReducedFloatingType(all.scalar_type()) ? piece.weights.to(at::kFloat) : piece.weights;
     piece.gradient = sharing(bucket.shard(), from - begin, {piece.count}, {1});
     pieces.push_back(std::move(piece));
   }

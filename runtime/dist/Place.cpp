@@ -34,7 +34,8 @@ int numberOf(const char* name, int least, int most, std::optional<int> otherwise
     return *otherwise;
   if (!text)
     fail(ErrorKind::input,
-         "{} is not set, but others of its launcher's variables are; torchrun sets RANK, WORLD_SIZE, "
+         "{} is not set, but others of its launcher's variables are; torchrun sets RANK, "
+         "WORLD_SIZE, "
          "LOCAL_RANK, MASTER_ADDR and MASTER_PORT",
          name);
   return parsed(name, *text, least, most);

@@ -46,7 +46,8 @@ std::string optionsText(const DataParallelOptions& options) {
 
 void checkOptions(const DataParallelOptions& options) {
   if (options.bucketBytes < 0 || options.firstBucketBytes < 0)
-    fail(ErrorKind::input, "DataParallel: buckets of {} bytes, the first of {}; 0 or more are needed",
+    fail(ErrorKind::input,
+         "DataParallel: buckets of {} bytes, the first of {}; 0 or more are needed",
          options.bucketBytes, options.firstBucketBytes);
   if (options.wire && *options.wire != at::kBFloat16 && *options.wire != at::kHalf)
     fail(ErrorKind::input, "DataParallel: wire = {}; allowed are bf16 and fp16",
@@ -73,8 +74,9 @@ DataParallel::Impl::Impl(const std::vector<NamedParameter>& given, std::shared_p
   for (const NamedParameter& one : parameters)
     if (one.tensor.requires_grad()) {
       if (one.tensor.device() != group->device() || !one.tensor.is_leaf())
-        fail(ErrorKind::input, "DataParallel: {} {}; leaves on {} are needed: move the module first",
-             one.name, one.tensor.is_leaf() ? "is on " + one.tensor.device().str() : "is no leaf",
+        fail(ErrorKind::input,
+             "DataParallel: {} {}; leaves on {} are needed: move the module first", one.name,
+             one.tensor.is_leaf() ? "is on " + one.tensor.device().str() : "is no leaf",
              group->device().str());
       slots.push_back({.parameter = one});
     }

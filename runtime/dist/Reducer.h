@@ -25,7 +25,6 @@ struct DataParallel::Impl : std::enable_shared_from_this<DataParallel::Impl> {
   bool quiet = false;     // in noSync()
   bool isReduced = false; // sharded: gradients that no step has taken yet
 
-
  private:
   static constexpr int kNone = -1;
   void begin();

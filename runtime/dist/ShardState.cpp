@@ -72,8 +72,8 @@ std::vector<std::int64_t> stepsOf(optim::AdamW& inner, std::vector<FlatWeights>&
 
 /// One kind of numbers of a bucket, gathered from all ranks.
 Tensor gathered(optim::AdamW& inner, FlatWeights& flat, const char* kind, Group& group) {
-  const auto dtype = at::isReducedFloatingType(flat.all.scalar_type()) ? at::kFloat
-                                                                       : flat.all.scalar_type();
+  const auto dtype =
+      at::isReducedFloatingType(flat.all.scalar_type()) ? at::kFloat : flat.all.scalar_type();
   const Tensor all = at::zeros(flat.all.sizes(), flat.all.options().dtype(dtype));
   const std::int64_t each = flat.mine.numel(), begin = group.rank() * each;
   for (const Piece& piece : flat.pieces)
@@ -155,8 +155,7 @@ void checkState(const std::vector<NamedParameter>& state, const DataParallel::Im
 namespace {
 
 /// Copies what a state has of a piece's numbers; how many elements there were.
-std::int64_t fill(const Tensor& numbers, const Piece& piece, const Name& name,
-                  const Tensor& from) {
+std::int64_t fill(const Tensor& numbers, const Piece& piece, const Name& name, const Tensor& from) {
   const Tensor flat = name.isPart ? from.flatten() : flatOf(from, piece.slot->tensor());
   const std::int64_t begin = std::max(piece.first, name.first),
                      end = std::min(piece.first + piece.count, name.first + flat.numel());
@@ -185,7 +184,8 @@ void restorePiece(optim::AdamW& inner, Piece& piece,
   if (filled["exp_avg"] != piece.count || filled["exp_avg_sq"] != piece.count ||
       (piece.hasCopy() && filled["master"] != piece.count))
     fail(ErrorKind::input,
-         "ShardedOptimizer: the state has {} of {} elements of {} from {} on: the parts of all ranks "
+         "ShardedOptimizer: the state has {} of {} elements of {} from {} on: the parts of all "
+         "ranks "
          "that saved it are needed, each once",
          filled["exp_avg"], piece.count, piece.slot->parameter.name, piece.first);
   inner.state()[piece.master.unsafeGetTensorImpl()] = std::move(state);

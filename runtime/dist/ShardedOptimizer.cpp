@@ -46,8 +46,9 @@ ShardedOptimizer::ShardedOptimizer(DataParallel& parallel, std::vector<Optimizer
   if (!parallel.options().sharded)
     fail(ErrorKind::input, "ShardedOptimizer: its DataParallel needs the option sharded = true");
   if (!(options.maxGradNorm >= 0))
-    fail(ErrorKind::input, "ShardedOptimizer: maxGradNorm = {}; allowed are numbers of 0 or more, 0 "
-                           "for no clip",
+    fail(ErrorKind::input,
+         "ShardedOptimizer: maxGradNorm = {}; allowed are numbers of 0 or more, 0 "
+         "for no clip",
          options.maxGradNorm);
 }
 
@@ -64,15 +65,17 @@ void ShardedOptimizer::Impl::makeInner(std::vector<OptimizerParamGroup>& groups)
   std::map<const void*, std::vector<Piece*>> owned;
   for (const Slot& slot : reducer->slots)
     owned[slot.tensor().unsafeGetTensorImpl()];
-  forEachPiece([&](Piece& piece) { owned[piece.slot->tensor().unsafeGetTensorImpl()].push_back(&piece); });
+  forEachPiece(
+      [&](Piece& piece) { owned[piece.slot->tensor().unsafeGetTensorImpl()].push_back(&piece); });
   std::vector<OptimizerParamGroup> made;
   for (const OptimizerParamGroup& group : groups) {
     std::vector<Tensor> masters;
     for (const Tensor& parameter : group.params()) {
       const auto found = owned.find(parameter.unsafeGetTensorImpl());
       if (found == owned.end() && parameter.requires_grad())
-        fail(ErrorKind::input, "ShardedOptimizer: a parameter of {} elements is none that its "
-                               "DataParallel sends",
+        fail(ErrorKind::input,
+             "ShardedOptimizer: a parameter of {} elements is none that its "
+             "DataParallel sends",
              parameter.numel());
       if (found != owned.end())
         for (const Piece* piece : found->second)
@@ -108,8 +111,9 @@ void ShardedOptimizer::Impl::checkGroups(const std::vector<OptimizerParamGroup>&
   for (std::size_t i = 0; same && i < groups.size(); ++i)
     same = groups[i].params().size() == groupSizes[i];
   if (!same)
-    fail(ErrorKind::input, "ShardedOptimizer: parameters were added after the first step, when ranks "
-                           "had their parts already; add them before, or make a new optimizer");
+    fail(ErrorKind::input,
+         "ShardedOptimizer: parameters were added after the first step, when ranks "
+         "had their parts already; add them before, or make a new optimizer");
 }
 
 /// One small all-reduce: the square of the gradient's norm, and which parameters have a gradient.

@@ -24,8 +24,8 @@ struct Operation {
 class Watch {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Called once, from the thread, of the first operation that does not end as it should. `look`, called
-  /// while one does not end, says whether another rank has failed.
+  /// Called once, from the thread, of the first operation that does not end as it should. `look`,
+  /// called while one does not end, says whether another rank has failed.
   Watch(std::chrono::milliseconds limit, std::function<bool()> look,
         std::function<void(const Operation&, const std::string& why)> failed);
   ~Watch();

@@ -31,9 +31,7 @@ struct ToyModel : torch::nn::Module {
     fc3 = register_module("fc3", linear(50, 5));
     frozen = register_parameter("no_grad_fixed_param", torch::tensor({2.0f, 2.0f}), false);
   }
-  virtual at::Tensor forward(const at::Tensor& x) {
-    return fc3(fc2(fc1(x).relu()).relu());
-  }
+  virtual at::Tensor forward(const at::Tensor& x) { return fc3(fc2(fc1(x).relu()).relu()); }
   torch::nn::Linear fc1{nullptr}, fc3{nullptr};
   Fc2 fc2{nullptr};
   at::Tensor frozen;

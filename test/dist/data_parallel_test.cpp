@@ -35,7 +35,8 @@ template <typename Model> void expectAsOneProcess(const DataParallelOptions& opt
     ASSERT_TRUE(at::equal(model->parameters()[i], alone->parameters()[i])) << "rank 0's are sent";
   torch::optim::SGD one(trainable(*alone), 0.1), many(trainable(*model), 0.1);
   torch::manual_seed(42);
-  const Tensor x = torch::randn({10 * group->size(), 10}), y = torch::randn({10 * group->size(), 5});
+  const Tensor x = torch::randn({10 * group->size(), 10}),
+               y = torch::randn({10 * group->size(), 5});
   for (int step = 0; step < 5; ++step) {
     const Tensor order = torch::randperm(x.size(0));
     one.zero_grad();
@@ -169,7 +170,8 @@ TEST(DataParallel, NoSyncAddsUpAndTheNextBackwardSendsTheSum) {
       }
     }
     for (std::size_t i = 0; i < trainable(*model).size(); ++i)
-      EXPECT_TRUE(at::allclose(trainable(*model)[i].grad(), trainable(*alone)[i].grad(), 1e-4, 1e-6));
+      EXPECT_TRUE(
+          at::allclose(trainable(*model)[i].grad(), trainable(*alone)[i].grad(), 1e-4, 1e-6));
     expectSameOnAllRanks(gradientsOf(*model));
   }
 }
@@ -213,7 +215,9 @@ TEST(DataParallel, RandomParametersOfAllKinds) {
   const auto group = ranks();
   const int n = group->size(), rank = group->rank();
   torch::manual_seed(77); // the same draws on all ranks
-  const auto draw = [](std::int64_t below) { return torch::randint(below, {1}).item<std::int64_t>(); };
+  const auto draw = [](std::int64_t below) {
+    return torch::randint(below, {1}).item<std::int64_t>();
+  };
   for (int round = 0; round < 6; ++round) {
     std::vector<NamedParameter> all;
     const auto count = 1 + draw(12);
@@ -228,8 +232,8 @@ TEST(DataParallel, RandomParametersOfAllKinds) {
       all.push_back({fmt::format("p{}", i), one.requires_grad_(draw(5) > 0)});
     }
     const Mode mode = kModes[draw(4)];
-    DataParallel parallel(all, group, {.mode = mode, .bucketBytes = draw(2000),
-                                       .firstBucketBytes = draw(2000)});
+    DataParallel parallel(
+        all, group, {.mode = mode, .bucketBytes = draw(2000), .firstBucketBytes = draw(2000)});
     for (int step = 0; step < 3; ++step) {
       std::vector<Tensor> expected;
       Tensor loss = at::zeros({}).requires_grad_();
@@ -268,7 +272,8 @@ TEST(DataParallel, RepeatsToTheBitAndRanksAreAlike) {
     const auto group = ranks();
     auto model = seeded<TiedToyModel>(5);
     DataParallel parallel(*model, group, {.bucketBytes = 1000});
-    optim::AdamW optimizer(trainable(*model), torch::optim::AdamWOptions(1e-2), {.maxGradNorm = 0.1});
+    optim::AdamW optimizer(trainable(*model), torch::optim::AdamWOptions(1e-2),
+                           {.maxGradNorm = 0.1});
     torch::manual_seed(9);
     for (int step = 0; step < 4; ++step) {
       model->forward(partOf(torch::randn({4 * group->size(), 10}))).square().mean().backward();
@@ -301,8 +306,8 @@ TEST(DataParallel, SaysWhatDiffersOnWhichRank) {
   const bool isLast = group->rank() == last;
   const Tensor one = torch::zeros({2, 3}).requires_grad_();
   const Tensor other = isLast ? torch::zeros({3, 2}).requires_grad_() : one;
-  expectRefused({{"w", other}}, fmt::format("rank {} has w [3, 2] Float, rank 0 has w [2, 3] Float",
-                                            last));
+  expectRefused({{"w", other}},
+                fmt::format("rank {} has w [3, 2] Float, rank 0 has w [2, 3] Float", last));
   expectRefused({{isLast ? "v" : "w", one}}, fmt::format("rank {} has v [2, 3] Float", last));
   expectRefused({{"w", isLast ? one.detach().to(at::kDouble).requires_grad_() : one}}, "Double");
   expectRefused({{"w", isLast ? one.detach() : one}}, "frozen");
@@ -330,7 +335,9 @@ TEST(DataParallel, HooksEndWithItAndKeepOthers) {
   const Tensor w = torch::ones({2}).requires_grad_();
   {
     DataParallel outer(std::vector<NamedParameter>{{"w", w}}, group);
-    { DataParallel inner(std::vector<NamedParameter>{{"w", w}}, group, {.deferred = true}); }
+    {
+      DataParallel inner(std::vector<NamedParameter>{{"w", w}}, group, {.deferred = true});
+    }
     (w * (group->rank() + 1)).sum().backward();
     EXPECT_TRUE(at::allclose(w.grad(), at::full({2}, (group->size() + 1) / 2.0)));
   }

@@ -20,7 +20,8 @@ Tensor drawn(int rank, at::IntArrayRef sizes, at::ScalarType dtype) {
 TEST(Group, SumsAndMovesTensorsOfAllDtypes) {
   const auto group = ranks();
   const int n = group->size(), rank = group->rank();
-  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong}) {
+  for (const at::ScalarType dtype :
+       {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong}) {
     for (const std::int64_t count : {1, 7, 1024}) {
       Tensor sum = at::zeros({n * count}, dtype);
       for (int r = 0; r < n; ++r)

@@ -31,7 +31,14 @@ std::vector<Tensor> clones(const torch::nn::Module& module) {
   return all;
 }
 
-/// The same data on all ranks, as there; 10 steps; tolerances of numpy's assert_allclose.
+/// Two equal gradients have an exact mean: then tolerances are numpy's assert_allclose's. Sums of
+/// more are rounded, which AdamW makes more of.
+void expectClose(const Tensor& a, const Tensor& b) {
+  const bool isExact = ranks()->size() <= 2;
+  EXPECT_TRUE(at::allclose(a, b, isExact ? 1e-7 : 1e-3, isExact ? 0 : 1e-4)) << (a - b).abs().max();
+}
+
+/// The same data on all ranks, as there; 10 steps.
 template <typename Model> void expectAsWhole(const DataParallelOptions& options) {
   const auto group = ranks();
   auto model = toy<Model>(), alone = toy<Model>();
@@ -47,7 +54,7 @@ template <typename Model> void expectAsWhole(const DataParallelOptions& options)
     whole.zero_grad();
   }
   for (std::size_t i = 0; i < model->parameters().size(); ++i)
-    EXPECT_TRUE(at::allclose(model->parameters()[i], alone->parameters()[i], 1e-7, 0)) << i;
+    expectClose(model->parameters()[i], alone->parameters()[i]);
 }
 
 /// A run of some steps on rows that are split among the ranks of a group.
@@ -93,7 +100,8 @@ std::string textOf(const std::vector<NamedParameter>& state) {
 std::vector<NamedParameter> stateIn(const std::string& text) {
   std::size_t digits = 0;
   const std::size_t length = std::stoul(text, &digits);
-  std::istringstream names(text.substr(digits + 1, length)), stream(text.substr(digits + 1 + length));
+  std::istringstream names(text.substr(digits + 1, length)),
+      stream(text.substr(digits + 1 + length));
   std::vector<Tensor> tensors;
   torch::load(tensors, stream);
   std::vector<NamedParameter> state;
@@ -114,7 +122,8 @@ void expectGoesOn(ShardedRun& before, ShardedRun& after, const std::vector<Named
     after.step(step);
   }
   for (std::size_t i = 0; i < before.model->parameters().size(); ++i)
-    EXPECT_TRUE(at::allclose(before.model->parameters()[i], after.model->parameters()[i], 1e-5, 1e-6));
+    EXPECT_TRUE(
+        at::allclose(before.model->parameters()[i], after.model->parameters()[i], 1e-5, 1e-6));
 }
 
 } // namespace
@@ -196,7 +205,7 @@ TEST(ShardedOptimizer, KeepsGroupsRatesAndUnusedParametersApart) {
     whole.zero_grad();
   }
   for (std::size_t i = 0; i < mine.size(); ++i)
-    EXPECT_TRUE(at::allclose(mine[i], theirs[i], 1e-6, 0)) << i;
+    expectClose(mine[i], theirs[i]);
 }
 
 TEST(ShardedOptimizer, OneRanksParameterHasAMeanWithZeros) {
@@ -259,7 +268,7 @@ TEST(ShardedOptimizer, AccumulatesInNoSyncAndRefusesElse) {
     whole.zero_grad();
   }
   for (std::size_t i = 0; i < model->parameters().size(); ++i)
-    EXPECT_TRUE(at::allclose(model->parameters()[i], alone->parameters()[i], 1e-6, 1e-7)) << i;
+    expectClose(model->parameters()[i], alone->parameters()[i]);
   model->forward(torch::ones({1, 10})).sum().backward();
   EXPECT_THROW(model->forward(torch::ones({1, 10})).sum().backward(), Error);
 }

@@ -2,8 +2,8 @@
 // its NCCL for those of GPUs. Nothing waits for ever: where a rank ends, hangs, or does something
 // else than the others, the others throw within the time limit, and what is in flight is aborted.
 //
-//   auto group = kiln::dist::Group::start(kiln::dist::Place::fromEnvironment(), {.device = device});
-//   group->allReduce(tensor).wait();
+//   auto group = kiln::dist::Group::start(kiln::dist::Place::fromEnvironment(), {.device =
+//   device}); group->allReduce(tensor).wait();
 //
 // All ranks must ask for the same in the same order. Each rank asks from one thread at a time.
 // Errors are kiln::Error(unavailable): "rank 1 of 4: all-reduce of 4096 bytes at step 7 has not

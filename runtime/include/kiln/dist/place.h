@@ -38,11 +38,11 @@ struct LaunchOptions {
 
 /// Starts this program, by fork and exec with the same arguments, as so many ranks of this machine,
 /// and waits for them. Rank 0 has this process's output; lines of others come with their rank in
-/// front. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, once each. Where a rank fails,
-/// the others are ended, and what is returned is its exit code, or 128 and the number of the signal
-/// that ended it; a line on the error stream says which rank it was. Ranks do not outlive a
-/// launcher that is killed. Unless it is set, OMP_NUM_THREADS becomes the rank's share of the cores.
-/// Throws Error(input, io).
+/// front. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, once each. Where a rank
+/// fails, the others are ended, and what is returned is its exit code, or 128 and the number of the
+/// signal that ended it; a line on the error stream says which rank it was. Ranks do not outlive a
+/// launcher that is killed. Unless it is set, OMP_NUM_THREADS becomes the rank's share of the
+/// cores. Throws Error(input, io).
 KILN_API int launch(int argc, const char* const* argv, const LaunchOptions& options);
 
 } // namespace kiln::dist

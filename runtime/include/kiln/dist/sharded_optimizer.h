@@ -38,8 +38,8 @@ class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
                    const ShardedOptions& options = {});
   ~ShardedOptimizer() override;
 
-  /// Throws Error(input) for parameters that `parallel` does not send and for groups that were added
-  /// after the first step.
+  /// Throws Error(input) for parameters that `parallel` does not send and for groups that were
+  /// added after the first step.
   at::Tensor step(LossClosure closure = nullptr) override;
   /// Forgets gradients; step() has done so.
   void zero_grad(bool set_to_none = true); // NOLINT(readability-identifier-naming): hides torch's
