@@ -101,6 +101,10 @@ fs::path writeCheckpoint(const fs::path& folder, std::int64_t step, std::int64_t
   return path;
 }
 
+bool hasCheckpoint(const fs::path& folder) {
+  return !checkpointsIn(folder).empty();
+}
+
 fs::path latestCheckpoint(const fs::path& folder) {
   const auto all = checkpointsIn(folder);
   if (all.empty())

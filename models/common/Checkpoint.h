@@ -42,6 +42,7 @@ std::filesystem::path writeCheckpoint(const std::filesystem::path& folder, std::
                                       std::int64_t keep, const std::vector<NamedTensor>& tensors,
                                       Metadata metadata);
 
+bool hasCheckpoint(const std::filesystem::path& folder);
 /// The newest checkpoint of a folder. Throws Error(missing).
 std::filesystem::path latestCheckpoint(const std::filesystem::path& folder);
 

@@ -25,9 +25,10 @@ Tokenizer anyTokenizer(std::int64_t vocabulary) {
 
 std::string bench(const Options& options) {
   constexpr int warmup = 5;
-  const at::Device device = deviceOf(options.device);
+  const auto group = startGroup(options.ranks, options.device);
+  const at::Device device = group->device();
   const Data data(at::randint(options.vocabulary, {options.model.context * 1000}, at::kInt));
-  Trainer trainer(options, data, anyTokenizer(options.vocabulary));
+  Trainer trainer(options, data, anyTokenizer(options.vocabulary), group);
   trainer.prepare();
   for (int i = 0; i < warmup; ++i)
     trainer.step();
@@ -43,32 +44,38 @@ std::string bench(const Options& options) {
       std::chrono::duration<double>(Clock::now() - begin).count() / double(options.bench);
 
   const double peakBytes = peakMemory(device);
+  if (group->rank() > 0)
+    return "";
   if (options.profile > 0)
     profileSteps([&] { trainer.step(); }, device, options.profile);
 
   const ModelConfig& model = trainer.settings().model;
-  const double tokens = double(options.batch * options.accumulate * model.context) / seconds;
+  const double tokens =
+      double(group->size() * options.batch * options.accumulate * model.context) / seconds;
   const double peak = options.peakTflops > 0 ? options.peakTflops : 800;
-  return nlohmann::ordered_json{{"source", "LibTorch"},
-                                {"kiln", options.kiln},
-                                {"model", options.size},
-                                {"parameters", model.parameters()},
-                                {"batch", options.batch},
-                                {"accumulate", options.accumulate},
-                                {"context", model.context},
-                                {"vocabulary", model.vocabulary},
-                                {"precision", options.precision},
-                                {"recompute", options.recompute},
-                                {"graphs", options.graphs},
-                                {"device", device.str()},
-                                {"steps", options.bench},
-                                {"step_ms", seconds * 1e3},
-                                {"tokens_per_second", tokens},
-                                {"peak_tflops", peak},
-                                {"mfu", tokens * model.flopsPerToken() / (peak * 1e12)},
-                                {"peak_memory_gib", peakBytes / 0x1p30},
-                                {"loss", loss.item<double>()}}
-      .dump();
+  return nlohmann::ordered_json{
+             {"source", "LibTorch"},
+             {"kiln", options.kiln},
+             {"model", options.size},
+             {"parameters", model.parameters()},
+             {"ranks", group->size()},
+             {"batch", options.batch},
+             {"accumulate", options.accumulate},
+             {"context", model.context},
+             {"vocabulary", model.vocabulary},
+             {"precision", options.precision},
+             {"recompute", options.recompute},
+             {"graphs", options.graphs},
+             {"device", device.str()},
+             {"steps", options.bench},
+             {"step_ms", seconds * 1e3},
+             {"tokens_per_second", tokens},
+             {"peak_tflops", peak},
+             {"mfu", tokens / group->size() * model.flopsPerToken() / (peak * 1e12)},
+             {"peak_memory_gib", peakBytes / 0x1p30},
+             {"loss", loss.item<double>()}}
+             .dump() +
+         '\n';
 }
 
 } // namespace kiln::lm

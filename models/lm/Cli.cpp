@@ -15,7 +15,7 @@ using nlohmann::json;
 
 std::vector<Flag> flagsOf(Options& o) {
   const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
-             *run = "Run", *other = "Instead of training";
+             *run = "Run", *ranks = "Several processes", *other = "Instead of training";
   return {
       {model, "model", &o.size,
        "size: tiny, small (129 M), medium (423 M), large (969 M), xl, 2.7b"},
@@ -49,13 +49,23 @@ std::vector<Flag> flagsOf(Options& o) {
       {numbers, "graphs", &o.graphs,
        "replays each step as one CUDA graph, for less work of the host; with --kiln=on or modules"},
       {run, "out", &o.out, "folder for checkpoints, log.jsonl and config.json"},
-      {run, "resume", &o.resume, "a checkpoint, or 'latest' of --out"},
+      {run, "resume", &o.resume,
+       "a checkpoint, 'latest' of --out, or 'auto': the latest if there is one"},
       {run, "evaluate-every", &o.evaluateEvery, "steps; 0: never"},
       {run, "evaluate-batches", &o.evaluateBatches, "batches of an evaluation"},
       {run, "checkpoint-every", &o.checkpointEvery, "steps; 0: only at the end"},
       {run, "keep", &o.keep, "checkpoints"},
       {run, "log-every", &o.logEvery, "steps"},
       {run, "peak-tflops", &o.peakTflops, "of the device, for MFU; 0: 800 on a GPU, none on a CPU"},
+      {ranks, "nproc", &o.ranks.nproc,
+       "ranks to start on this machine, each with --batch sequences; 0: as torchrun, Slurm or "
+       "Open MPI says"},
+      {ranks, "reduce", &o.ranks.reduce,
+       "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
+      {ranks, "bucket-mib", &o.ranks.bucketMib, "MiB of gradients that are sent at a time"},
+      {ranks, "wire", &o.ranks.wire, "as-is, or bf16: fp32 gradients are sent in it"},
+      {ranks, "peer-limit", &o.ranks.peerLimit,
+       "seconds to wait for a rank before the run ends with an error"},
       {other, "sample", &o.sample, "writes as many tokens by a checkpoint"},
       {other, "prompt", &o.prompt, "what a sample continues; empty: a line break"},
       {other, "temperature", &o.temperature, "of a sample; 0: always the likeliest token"},
@@ -80,6 +90,8 @@ const char* examples = R"(Examples:
   train_lm --data=text.txt --tokenizer=bpe.json --model=small --batch=16 --precision=bf16 --kiln=on
   train_lm --config=run/config.json --steps=2000 --resume=latest
       goes on where the newest checkpoint stands, bit by bit as if it had never stopped
+  train_lm --data=text.txt --nproc=2 --batch=4
+      what --batch=8 of one process does, by two
   train_lm --sample=200 --prompt="ROMEO:"
   train_lm --bench=20 --model=large --batch=8 --vocabulary=10000 --precision=bf16 \
            --kiln=modules

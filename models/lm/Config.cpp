@@ -80,6 +80,7 @@ void Options::settle() {
          kiln,
          kiln == "off" ? "LibTorch's AdamW computes each step's size on the host"
                        : "results are compared on the host");
+  ranks.check();
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);
   atLeast("accumulate", accumulate, 1);

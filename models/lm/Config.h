@@ -2,12 +2,12 @@
 // of the same names. What is refused is refused with its numbers.
 #pragma once
 
+#include "models/common/Ranks.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace kiln::models {}
 
 namespace kiln::lm {
 
@@ -60,6 +60,8 @@ struct Options {
   std::int64_t evaluateEvery = 250, evaluateBatches = 20;
   std::int64_t checkpointEvery = 500, keep = 2, logEvery = 10;
   double peakTflops = 0;
+
+  RankOptions ranks;
 
   std::int64_t sample = 0, topK = 50;
   std::string prompt;

@@ -7,6 +7,11 @@
 
 namespace {
 
+/// Nothing else takes several processes.
+bool isRun(const kiln::lm::Options& options) {
+  return options.trainTokenizer.empty() && options.sample == 0;
+}
+
 int run(int argc, char** argv) {
   int status = 0;
   const auto options = kiln::lm::parse(argc, argv, status);
@@ -14,13 +19,15 @@ int run(int argc, char** argv) {
     return status;
   if (options->deterministic) // before cuBLAS is loaded
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  if (kiln::models::startsRanks(options->ranks.nproc) && isRun(*options))
+    return kiln::dist::launch(argc, argv, {.ranks = int(options->ranks.nproc)});
   kiln::models::startKiln(options->kiln);
   if (!options->trainTokenizer.empty())
     std::cout << makeTokenizer(*options) << '\n';
   else if (options->sample > 0)
     std::cout << write(*options) << '\n';
   else if (options->bench > 0)
-    std::cout << bench(*options) << '\n';
+    std::cout << bench(*options);
   else
     train(*options);
   return 0;

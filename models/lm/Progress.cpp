@@ -8,19 +8,23 @@
 
 namespace kiln::lm {
 
-Progress::Progress(const Options& options, at::Device device)
-    : options(options), device(device),
+Progress::Progress(const Options& options, const dist::Group& group)
+    : options(options), device(group.device()), ranks(group.size()), isFirst(group.rank() == 0),
       peakFlops(1e12 * (options.peakTflops > 0 ? options.peakTflops
                         : device.is_cpu()      ? 0
                                                : 800)),
-      line(std::filesystem::path(options.out) / "log.jsonl") {}
+      line(isFirst ? std::filesystem::path(options.out) / "log.jsonl"
+                   : std::filesystem::path("/dev/null")) {}
 
 void Progress::show(const Figures& figures) {
+  if (!isFirst)
+    return;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  const double tokens =
-      double((figures.step - since) * options.batch * options.accumulate * options.model.context) /
-      seconds;
-  const double utilization = peakFlops > 0 ? tokens * options.model.flopsPerToken() / peakFlops : 0;
+  const double tokens = double((figures.step - since) * ranks * options.batch * options.accumulate *
+                               options.model.context) /
+                        seconds;
+  const double utilization =
+      peakFlops > 0 ? tokens / ranks * options.model.flopsPerToken() / peakFlops : 0;
   const double memory = peakMemory(device);
   std::string text = fmt::format("step {:>6}/{}  loss {:.4f}  rate {:.2e}  norm {:.3f}  {:.1f} k "
                                  "tokens/s",
@@ -42,6 +46,11 @@ void Progress::show(const Figures& figures) {
 void Progress::restart(std::int64_t step) {
   since = step;
   begin = Clock::now();
+}
+
+void Progress::say(const std::string& text) {
+  if (isFirst)
+    line.say(text);
 }
 
 } // namespace kiln::lm

@@ -4,8 +4,6 @@
 #include "models/common/ProgressLine.h"
 #include "models/lm/Config.h"
 
-#include <c10/core/Device.h>
-
 #include <chrono>
 
 namespace kiln::lm {
@@ -17,20 +15,23 @@ struct Figures {
 
 class Progress {
  public:
-  Progress(const Options& options, at::Device device);
+  /// Of rank 0; of others it says nothing.
+  Progress(const Options& options, const dist::Group& group);
 
   /// After the device has caught up with `figures.step`.
   void show(const Figures& figures);
   /// What took the time since was no step.
   void restart(std::int64_t step);
   /// A line that stays.
-  void say(const std::string& text) { line.say(text); }
+  void say(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   const Options& options;
   at::Device device;
+  int ranks;
+  bool isFirst;
   double peakFlops;
   ProgressLine line;
   std::int64_t since = 0;

@@ -24,9 +24,13 @@ std::string contentOf(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+/// Empty: there is none, and the run starts from the beginning.
 fs::path checkpointOf(const Options& options) {
-  return options.resume.empty() || options.resume == "latest" ? latestCheckpoint(options.out)
-                                                              : fs::path(options.resume);
+  if (options.resume == "auto" && !hasCheckpoint(options.out))
+    return {};
+  return options.resume.empty() || options.resume == "latest" || options.resume == "auto"
+             ? latestCheckpoint(options.out)
+             : fs::path(options.resume);
 }
 
 } // namespace
@@ -35,9 +39,16 @@ void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
   fs::create_directories(options.out);
-  Trainer trainer(options, Data::open(options.data, tokenizer, options.out), tokenizer);
+  const auto group = startGroup(options.ranks, options.device);
+  Trainer trainer(
+      options,
+      firstThenOthers(*group, [&] { return Data::open(options.data, tokenizer, options.out); }),
+      tokenizer, group);
   if (!options.resume.empty())
-    trainer.resume(checkpointOf(options));
+    if (const fs::path from = group->gather(checkpointOf(options).string())[0]; !from.empty())
+      trainer.resume(from);
+  if (group->rank() > 0)
+    return trainer.run();
   writeFile(fs::path(options.out) / "config.json", trainer.settings().text() + '\n');
   trainer.run();
   if (options.kiln != "off")

@@ -15,7 +15,7 @@ std::string makeTokenizer(const Options& options);
 std::string write(const Options& options);
 
 /// `options.bench` whole steps on random tokens, data, clipping and update included, after a
-/// warm-up; a line of JSON. bench/peers_lm.py prints the same of Python's.
+/// warm-up; a line of JSON, on rank 0. bench/peers_lm.py prints the same of Python's.
 std::string bench(const Options& options);
 
 } // namespace kiln::lm

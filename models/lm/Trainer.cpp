@@ -52,15 +52,47 @@ UpdateOptions updateOptions(const Options& options) {
 }
 
 Trainer::Trainer(Options given, Data tokens, Tokenizer words)
+    : Trainer(given, std::move(tokens), std::move(words),
+              dist::Group::alone(deviceOf(given.device))) {}
+
+Trainer::Trainer(Options given, Data tokens, Tokenizer words, std::shared_ptr<dist::Group> ranks)
     : options(std::move(given)), data(std::move(tokens)), tokenizer(std::move(words)),
-      device(deviceOf(options.device)), model(makeModel(options, tokenizer, device)),
-      updater(*model, updateOptions(options)) {
+      group(std::move(ranks)), device(group->device()),
+      model(makeModel(options, tokenizer, device)), updater(*model, updateOptions(options)) {
   setPrecision(options.precision, options.deterministic);
   if (options.kiln == "modules" && options.precision == "bf16")
     addCopies(*model, updater);
   if (options.graphs)
     needGraphs(device);
   data.split(options.heldOut, options.model.context);
+  if (group->size() > 1)
+    makeParallel();
+}
+
+/// Gradients are the weights', or those of their copies where no sum of several batches is kept.
+void Trainer::makeParallel() {
+  std::vector<dist::NamedParameter> leaves;
+  std::map<const void*, Tensor> copies;
+  for (const auto& module : model->modules())
+    if (auto* linear = module->as<LinearImpl>(); linear && linear->copy.defined())
+      copies[linear->weight.unsafeGetTensorImpl()] = linear->copy;
+  auto chosen = dataParallelOptions(options.ranks);
+  chosen.deferred = options.accumulate > 1 && !copies.empty();
+  for (const auto& one : model->named_parameters()) {
+    const auto copy = copies.find(one.value().unsafeGetTensorImpl());
+    const bool byCopy = copy != copies.end() && !chosen.deferred;
+    leaves.push_back({one.key(), byCopy ? copy->second : one.value()});
+    if (byCopy) // sent at the start, too
+      leaves.push_back({one.key() + ", master", one.value().detach()});
+  }
+  parallel = std::make_unique<dist::DataParallel>(leaves, group, chosen);
+}
+
+/// Ranks have one part of a joined batch each, one behind the other.
+Batch Trainer::next(std::int64_t part) const {
+  const std::int64_t index = done * options.accumulate + part;
+  return data.batch(std::uint64_t(options.seed),
+                    (index * group->size() + group->rank()) * options.batch, options.batch);
 }
 
 Batch Trainer::onDevice(const Batch& batch) const {
@@ -79,6 +111,7 @@ Tensor Trainer::loss(const Batch& here) {
 
 Trainer::Step Trainer::step() {
   constexpr int warmups = 3; // what is compiled, chosen or allocated once is by then
+  group->setStep(done);
   const double rate = learningRate(options, done);
   const Step now = options.graphs && begun >= warmups ? graphStep(rate) : eagerStep(rate);
   ++begun;
@@ -89,10 +122,10 @@ Trainer::Step Trainer::step() {
 /// The first one captures, which computes nothing; the same kernels in the same order as an eager
 /// step's, so that the numbers are the same to the bit.
 Trainer::Step Trainer::graphStep(double rate) {
-  const Batch next = data.batch(std::uint64_t(options.seed), done * options.batch, options.batch);
+  const Batch batch = next(0);
   updater.setRate(rate);
   if (!graph) {
-    captured = onDevice(next);
+    captured = onDevice(batch);
     graph = std::make_unique<StepGraph>(device, [&] {
       const Tensor mean = loss(captured);
       mean.backward();
@@ -100,8 +133,8 @@ Trainer::Step Trainer::graphStep(double rate) {
       replayed.norm = updater.step(rate);
     });
   } else {
-    captured.inputs.copy_(next.inputs.pin_memory(), /*non_blocking=*/true);
-    captured.targets.copy_(next.targets.pin_memory(), /*non_blocking=*/true);
+    captured.inputs.copy_(batch.inputs.pin_memory(), /*non_blocking=*/true);
+    captured.targets.copy_(batch.targets.pin_memory(), /*non_blocking=*/true);
   }
   graph->replay();
   updater.replayed();
@@ -112,15 +145,19 @@ Trainer::Step Trainer::graphStep(double rate) {
 Trainer::Step Trainer::eagerStep(double rate) {
   Tensor sum;
   for (std::int64_t i = 0; i < options.accumulate; ++i) {
-    const std::int64_t first = (done * options.accumulate + i) * options.batch;
-    const Tensor part =
-        loss(onDevice(data.batch(std::uint64_t(options.seed), first, options.batch))) /
-        options.accumulate;
-    part.backward();
+    const Tensor part = loss(onDevice(next(i))) / options.accumulate;
+    if (parallel && i + 1 < options.accumulate) {
+      const auto quiet = parallel->noSync();
+      part.backward();
+    } else {
+      part.backward();
+    }
     if (options.accumulate > 1)
       updater.collect();
     sum = sum.defined() ? sum + part.detach() : part.detach();
   }
+  if (parallel && parallel->options().deferred)
+    parallel->syncGrad();
   return {sum, updater.step(rate), rate};
 }
 
@@ -135,12 +172,16 @@ void Trainer::prepare() {
 double Trainer::evaluate() {
   const torch::NoGradGuard constant;
   double sum = 0;
-  for (std::int64_t i = 0; i < options.evaluateBatches; ++i)
-    sum += loss(onDevice(data.heldOutBatch(i, options.batch))).item<double>();
-  return sum / double(options.evaluateBatches);
+  for (std::int64_t i = 0; i < options.evaluateBatches; ++i) {
+    const std::int64_t mine = i * group->size() + group->rank();
+    sum += loss(onDevice(data.heldOutBatch(mine, options.batch))).item<double>();
+  }
+  return group->sum(sum) / double(options.evaluateBatches * group->size());
 }
 
 fs::path Trainer::save() {
+  if (group->rank() > 0)
+    return {};
   return saveCheckpoint(options, done, *model, updater, device, tokenizer);
 }
 
@@ -162,16 +203,17 @@ void Trainer::resume(const fs::path& path) {
   done = from.step();
 }
 
-void Trainer::advance(Progress& progress, const Signals& signals) {
+/// Whether the run goes on.
+bool Trainer::advance(Progress& progress, const Signals& signals) {
   const Step now = step();
   if (isEvery(done, options.logEvery) || done == options.steps) {
-    const double loss = now.loss.item<double>();
+    const double loss = group->sum(now.loss.item<double>()) / group->size();
     if (!std::isfinite(loss))
       fail(ErrorKind::input, "the loss is {} at step {}: try a smaller --learning-rate than {}",
            loss, done, options.learningRate);
     progress.show({done, loss, now.rate, now.norm.item<double>()});
   }
-  const bool ends = done == options.steps || signals.stop();
+  const bool ends = group->agreed(signals.stop()) || done == options.steps;
   const bool evaluates = isEvery(done, options.evaluateEvery) || done == options.steps;
   if (evaluates && options.evaluateEvery > 0 && data.heldOut() > 0) {
     progress.say(fmt::format("step {:>6}  held-out loss {:.4f}", done, evaluate()));
@@ -181,18 +223,21 @@ void Trainer::advance(Progress& progress, const Signals& signals) {
     progress.say(fmt::format("step {:>6}  {}", done, save().string()));
     progress.restart(done);
   }
+  return !ends;
 }
 
 void Trainer::run() {
   const Signals signals;
   prepare();
-  Progress progress(options, device);
-  progress.say(fmt::format("{:.1f} M parameters, {} tokens to train on and {} held out, on {}{}",
+  Progress progress(options, *group);
+  progress.say(fmt::format("{:.1f} M parameters, {} tokens to train on and {} held out, on {}{}{}",
                            double(options.model.parameters()) / 1e6, data.trained(), data.heldOut(),
-                           device.str(), done > 0 ? fmt::format(", from step {}", done) : ""));
+                           device.str(),
+                           group->size() > 1 ? fmt::format(", {} ranks", group->size()) : "",
+                           done > 0 ? fmt::format(", from step {}", done) : ""));
   progress.restart(done);
-  while (done < options.steps && !signals.stop())
-    advance(progress, signals);
+  while (done < options.steps && advance(progress, signals)) {
+  }
 }
 
 } // namespace kiln::lm

@@ -55,8 +55,8 @@ check_exports() {
   grep -q ' kiln::' <<< "$names" || fail "$1" "no name of kiln:: is exported" "$names"
 }
 
-for library in "$prefix"/lib/libkiln.so "$prefix"/lib/libkiln_torch.so; do
-  [[ -e $library || $library != *_torch.so ]] || continue
+for library in "$prefix"/lib/libkiln.so "$prefix"/lib/libkiln_torch.so "$prefix"/lib/libkiln_dist.so; do
+  [[ -e $library || $library == */libkiln.so ]] || continue
   check_exports "$library"
   check_filesystem "$library"
   check_loading "$library"
@@ -64,6 +64,8 @@ done
 check_needed "$prefix/lib/libkiln.so" 'none'
 ! [[ -e $prefix/lib/libkiln_torch.so ]] || check_needed "$prefix/lib/libkiln_torch.so" \
   'libkiln\.so\.[0-9.]+|libtorch_(cpu|cuda)\.so'
+! [[ -e $prefix/lib/libkiln_dist.so ]] || check_needed "$prefix/lib/libkiln_dist.so" \
+  'libkiln(_torch)?\.so\.[0-9.]+|libtorch_(cpu|cuda)\.so'
 for command in "$prefix"/bin/*; do
   check_needed "$command" 'libkiln(_torch)?\.so\.[0-9.]+'
   check_loading "$command"

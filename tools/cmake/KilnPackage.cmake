@@ -1,6 +1,6 @@
-# What an installed Kiln holds: libkiln.so, libkiln_torch.so if it was built, their public headers,
-# the device headers and a CMake package, so that find_package(kiln CONFIG) gives kiln::kiln and
-# kiln::torch; and the archive of all that, which works wherever it is unpacked. No path of this
+# What an installed Kiln holds: libkiln.so, libkiln_torch.so and libkiln_dist.so if they were built,
+# their public headers, the device headers and a CMake package, so that find_package(kiln CONFIG) gives
+# kiln::kiln, kiln::torch and kiln::dist; and the archive of all that, which works wherever it is unpacked. No path of this
 # machine may get in. Included last, by the top level.
 if(NOT TARGET kiln)
   return()
@@ -29,7 +29,9 @@ if(TARGET kiln_torch)
   # that has none of its own it is looked for where site-packages has it, beside Kiln's folder.
   set_target_properties(kiln_torch PROPERTIES VERSION ${version} SOVERSION ${version} EXPORT_NAME torch
     INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
-  install(TARGETS kiln_torch EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(kiln_dist PROPERTIES VERSION ${version} SOVERSION ${version} EXPORT_NAME dist
+    INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
+  install(TARGETS kiln_torch kiln_dist EXPORT kilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/include/kiln
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
   install(FILES ${PROJECT_SOURCE_DIR}/tools/cmake/KilnTorch.cmake DESTINATION ${kiln_package_dir})

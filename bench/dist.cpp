@@ -1,0 +1,285 @@
+// What training in several ranks costs, a line of JSON each, from rank 0:
+//   sweep   all-reduce of 1 KiB and more: time, and bandwidths by nccl-tests' definition (of the
+//   bus:
+//           2 (n - 1) / n of bytes over time)
+//   steps   a language model's training step without sums and in the modes of DataParallel, and
+//           sharded: for each step the least time over ranks of forward, of backward with its sums
+//           and of the whole, as means over steps; all ranks must end with the same parameters
+//   buckets the same, overlapped, by bucket size
+//   memory  at five points of a first step, replicated or --sharded, by rank 0: one a process
+//
+//   dist --what=sweep --nproc=2 [--device=cpu] [--most-mib=1024]
+//   dist --what=steps --nproc=2 --model=tiny --batch=4 --context=64 [--steps=200]
+//   [--precision=bf16]
+// dist.py measures Python's DDP; a launcher's variables work as for every program of kiln::dist.
+#include "models/common/Device.h"
+#include "models/common/Fail.h"
+#include "models/common/Precision.h"
+#include "models/common/Ranks.h"
+#include "models/lm/Model.h"
+#include "models/lm/Progress.h"
+
+#include <CLI/CLI.hpp>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <kiln/dist/sharded_optimizer.h>
+#include <kiln/optim.h>
+#include <kiln/torch.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+using namespace kiln;
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Given {
+  std::string what = "sweep", device, model = "tiny", precision = "fp32", wire = "as-is",
+              modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
+  std::int64_t nproc = 0, mostMib = 1024, batch = 4, context = 0, steps = 200, vocabulary = 10'000;
+  bool sharded = false;
+  std::vector<double> bucketMibs = {1, 10, 25, 100, 1000};
+};
+
+void synchronize(at::Device device) {
+  if (device.is_cuda())
+    torch::cuda::synchronize(device.index());
+}
+
+double millisecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// Bytes that tensors take, or, on a CPU, that the process has in memory.
+double bytesNow(at::Device device) {
+  if (device.is_cuda())
+    return double(c10::getDeviceAllocator(device.type())
+                      ->getDeviceStats(device.index())
+                      .allocated_bytes[0]
+                      .current);
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * double(sysconf(_SC_PAGESIZE));
+}
+
+class Bench {
+ public:
+  Bench(const Given& given, std::shared_ptr<dist::Group> group)
+      : given(given), group(std::move(group)), device(this->group->device()) {}
+
+  void sweep();
+  void steps(const std::string& mode, double bucketMib);
+  void memory(bool sharded);
+
+ private:
+  struct Times {
+    double forward = 0, backward = 0, step = 0;
+  };
+  lm::Transformer makeModel() const;
+  at::Tensor loss(lm::Transformer& model);
+  void checkAlike(const torch::nn::Module& model) const;
+  void print(ordered_json line) const {
+    if (group->rank() == 0)
+      std::cout << line.dump() << std::endl;
+  }
+
+  Given given;
+  std::shared_ptr<dist::Group> group;
+  at::Device device;
+};
+
+void Bench::sweep() {
+  for (std::int64_t bytes = 1024; bytes <= given.mostMib << 20; bytes *= 4) {
+    const at::Tensor tensor = at::ones({bytes / 4}, device);
+    const int times = bytes < (1 << 20) ? 200 : bytes < (64 << 20) ? 20 : 5;
+    for (int i = 0; i < 5; ++i)
+      group->allReduce(tensor).wait();
+    synchronize(device);
+    group->barrier();
+    const auto begin = Clock::now();
+    for (int i = 0; i < times; ++i)
+      group->allReduce(tensor).wait();
+    synchronize(device);
+    const double seconds = group->largest(millisecondsSince(begin) / 1e3 / times);
+    const double rate = double(bytes) / seconds / 1e9, n = group->size();
+    print({{"what", "all-reduce"},
+           {"source", "Kiln"},
+           {"ranks", n},
+           {"device", device.str()},
+           {"bytes", bytes},
+           {"microseconds", seconds * 1e6},
+           {"algorithm_gb_per_s", rate},
+           {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
+  }
+}
+
+lm::Transformer Bench::makeModel() const {
+  lm::ModelConfig config = lm::ModelConfig::named(given.model);
+  config.vocabulary = given.vocabulary;
+  if (given.context > 0)
+    config.context = given.context;
+  at::manual_seed(1);
+  lm::Transformer model(config);
+  model->to(device);
+  return model;
+}
+
+at::Tensor Bench::loss(lm::Transformer& model) {
+  const at::Tensor tokens =
+      at::randint(given.vocabulary, {given.batch, model->config.context + 1}, at::kLong).to(device);
+  const models::Autocast autocast(device.type(), models::Autocast::of(given.precision));
+  return lm::crossEntropy(model(tokens.slice(1, 0, -1)).flatten(0, 1),
+                          tokens.slice(1, 1).flatten());
+}
+
+/// Throws if a rank's parameters have other bits than rank 0's.
+void Bench::checkAlike(const torch::nn::Module& model) const {
+  for (const auto& one : model.named_parameters()) {
+    const at::Tensor first = one.value().detach().clone();
+    group->broadcast(first).wait();
+    if (group->largest(at::equal(first, one.value()) ? 0 : 1) > 0)
+      models::fail(ErrorKind::verification, "{} differs between ranks after the steps", one.key());
+  }
+}
+
+void Bench::steps(const std::string& mode, double bucketMib) {
+  lm::Transformer model = makeModel();
+  const bool sharded = mode == "sharded", none = mode == "none";
+  std::unique_ptr<dist::DataParallel> parallel;
+  if (!none) {
+    auto chosen = models::dataParallelOptions(
+        {.reduce = sharded ? "overlapped" : mode, .wire = given.wire, .bucketMib = bucketMib});
+    chosen.sharded = sharded;
+    parallel = std::make_unique<dist::DataParallel>(*model, group, chosen);
+  }
+  const torch::optim::AdamWOptions adamw(1e-4);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (sharded)
+    optimizer = std::make_unique<dist::ShardedOptimizer>(*parallel, model->parameters(), adamw);
+  else
+    optimizer = std::make_unique<optim::AdamW>(model->parameters(), adamw);
+  at::manual_seed(std::uint64_t(100 + group->rank()));
+  constexpr int warmup = 5;
+  Times mean;
+  for (std::int64_t step = -warmup; step < given.steps; ++step) {
+    synchronize(device);
+    group->barrier();
+    const auto begin = Clock::now();
+    const at::Tensor one = loss(model);
+    synchronize(device);
+    const double forward = millisecondsSince(begin);
+    one.backward();
+    synchronize(device);
+    const double backward = millisecondsSince(begin) - forward;
+    optimizer->step();
+    optimizer->zero_grad();
+    synchronize(device);
+    const double whole = millisecondsSince(begin);
+    const auto least = [&](double value) { return -group->largest(-value); };
+    const Times here = {least(forward), least(backward), least(whole)};
+    if (step < 0)
+      continue;
+    mean.forward += here.forward / double(given.steps);
+    mean.backward += here.backward / double(given.steps);
+    mean.step += here.step / double(given.steps);
+  }
+  if (!none)
+    checkAlike(*model);
+  print({{"what", "step"},
+         {"source", "Kiln"},
+         {"mode", mode},
+         {"bucket_mib", bucketMib},
+         {"wire", given.wire},
+         {"model", given.model},
+         {"parameters", model->config.parameters()},
+         {"batch", given.batch},
+         {"context", model->config.context},
+         {"precision", given.precision},
+         {"ranks", group->size()},
+         {"device", device.str()},
+         {"steps", given.steps},
+         {"forward_ms", mean.forward},
+         {"backward_ms", mean.backward},
+         {"step_ms", mean.step}});
+}
+
+void Bench::memory(bool sharded) {
+  const double before = bytesNow(device);
+  ordered_json line = {{"what", "memory"},     {"source", "Kiln"},       {"sharded", sharded},
+                       {"model", given.model}, {"ranks", group->size()}, {"device", device.str()}};
+  const auto note = [&](const char* point) {
+    synchronize(device);
+    line[std::string(point) + "_mib"] = (bytesNow(device) - before) / 0x1p20;
+  };
+  note("start");
+  lm::Transformer model = makeModel();
+  dist::DataParallel parallel(*model, group, {.sharded = sharded});
+  const torch::optim::AdamWOptions adamw(1e-4);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (sharded)
+    optimizer = std::make_unique<dist::ShardedOptimizer>(parallel, model->parameters(), adamw);
+  else
+    optimizer = std::make_unique<optim::AdamW>(model->parameters(), adamw);
+  note("model");
+  at::Tensor one = loss(model);
+  note("forward");
+  one.backward();
+  one.reset();
+  note("backward");
+  optimizer->step();
+  note("step");
+  print(line);
+}
+
+void run(const Given& given) {
+  const auto group = models::startGroup({}, given.device);
+  models::setPrecision(given.precision == "fp32" ? "tf32" : given.precision, false);
+  if (group->device().is_cuda())
+    enable();
+  Bench bench(given, group);
+  if (given.what == "sweep")
+    bench.sweep();
+  if (given.what == "steps")
+    for (const std::string& mode : CLI::detail::split(given.modes, ','))
+      bench.steps(mode, 25);
+  if (given.what == "buckets")
+    for (const double mib : given.bucketMibs)
+      bench.steps("overlapped", mib);
+  if (given.what == "memory")
+    bench.memory(given.sharded);
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+  Given given;
+  CLI::App app("What training in several ranks costs.", "dist");
+  app.add_option("--what", given.what)
+      ->check(CLI::IsMember({"sweep", "steps", "buckets", "memory"}))
+      ->capture_default_str();
+  app.add_option("--nproc", given.nproc, "ranks to start; 0: as a launcher says");
+  app.add_option("--device", given.device, "cpu or cuda; empty: GPUs if there are any");
+  app.add_option("--most-mib", given.mostMib)->capture_default_str();
+  app.add_option("--model", given.model)->capture_default_str();
+  app.add_option("--batch", given.batch)->capture_default_str();
+  app.add_option("--context", given.context, "0: the model's");
+  app.add_option("--vocabulary", given.vocabulary)->capture_default_str();
+  app.add_option("--precision", given.precision, "fp32 (products in tf32) or bf16");
+  app.add_option("--wire", given.wire, "as-is or bf16");
+  app.add_option("--steps", given.steps)->capture_default_str();
+  app.add_flag("--sharded", given.sharded, "of memory");
+  app.add_option("--modes", given.modes)->capture_default_str();
+  app.add_option("--bucket-mib", given.bucketMibs)->delimiter(',');
+  CLI11_PARSE(app, argc, argv);
+  if (models::startsRanks(given.nproc))
+    return dist::launch(argc, argv, {.ranks = int(given.nproc)});
+  run(given);
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << "dist: " << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,40 @@
+// Trainers in several processes: what all of them are told on the command line, and the group that
+// they train in. Each rank has a batch of its own; gradients are the mean over ranks.
+#pragma once
+
+#include <kiln/dist/data_parallel.h>
+
+#include <string>
+
+namespace kiln::models {
+
+struct RankOptions {
+  std::int64_t nproc = 0; // ranks to start on this machine; 0: as a launcher's environment says
+  std::string reduce = "overlapped", wire = "as-is";
+  double bucketMib = 25, peerLimit = 300; // seconds
+
+  /// Throws Error(input).
+  void check() const;
+};
+
+/// Whether this process is to start ranks instead of being one. Throws Error(input) for numbers
+/// that contradict a launcher's.
+bool startsRanks(std::int64_t nproc);
+
+/// By the environment, on `device`: "cuda" is the GPU of the rank's number on its machine. One
+/// process that nobody launched is a group of its own. Throws Error(input, unavailable).
+std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device);
+
+dist::DataParallelOptions dataParallelOptions(const RankOptions& options);
+
+/// make() on rank 0, and then on the others: of what the first writes and the others read.
+template <typename Make> auto firstThenOthers(dist::Group& group, Make make) {
+  if (group.rank() > 0)
+    group.barrier();
+  auto made = make();
+  if (group.rank() == 0)
+    group.barrier();
+  return made;
+}
+
+} // namespace kiln::models

@@ -1,0 +1,189 @@
+// See Bucket.h.
+#include "runtime/dist/Bucket.h"
+#include "runtime/dist/Backends.h"
+#include "runtime/dist/Fail.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace kiln::dist {
+
+using at::Tensor;
+
+namespace {
+
+/// Of a parameter in a buffer, and of a rank's part of one: kernels read 16 bytes at a time.
+constexpr std::int64_t kAligned = 64;
+
+std::int64_t roundedUp(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+Tensor viewOf(const Tensor& buffer, std::int64_t offset, const Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense())
+    return sharing(buffer, offset, parameter.sizes(), parameter.strides());
+  return sharing(buffer, offset, parameter.sizes(), at::empty_like(parameter).strides());
+}
+
+void checkGradient(const Slot& slot) {
+  const Tensor& gradient = slot.tensor().grad();
+  if (gradient.layout() != at::kStrided)
+    fail(
+        ErrorKind::input,
+        "DataParallel: the gradient of {} is sparse; dense ones are taken: make its embedding with "
+        "sparse(false)",
+        slot.parameter.name);
+  if (gradient.requires_grad())
+    fail(ErrorKind::input,
+         "DataParallel: the gradient of {} has a graph of its own (create_graph); ranks take first "
+         "derivatives only",
+         slot.parameter.name);
+}
+
+} // namespace
+
+Tensor sharing(const Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
+               at::IntArrayRef strides) {
+  return at::empty({0}, buffer.options())
+      .set_(buffer.storage(), buffer.storage_offset() + offset, sizes, strides);
+}
+
+Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
+               const DataParallelOptions& options)
+    : all(std::move(slots)), group(std::move(ranks)), options(options) {
+  std::int64_t end = 0;
+  for (Slot* slot : all) {
+    slot->offset = end;
+    end = roundedUp(end + slot->tensor().numel(), kAligned);
+  }
+  flags = end;
+  const Tensor& like = all.front()->tensor();
+  const int size = group->size();
+  buffer = at::zeros({roundedUp(end + std::int64_t(all.size()), kAligned * size)},
+                     like.options().requires_grad(false));
+  for (Slot* slot : all)
+    slot->view = viewOf(buffer, slot->offset, slot->tensor());
+  if (options.sharded)
+    part = at::empty({buffer.numel() / size}, buffer.options());
+  if (options.wire && buffer.scalar_type() == at::kFloat && size > 1) {
+    sent = at::empty_like(buffer, buffer.options().dtype(*options.wire));
+    received = at::empty_like(sent);
+    if (buffer.device().is_cuda())
+      side = c10::impl::VirtualGuardImpl(buffer.device().type())
+                 .getStreamFromGlobalPool(buffer.device(), /*isHighPriority=*/true);
+  }
+}
+
+void Bucket::fill() {
+  const double scale = 1.0 / group->size();
+  const Tensor divided = at::scalar_tensor(scale, at::kDouble);
+  std::vector<Tensor> views, gradients;
+  Tensor used = at::ones({std::int64_t(all.size())}, buffer.options().device(at::kCPU));
+  bool isAnyMissing = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Slot& slot = *all[i];
+    slot.missing = !slot.tensor().grad().defined();
+    if (slot.missing) {
+      isAnyMissing = true;
+      slot.view.zero_();
+      used[std::int64_t(i)] = 0;
+      continue;
+    }
+    checkGradient(slot);
+    if (buffer.is_cpu())
+      at::mul_out(slot.view, slot.tensor().grad(), divided);
+    else if (!slot.tensor().grad().is_same(slot.view)) {
+      views.push_back(slot.view);
+      gradients.push_back(slot.tensor().grad());
+    }
+  }
+  if (!views.empty())
+    at::_foreach_copy_(views, gradients);
+  if (!buffer.is_cpu() && scale != 1)
+    buffer.mul_(scale);
+  const Tensor mine = buffer.slice(0, flags, flags + std::int64_t(all.size()));
+  if (isAnyMissing && isCapturing(buffer.device()))
+    fail(ErrorKind::input,
+         "DataParallel: {} has no gradient in a step that is captured; a graph "
+         "needs one for each parameter",
+         all.front()->parameter.name);
+  if (isAnyMissing)
+    mine.copy_(used);
+  else
+    mine.fill_(1);
+}
+
+/// On a stream of its own, behind what the current one has got so far; on a CPU at once.
+template <typename Work> void Bucket::onSide(Work work) {
+  if (!side)
+    return work();
+  const c10::impl::VirtualGuardImpl device(buffer.device().type());
+  c10::Event before(buffer.device().type());
+  before.record(device.getStream(buffer.device()));
+  before.block(*side);
+  const c10::StreamGuard guard(*side);
+  work();
+}
+
+void Bucket::startWire() {
+  sent.copy_(buffer);
+  pending = group->allToAll(received, sent);
+}
+
+/// Sums in the order of ranks.
+void Bucket::finishWire() {
+  pending.wait();
+  const std::int64_t each = buffer.numel() / group->size();
+  const Tensor sum = options.sharded ? part : buffer.slice(0, 0, each);
+  sum.copy_(received.slice(0, 0, each));
+  for (int rank = 1; rank < group->size(); ++rank)
+    sum.add_(received.slice(0, rank * each, (rank + 1) * each));
+  if (options.sharded)
+    return;
+  const Tensor mine = sent.slice(0, group->rank() * each, (group->rank() + 1) * each);
+  mine.copy_(sum);
+  group->allGather(sent, mine).wait();
+  buffer.copy_(sent);
+}
+
+void Bucket::start() {
+  const at::NoGradGuard constant;
+  if (!sent.defined()) {
+    pending = options.sharded ? group->reduceScatter(part, buffer) : group->allReduce(buffer);
+    return;
+  }
+  onSide([&] {
+    startWire();
+    if (side) // where nobody waits on the host, all of it
+      finishWire();
+  });
+}
+
+void Bucket::finish() {
+  const at::NoGradGuard constant;
+  if (sent.defined() && !side)
+    finishWire();
+  pending.wait();
+  if (!side)
+    return;
+  c10::Event done(buffer.device().type());
+  done.record(*side);
+  done.block(c10::impl::VirtualGuardImpl(buffer.device().type()).getStream(buffer.device()));
+}
+
+bool Bucket::isUsedAnywhere(std::size_t slot) {
+  return buffer[flags + std::int64_t(slot)].item<double>() > 0;
+}
+
+void Bucket::release() {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Tensor& gradient = all[i]->tensor().mutable_grad();
+    if (options.sharded)
+      gradient.reset();
+    else if (!all[i]->missing || isUsedAnywhere(i))
+      gradient = all[i]->view;
+  }
+}
+
+} // namespace kiln::dist

@@ -1,0 +1,67 @@
+// Gradients that travel together: a buffer, of which the parameters' gradients are views, and the
+// collective that makes it the mean of all ranks' or, sharded, the mean of this rank's part.
+//
+// Elements of the buffer: the parameters' one behind the other, then a flag for each, which is
+// above 0 once some rank had a gradient for it, then zeros up to a multiple of the ranks.
+#pragma once
+
+#include "kiln/dist/data_parallel.h"
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+namespace kiln::dist {
+
+/// One parameter.
+struct Slot {
+  NamedParameter parameter;
+  std::size_t bucket = 0;
+  std::int64_t offset = 0; // elements
+  at::Tensor view{};       // of the bucket, laid out as the parameter
+  bool missing = false;    // this rank had no gradient
+
+  const at::Tensor& tensor() const { return parameter.tensor; }
+};
+
+/// Elements of a buffer, from an offset on, that are no view of it to autograd: optimizers detach
+/// gradients in place, which views refuse.
+at::Tensor sharing(const at::Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
+                   at::IntArrayRef strides);
+
+class Bucket {
+ public:
+  /// Lays out the slots, all of one dtype and device.
+  Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> group,
+         const DataParallelOptions& options);
+
+  /// Takes the gradients in, divided by the number of ranks.
+  void fill();
+  /// Sends it.
+  void start();
+  /// Behind this the buffer, or the shard, is the mean.
+  void finish();
+  /// Gives views to the parameters. Sharded: none.
+  void release();
+
+  const std::vector<Slot*>& slots() const { return all; }
+  const at::Tensor& shard() const { return part; } // sharded: this rank's part of the mean
+  std::int64_t elements() const { return buffer.numel(); }
+  std::size_t waitsFor = 0; // gradients of this backward that have not come
+
+ private:
+  void startWire();
+  void finishWire();
+  template <typename Work> void onSide(Work work);
+  bool isUsedAnywhere(std::size_t slot);
+
+  std::vector<Slot*> all;
+  std::shared_ptr<Group> group;
+  DataParallelOptions options;
+  std::int64_t flags = 0; // where they begin
+  at::Tensor buffer, part;
+  at::Tensor sent, received; // of another dtype; undefined: the buffer travels itself
+  Pending pending;
+  std::optional<c10::Stream> side;
+};
+
+} // namespace kiln::dist

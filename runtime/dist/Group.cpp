@@ -1,0 +1,372 @@
+// See kiln/dist/group.h.
+#include "kiln/dist/group.h"
+
+#include "runtime/dist/Alarm.h"
+#include "runtime/dist/Backends.h"
+#include "runtime/dist/Fail.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <cstring>
+#include <exception>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+namespace kiln::dist {
+
+using at::Tensor;
+
+struct Group::Impl {
+  Place place;
+  GroupOptions options;
+  StorePtr store{};
+  BackendPtr device{}, host{}; // the same for CPUs; none for a process alone
+  std::unique_ptr<Alarm> alarm{};
+  std::unique_ptr<Watch> watch{};
+  std::int64_t step = 0;
+  bool aborted = false;
+  int exceptions = std::uncaught_exceptions(); // at the start
+  Pending asked{};                             // of agreed()
+  Tensor answer{};
+
+  bool isAlone() const { return !host; }
+  void checkTensor(const char* name, const Tensor& tensor) const;
+  template <typename Begin>
+  Pending begin(const char* name, c10d::Backend& backend, std::vector<Tensor> tensors, Begin begin);
+  template <typename Begin>
+  Pending onDevice(const char* name, std::vector<Tensor> tensors, Begin begin);
+};
+
+struct Pending::Impl {
+  c10::intrusive_ptr<c10d::Work> work;
+  Operation operation;
+  Group::Impl* group;
+  std::vector<Tensor> tensors; // live until it is done
+  bool onHost;
+};
+
+namespace {
+
+constexpr std::chrono::milliseconds kLook{1000};
+
+/// c10d's backends know few dtypes; whoever only moves elements moves bytes.
+Tensor bytesOf(const Tensor& tensor) {
+  return tensor.view({-1}).view(at::kByte);
+}
+
+/// Returns when it is done, or throws what c10d or another rank says.
+void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit + kLook;
+  for (;;) {
+    try {
+      work.wait(std::min(kLook, limit));
+      return;
+    } catch (const std::exception& error) {
+      if (work.isCompleted())
+        throw;
+    }
+    if (std::chrono::steady_clock::now() > end)
+      throw std::runtime_error("it has not ended within the time limit");
+    if (alarm.isRaised())
+      throw std::runtime_error("another rank has failed");
+  }
+}
+
+} // namespace
+
+Pending::Pending() = default;
+Pending::Pending(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Pending::Pending(Pending&&) noexcept = default;
+
+Pending& Pending::operator=(Pending&& other) noexcept {
+  std::swap(impl, other.impl);
+  return *this;
+}
+
+Pending::~Pending() {
+  if (impl && std::uncaught_exceptions() > 0) { // this rank ends; its peers may never take part
+    impl->group->alarm->leave();
+    static_cast<void>(impl.release()); // whose tensors are still written to
+    return;
+  }
+  try {
+    wait();
+  } catch (const std::exception&) { // whoever asks next is told
+  }
+}
+
+void Pending::wait() {
+  if (!impl)
+    return;
+  const std::unique_ptr<Impl> now = std::move(impl);
+  now->group->alarm->check();
+  try {
+    if (now->onHost)
+      waitOnHost(*now->work, *now->group->alarm, now->group->options.limit);
+    else
+      now->work->wait();
+  } catch (const std::exception& error) {
+    now->group->alarm->fail(now->operation, error.what());
+  }
+}
+
+void Group::Impl::checkTensor(const char* name, const Tensor& tensor) const {
+  if (!tensor.defined() || tensor.device() != options.device || !tensor.is_contiguous())
+    fail(ErrorKind::input, "{}: a contiguous tensor on {} is needed, this one is {}", name,
+         options.device.str(),
+         !tensor.defined()         ? "undefined"
+         : !tensor.is_contiguous() ? "not contiguous"
+                                   : "on " + tensor.device().str());
+}
+
+template <typename Begin>
+Pending Group::Impl::begin(const char* name, c10d::Backend& backend, std::vector<Tensor> tensors,
+                           Begin begin) {
+  const Operation operation{name, tensors.back().nbytes(), step};
+  alarm->check();
+  if (aborted)
+    fail(ErrorKind::unavailable, "rank {} of {}: {} of {} bytes at step {}: the group was aborted",
+         place.rank, place.size, name, operation.bytes, step);
+  c10::intrusive_ptr<c10d::Work> work;
+  try {
+    work = begin(backend);
+  } catch (const std::exception& error) {
+    alarm->fail(operation, error.what());
+  }
+  const bool onHost = tensors.back().is_cpu();
+  if (!onHost && !isCapturing(options.device))
+    watch->add(work, operation);
+  return Pending(std::make_unique<Pending::Impl>(
+      Pending::Impl{std::move(work), operation, this, std::move(tensors), onHost}));
+}
+
+/// The last of the tensors is the one whose bytes are told.
+template <typename Begin>
+Pending Group::Impl::onDevice(const char* name, std::vector<Tensor> tensors, Begin begin) {
+  for (const Tensor& tensor : tensors)
+    checkTensor(name, tensor);
+  if (isAlone() || tensors.back().numel() == 0)
+    return {};
+  return this->begin(name, *device, std::move(tensors), begin);
+}
+
+std::shared_ptr<Group> Group::alone(at::Device device) {
+  return std::shared_ptr<Group>(
+      new Group(std::make_unique<Impl>(Impl{.place = {}, .options = {.device = device}})));
+}
+
+std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& options) {
+  if (options.limit.count() <= 0)
+    fail(ErrorKind::input, "a time limit of {} ms; it must be above 0", options.limit.count());
+  if (!options.device.is_cpu() && !options.device.is_cuda())
+    fail(ErrorKind::input, "ranks with tensors on {}; allowed are cpu and cuda",
+         options.device.str());
+  if (place.size == 1 && place.launcher.empty())
+    return alone(options.device);
+  auto impl = std::make_unique<Impl>(Impl{.place = place, .options = options});
+  impl->store = meet(place, options);
+  impl->alarm = std::make_unique<Alarm>(impl->store->clone(), place, options.limit);
+  Impl* self = impl.get();
+  try {
+    impl->host = glooOf(impl->store, place, options);
+    impl->device = options.device.is_cpu() ? impl->host : ncclOf(impl->store, place, options);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    impl->alarm->fail({"start", 0, 0}, error.what());
+  }
+  if (options.device.is_cuda())
+    impl->watch = std::make_unique<Watch>(
+        options.limit, [self] { return self->alarm->isRaised(); },
+        [self](const Operation& operation, const std::string& why) {
+          self->alarm->raise(operation, why);
+          self->device->abort();
+        });
+  return std::shared_ptr<Group>(new Group(std::move(impl)));
+}
+
+Group::Group(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+
+/// Gloo's threads cannot be told to stop waiting for a peer: after a failure, or while an exception
+/// passes, of which the others are told, they are left to the end of the process.
+Group::~Group() {
+  bool failed = impl->aborted || std::uncaught_exceptions() > impl->exceptions;
+  if (failed && impl->alarm)
+    impl->alarm->leave();
+  else
+    impl->asked = {};
+  impl->watch.reset();
+  if (impl->isAlone())
+    return;
+  try {
+    impl->alarm->check();
+  } catch (const Error&) {
+    failed = true;
+  }
+  if (impl->options.device.is_cuda() && !failed)
+    impl->device->shutdown();
+  if (failed) {
+    static_cast<void>(impl->device.release());
+    static_cast<void>(impl->host.release());
+    static_cast<void>(impl->store.release());
+    static_cast<void>(impl.release()); // what is pending refers to it
+  }
+}
+
+const Place& Group::place() const {
+  return impl->place;
+}
+at::Device Group::device() const {
+  return impl->options.device;
+}
+std::chrono::milliseconds Group::limit() const {
+  return impl->options.limit;
+}
+
+Pending Group::allReduce(const Tensor& tensor, Sum sum) {
+  return impl->onDevice("all-reduce", {tensor}, [&](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+    return backend.allreduce(tensors, options);
+  });
+}
+
+Pending Group::broadcast(const Tensor& tensor, int from) {
+  return impl->onDevice("broadcast", {tensor}, [&](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {bytesOf(tensor)};
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    return backend.broadcast(tensors, options);
+  });
+}
+
+namespace {
+
+void checkParts(const char* name, const Tensor& whole, const Tensor& part, int size) {
+  if (whole.numel() != part.numel() * size || whole.scalar_type() != part.scalar_type())
+    fail(ErrorKind::input,
+         "{}: {} elements of {} in parts of {} of {}; {} ranks need as many equal parts", name,
+         whole.numel(), c10::toString(whole.scalar_type()), part.numel(),
+         c10::toString(part.scalar_type()), size);
+}
+
+} // namespace
+
+Pending Group::reduceScatter(const Tensor& out, const Tensor& in) {
+  checkParts("reduce-scatter", in, out, size());
+  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
+    out.copy_(in.view_as(out));
+  return impl->onDevice("reduce-scatter", {out, in}, [&](c10d::Backend& backend) {
+    Tensor to = out.view({-1}), from = in.view({-1});
+    return backend._reduce_scatter_base(to, from);
+  });
+}
+
+Pending Group::allGather(const Tensor& out, const Tensor& in) {
+  checkParts("all-gather", out, in, size());
+  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
+    out.copy_(in.view_as(out));
+  return impl->onDevice("all-gather", {in, out}, [&](c10d::Backend& backend) {
+    Tensor to = bytesOf(out), from = bytesOf(in);
+    return backend._allgather_base(to, from);
+  });
+}
+
+Pending Group::allToAll(const Tensor& out, const Tensor& in) {
+  checkParts("all-to-all", out, in.view({-1}).slice(0, 0, in.numel() / size()), size());
+  if (impl->isAlone())
+    out.copy_(in);
+  return impl->onDevice("all-to-all", {in, out}, [&](c10d::Backend& backend) {
+    Tensor to = bytesOf(out), from = bytesOf(in);
+    std::vector<std::int64_t> equal;
+    return backend.alltoall_base(to, from, equal, equal);
+  });
+}
+
+namespace {
+
+auto reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
+  return [tensor, op](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = op;
+    return backend.allreduce(tensors, options);
+  };
+}
+
+} // namespace
+
+double Group::sum(double value) {
+  if (impl->isAlone())
+    return value;
+  const Tensor one = at::full({1}, value, at::kDouble);
+  impl->begin("sum", *impl->host, {one}, reduced(one, c10d::ReduceOp::SUM)).wait();
+  return *one.const_data_ptr<double>();
+}
+
+double Group::largest(double value) {
+  if (impl->isAlone())
+    return value;
+  const Tensor one = at::full({1}, value, at::kDouble);
+  impl->begin("largest", *impl->host, {one}, reduced(one, c10d::ReduceOp::MAX)).wait();
+  return *one.const_data_ptr<double>();
+}
+
+std::vector<std::string> Group::gather(const std::string& text) {
+  if (impl->isAlone())
+    return {text};
+  const auto longest = std::int64_t(largest(double(text.size()))) + 8;
+  Tensor mine = at::zeros({longest}, at::kByte), all = at::zeros({longest * size()}, at::kByte);
+  auto* bytes = mine.mutable_data_ptr<std::uint8_t>();
+  const std::uint64_t length = text.size();
+  std::memcpy(bytes, &length, 8);
+  std::memcpy(bytes + 8, text.data(), text.size());
+  impl->begin("gather", *impl->host, {mine, all},
+              [&](c10d::Backend& backend) { return backend._allgather_base(all, mine); })
+      .wait();
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < size(); ++rank) {
+    const auto* from = all.const_data_ptr<std::uint8_t>() + rank * longest;
+    std::uint64_t count = 0;
+    std::memcpy(&count, from, 8);
+    texts.emplace_back(reinterpret_cast<const char*>(from + 8), count);
+  }
+  return texts;
+}
+
+void Group::barrier() {
+  sum(0);
+}
+
+bool Group::agreed(bool value) {
+  if (impl->isAlone())
+    return value;
+  bool said = false;
+  if (impl->asked) {
+    impl->asked.wait();
+    said = *impl->answer.const_data_ptr<double>() > 0;
+  }
+  impl->answer = at::full({1}, value ? 1.0 : 0.0, at::kDouble);
+  impl->asked = impl->begin("agreement", *impl->host, {impl->answer},
+                            reduced(impl->answer, c10d::ReduceOp::MAX));
+  return said;
+}
+
+void Group::setStep(std::int64_t step) {
+  impl->step = step;
+}
+
+void Group::check() {
+  if (impl->alarm)
+    impl->alarm->check();
+}
+
+void Group::abort() {
+  impl->aborted = true;
+  if (impl->device && impl->options.device.is_cuda())
+    impl->device->abort();
+}
+
+} // namespace kiln::dist

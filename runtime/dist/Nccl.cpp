@@ -1,0 +1,49 @@
+// See Backends.h: c10d's NCCL. Who watches over its time limits is Watch.h: c10d's own watchdog
+// would end the process without a word about what hung.
+#include "runtime/dist/Backends.h"
+#include "runtime/dist/Fail.h"
+
+#if KILN_DIST_NCCL
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+namespace kiln::dist {
+
+#if KILN_DIST_NCCL
+
+BackendPtr ncclOf(const StorePtr& store, const Place& place, const GroupOptions& options) {
+  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
+  const c10::cuda::CUDAGuard here(options.device);
+  auto chosen = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
+  chosen->timeout = options.limit;
+  auto made = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+      c10::make_intrusive<c10d::PrefixStore>("nccl", store), place.rank, place.size, chosen);
+  made->eagerConnectSingleDevice(options.device);
+  return made;
+}
+
+bool isCapturing(at::Device device) {
+  return device.is_cuda() &&
+         c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+}
+
+#else
+
+BackendPtr ncclOf(const StorePtr&, const Place&, const GroupOptions& options) {
+  fail(ErrorKind::unavailable,
+       "ranks with tensors on {}: Kiln was built without NCCL's header or for a LibTorch without "
+       "CUDA; install LibTorch's wheel with CUDA, or take device cpu",
+       options.device.str());
+}
+
+bool isCapturing(at::Device) {
+  return false;
+}
+
+#endif
+
+} // namespace kiln::dist

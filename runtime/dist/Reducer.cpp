@@ -1,0 +1,216 @@
+// See Reducer.h.
+#include "runtime/dist/Reducer.h"
+#include "runtime/dist/Agree.h"
+#include "runtime/dist/Fail.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <set>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace kiln::dist {
+
+namespace {
+
+/// A tensor has one of these: what was there before is called first.
+struct Hook : torch::autograd::PostAccumulateGradHook {
+  Hook(std::weak_ptr<DataParallel::Impl> of, std::size_t slot,
+       std::unique_ptr<PostAccumulateGradHook> before)
+      : of(std::move(of)), slot(slot), before(std::move(before)) {}
+
+  void operator()(const at::Tensor& parameter) override {
+    if (before)
+      (*before)(parameter);
+    if (const auto reducer = of.lock())
+      reducer->arrive(slot);
+  }
+
+  std::weak_ptr<DataParallel::Impl> of;
+  std::size_t slot;
+  std::unique_ptr<PostAccumulateGradHook> before;
+};
+
+std::string optionsText(const DataParallelOptions& options) {
+  return fmt::format("options: mode {}, buckets of {} bytes, the first of {}, wire {}{}{}",
+                     int(options.mode), options.bucketBytes, options.firstBucketBytes,
+                     options.wire ? c10::toString(*options.wire) : "as it is",
+                     options.deferred ? ", deferred" : "", options.sharded ? ", sharded" : "");
+}
+
+void checkOptions(const DataParallelOptions& options) {
+  if (options.bucketBytes < 0 || options.firstBucketBytes < 0)
+    fail(ErrorKind::input,
+         "DataParallel: buckets of {} bytes, the first of {}; 0 or more are needed",
+         options.bucketBytes, options.firstBucketBytes);
+  if (options.wire && *options.wire != at::kBFloat16 && *options.wire != at::kHalf)
+    fail(ErrorKind::input, "DataParallel: wire = {}; allowed are bf16 and fp16",
+         c10::toString(*options.wire));
+}
+
+std::vector<NamedParameter> withoutTies(const std::vector<NamedParameter>& parameters) {
+  std::set<const void*> known;
+  std::vector<NamedParameter> all;
+  for (const NamedParameter& one : parameters)
+    if (known.insert(one.tensor.unsafeGetTensorImpl()).second)
+      all.push_back(one);
+  return all;
+}
+
+} // namespace
+
+DataParallel::Impl::Impl(const std::vector<NamedParameter>& given, std::shared_ptr<Group> ranks,
+                         const DataParallelOptions& options)
+    : group(std::move(ranks)), options(options) {
+  checkOptions(options);
+  const auto parameters = withoutTies(given);
+  checkAgreement(*group, parameters, optionsText(options));
+  for (const NamedParameter& one : parameters)
+    if (one.tensor.requires_grad()) {
+      if (one.tensor.device() != group->device() || !one.tensor.is_leaf())
+        fail(ErrorKind::input,
+             "DataParallel: {} {}; leaves on {} are needed: move the module first", one.name,
+             one.tensor.is_leaf() ? "is on " + one.tensor.device().str() : "is no leaf",
+             group->device().str());
+      slots.push_back({.parameter = one});
+    }
+  sendFirst(*group, parameters);
+}
+
+void DataParallel::Impl::addHooks() {
+  using namespace torch::autograd;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const at::Tensor& parameter = slots[i].tensor();
+    auto& there = impl::post_acc_grad_hooks(parameter);
+    impl::set_post_acc_grad_hooks(parameter,
+                                  std::make_unique<Hook>(weak_from_this(), i, std::move(there)));
+  }
+}
+
+void DataParallel::Impl::removeHooks() {
+  using namespace torch::autograd;
+  for (const Slot& slot : slots) {
+    auto& there = impl::post_acc_grad_hooks(slot.tensor());
+    if (auto* hook = dynamic_cast<Hook*>(there.get()); hook && hook->of.lock().get() == this)
+      there = std::move(hook->before);
+  }
+}
+
+void DataParallel::Impl::arrive(std::size_t index) {
+  if (buckets.empty() && std::ranges::find(order, index) == order.end())
+    order.push_back(index);
+  if (quiet || options.deferred)
+    return;
+  begin();
+  if (buckets.empty())
+    return;
+  --buckets[slots[index].bucket]->waitsFor;
+  if (options.mode == Mode::overlapped)
+    startFull();
+}
+
+void DataParallel::Impl::send(Bucket& bucket) {
+  const at::NoGradGuard constant;
+  bucket.fill();
+  bucket.start();
+  ++started;
+}
+
+/// At a backward's first gradient: what shall follow its last one.
+void DataParallel::Impl::begin() {
+  const int current = torch::autograd::get_current_graph_task_id();
+  if (current == backward)
+    return;
+  if (backward != kNone)
+    fail(ErrorKind::input, "DataParallel: a backward began before another ended, which has failed "
+                           "or runs around it; take deferred = true and syncGrad()");
+  if (isReduced)
+    fail(ErrorKind::input,
+         "DataParallel: a second backward before the sharded optimizer's step; all but the last "
+         "backward of a step belong into noSync()");
+  backward = current;
+  torch::autograd::Engine::get_default_engine().queue_callback(
+      [self = shared_from_this()] { self->finish(); });
+}
+
+/// In the buckets' order, which is the same on all ranks.
+void DataParallel::Impl::startFull() {
+  while (started < buckets.size() && buckets[started]->waitsFor == 0)
+    send(*buckets[started]);
+}
+
+void DataParallel::Impl::finish() {
+  RECORD_USER_SCOPE("DataParallel.sync");
+  backward = kNone;
+  if (buckets.empty())
+    makeBuckets();
+  while (started < buckets.size())
+    send(*buckets[started]);
+  for (auto& bucket : buckets)
+    bucket->finish();
+  for (auto& bucket : buckets) {
+    bucket->release();
+    bucket->waitsFor = bucket->slots().size();
+  }
+  started = 0;
+  isReduced = options.sharded;
+}
+
+/// Rank 0's; what had no gradient there comes last, the last of the module first.
+std::vector<std::size_t> DataParallel::Impl::agreedOrder() {
+  for (std::size_t i = slots.size(); i-- > 0;)
+    if (std::ranges::find(order, i) == order.end())
+      order.push_back(i);
+  std::string text;
+  for (std::size_t i : order)
+    text += std::to_string(i) + ' ';
+  const std::string first = group->gather(text)[0];
+  std::vector<std::size_t> agreed;
+  for (const char *at = first.data(), *end = at + first.size(); at < end;) {
+    std::size_t index = 0;
+    at = std::from_chars(at, end, index).ptr + 1;
+    agreed.push_back(index);
+  }
+  return agreed;
+}
+
+void DataParallel::Impl::makeBuckets() {
+  struct Open {
+    std::vector<Slot*> slots;
+    std::int64_t bytes = 0;
+  };
+  std::map<at::ScalarType, Open> open;
+  std::vector<std::vector<Slot*>> made;
+  const auto limit = [&]() -> std::int64_t {
+    if (options.mode == Mode::flat)
+      return std::numeric_limits<std::int64_t>::max();
+    if (options.mode == Mode::perParameter)
+      return 0;
+    return made.empty() ? std::min(options.firstBucketBytes, options.bucketBytes)
+                        : options.bucketBytes;
+  };
+  for (std::size_t index : agreedOrder()) {
+    Slot& slot = slots[index];
+    Open& here = open[slot.tensor().scalar_type()];
+    here.slots.push_back(&slot);
+    here.bytes += std::int64_t(slot.tensor().nbytes());
+    if (here.bytes >= limit())
+      made.push_back(std::exchange(here, {}).slots);
+  }
+  for (auto& [dtype, here] : open)
+    if (!here.slots.empty())
+      made.push_back(std::move(here.slots));
+  for (auto& members : made) {
+    for (Slot* slot : members)
+      slot->bucket = buckets.size();
+    buckets.push_back(std::make_unique<Bucket>(std::move(members), group, options));
+  }
+}
+
+} // namespace kiln::dist

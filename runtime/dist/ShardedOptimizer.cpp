@@ -1,0 +1,232 @@
+// See kiln/dist/sharded_optimizer.h.
+#include "kiln/dist/sharded_optimizer.h"
+
+#include "kiln/optim.h"
+#include "runtime/dist/Fail.h"
+#include "runtime/dist/Pieces.h"
+#include "runtime/dist/ShardState.h"
+
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+#include <map>
+
+namespace kiln::dist {
+
+using at::Tensor;
+using torch::optim::AdamWOptions;
+using torch::optim::OptimizerParamGroup;
+
+struct ShardedOptimizer::Impl {
+  std::shared_ptr<DataParallel::Impl> reducer;
+  ShardedOptions options;
+  std::vector<FlatWeights> weights{};
+  std::unique_ptr<optim::AdamW> inner{};
+  std::vector<std::size_t> groupSizes{}; // at the first step
+  Tensor agreed{}, norm{}, scale{};
+  std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
+
+  void prepare(std::vector<OptimizerParamGroup>& groups);
+  void makeInner(std::vector<OptimizerParamGroup>& groups);
+  void checkGroups(const std::vector<OptimizerParamGroup>& groups) const;
+  void agree();
+  void giveGradients();
+  void clip();
+  void gather();
+  template <typename Each> void forEachPiece(Each each) {
+    for (FlatWeights& flat : weights)
+      for (Piece& piece : flat.pieces)
+        each(piece);
+  }
+};
+
+ShardedOptimizer::ShardedOptimizer(DataParallel& parallel, std::vector<OptimizerParamGroup> groups,
+                                   const AdamWOptions& defaults, const ShardedOptions& options)
+    : Optimizer(std::move(groups), std::make_unique<AdamWOptions>(defaults)),
+      impl(new Impl{.reducer = parallel.impl, .options = options}) {
+  if (!parallel.options().sharded)
+    fail(ErrorKind::input, "ShardedOptimizer: its DataParallel needs the option sharded = true");
+  if (!(options.maxGradNorm >= 0))
+    fail(ErrorKind::input,
+         "ShardedOptimizer: maxGradNorm = {}; allowed are numbers of 0 or more, 0 "
+         "for no clip",
+         options.maxGradNorm);
+}
+
+ShardedOptimizer::ShardedOptimizer(DataParallel& parallel, std::vector<Tensor> parameters,
+                                   const AdamWOptions& defaults, const ShardedOptions& options)
+    : ShardedOptimizer(parallel,
+                       std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))},
+                       defaults, options) {}
+
+ShardedOptimizer::~ShardedOptimizer() = default;
+
+/// Of pieces, in the groups of their parameters.
+void ShardedOptimizer::Impl::makeInner(std::vector<OptimizerParamGroup>& groups) {
+  std::map<const void*, std::vector<Piece*>> owned;
+  for (const Slot& slot : reducer->slots)
+    owned[slot.tensor().unsafeGetTensorImpl()];
+  forEachPiece(
+      [&](Piece& piece) { owned[piece.slot->tensor().unsafeGetTensorImpl()].push_back(&piece); });
+  std::vector<OptimizerParamGroup> made;
+  for (const OptimizerParamGroup& group : groups) {
+    std::vector<Tensor> masters;
+    for (const Tensor& parameter : group.params()) {
+      const auto found = owned.find(parameter.unsafeGetTensorImpl());
+      if (found == owned.end() && parameter.requires_grad())
+        fail(ErrorKind::input,
+             "ShardedOptimizer: a parameter of {} elements is none that its "
+             "DataParallel sends",
+             parameter.numel());
+      if (found != owned.end())
+        for (const Piece* piece : found->second)
+          masters.push_back(piece->master);
+    }
+    groupSizes.push_back(group.params().size());
+    made.emplace_back(std::move(masters), group.options().clone());
+  }
+  scale = at::ones({}, at::TensorOptions().device(reducer->group->device()));
+  optim::AdamWExtras extras;
+  if (options.maxGradNorm > 0)
+    extras.unscale = scale;
+  inner = std::make_unique<optim::AdamW>(made, AdamWOptions(), extras);
+  forEachPiece([&](Piece& piece) {
+    if (piece.hasCopy())
+      inner->bindCopy(piece.master, piece.weights);
+  });
+}
+
+void ShardedOptimizer::Impl::prepare(std::vector<OptimizerParamGroup>& groups) {
+  if (inner)
+    return checkGroups(groups);
+  for (auto& bucket : reducer->buckets)
+    weights.emplace_back(*bucket, *reducer->group);
+  makeInner(groups);
+  std::vector<Piece*> pieces;
+  forEachPiece([&](Piece& piece) { pieces.push_back(&piece); });
+  restorePieces(*inner, pieces, std::exchange(given, {}));
+}
+
+void ShardedOptimizer::Impl::checkGroups(const std::vector<OptimizerParamGroup>& groups) const {
+  bool same = groups.size() == groupSizes.size();
+  for (std::size_t i = 0; same && i < groups.size(); ++i)
+    same = groups[i].params().size() == groupSizes[i];
+  if (!same)
+    fail(ErrorKind::input,
+         "ShardedOptimizer: parameters were added after the first step, when ranks "
+         "had their parts already; add them before, or make a new optimizer");
+}
+
+/// One small all-reduce: the square of the gradient's norm, and which parameters have a gradient.
+void ShardedOptimizer::Impl::agree() {
+  std::vector<Tensor> gradients;
+  forEachPiece([&](const Piece& piece) { gradients.push_back(piece.gradient); });
+  const auto count = std::int64_t(reducer->slots.size());
+  agreed = at::zeros({1 + count}, at::TensorOptions().device(reducer->group->device()));
+  if (!gradients.empty())
+    agreed[0] = at::stack(at::_foreach_norm(gradients, 2, at::kFloat)).square().sum();
+  bool isAnyMissing = false;
+  Tensor used = at::ones({count});
+  for (std::int64_t i = 0; i < count; ++i)
+    if (reducer->slots[std::size_t(i)].missing) {
+      used[i] = 0;
+      isAnyMissing = true;
+    }
+  const Tensor flags = agreed.slice(0, 1);
+  if (isAnyMissing)
+    flags.copy_(used);
+  else
+    flags.fill_(1);
+  reducer->group->allReduce(agreed).wait();
+  norm = agreed[0].sqrt();
+}
+
+/// What a rank has no gradient for, another may have; only such a rank waits for the device.
+void ShardedOptimizer::Impl::giveGradients() {
+  Tensor flags;
+  std::map<const Slot*, bool> unused;
+  for (std::size_t i = 0; i < reducer->slots.size(); ++i)
+    if (reducer->slots[i].missing) {
+      if (!flags.defined())
+        flags = agreed.slice(0, 1).cpu();
+      unused[&reducer->slots[i]] = flags[std::int64_t(i)].item<float>() == 0;
+    }
+  forEachPiece([&](Piece& piece) {
+    const auto found = unused.find(piece.slot);
+    Tensor gradient = found != unused.end() && found->second ? Tensor() : piece.gradient;
+    (piece.hasCopy() ? piece.weights : piece.master).mutable_grad() = gradient;
+  });
+}
+
+/// torch's clip_grad_norm_: the same constant.
+void ShardedOptimizer::Impl::clip() {
+  if (options.maxGradNorm > 0)
+    scale.copy_((options.maxGradNorm / (norm + 1e-6)).clamp_max(1));
+}
+
+void ShardedOptimizer::Impl::gather() {
+  std::vector<Pending> pending;
+  for (const FlatWeights& flat : weights)
+    pending.push_back(reducer->group->allGather(flat.all, flat.mine));
+  for (Pending& one : pending)
+    one.wait();
+}
+
+Tensor ShardedOptimizer::step(LossClosure closure) {
+  Tensor loss;
+  if (closure) {
+    const at::AutoGradMode withGrad(true);
+    loss = closure();
+  }
+  RECORD_USER_SCOPE("Optimizer.step#ShardedOptimizer.step");
+  const at::NoGradGuard noGrad;
+  if (!impl->reducer->isReduced)
+    return loss;
+  impl->prepare(param_groups());
+  impl->agree();
+  impl->giveGradients();
+  impl->clip();
+  for (std::size_t i = 0; i < param_groups().size(); ++i)
+    impl->inner->param_groups()[i].set_options(param_groups()[i].options().clone());
+  impl->inner->step();
+  impl->inner->zero_grad();
+  impl->gather();
+  zero_grad();
+  return loss;
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming)
+void ShardedOptimizer::zero_grad(bool set_to_none) {
+  Optimizer::zero_grad(set_to_none);
+  impl->reducer->isReduced = false;
+}
+
+Tensor ShardedOptimizer::gradNorm() const {
+  return impl->norm;
+}
+
+std::size_t ShardedOptimizer::stateBytes() const {
+  std::size_t bytes = 0;
+  impl->forEachPiece([&](const Piece& piece) {
+    bytes += 2 * piece.master.nbytes() + (piece.hasCopy() ? piece.master.nbytes() : 0);
+  });
+  return bytes;
+}
+
+std::vector<NamedParameter> ShardedOptimizer::state(bool whole) {
+  if (!impl->inner) // no step since restore()
+    return !whole || impl->reducer->group->rank() == 0 ? impl->given
+                                                       : std::vector<NamedParameter>();
+  const at::NoGradGuard noGrad;
+  return whole ? wholeState(*impl->inner, impl->weights, *impl->reducer)
+               : partialState(*impl->inner, impl->weights);
+}
+
+void ShardedOptimizer::restore(const std::vector<NamedParameter>& state) {
+  checkState(state, *impl->reducer);
+  impl->given = state;
+  impl->weights.clear(); // made anew, of the parameters as they are then
+  impl->inner.reset();
+  impl->groupSizes.clear();
+}
+
+} // namespace kiln::dist

@@ -1,0 +1,332 @@
+// An optimizer in parts against the whole one.
+#include "test/dist/Ranks.h"
+#include "test/dist/Toys.h"
+
+#include "kiln/dist/sharded_optimizer.h"
+#include "kiln/optim.h"
+
+#include <sstream>
+
+namespace kiln::dist {
+
+namespace {
+
+using at::Tensor;
+using torch::optim::AdamWOptions;
+
+/// CS336's: AdamW with lr 0.1, decay 0.1.
+AdamWOptions toyOptions() {
+  return AdamWOptions(0.1).weight_decay(0.1).betas({0.9, 0.999}).eps(1e-8);
+}
+
+template <typename Model> std::shared_ptr<Model> toy() {
+  torch::manual_seed(42);
+  return std::make_shared<Model>();
+}
+
+std::vector<Tensor> clones(const torch::nn::Module& module) {
+  std::vector<Tensor> all;
+  for (const Tensor& one : module.parameters())
+    all.push_back(one.detach().clone());
+  return all;
+}
+
+/// Two equal gradients have an exact mean: then tolerances are numpy's assert_allclose's. Sums of
+/// more are rounded, which AdamW makes more of.
+void expectClose(const Tensor& a, const Tensor& b) {
+  const bool isExact = ranks()->size() <= 2;
+  EXPECT_TRUE(at::allclose(a, b, isExact ? 1e-7 : 1e-3, isExact ? 0 : 1e-4)) << (a - b).abs().max();
+}
+
+/// The same data on all ranks, as there; 10 steps.
+template <typename Model> void expectAsWhole(const DataParallelOptions& options) {
+  const auto group = ranks();
+  auto model = toy<Model>(), alone = toy<Model>();
+  DataParallel parallel(*model, group, options);
+  ShardedOptimizer sharded(parallel, trainable(*model), toyOptions());
+  torch::optim::AdamW whole(trainable(*alone), toyOptions());
+  for (int step = 0; step < 10; ++step) {
+    const Tensor x = torch::randn({32, 10});
+    for (auto* one : {model.get(), alone.get()})
+      one->forward(x).square().sum().backward();
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  for (std::size_t i = 0; i < model->parameters().size(); ++i)
+    expectClose(model->parameters()[i], alone->parameters()[i]);
+}
+
+/// A run of some steps on rows that are split among the ranks of a group.
+struct ShardedRun {
+  explicit ShardedRun(std::shared_ptr<Group> ranks, double clip = 0.5)
+      : group(std::move(ranks)), model(toy<TiedToyModel>()),
+        parallel(*model, group, {.bucketBytes = 1500, .firstBucketBytes = 100, .sharded = true}),
+        optimizer(parallel, trainable(*model), toyOptions(), {.maxGradNorm = clip}) {}
+
+  /// Whole numbers, whose sums do not depend on the number of ranks, as far as they can be.
+  void step(int index) {
+    torch::manual_seed(100 + index);
+    const Tensor x = torch::randn({8, 10});
+    model->forward(x).square().sum().backward(); // the same on all ranks: the mean is exact
+    optimizer.step();
+  }
+
+  std::shared_ptr<Group> group;
+  std::shared_ptr<TiedToyModel> model;
+  DataParallel parallel;
+  ShardedOptimizer optimizer;
+};
+
+void copyParameters(const torch::nn::Module& from, torch::nn::Module& to) {
+  const torch::NoGradGuard constant;
+  for (std::size_t i = 0; i < from.parameters().size(); ++i)
+    to.parameters()[i].copy_(from.parameters()[i]);
+}
+
+std::string textOf(const std::vector<NamedParameter>& state) {
+  torch::serialize::OutputArchive archive;
+  std::string names;
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : state) {
+    names += name + '\n';
+    tensors.push_back(tensor);
+  }
+  std::ostringstream stream;
+  torch::save(tensors, stream);
+  return std::to_string(names.size()) + ' ' + names + stream.str();
+}
+
+std::vector<NamedParameter> stateIn(const std::string& text) {
+  std::size_t digits = 0;
+  const std::size_t length = std::stoul(text, &digits);
+  std::istringstream names(text.substr(digits + 1, length)),
+      stream(text.substr(digits + 1 + length));
+  std::vector<Tensor> tensors;
+  torch::load(tensors, stream);
+  std::vector<NamedParameter> state;
+  for (const Tensor& one : tensors) {
+    std::string name;
+    std::getline(names, name);
+    state.push_back({name, one});
+  }
+  return state;
+}
+
+/// What `before` saved goes on under `after` as it would have under `before`.
+void expectGoesOn(ShardedRun& before, ShardedRun& after, const std::vector<NamedParameter>& state) {
+  copyParameters(*before.model, *after.model);
+  after.optimizer.restore(state);
+  for (int step = 5; step < 8; ++step) {
+    before.step(step);
+    after.step(step);
+  }
+  for (std::size_t i = 0; i < before.model->parameters().size(); ++i)
+    EXPECT_TRUE(
+        at::allclose(before.model->parameters()[i], after.model->parameters()[i], 1e-5, 1e-6));
+}
+
+} // namespace
+
+TEST(ShardedOptimizer, StepsAsTheWholeOne) {
+  for (const Mode mode : {Mode::overlapped, Mode::flat, Mode::perParameter}) {
+    expectAsWhole<ToyModel>({.mode = mode, .sharded = true});
+    expectAsWhole<TiedToyModel>({.mode = mode, .sharded = true});
+  }
+  expectAsWhole<ToyModel>({.bucketBytes = 300, .firstBucketBytes = 300, .sharded = true});
+}
+
+TEST(ShardedOptimizer, DividesTheState) {
+  ShardedRun run(ranks());
+  run.step(0);
+  double elements = 0;
+  for (const Tensor& one : trainable(*run.model))
+    elements += double(one.numel());
+  const double all = run.group->sum(double(run.optimizer.stateBytes()));
+  EXPECT_EQ(all, elements * 8); // once, in all
+  EXPECT_LE(double(run.optimizer.stateBytes()), all / run.group->size() + 3 * 64 * 8 * 8);
+}
+
+TEST(ShardedOptimizer, ClipsTheNormOfAll) {
+  const auto group = ranks();
+  ShardedRun run(group);
+  auto alone = toy<TiedToyModel>();
+  optim::AdamW whole(trainable(*alone), toyOptions(), {.maxGradNorm = 0.5});
+  for (int step = 0; step < 4; ++step) {
+    run.step(step);
+    torch::manual_seed(100 + step);
+    alone->forward(torch::randn({8, 10})).square().sum().backward();
+    whole.step();
+    whole.zero_grad();
+    EXPECT_TRUE(at::allclose(run.optimizer.gradNorm(), whole.gradNorm(), 1e-5));
+  }
+  for (std::size_t i = 0; i < alone->parameters().size(); ++i)
+    EXPECT_TRUE(at::allclose(run.model->parameters()[i], alone->parameters()[i], 1e-4, 1e-6));
+}
+
+TEST(ShardedOptimizer, KeepsGroupsRatesAndUnusedParametersApart) {
+  const auto group = ranks();
+  const auto make = [] {
+    torch::manual_seed(3);
+    std::vector<Tensor> all;
+    for (const std::int64_t count : {100, 7, 300, 1})
+      all.push_back(torch::randn({count}).requires_grad_());
+    return all;
+  };
+  const auto groupsOf = [](const std::vector<Tensor>& p) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(std::vector<Tensor>{p[0], p[2]},
+                        std::make_unique<AdamWOptions>(AdamWOptions(0.1).weight_decay(0.3)));
+    groups.emplace_back(std::vector<Tensor>{p[1]},
+                        std::make_unique<AdamWOptions>(AdamWOptions(0.01).weight_decay(0)));
+    return groups;
+  };
+  const auto mine = make(), theirs = make();
+  std::vector<NamedParameter> named;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    named.push_back({std::to_string(i), mine[i]});
+  DataParallel parallel(named, group, {.sharded = true});
+  ShardedOptimizer sharded(parallel, groupsOf(mine));
+  sharded.add_param_group(torch::optim::OptimizerParamGroup({mine[3]}));
+  torch::optim::AdamW whole(groupsOf(theirs));
+  whole.add_param_group(torch::optim::OptimizerParamGroup({theirs[3]}));
+  for (int step = 0; step < 5; ++step) {
+    for (const auto& p : {mine, theirs}) {
+      Tensor loss = p[0].square().sum() + p[1].square().sum() + p[3].sum();
+      if (step % 2 == 1) // else without a gradient on all ranks
+        loss = loss + p[2].square().sum();
+      loss.backward();
+    }
+    for (torch::optim::Optimizer* one : {static_cast<torch::optim::Optimizer*>(&sharded),
+                                         static_cast<torch::optim::Optimizer*>(&whole)})
+      one->param_groups()[0].options().set_lr(0.1 / (step + 1));
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    expectClose(mine[i], theirs[i]);
+}
+
+TEST(ShardedOptimizer, OneRanksParameterHasAMeanWithZeros) {
+  const auto group = ranks();
+  const int n = group->size();
+  const Tensor a = torch::ones({70}).requires_grad_(), b = torch::ones({70}).requires_grad_();
+  const Tensor c = torch::ones({70}).requires_grad_(), d = torch::ones({70}).requires_grad_();
+  DataParallel parallel(std::vector<NamedParameter>{{"a", a}, {"b", b}}, group, {.sharded = true});
+  ShardedOptimizer sharded(parallel, std::vector<Tensor>{a, b}, toyOptions());
+  torch::optim::AdamW whole({c, d}, toyOptions());
+  for (int step = 0; step < 3; ++step) {
+    Tensor loss = a.square().sum();
+    if (group->rank() == n - 1)
+      loss = loss + b.square().sum() * n;
+    loss.backward();
+    (c.square().sum() + d.square().sum()).backward();
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  EXPECT_TRUE(at::allclose(a, c, 1e-6, 0));
+  EXPECT_TRUE(at::allclose(b, d, 1e-6, 0));
+}
+
+TEST(ShardedOptimizer, LowPrecisionHasMasters) {
+  const auto group = ranks();
+  const Tensor a = torch::full({333}, 3.0).to(at::kBFloat16).requires_grad_();
+  const Tensor b = torch::full({333}, 3.0).requires_grad_();
+  DataParallel parallel(std::vector<NamedParameter>{{"a", a}}, group, {.sharded = true});
+  ShardedOptimizer sharded(parallel, std::vector<Tensor>{a}, AdamWOptions(1e-3));
+  torch::optim::AdamW whole({b}, AdamWOptions(1e-3));
+  for (int step = 0; step < 20; ++step) { // by steps that bf16 alone would not see
+    (a * 2).sum().backward();
+    (b * 2).sum().backward();
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  EXPECT_TRUE(at::equal(a, b.to(at::kBFloat16)));
+  EXPECT_LT(a[0].item<float>(), 2.99);
+}
+
+TEST(ShardedOptimizer, AccumulatesInNoSyncAndRefusesElse) {
+  const auto group = ranks();
+  auto model = toy<ToyModel>(), alone = toy<ToyModel>();
+  DataParallel parallel(*model, group, {.sharded = true});
+  ShardedOptimizer sharded(parallel, trainable(*model), toyOptions());
+  torch::optim::AdamW whole(trainable(*alone), toyOptions());
+  for (int step = 0; step < 3; ++step) {
+    const Tensor x = torch::randn({8, 10}), y = torch::randn({8, 10});
+    {
+      const auto quiet = parallel.noSync();
+      model->forward(x).square().sum().backward();
+    }
+    model->forward(y).square().sum().backward();
+    alone->forward(x).square().sum().backward();
+    alone->forward(y).square().sum().backward();
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  for (std::size_t i = 0; i < model->parameters().size(); ++i)
+    expectClose(model->parameters()[i], alone->parameters()[i]);
+  model->forward(torch::ones({1, 10})).sum().backward();
+  EXPECT_THROW(model->forward(torch::ones({1, 10})).sum().backward(), Error);
+}
+
+TEST(ShardedOptimizer, WholeStatesGoOnUnderAnyNumberOfRanks) {
+  const auto group = ranks();
+  ShardedRun many(group), one(Group::alone());
+  for (int step = 0; step < 5; ++step) {
+    many.step(step);
+    one.step(step);
+  }
+  const auto ofMany = stateIn(group->gather(textOf(many.optimizer.state()))[0]);
+  EXPECT_EQ(ofMany.size(), trainable(*many.model).size() * 3 - 3); // one parameter is nobody's
+  ShardedRun next(Group::alone());
+  expectGoesOn(many, next, ofMany);
+  ShardedRun again(group);
+  expectGoesOn(one, again, one.optimizer.state());
+}
+
+TEST(ShardedOptimizer, PartsGoOnUnderAnyNumberOfRanks) {
+  const auto group = ranks();
+  ShardedRun many(group);
+  for (int step = 0; step < 5; ++step)
+    many.step(step);
+  std::vector<NamedParameter> all;
+  for (const std::string& text : group->gather(textOf(many.optimizer.state(/*whole=*/false))))
+    for (const auto& one : stateIn(text))
+      all.push_back(one);
+  ShardedRun one(Group::alone());
+  expectGoesOn(many, one, all);
+}
+
+TEST(ShardedOptimizer, GoesOnToTheBit) {
+  const auto group = ranks();
+  ShardedRun run(group), resumed(group);
+  for (int step = 0; step < 3; ++step)
+    run.step(step);
+  copyParameters(*run.model, *resumed.model);
+  resumed.optimizer.restore(run.optimizer.state(/*whole=*/false));
+  for (int step = 3; step < 6; ++step) {
+    run.step(step);
+    resumed.step(step);
+  }
+  expectEqual(clones(*run.model), clones(*resumed.model));
+}
+
+TEST(ShardedOptimizer, RefusesWhatDoesNotFit) {
+  const auto group = ranks();
+  auto model = toy<ToyModel>();
+  DataParallel whole(*model, group);
+  EXPECT_THROW(ShardedOptimizer(whole, trainable(*model)), Error);
+  ShardedRun run(group);
+  run.step(0);
+  EXPECT_THROW(run.optimizer.restore({{"exp_avg.fc1.weight", torch::zeros({3})}}), Error);
+  EXPECT_THROW(run.optimizer.restore({{"exp_avg.fc1.weight@99", torch::zeros({2})}}), Error);
+  run.optimizer.add_param_group(
+      torch::optim::OptimizerParamGroup({torch::zeros({2}).requires_grad_()}));
+  EXPECT_THROW(run.step(1), Error);
+}
+
+} // namespace kiln::dist
