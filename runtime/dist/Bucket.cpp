@@ -50,7 +50,7 @@ Tensor sharing(const Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
 }
 
 Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
-               const DataParallelOptions& options)
+               const DataParallelOptions& options, std::optional<at::ScalarType> sums)
     : all(std::move(slots)), group(std::move(ranks)), options(options) {
   std::int64_t end = 0;
   for (Slot* slot : all) {
@@ -61,7 +61,7 @@ Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
   const Tensor& like = all.front()->tensor();
   const int size = group->size();
   buffer = at::zeros({roundedUp(end + std::int64_t(all.size()), kAligned * size)},
-                     like.options().requires_grad(false));
+                     like.options().requires_grad(false).dtype(sums.value_or(like.scalar_type())));
   for (Slot* slot : all)
     slot->view = viewOf(buffer, slot->offset, slot->tensor());
   if (options.sharded)
@@ -75,7 +75,30 @@ Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
   }
 }
 
+void takeMemory(const Tensor& buffer) {
+  c10::StorageImpl& storage = *buffer.storage().unsafeGetStorageImpl();
+  const auto bytes = std::size_t(buffer.storage_offset() + buffer.numel()) * buffer.element_size();
+  if (storage.nbytes() == bytes)
+    return;
+  storage.set_data_ptr_noswap(storage.allocator()->allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
+void giveMemory(const Tensor& buffer) {
+  c10::StorageImpl& storage = *buffer.storage().unsafeGetStorageImpl();
+  storage.set_data_ptr_noswap(storage.allocator()->allocate(0));
+  storage.set_nbytes(0);
+}
+
+void Bucket::freeMemory() {
+  giveMemory(buffer);
+}
+
 void Bucket::fill() {
+  if (buffer.storage().nbytes() == 0) { // freed
+    takeMemory(buffer);
+    buffer.zero_();
+  }
   const double scale = 1.0 / group->size();
   const Tensor divided = at::scalar_tensor(scale, at::kDouble);
   std::vector<Tensor> views, gradients;
@@ -91,7 +114,10 @@ void Bucket::fill() {
       continue;
     }
     checkGradient(slot);
-    if (buffer.is_cpu())
+    const bool isSums = slot.tensor().grad().scalar_type() == buffer.scalar_type();
+    if (buffer.is_cpu() && !isSums)
+      slot.view.copy_(slot.tensor().grad()).mul_(scale);
+    else if (buffer.is_cpu())
       at::mul_out(slot.view, slot.tensor().grad(), divided);
     else if (!slot.tensor().grad().is_same(slot.view)) {
       views.push_back(slot.view);

@@ -28,11 +28,15 @@ struct Slot {
 at::Tensor sharing(const at::Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
                    at::IntArrayRef strides);
 
+/// Memory of a buffer that comes and goes, while tensors that share it stay.
+void takeMemory(const at::Tensor& buffer);
+void giveMemory(const at::Tensor& buffer);
+
 class Bucket {
  public:
   /// Lays out the slots, all of one dtype and device.
-  Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> group,
-         const DataParallelOptions& options);
+  Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> group, const DataParallelOptions& options,
+         std::optional<at::ScalarType> sums = {}); // else the slots' own
 
   /// Takes the gradients in, divided by the number of ranks.
   void fill();
@@ -42,6 +46,8 @@ class Bucket {
   void finish();
   /// Gives views to the parameters. Sharded: none.
   void release();
+  /// The buffer's memory, until it is filled again.
+  void freeMemory();
 
   const std::vector<Slot*>& slots() const { return all; }
   const at::Tensor& shard() const { return part; } // sharded: this rank's part of the mean

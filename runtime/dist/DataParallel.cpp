@@ -29,7 +29,7 @@ std::vector<NamedParameter> buffersOf(const torch::nn::Module& module) {
 DataParallel::DataParallel(const std::vector<NamedParameter>& parameters,
                            std::shared_ptr<Group> group, const DataParallelOptions& options)
     : impl(std::make_shared<Impl>(parameters, std::move(group), options)) {
-  impl->addHooks();
+  impl->listen();
 }
 
 DataParallel::DataParallel(torch::nn::Module& module, std::shared_ptr<Group> group,
@@ -40,7 +40,7 @@ DataParallel::DataParallel(torch::nn::Module& module, std::shared_ptr<Group> gro
 }
 
 DataParallel::~DataParallel() {
-  impl->removeHooks();
+  impl->hooks.reset();
 }
 
 void DataParallel::syncGrad() {

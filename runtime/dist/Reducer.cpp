@@ -10,32 +10,10 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/graph_task.h>
-#include <torch/csrc/autograd/variable.h>
 
 namespace kiln::dist {
 
 namespace {
-
-/// A tensor has one of these: what was there before is called first.
-struct Hook : torch::autograd::PostAccumulateGradHook {
-  Hook(std::weak_ptr<DataParallel::Impl> of, std::size_t slot,
-       std::unique_ptr<PostAccumulateGradHook> before)
-      : of(std::move(of)), slot(slot), before(std::move(before)) {}
-
-  void operator()(const at::Tensor& parameter) override {
-    if (before)
-      (*before)(parameter);
-    if (const auto reducer = of.lock())
-      reducer->arrive(slot);
-  }
-
-  std::weak_ptr<DataParallel::Impl> of;
-  std::size_t slot;
-  std::unique_ptr<PostAccumulateGradHook> before;
-};
 
 std::string optionsText(const DataParallelOptions& options) {
   return fmt::format("options: mode {}, buckets of {} bytes, the first of {}, wire {}{}{}",
@@ -83,23 +61,11 @@ DataParallel::Impl::Impl(const std::vector<NamedParameter>& given, std::shared_p
   sendFirst(*group, parameters);
 }
 
-void DataParallel::Impl::addHooks() {
-  using namespace torch::autograd;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const at::Tensor& parameter = slots[i].tensor();
-    auto& there = impl::post_acc_grad_hooks(parameter);
-    impl::set_post_acc_grad_hooks(parameter,
-                                  std::make_unique<Hook>(weak_from_this(), i, std::move(there)));
-  }
-}
-
-void DataParallel::Impl::removeHooks() {
-  using namespace torch::autograd;
-  for (const Slot& slot : slots) {
-    auto& there = impl::post_acc_grad_hooks(slot.tensor());
-    if (auto* hook = dynamic_cast<Hook*>(there.get()); hook && hook->of.lock().get() == this)
-      there = std::move(hook->before);
-  }
+void DataParallel::Impl::listen() {
+  std::vector<at::Tensor> leaves;
+  for (const Slot& slot : slots)
+    leaves.push_back(slot.tensor());
+  hooks.emplace(std::move(leaves), [this](std::size_t index) { arrive(index); });
 }
 
 void DataParallel::Impl::arrive(std::size_t index) {
@@ -124,7 +90,7 @@ void DataParallel::Impl::send(Bucket& bucket) {
 
 /// At a backward's first gradient: what shall follow its last one.
 void DataParallel::Impl::begin() {
-  const int current = torch::autograd::get_current_graph_task_id();
+  const int current = currentBackward();
   if (current == backward)
     return;
   if (backward != kNone)
@@ -135,8 +101,7 @@ void DataParallel::Impl::begin() {
          "DataParallel: a second backward before the sharded optimizer's step; all but the last "
          "backward of a step belong into noSync()");
   backward = current;
-  torch::autograd::Engine::get_default_engine().queue_callback(
-      [self = shared_from_this()] { self->finish(); });
+  atEndOfBackward([self = shared_from_this()] { self->finish(); });
 }
 
 /// In the buckets' order, which is the same on all ranks.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/dist/Bucket.h"
+#include "runtime/dist/Hooks.h"
 
 #include <deque>
 
@@ -11,8 +12,7 @@ struct DataParallel::Impl : std::enable_shared_from_this<DataParallel::Impl> {
   Impl(const std::vector<NamedParameter>& parameters, std::shared_ptr<Group> group,
        const DataParallelOptions& options);
 
-  void addHooks();
-  void removeHooks();
+  void listen();
   /// Of a parameter's hook, within a backward.
   void arrive(std::size_t slot);
   /// Sends what was not sent, and waits for all.
@@ -22,6 +22,7 @@ struct DataParallel::Impl : std::enable_shared_from_this<DataParallel::Impl> {
   DataParallelOptions options;
   std::deque<Slot> slots; // whose addresses stay
   std::vector<std::unique_ptr<Bucket>> buckets;
+  std::optional<Hooks> hooks;
   bool quiet = false;     // in noSync()
   bool isReduced = false; // sharded: gradients that no step has taken yet
 

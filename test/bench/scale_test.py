@@ -1,4 +1,4 @@
-"""The model of bench/scale.py where its answer is known, and the peer of bench/dist.cpp on a CPU."""
+"""The model of bench/scale.py where its answer is known."""
 import importlib.util
 import json
 import os

@@ -7,7 +7,9 @@
 
 namespace {
 
-at::Tensor batchOf(int rank, int step) { return at::full({4, 8}, 0.1 * (rank + step)); }
+at::Tensor batchOf(int rank, int step) {
+  return at::full({4, 8}, 0.1 * (rank + step));
+}
 
 int train(int argc, char** argv, int ranks) {
   const auto place = kiln::dist::Place::fromEnvironment(); // torchrun's, Slurm's, Open MPI's
