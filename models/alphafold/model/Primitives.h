@@ -29,8 +29,8 @@ struct LinearImpl : torch::nn::Module {
 };
 TORCH_MODULE(Linear);
 
-/// Over the last dimension, eps 1e-5. Parameters: weight, bias. Under autocast to bf16 the result is
-/// in bf16, as the products read it that follow all of these norms, and is made in one pass.
+/// Over the last dimension, eps 1e-5. Parameters: weight, bias. Under autocast to bf16 the result
+/// is in bf16, as the products read it that follow all of these norms, and is made in one pass.
 struct LayerNormImpl : torch::nn::Module {
   explicit LayerNormImpl(std::int64_t width);
   at::Tensor forward(const at::Tensor& x);
