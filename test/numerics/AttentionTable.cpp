@@ -273,7 +273,7 @@ struct HeldBiasTable : Builder {
           text.keys = 8;
           text.bias = "1x2x?x8";
         }),
-        {6, 33}, {64, 128, 3, 1, 1});
+        {6, 33}, {64, 96, 3, 1, 1});
     add("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},
         {64, 32, 3, 2, 2});
     add("closed", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},

@@ -161,7 +161,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     return others + operands + of(facts.valueWidth) + scores * 3 / 2;
   case Kind::queryGradient:
     if (s.bias == Bias::held)
-      return others + 24 + of(facts.width) + scores * 5 / 2;
+      return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
