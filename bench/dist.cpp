@@ -162,7 +162,7 @@ void Bench::steps(const std::string& mode, double bucketMib) {
     optimizer = std::make_unique<dist::ShardedOptimizer>(*parallel, model->parameters(), adamw);
   else
     optimizer = std::make_unique<optim::AdamW>(model->parameters(), adamw);
-  at::manual_seed(std::uint64_t(100 + group->rank()));
+  at::manual_seed(100 + std::uint64_t(group->rank()));
   constexpr int warmup = 5;
   Times mean;
   for (std::int64_t step = -warmup; step < given.steps; ++step) {

@@ -87,7 +87,7 @@ Pending& Pending::operator=(Pending&& other) noexcept {
 Pending::~Pending() {
   if (impl && std::uncaught_exceptions() > 0) { // this rank ends; its peers may never take part
     impl->group->alarm->leave();
-    static_cast<void>(impl.release()); // whose tensors are still written to
+    [[maybe_unused]] const auto* left = impl.release(); // whose tensors are still written to
     return;
   }
   try {
@@ -210,7 +210,7 @@ Group::~Group() {
     static_cast<void>(impl->device.release());
     static_cast<void>(impl->host.release());
     static_cast<void>(impl->store.release());
-    static_cast<void>(impl.release()); // what is pending refers to it
+    [[maybe_unused]] const auto* left = impl.release(); // what is pending refers to it
   }
 }
 

@@ -39,9 +39,10 @@ struct ShardedOptimizer::Impl {
   }
 };
 
-ShardedOptimizer::ShardedOptimizer(DataParallel& parallel, std::vector<OptimizerParamGroup> groups,
+ShardedOptimizer::ShardedOptimizer(DataParallel& parallel,
+                                   const std::vector<OptimizerParamGroup>& groups,
                                    const AdamWOptions& defaults, const ShardedOptions& options)
-    : Optimizer(std::move(groups), std::make_unique<AdamWOptions>(defaults)),
+    : Optimizer(groups, std::make_unique<AdamWOptions>(defaults)),
       impl(new Impl{.reducer = parallel.impl, .options = options}) {
   if (!parallel.options().sharded)
     fail(ErrorKind::input, "ShardedOptimizer: its DataParallel needs the option sharded = true");

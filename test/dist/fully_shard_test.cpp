@@ -66,7 +66,7 @@ Tensor lossOf(ShardedToy& model, const Tensor& tokens, FullyShard* shard = nullp
 
 /// Batch 20, length 8.
 Tensor tokensOf(int step) {
-  torch::manual_seed(std::uint64_t(50 + step));
+  torch::manual_seed(50 + std::uint64_t(step));
   return torch::randint(100, {20, 9});
 }
 

@@ -30,7 +30,8 @@ struct ShardedOptions {
 class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
  public:
   /// `parallel`, whose option `sharded` is set, must outlive it. Throws Error(input).
-  ShardedOptimizer(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups,
+  ShardedOptimizer(DataParallel& parallel,
+                   const std::vector<torch::optim::OptimizerParamGroup>& groups,
                    const torch::optim::AdamWOptions& defaults = {},
                    const ShardedOptions& options = {});
   ShardedOptimizer(DataParallel& parallel, std::vector<at::Tensor> parameters,
