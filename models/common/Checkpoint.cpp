@@ -74,11 +74,16 @@ void Checkpoint::loadRandom(at::Device device) const {
   });
 }
 
-std::vector<NamedTensor> stateOf(const torch::nn::Module& model, const Updater& updater,
-                                 at::Device device) {
+std::vector<NamedTensor> parametersOf(const torch::nn::Module& model) {
   std::vector<NamedTensor> tensors;
   for (const auto& parameter : model.named_parameters())
     tensors.push_back({parameter.key(), parameter.value()});
+  return tensors;
+}
+
+std::vector<NamedTensor> stateOf(const torch::nn::Module& model, const Updater& updater,
+                                 at::Device device) {
+  std::vector<NamedTensor> tensors = parametersOf(model);
   for (NamedTensor& one : updater.state())
     tensors.push_back(std::move(one));
   forEachGenerator(device, [&](at::Device one, const at::Generator& generator) {

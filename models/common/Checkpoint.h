@@ -13,6 +13,9 @@ namespace kiln::models {
 /// dtype or shape differs.
 void readParameters(const Safetensors& from, torch::nn::Module& model);
 
+/// What readParameters() reads.
+std::vector<NamedTensor> parametersOf(const torch::nn::Module& model);
+
 class Checkpoint {
  public:
   /// Throws Error(missing, corrupt).

@@ -29,6 +29,14 @@ void startKiln(const std::string& mode) {
   enable(chosen);
 }
 
+void startDeterministic() {
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+}
+
+bool isEvery(std::int64_t step, std::int64_t period) {
+  return period > 0 && step % period == 0;
+}
+
 void profileSteps(const std::function<void()>& step, at::Device device, std::int64_t rows) {
   constexpr int steps = 3;
   profile::Profiler profiler = profile::makeProfiler({.schedule = {.warmup = 1, .active = steps}});

@@ -17,6 +17,12 @@ int guarded(const char* name, const std::function<int()>& work);
 /// ...), with "verify" comparing each result with ATen's.
 void startKiln(const std::string& mode);
 
+/// Of a process that is to repeat results bit by bit: what cuBLAS reads when it is loaded.
+void startDeterministic();
+
+/// Whether something that is done every `period` steps, 0 never, is done behind step `step`.
+bool isEvery(std::int64_t step, std::int64_t period);
+
 /// Tables of ops and kernels of a few steps, as many rows each, on the error stream.
 void profileSteps(const std::function<void()>& step, at::Device device, std::int64_t rows);
 

@@ -3,6 +3,9 @@
 
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
+#include "models/common/Flags.h"
+
+#include <algorithm>
 
 namespace kiln::models {
 
@@ -14,11 +17,15 @@ constexpr std::pair<const char*, dist::Mode> kModes[] = {
     {"bucketed", dist::Mode::bucketed},
     {"overlapped", dist::Mode::overlapped}};
 
-const dist::Mode* modeOf(const std::string& name) {
-  for (const auto& [known, mode] : kModes)
-    if (name == known)
-      return &mode;
-  return nullptr;
+std::vector<std::string> modeNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, mode] : kModes)
+    names.emplace_back(name);
+  return names;
+}
+
+dist::Mode modeOf(const std::string& name) {
+  return std::ranges::find(kModes, name, [](const auto& one) { return one.first; })->second;
 }
 
 at::Device deviceOfRank(const dist::Place& place, const std::string& name) {
@@ -37,17 +44,11 @@ at::Device deviceOfRank(const dist::Place& place, const std::string& name) {
 } // namespace
 
 void RankOptions::check() const {
-  if (nproc < 0 || nproc > 1024)
-    fail(ErrorKind::input, "--nproc={}: must lie in 0 to 1024", nproc);
-  if (!modeOf(reduce))
-    fail(ErrorKind::input, "--reduce={}: allowed are per-parameter, flat, bucketed and overlapped",
-         reduce);
-  if (wire != "as-is" && wire != "bf16")
-    fail(ErrorKind::input, "--wire={}: allowed are as-is and bf16", wire);
-  if (!(bucketMib >= 0 && bucketMib <= 1 << 20))
-    fail(ErrorKind::input, "--bucket-mib={}: must lie in 0 to {}", bucketMib, 1 << 20);
-  if (!(peerLimit >= 0.1 && peerLimit <= 1e6))
-    fail(ErrorKind::input, "--peer-limit={}: must lie in 0.1 to 1e6 seconds", peerLimit);
+  inside("nproc", double(nproc), 0, 1024);
+  oneOf("reduce", reduce, modeNames());
+  oneOf("wire", wire, {"as-is", "bf16"});
+  inside("bucket-mib", bucketMib, 0, 1 << 20);
+  inside("peer-limit", peerLimit, 0.1, 1e6);
 }
 
 bool startsRanks(std::int64_t nproc) {
@@ -69,7 +70,7 @@ std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::s
 }
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {
-  dist::DataParallelOptions chosen{.mode = *modeOf(options.reduce),
+  dist::DataParallelOptions chosen{.mode = modeOf(options.reduce),
                                    .bucketBytes = std::int64_t(options.bucketMib * 0x1p20)};
   if (options.wire == "bf16")
     chosen.wire = at::kBFloat16;

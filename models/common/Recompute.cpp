@@ -1,6 +1,7 @@
 // See Recompute.h.
 #include "models/common/Recompute.h"
 
+#include "models/common/Draw.h"
 #include "models/common/Precision.h"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -17,22 +18,6 @@ namespace {
 at::Generator generatorOf(at::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
-
-/// The generator's state of an earlier moment, for a scope.
-class Replay {
- public:
-  Replay(at::Device device, const Tensor& state)
-      : generator(generatorOf(device)), now(generator.get_state()) {
-    generator.set_state(state);
-  }
-  ~Replay() { generator.set_state(now); }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
-
- private:
-  at::Generator generator;
-  Tensor now;
-};
 
 struct Recomputed : torch::autograd::Function<Recomputed> {
   /// What the backward needs besides tensors.
@@ -65,7 +50,8 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     variable_list y;
     {
       const at::AutoGradMode on(true);
-      const Replay random(saved[0].device(), kept.random);
+      const KeptRandom now(saved[0].device());
+      generatorOf(saved[0].device()).set_state(kept.random); // of the forward
       const Autocast autocast(saved[0].device().type(), kept.autocast);
       y = kept.step({saved.begin(), saved.begin() + kept.inputs});
     }

@@ -2,7 +2,6 @@
 #include "models/common/Program.h"
 #include "models/lm/Run.h"
 
-#include <cstdlib>
 #include <iostream>
 
 namespace {
@@ -17,8 +16,8 @@ int run(int argc, char** argv) {
   const auto options = kiln::lm::parse(argc, argv, status);
   if (!options)
     return status;
-  if (options->deterministic) // before cuBLAS is loaded
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  if (options->deterministic)
+    kiln::models::startDeterministic();
   if (kiln::models::startsRanks(options->ranks.nproc) && isRun(*options))
     return kiln::dist::launch(argc, argv, {.ranks = int(options->ranks.nproc)});
   kiln::models::startKiln(options->kiln);

@@ -5,6 +5,7 @@
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
+#include "models/common/Program.h"
 #include "models/lm/Layers.h"
 #include "models/lm/Schedule.h"
 
@@ -14,10 +15,6 @@ namespace fs = std::filesystem;
 using at::Tensor;
 
 namespace {
-
-bool isEvery(std::int64_t step, std::int64_t period) {
-  return period > 0 && step % period == 0;
-}
 
 Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device device) {
   options.model.vocabulary = tokenizer.vocabulary();

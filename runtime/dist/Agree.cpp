@@ -4,7 +4,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/ranges.h>
+#include <set>
 #include <sstream>
+#include <torch/nn/module.h>
 
 namespace kiln::dist {
 
@@ -25,6 +27,22 @@ std::vector<std::string> linesOf(const std::string& text) {
 }
 
 } // namespace
+
+std::vector<NamedParameter> parametersOf(const torch::nn::Module& module) {
+  std::vector<NamedParameter> all;
+  for (const auto& one : module.named_parameters())
+    all.push_back({one.key(), one.value()});
+  return withoutTies(all);
+}
+
+std::vector<NamedParameter> withoutTies(const std::vector<NamedParameter>& parameters) {
+  std::set<const void*> known;
+  std::vector<NamedParameter> all;
+  for (const NamedParameter& one : parameters)
+    if (known.insert(one.tensor.unsafeGetTensorImpl()).second)
+      all.push_back(one);
+  return all;
+}
 
 void checkAgreement(Group& group, const std::vector<NamedParameter>& parameters,
                     const std::string& options) {

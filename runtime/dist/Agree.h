@@ -6,6 +6,11 @@
 
 namespace kiln::dist {
 
+/// Under their names, tied ones once.
+std::vector<NamedParameter> parametersOf(const torch::nn::Module& module);
+/// Those that are the same tensor once, under the first name.
+std::vector<NamedParameter> withoutTies(const std::vector<NamedParameter>& parameters);
+
 /// Throws Error(input) on all ranks with the first line in which a rank differs from rank 0.
 void checkAgreement(Group& group, const std::vector<NamedParameter>& parameters,
                     const std::string& options);

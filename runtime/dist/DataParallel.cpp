@@ -10,13 +10,6 @@ namespace kiln::dist {
 
 namespace {
 
-std::vector<NamedParameter> parametersOf(const torch::nn::Module& module) {
-  std::vector<NamedParameter> all;
-  for (const auto& one : module.named_parameters())
-    all.push_back({one.key(), one.value()});
-  return all;
-}
-
 std::vector<NamedParameter> buffersOf(const torch::nn::Module& module) {
   std::vector<NamedParameter> all;
   for (const auto& one : module.named_buffers())

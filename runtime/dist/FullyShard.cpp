@@ -75,16 +75,6 @@ void checkParameter(const NamedParameter& one, const Group& group) {
          one.name);
 }
 
-/// Once each.
-std::vector<NamedParameter> parametersOf(const torch::nn::Module& module) {
-  std::set<const void*> known;
-  std::vector<NamedParameter> all;
-  for (const auto& one : module.named_parameters())
-    if (known.insert(one.value().unsafeGetTensorImpl()).second)
-      all.push_back({one.key(), one.value()});
-  return all;
-}
-
 /// Of each block, under the model's names.
 std::vector<std::vector<NamedParameter>>
 divide(const std::vector<NamedParameter>& all,

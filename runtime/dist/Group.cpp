@@ -31,6 +31,7 @@ struct Group::Impl {
   Tensor answer{};
 
   bool isAlone() const { return !host; }
+  double reduce(const char* name, double value, c10d::ReduceOp::RedOpType op);
   void checkTensor(const char* name, const Tensor& tensor) const;
   template <typename Begin>
   Pending begin(const char* name, c10d::Backend& backend, std::vector<Tensor> tensors, Begin begin);
@@ -224,13 +225,23 @@ std::chrono::milliseconds Group::limit() const {
   return impl->options.limit;
 }
 
-Pending Group::allReduce(const Tensor& tensor, Sum sum) {
-  return impl->onDevice("all-reduce", {tensor}, [&](c10d::Backend& backend) {
+namespace {
+
+auto reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
+  return [tensor, op](c10d::Backend& backend) {
     std::vector<Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
-    options.reduceOp = sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+    options.reduceOp = op;
     return backend.allreduce(tensors, options);
-  });
+  };
+}
+
+} // namespace
+
+Pending Group::allReduce(const Tensor& tensor, Sum sum) {
+  return impl->onDevice(
+      "all-reduce", {tensor},
+      reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));
 }
 
 Pending Group::broadcast(const Tensor& tensor, int from) {
@@ -285,33 +296,21 @@ Pending Group::allToAll(const Tensor& out, const Tensor& in) {
   });
 }
 
-namespace {
-
-auto reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
-  return [tensor, op](c10d::Backend& backend) {
-    std::vector<Tensor> tensors = {tensor};
-    c10d::AllreduceOptions options;
-    options.reduceOp = op;
-    return backend.allreduce(tensors, options);
-  };
-}
-
-} // namespace
-
-double Group::sum(double value) {
-  if (impl->isAlone())
+/// Of one number a rank, through the host's backend.
+double Group::Impl::reduce(const char* name, double value, c10d::ReduceOp::RedOpType op) {
+  if (isAlone())
     return value;
   const Tensor one = at::full({1}, value, at::kDouble);
-  impl->begin("sum", *impl->host, {one}, reduced(one, c10d::ReduceOp::SUM)).wait();
+  begin(name, *host, {one}, reduced(one, op)).wait();
   return *one.const_data_ptr<double>();
+}
+
+double Group::sum(double value) {
+  return impl->reduce("sum", value, c10d::ReduceOp::SUM);
 }
 
 double Group::largest(double value) {
-  if (impl->isAlone())
-    return value;
-  const Tensor one = at::full({1}, value, at::kDouble);
-  impl->begin("largest", *impl->host, {one}, reduced(one, c10d::ReduceOp::MAX)).wait();
-  return *one.const_data_ptr<double>();
+  return impl->reduce("largest", value, c10d::ReduceOp::MAX);
 }
 
 std::vector<std::string> Group::gather(const std::string& text) {

@@ -13,6 +13,13 @@ Tensor flatOf(const Tensor& numbers, const Tensor& parameter) {
   return laid.as_strided({laid.numel()}, {1});
 }
 
+std::pair<std::int64_t, std::int64_t> meeting(const Slot& slot, std::int64_t begin,
+                                              std::int64_t count) {
+  const std::int64_t from = std::max(begin, slot.offset),
+                     to = std::min(begin + count, slot.offset + slot.tensor().numel());
+  return {from, std::max(from, to)};
+}
+
 FlatWeights::FlatWeights(Bucket& bucket, Group& group) {
   const at::NoGradGuard constant;
   all = at::zeros({bucket.elements()}, bucket.shard().options());
@@ -23,9 +30,8 @@ FlatWeights::FlatWeights(Bucket& bucket, Group& group) {
     const Tensor there = sharing(all, slot->offset, slot->view.sizes(), slot->view.strides());
     there.copy_(parameter);
     Tensor(parameter).set_data(there);
-    const std::int64_t from = std::max(begin, slot->offset),
-                       to = std::min(begin + each, slot->offset + parameter.numel());
-    if (from >= to)
+    const auto [from, to] = meeting(*slot, begin, each);
+    if (from == to)
       continue;
     Piece piece{slot, from - slot->offset, to - from, {}, {}, {}};
     piece.weights = sharing(all, from, {piece.count}, {1});

@@ -17,6 +17,11 @@ struct Piece {
   bool hasCopy() const { return !master.is_same(weights); }
 };
 
+/// Where [begin, begin + count) of a bucket, a rank's part, meets a parameter: [first, second) in
+/// the bucket; empty where it does not.
+std::pair<std::int64_t, std::int64_t> meeting(const Slot& slot, std::int64_t begin,
+                                              std::int64_t count);
+
 /// A bucket's parameters in one buffer laid out as the bucket's gradients.
 struct FlatWeights {
   at::Tensor all, mine; // [elements], and this rank's part

@@ -9,7 +9,6 @@
 #include <charconv>
 #include <limits>
 #include <map>
-#include <set>
 
 namespace kiln::dist {
 
@@ -30,15 +29,6 @@ void checkOptions(const DataParallelOptions& options) {
   if (options.wire && *options.wire != at::kBFloat16 && *options.wire != at::kHalf)
     fail(ErrorKind::input, "DataParallel: wire = {}; allowed are bf16 and fp16",
          c10::toString(*options.wire));
-}
-
-std::vector<NamedParameter> withoutTies(const std::vector<NamedParameter>& parameters) {
-  std::set<const void*> known;
-  std::vector<NamedParameter> all;
-  for (const NamedParameter& one : parameters)
-    if (known.insert(one.tensor.unsafeGetTensorImpl()).second)
-      all.push_back(one);
-  return all;
 }
 
 } // namespace

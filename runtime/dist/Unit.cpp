@@ -9,12 +9,12 @@ namespace kiln::dist {
 
 using at::Tensor;
 
-/// Elements of this rank's part that belong to a parameter, from its part's begin on.
-std::pair<std::int64_t, std::int64_t> Unit::meeting(const Slot& slot) const {
+Unit::Share Unit::shareOf(const Slot& slot) const {
   const std::int64_t begin = group->rank() * master.numel();
-  const std::int64_t from = std::max(begin, slot.offset),
-                     to = std::min(begin + master.numel(), slot.offset + slot.tensor().numel());
-  return {from - begin, std::max(from, to) - begin};
+  const auto [from, to] = meeting(slot, begin, master.numel());
+  if (from == to)
+    return {master.slice(0, 0, 0), 0};
+  return {sharing(master, from - begin, {to - from}, {1}), from - slot.offset};
 }
 
 Unit::Unit(const std::vector<NamedParameter>& parameters, std::shared_ptr<Group> ranks,
@@ -34,12 +34,10 @@ Unit::Unit(const std::vector<NamedParameter>& parameters, std::shared_ptr<Group>
   gradient = at::zeros({each}, fp32);
   for (Slot& slot : all) {
     const Tensor flat = flatOf(slot.tensor().detach(), slot.tensor());
-    if (const auto [from, to] = meeting(slot); from < to) {
-      const std::int64_t first = group->rank() * each + from - slot.offset;
-      master.slice(0, from, to).copy_(flat.slice(0, first, first + to - from));
-      Tensor piece = sharing(master, from, {to - from}, {1});
+    if (auto [part, first] = shareOf(slot); part.numel() > 0) {
+      part.copy_(flat.slice(0, first, first + part.numel()));
       parts.push_back({fmt::format("{}@{}", slot.parameter.name, first),
-                       piece.requires_grad_(slot.tensor().requires_grad())});
+                       part.requires_grad_(slot.tensor().requires_grad())});
     }
     Tensor(slot.tensor())
         .set_data(sharing(full, slot.offset, slot.view.sizes(), slot.view.strides()));
@@ -112,14 +110,10 @@ std::vector<NamedParameter> Unit::whole() {
 void Unit::load(const NamedParameter& given) {
   const at::NoGradGuard constant;
   for (const Slot& slot : all) {
-    const auto [from, to] = meeting(slot);
-    if (slot.parameter.name != given.name || from >= to)
+    if (slot.parameter.name != given.name)
       continue;
-    const Tensor laid = at::empty_strided(slot.view.sizes(), slot.view.strides(), master.options());
-    laid.copy_(given.tensor);
-    const std::int64_t first = group->rank() * master.numel() + from - slot.offset;
-    master.slice(0, from, to)
-        .copy_(laid.as_strided({laid.numel()}, {1}).slice(0, first, first + to - from));
+    const auto [part, first] = shareOf(slot);
+    part.copy_(flatOf(given.tensor, slot.tensor()).slice(0, first, first + part.numel()));
   }
 }
 

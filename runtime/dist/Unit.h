@@ -34,7 +34,13 @@ class Unit {
   std::size_t waitsFor = 0; // gradients of this backward
 
  private:
-  std::pair<std::int64_t, std::int64_t> meeting(const Slot& slot) const;
+  /// Of a parameter what lies in this rank's part: elements of the part, and the first one's number
+  /// in the parameter. The part is empty where nothing does.
+  struct Share {
+    at::Tensor part;
+    std::int64_t first;
+  };
+  Share shareOf(const Slot& slot) const;
 
   std::shared_ptr<Group> group;
   std::deque<Slot> all;

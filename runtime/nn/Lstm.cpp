@@ -1,9 +1,9 @@
 // kiln::nn::LSTM: parameters, and layers one after the other.
 #include "kiln/nn.h"
 
+#include "runtime/Autocast.h"
 #include "runtime/nn/Recurrence.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
@@ -66,14 +66,6 @@ void LSTMImpl::use(const torch::nn::Module& other) {
     weights.push_back(own.value() = theirs[own.key()]);
 }
 
-/// As products read it under autocast.
-static Tensor castOf(const Tensor& x) {
-  const auto device = x.device().type();
-  if (!at::autocast::is_autocast_enabled(device))
-    return x;
-  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), x, device);
-}
-
 LSTMImpl::State LSTMImpl::initial(const Tensor& x, const std::optional<State>& state) const {
   const at::DimVector sizes = {options.layers * directions(), x.size(1), hiddenSize};
   if (!state) {
@@ -87,7 +79,7 @@ LSTMImpl::State LSTMImpl::initial(const Tensor& x, const std::optional<State>& s
                             "{}; both must be [{}]",
                             fmt::join(h.sizes(), ", "), fmt::join(c.sizes(), ", "), x.size(1),
                             fmt::join(sizes, ", ")));
-  return {castOf(h), castOf(c)};
+  return {runtime::asProductsRead(h), runtime::asProductsRead(c)};
 }
 
 std::tuple<Tensor, LSTMImpl::State> LSTMImpl::forward(const Tensor& input,
@@ -98,7 +90,7 @@ std::tuple<Tensor, LSTMImpl::State> LSTMImpl::forward(const Tensor& input,
                             "sequences are not: pad them, or use torch::nn::LSTM",
                             fmt::join(input.sizes(), ", "),
                             options.batchFirst ? "batch, steps" : "steps, batch", inputSize));
-  Tensor x = castOf(options.batchFirst ? input.transpose(0, 1) : input);
+  Tensor x = runtime::asProductsRead(options.batchFirst ? input.transpose(0, 1) : input);
   const auto [h0, c0] = initial(x, state);
   std::vector<Tensor> hs, cs;
   const std::size_t each = options.bias ? 4 : 2; // parameters of a direction
@@ -107,9 +99,10 @@ std::tuple<Tensor, LSTMImpl::State> LSTMImpl::forward(const Tensor& input,
     for (std::int64_t d = 0; d < directions(); ++d) {
       const auto at = static_cast<std::int64_t>(hs.size());
       const Tensor* const own = &weights[hs.size() * each];
-      const Tensor bias = options.bias ? castOf(own[2] + own[3]) : Tensor();
-      auto [y, h, c] = recur(at::linear(x, castOf(own[0]), bias), castOf(own[1]), h0.select(0, at),
-                             c0.select(0, at), /*isReversed=*/d == 1);
+      const Tensor bias = options.bias ? runtime::asProductsRead(own[2] + own[3]) : Tensor();
+      auto [y, h, c] = recur(at::linear(x, runtime::asProductsRead(own[0]), bias),
+                             runtime::asProductsRead(own[1]), h0.select(0, at), c0.select(0, at),
+                             /*isReversed=*/d == 1);
       ys.push_back(std::move(y));
       hs.push_back(std::move(h));
       cs.push_back(std::move(c));

@@ -7,10 +7,10 @@
 #include "runtime/ops/AttentionNode.h"
 #include "runtime/ops/AttentionText.h"
 
+#include "runtime/Autocast.h"
 #include "runtime/Mask.h"
 
 #include <ATen/SDPBackend.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -252,25 +252,10 @@ constexpr Route installed(Route route) {
 } // namespace
 } // namespace attending
 
-namespace {
-
-/// As autocast, if it is on, would give them to ATen's operation.
-AttentionTensors castAlike(const AttentionTensors& given) {
-  const c10::DeviceType device = given.query.device().type();
-  if (!at::autocast::is_autocast_enabled(device))
-    return given;
-  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
-  const auto cast = [&](const at::Tensor& tensor) {
-    return tensor.defined() && tensor.scalar_type() != at::kDouble ? tensor.to(dtype) : tensor;
-  };
-  return {cast(given.query), cast(given.key), cast(given.value), given.bias, given.mask};
-}
-
-} // namespace
-
 at::Tensor attend(const AttentionTensors& given, const AttentionForm& form) {
-  const AttentionTensors all = castAlike(given);
-  const c10::impl::ExcludeDispatchKeyGuard cast(c10::autocast_dispatch_keyset);
+  const AttentionTensors all{asProductsRead(given.query), asProductsRead(given.key),
+                             asProductsRead(given.value), given.bias, given.mask};
+  const c10::impl::ExcludeDispatchKeyGuard asTyped(c10::autocast_dispatch_keyset);
   at::Tensor output = attending::taken(all, form);
   if (output.defined())
     return output;

@@ -9,7 +9,7 @@
 
 namespace kiln::runtime {
 
-/// Sequences, a batch of which cuDNN's kernels are launched with as a grid's third dimension.
+/// cuDNN takes so many sequences: its kernels are launched with one in a grid's third dimension.
 constexpr std::int64_t kMostOfCudnn = 65535;
 
 /// Output, and the log-sum-exp if it is wanted. The first argument is the query.

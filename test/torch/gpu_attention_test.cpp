@@ -42,8 +42,31 @@ Function attention(Mask kind, const Tensor& seen) {
   };
 }
 
+class GpuAttention : public TorchGpu {
+ protected:
+  /// Near fp64's, before a kernel is there and after.
+  void expectNear(const Function& f, const std::vector<Tensor>& values, const Tensor& dy,
+                  const std::string& what) {
+    const auto exact = [&] {
+      const Guard off(Mode::off);
+      return run(f, values, dy, at::kDouble);
+    }();
+    Options waiting = strict();
+    waiting.strict = false;
+    for (int call = 0; call < 2; ++call) {
+      const Guard guard(call == 0 ? waiting : strict());
+      const auto ours = run(f, values, dy, dy.scalar_type());
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        EXPECT_LE(errorOf(ours[i], exact[i].nan_to_num(0)),
+                  (dy.scalar_type() == at::kFloat ? 64 : 4) *
+                      roundingOf(exact[i].nan_to_num(0), dy.scalar_type()))
+            << what << ", call " << call << ", tensor " << i;
+    }
+  }
+};
+
 /// The first call has no kernel of Kiln's yet; the next ones have.
-TEST_F(TorchGpu, AttentionIsNearFp64WhoeverComputesIt) {
+TEST_F(GpuAttention, AttentionIsNearFp64WhoeverComputesIt) {
   std::int64_t queries = 65;
   for (const at::SDPBackend backend :
        {at::SDPBackend::flash_attention, at::SDPBackend::efficient_attention,
@@ -62,45 +85,11 @@ TEST_F(TorchGpu, AttentionIsNearFp64WhoeverComputesIt) {
         seen.select(2, 5).fill_(false);
         const Function f = attention(kind, seen);
         const Tensor dy = at::randn({2, 3, s, d}, onGpu()).to(dtype);
-        const auto exact = [&] {
-          const Guard off(Mode::off);
-          return run(f, values, dy, at::kDouble);
-        }();
-        Options waiting = strict();
-        waiting.strict = false;
-        for (int call = 0; call < 2; ++call) {
-          const Guard guard(call == 0 ? waiting : strict());
-          const auto ours = run(f, values, dy, dtype);
-          for (std::size_t i = 0; i < ours.size(); ++i)
-            EXPECT_LE(errorOf(ours[i], exact[i].nan_to_num(0)),
-                      (dtype == at::kFloat ? 64 : 4) * roundingOf(exact[i].nan_to_num(0), dtype))
-                << "backend " << static_cast<int>(backend) << ", " << c10::toString(dtype)
-                << ", mask " << static_cast<int>(kind) << ", call " << call << ", tensor " << i;
-        }
+        expectNear(f, values, dy,
+                   "backend " + std::to_string(static_cast<int>(backend)) + ", " +
+                       c10::toString(dtype) + ", mask " + std::to_string(static_cast<int>(kind)));
       }
 }
-
-class GpuAttention : public TorchGpu {
- protected:
-  /// Near fp64's, before a kernel is there and after.
-  void expectNear(const Function& f, const std::vector<Tensor>& values, const Tensor& dy,
-                  const std::string& what) {
-    const auto exact = [&] {
-      const Guard off(Mode::off);
-      return run(f, values, dy, at::kDouble);
-    }();
-    Options waiting = strict();
-    waiting.strict = false;
-    for (int call = 0; call < 2; ++call) {
-      const Guard guard(call == 0 ? waiting : strict());
-      const auto ours = run(f, values, dy, dy.scalar_type());
-      for (std::size_t i = 0; i < ours.size(); ++i)
-        EXPECT_LE(errorOf(ours[i], exact[i].nan_to_num(0)),
-                  4 * roundingOf(exact[i].nan_to_num(0), dy.scalar_type()))
-            << what << ", call " << call << ", tensor " << i;
-    }
-  }
-};
 
 /// Rows that share a bias, as those of AlphaFold's pair representation, and have masks of their
 /// own, one of which hides all.

@@ -89,6 +89,7 @@ Registers registersOf(const Schedule& s) {
   const std::int64_t threads = 128 * (groups + 1);
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
+  // Who loads for heads that share a bias counts heads and tiles.
   const std::int64_t loading = groups > 2 ? 32 : s.bias == Bias::held ? 40 : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /

@@ -14,7 +14,6 @@ enum class Launch { plain, programmatic };
 /// Which products: of warps (mma.sync), or of warpgroups (wgmma, sm_90a).
 enum class Products { warps, warpgroups };
 /// Whether blocks read the bias for each head, or hold it while they take the heads that share it.
-/// Where they hold none, a warpgroup of its own loads.
 enum class Bias { read, held };
 
 /// The knobs as typed values.
@@ -58,8 +57,8 @@ struct Facts {
   int spills = 0;           // schedules that did
 };
 
-/// Registers that a thread begins with, and that it ends with of the warps that load, and of the
-/// others, by warpgroups.
+/// By warpgroups, one of which loads: registers that a thread begins with, and that it ends with of
+/// the warps that load, and of the others.
 struct Registers {
   std::int64_t begin, loading, working;
 };

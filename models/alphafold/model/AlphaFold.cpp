@@ -2,6 +2,7 @@
 #include "models/alphafold/model/AlphaFold.h"
 
 #include "models/alphafold/model/AllAtom.h"
+#include "models/common/Checkpoint.h"
 #include "models/common/Fail.h"
 
 #include <ATen/ATen.h>
@@ -41,6 +42,11 @@ std::int64_t AlphaFoldImpl::parameterCount() const {
   for (const Tensor& parameter : parameters())
     count += parameter.numel();
   return count;
+}
+
+void AlphaFoldImpl::writeWeights(const std::filesystem::path& path) const {
+  models::writeSafetensors(path, models::parametersOf(*this),
+                           {{"format", "pt"}, {"model", config.text()}});
 }
 
 void AlphaFoldImpl::checkFeatures(const Inputs& inputs) const {

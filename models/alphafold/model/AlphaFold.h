@@ -8,6 +8,7 @@
 #include "models/alphafold/model/StructureModule.h"
 #include "models/alphafold/model/TemplateEmbedder.h"
 
+#include <filesystem>
 #include <span>
 
 namespace kiln::alphafold {
@@ -41,6 +42,8 @@ struct AlphaFoldImpl : torch::nn::Module {
   void setRecompute(bool recompute);
 
   std::int64_t parameterCount() const;
+  /// The parameters alone as a safetensors file, which says of which model they are.
+  void writeWeights(const std::filesystem::path& path) const;
 
   ModelConfig config;
   InputEmbedder inputEmbedder;

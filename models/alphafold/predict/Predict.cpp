@@ -49,13 +49,6 @@ AlphaFold modelOf(const PredictOptions& options) {
   return model;
 }
 
-void exportWeights(const AlphaFold& model, const fs::path& path) {
-  std::vector<models::NamedTensor> tensors;
-  for (const auto& parameter : model->named_parameters())
-    tensors.push_back({parameter.key(), parameter.value()});
-  models::writeSafetensors(path, tensors, {{"format", "pt"}, {"model", model->config.text()}});
-}
-
 /// Of files the features are made in OUT/features.
 std::vector<CacheEntry> proteinsOf(const PredictOptions& options) {
   std::vector<CacheEntry> all;
@@ -179,7 +172,7 @@ void predict(const PredictOptions& options) {
   models::setPrecision(options.precision, /*deterministic=*/false);
   AlphaFold model = modelOf(options);
   if (!options.exportTo.empty()) {
-    exportWeights(model, options.exportTo);
+    model->writeWeights(options.exportTo);
     std::cout << options.exportTo << '\n';
   }
   if (options.sequences.empty() && options.structures.empty() && options.features.empty())

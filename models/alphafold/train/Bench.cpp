@@ -83,7 +83,8 @@ void benchSteps(const TrainOptions& options, at::Device device, Trainer& trainer
     for (int i = 1; i < warmup; ++i)
       trainer.step();
     models::synchronize(device);
-    models::resetPeakMemory(device);
+    if (!options.graphs) // whose memory was taken when they were captured
+      models::resetPeakMemory(device);
     Trainer::Step last{};
     const auto begin = Clock::now();
     for (std::int64_t i = 0; i < options.bench; ++i)

@@ -2,8 +2,6 @@
 #include "models/alphafold/train/Run.h"
 #include "models/common/Program.h"
 
-#include <cstdlib>
-
 namespace {
 
 int run(int argc, char** argv) {
@@ -11,8 +9,8 @@ int run(int argc, char** argv) {
   const auto options = kiln::alphafold::parse(argc, argv, status);
   if (!options)
     return status;
-  if (options->deterministic) // before cuBLAS is loaded
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  if (options->deterministic)
+    kiln::models::startDeterministic();
   kiln::models::startKiln(options->kiln);
   if (options->bench > 0)
     bench(*options);

@@ -19,10 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool isEvery(std::int64_t step, std::int64_t period) {
-  return period > 0 && step % period == 0;
-}
-
 /// What a run goes through, step by step, with evaluations and checkpoints between.
 class Run {
  public:
@@ -70,13 +66,13 @@ class Run {
     const bool isLast = done == options.steps;
     if (!now.nonFinite.empty())
       progress.say(fmt::format("step {:>6}  no update: {}", done, now.nonFinite));
-    else if (isEvery(done, options.logEvery) || isLast)
+    else if (models::isEvery(done, options.logEvery) || isLast)
       progress.show(done, now, data.waited());
-    if (validation && (isEvery(done, options.evaluateEvery) || isLast)) {
+    if (validation && (models::isEvery(done, options.evaluateEvery) || isLast)) {
       progress.show(done, trainer.evaluate(*validation, validation->size()));
       progress.restart(done, data.waited());
     }
-    if (isEvery(done, options.checkpointEvery) || isLast || signals.stop()) {
+    if (models::isEvery(done, options.checkpointEvery) || isLast || signals.stop()) {
       const fs::path path = trainer.save();
       trainer.saveAverages(fs::path(options.out) / "weights.safetensors");
       progress.say(fmt::format("step {:>6}  {}", done, path.string()));

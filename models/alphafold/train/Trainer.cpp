@@ -257,10 +257,7 @@ fs::path Trainer::save() const {
 
 void Trainer::saveAverages(const fs::path& path) {
   const models::Ema::Exchanged averaged(ema);
-  std::vector<models::NamedTensor> tensors;
-  for (const auto& parameter : model->named_parameters())
-    tensors.push_back({parameter.key(), parameter.value()});
-  models::writeSafetensors(path, tensors, {{"format", "pt"}, {"model", options.model.text()}});
+  model->writeWeights(path);
 }
 
 void Trainer::beginWith(const fs::path& weights) {
