@@ -131,21 +131,55 @@ KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, const LaneOfMask<cou
   return open;
 }
 
+/// The same where the rows of a thread are keys, row and row + 8.
+struct OpenRows {
+  bool rows[2];
+};
+template <class Scores> KILN_DEVICE OpenRows open_rows(const Scores& scores, int row) {
+  OpenRows open;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int key = row + 8 * r;
+    open.rows[r] = !(scores.masks_keys() && key < scores.all.sight.keys && scores.masked(0, key));
+  }
+  return open;
+}
+
+/// Hides columns that are keys, or rows that are.
+template <int deep>
+KILN_DEVICE void hide_masked(float (&x)[deep][4], const OpenKeys<8 * deep>& open) {
+  if (open.all)
+    return;
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (!open.has(n, lane_column() + i % 2))
+        x[n][i] = -infinity();
+}
+template <int deep> KILN_DEVICE void hide_masked(float (&x)[deep][4], const OpenRows& open) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (!open.rows[i / 2])
+        x[n][i] = -infinity();
+}
+
 /// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
 /// product. Lane's rows are row and row + 8 of queries, or of keys where scores are `transposed`;
 /// `seen`: what they see of the others, of which the columns are those from `first` on, a multiple
-/// of how many they are. `Scores`: HeadScores. `open`: of columns that are keys.
-template <bool transposed, int deep, class Scores>
+/// of how many they are. `Scores`: HeadScores. `open`: OpenKeys of columns that are keys, OpenRows
+/// of rows that are.
+template <bool transposed, int deep, class Scores, class Open>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int row, const TwoSpans& seen, int first,
-                                const OpenKeys<8 * deep>& open) {
+                                int row, const TwoSpans& seen, int first, const Open& open) {
   const auto hide = [&](float& exponent, int query, int key) {
-    if ((transposed || !scores.masks_keys()) && scores.masked(query, key))
+    if (!scores.masks_keys() && scores.masked(query, key))
       exponent = -infinity();
   };
   // Rows that do not exist may compute what they like, but must not read.
-  const bool reads_rows = Scores::has_bias || (Scores::has_mask && transposed) ||
-                          (Scores::has_mask && !scores.masks_keys());
+  const bool reads_rows = Scores::has_bias || (Scores::has_mask && !scores.masks_keys());
   const int last = first + 8 * deep;
   const i64 others = transposed ? scores.all.sight.queries : scores.all.sight.keys;
   const bool sees_all = !reads_rows && scores.all.sight.sees_all();
@@ -190,13 +224,8 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
         }
       }
   }
-  if (!transposed && !open.all)
-#pragma unroll
-    for (int n = 0; n < deep; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (!open.has(n, lane_column() + i % 2))
-          x[n][i] = -infinity();
+  if (scores.masks_keys())
+    hide_masked(x, open);
 }
 
 /// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of
@@ -271,7 +300,7 @@ KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int 
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
 /// warp's `own` memory.
-template <class Tile, int wide, class Output, class Lse>
+template <int width, int wide, class Output, class Lse>
 KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&sums)[wide][4],
                              float factor, u32 head, int first, int end, const Output& output,
                              const Lse& lse) {
@@ -282,8 +311,7 @@ KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&s
   for (int r = 0; r < 2; ++r)
     if (thread_index() % 4 == 0 && row + 8 * r < end)
       store_global(lse.row(head, row + 8 * r), logs[r]);
-  store_rows<Output::access, Tile::value_width>(own, sums, output.row(head, first), output.stride,
-                                                end - first);
+  store_rows<Output::access, width>(own, sums, output.row(head, first), output.stride, end - first);
 }
 /// The part of memory that a warp stores rows through.
 template <class Out, int width> KILN_DEVICE char* own_part(char* memory, int warp) {
@@ -360,8 +388,9 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   block_barrier();
 
   const int warp = thread_index() / 32;
-  finish_rows<Tile>(own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax,
-                    sums, scores.factor(), at.head, at.first + 16 * warp, at.end, output, lse);
+  finish_rows<Tile::value_width>(
+      own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax, sums,
+      scores.factor(), at.head, at.first + 16 * warp, at.end, output, lse);
 }
 
 } // namespace kiln

@@ -114,7 +114,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
     float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
     multiply_rows(p, keys, warp_row, staged.first(tile));
     const auto of_head = scores.of(head);
-    make_exponents<true>(p, slopes, of_head, row, seen, from, {});
+    make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row));
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll

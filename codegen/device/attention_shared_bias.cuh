@@ -1,42 +1,90 @@
 // Attention of heads that share a bias, as rows of a pair representation do (Jumper et al.,
-// AlphaFold, 2021, algorithms 7, 13 and 14): a block keeps the bias of its tile of queries in
-// shared memory and takes the heads that share it one after the other, some side by side, each by
-// warpgroups of its own. One more warpgroup loads, a thread for each of the heads side by side.
+// AlphaFold, 2021, algorithms 7, 13 and 14): a block keeps the bias of its tile of rows in shared
+// memory and takes the heads that share it one after the other, some side by side, each by
+// warpgroups of its own. One more warpgroup loads, a warp for each of the heads side by side. A
+// block's own rows are queries, and it walks over keys, or the other way round. Without a bias all
+// heads are taken so.
 #pragma once
 
 #include "attention_warpgroups.cuh"
 
 namespace kiln {
 
-/// `stages`: of each of the `side` heads side by side. `held`: keys of the bias, a multiple of 64,
-/// in whole tiles of `keys`. `differentiates`: the gradient of queries is computed, so that the
-/// output's gradient is loaded beside them, and rows of `width` are stored.
-template <class T, int width, int value_width, int queries, int keys, int stages, int side_,
-          int held_, bool differentiates_>
-struct SharedBiasTile : WarpgroupTile<T, width, value_width, queries, keys, stages> {
-  static constexpr int side = side_, held = held_;
-  static constexpr bool differentiates = differentiates_;
-  static constexpr int slots = 2; // of what a head has of its own, for each of the heads
-  using Bias = SwizzledTile<queries, held>;
-  using Queries = SwizzledTile<queries, width>;
-  using Gradients = SwizzledTile<queries, value_width>;
-  static constexpr int own_tiles = differentiates ? 2 : 1;
-  static constexpr int own_bytes = Queries::bytes + (differentiates ? Gradients::bytes : 0);
-  static constexpr int stored_width = differentiates ? width : value_width;
-  static_assert(held % 64 == 0, "panels of a bias are 64 keys wide");
-  static constexpr int loader = 2 * queries * side; // the first thread of those that load
-  static_assert(side <= 4, "a warp loads for each of the heads side by side");
+/// Blocks have queries and walk over keys.
+struct OverKeys {
+  template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.queries; }
+  template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.keys; }
+  template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
+    return sight.keys_of(row);
+  }
+  /// What is read of a mask ahead of a head: of the lane's rows from `row` on, or of the first
+  /// tile.
+  template <class Tile, class Scores>
+  static KILN_DEVICE LaneOfMask<Tile::keys> ahead(const Scores& scores, int, int first) {
+    return read_mask<Tile::keys>(scores, first);
+  }
+};
+/// Blocks have keys and walk over queries: in the names of tiles the block's rows are `queries`,
+/// and `keys` are what it walks over.
+struct OverQueries {
+  template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.keys; }
+  template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.queries; }
+  template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
+    return sight.queries_of(row);
+  }
+  template <class Tile, class Scores>
+  static KILN_DEVICE OpenRows ahead(const Scores& scores, int row, int) {
+    return open_rows(scores, row);
+  }
 };
 
+struct NoNumbers {};
+/// For the map of a bias where there is none.
+struct NoBias {
+  template <class Tile, int box = 0> KILN_DEVICE void fetch(char*, u64*, u32, int, int = 0) const {}
+};
+
+/// `stages`: of each of the `side` heads side by side. `differentiates`: beside its own rows of
+/// `width` a block loads those of `value_width`. `Bias_`: the part of it that a block holds.
+/// `Number_`: what comes with each row that a block walks over, or NoNumbers.
+template <class T, int width_, int value_width_, int own, int others, int stages, int side_,
+          class Walk_, class Bias_, bool differentiates_, class Number_>
+struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages> {
+  using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
+  static constexpr int side = side_;
+  static constexpr bool differentiates = differentiates_;
+  static constexpr int slots = 2; // of what a head has of its own, for each of the heads
+  using Walk = Walk_;
+  using Bias = Bias_;
+  using Queries = SwizzledTile<own, Rows::width>;
+  using Gradients = SwizzledTile<own, Rows::value_width>;
+  static constexpr int own_tiles = differentiates ? 2 : 1;
+  static constexpr int own_bytes = Queries::bytes + (differentiates ? Gradients::bytes : 0);
+  using Number = Number_;
+  static constexpr bool has_numbers = !same_type<Number, NoNumbers>;
+  static constexpr int number_bytes = has_numbers ? stages * others * int(sizeof(Number)) : 0;
+  static_assert(Bias::width % 64 == 0, "panels of a bias are 64 keys wide");
+  // A warpgroup's products tell when they are done, its warps when they have read numbers.
+  static constexpr int readers = (has_numbers ? 4 : 1) * own / 64;
+  static constexpr int loader = 2 * own * side; // the first thread of those that load
+  static_assert(side <= 4, "a warp loads for each of the heads side by side");
+};
+/// A block has `queries` queries and holds the bias of all keys, or of its tile of them: `held`, a
+/// multiple of 64; 0: there is no bias.
+template <class T, int width, int value_width, int queries, int keys, int stages, int side,
+          int held, bool differentiates>
+using SharedBiasTile = SharersTile<T, width, value_width, queries, keys, stages, side, OverKeys,
+                                   SwizzledTile<queries, held>, differentiates, NoNumbers>;
+
 /// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
-/// own (queries, and the output's gradient), then of each its ring, then what warps store rows
-/// through, then the barriers.
-template <class Tile, class Out> struct SharedBiasMemory {
+/// own (queries, and the output's gradient; or keys and values), then of each its ring, then what
+/// warps store rows through, `store` bytes each, then numbers of rows, then the barriers.
+template <class Tile, int store> struct SharedBiasMemory {
   static constexpr int own_at = Tile::Bias::bytes;
   static constexpr int rings_at = own_at + Tile::side * Tile::slots * Tile::own_bytes;
   static constexpr int stores_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
-  static constexpr int store = store_bytes<Out, Tile::stored_width>(); // of a warp
-  static constexpr int barriers_at = stores_at + Tile::side * Tile::queries / 16 * store;
+  static constexpr int numbers_at = stores_at + Tile::side * Tile::queries / 16 * store;
+  static constexpr int barriers_at = numbers_at + Tile::side * Tile::number_bytes;
   static constexpr int of_side = 2 * Tile::slots + KeyRing<Tile>::barriers;
   static constexpr int bytes = barriers_at + (1 + Tile::side * of_side) * int(sizeof(u64));
   char* memory;
@@ -46,6 +94,11 @@ template <class Tile, class Out> struct SharedBiasMemory {
     return memory + own_at + (side * Tile::slots + slot) * Tile::own_bytes;
   }
   KILN_DEVICE char* stored_by(int warp) const { return memory + stores_at + warp * store; }
+  KILN_DEVICE auto numbers(int side, int stage) const {
+    return reinterpret_cast<typename Tile::Number*>(memory + numbers_at +
+                                                    side * Tile::number_bytes) +
+           stage * Tile::keys;
+  }
   KILN_DEVICE u64* barrier(int which) const {
     return reinterpret_cast<u64*>(memory + barriers_at) + which;
   }
@@ -69,33 +122,37 @@ template <class Tile, class Out> struct SharedBiasMemory {
     }
   }
 };
-template <class Tile, class Out> KILN_DEVICE constexpr int shared_bias_bytes() {
-  return SharedBiasMemory<Tile, Out>::bytes;
+/// `stored_width`: of the rows that are stored as `Out`; 0: none.
+template <class Tile, class Out, int stored_width> KILN_DEVICE constexpr int shared_bias_bytes() {
+  return SharedBiasMemory < Tile,
+         stored_width == 0 ? 0 : store_bytes<Out, stored_width>() > ::bytes;
 }
 
-/// What a block works on: a tile of queries, a bias, and [first, end) of the heads that share it,
-/// of which the grid has `groups` groups. Tiles of queries come first in the grid, then biases.
-/// Heads are counted so that those that share a bias are neighbours, `sharing` of them.
+/// What a block works on: a tile of rows of its own, a bias, and [first, end) of the heads that
+/// share it, of which the grid has `groups` groups. Tiles of rows come first in the grid, then
+/// biases. Heads are counted so that those that share a bias are neighbours, `sharing` of them.
 struct BlockOfSharers {
   u32 bias, head; // the bias's first head
   int first, end; // of those that share it
-  int first_query;
+  int first_row;
+  int group;
 
-  KILN_DEVICE BlockOfSharers(i64 queries, int tile, i64 biases, i64 sharing, int groups) {
-    const i64 tiles = (queries + tile - 1) / tile;
-    const i64 block = block_index(), of_bias = block / tiles, group = of_bias / biases;
+  KILN_DEVICE BlockOfSharers(i64 block, i64 rows, int tile, i64 biases, i64 sharing, int groups) {
+    const i64 tiles = (rows + tile - 1) / tile;
+    const i64 of_bias = block / tiles;
+    group = int(of_bias / biases);
     bias = u32(of_bias % biases);
     head = bias * u32(sharing);
     first = int(sharing * group / groups);
     end = int(sharing * (group + 1) / groups);
-    first_query = int(block % tiles) * tile;
+    first_row = int(block % tiles) * tile;
   }
 };
 
 /// The bias of 64 queries as a tensor map has brought it, for accumulators of scores: over the
 /// scale, since exponents are made of both.
 template <class Tile, class Element> struct HeldBias {
-  static constexpr bool adds = true;
+  static constexpr bool adds = Tile::Bias::bytes > 0;
   const char* row; // the lane's row of matrices, in the first panel
   float over_scale;
 
@@ -104,6 +161,8 @@ template <class Tile, class Element> struct HeldBias {
         over_scale(1.0f / scale) {}
 
   template <int deep> KILN_DEVICE void begin(float (&s)[deep][4], int first_key) const {
+    if constexpr (!adds)
+      return;
     const int lane = thread_index() % 32;
     const int first = anew(first_key);
 #pragma unroll
@@ -122,26 +181,34 @@ template <class Tile, class Element> struct HeldBias {
   }
 };
 
-/// What a head has of its own, for its block's tile of queries.
+/// What a head has of its own, for its block's tile of rows.
 template <class Tile> struct OwnQueries {
   const MappedHeads& query;
   KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
     query.template fetch<typename Tile::Queries>(to, full, head, row);
   }
 };
-template <class Tile> struct OwnQueriesAndGradients {
-  const MappedHeads &query, &gradient;
+template <class Tile>
+struct OwnPair { // of queries and the output's gradient, or of keys and values
+  const MappedHeads &first, &second;
   KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
-    query.template fetch<typename Tile::Queries>(to, full, head, row);
-    gradient.template fetch<typename Tile::Gradients>(to + Tile::Queries::bytes, full, head, row);
+    first.template fetch<typename Tile::Queries>(to, full, head, row);
+    second.template fetch<typename Tile::Gradients>(to + Tile::Queries::bytes, full, head, row);
   }
 };
 
-/// What the thread that loads for one of the heads side by side does: all heads that these take,
-/// one after the other, as far ahead as slots and stages are free.
-template <class Tile, class Memory, class Scores, class Own>
-KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Own& own,
-                              const MappedHeads& key, const MappedHeads& value,
+/// What is loaded for a head: what it has of its own, and the two tensors that pass through a ring,
+/// with their rows' numbers or NoNumbers.
+template <class Own, class Numbers> struct Loads {
+  const Own& own;
+  const MappedHeads &first, &second;
+  const Numbers& numbers;
+};
+
+/// What the warp that loads for one of the heads side by side does, or its first lane alone: all
+/// heads that these take, one after the other, as far ahead as slots and stages are free.
+template <class Tile, class Memory, class Scores, class Loads>
+KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Loads& loads,
                               const BlockOfSharers& block, const SeenTiles& tiles, int side) {
   const KeyRing<Tile> ring = at.ring(side);
   StagePhase<Tile::stages> stage;
@@ -149,17 +216,40 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Own&
 #pragma unroll 1
   for (int i = block.first + side; i < block.end; i += Tile::side, slot.advance()) {
     const u32 head = u32(scores.heads.offset(block.head + i)); // in the tensors' order
-    mbarrier_wait(at.own_free(side, slot.stage), slot.parity ^ 1);
-    own.fetch(at.own(side, slot.stage), at.own_full(side, slot.stage), head, block.first_query);
+    const auto fetch_own = [&] {
+      mbarrier_wait(at.own_free(side, slot.stage), slot.parity ^ 1);
+      loads.own.fetch(at.own(side, slot.stage), at.own_full(side, slot.stage), head,
+                      block.first_row);
+    };
+    if constexpr (Tile::has_numbers) {
+      const bool is_first = thread_index() % 32 == 0;
+      const i64 rows = Tile::Walk::others(scores.sight);
+      auto numbers = loads.numbers.template read<Tile::keys>(block.head + i, tiles.first, rows);
+      if (is_first)
+        fetch_own();
 #pragma unroll 1
-    for (int tile = 0; tile < tiles.count; ++tile, stage.advance())
-      load_keys(ring, stage, key, value, head, tiles.first + tile * Tile::keys);
+      for (int tile = 0; tile < tiles.count; ++tile, stage.advance()) {
+        const int row = tiles.first + tile * Tile::keys;
+        const auto of_tile = numbers;
+        numbers = loads.numbers.template read<Tile::keys>(block.head + i, row + Tile::keys, rows);
+        mbarrier_wait(ring.values_free(stage.stage), stage.parity ^ 1);
+        of_tile.store(at.numbers(side, stage.stage));
+        warp_barrier(); // the first lane's arrival tells of all lanes' numbers
+        if (is_first)
+          load_keys(ring, stage, loads.first, loads.second, head, row);
+      }
+    } else {
+      fetch_own();
+#pragma unroll 1
+      for (int tile = 0; tile < tiles.count; ++tile, stage.advance())
+        load_keys(ring, stage, loads.first, loads.second, head, tiles.first + tile * Tile::keys);
+    }
   }
 }
 
 /// What is the same for all heads that a warp takes.
 template <class Tile> struct SharersTurn {
-  int first_query;
+  int first_of_block;
   TwoSpans seen;
   SeenTiles tiles;
 
@@ -168,93 +258,115 @@ template <class Tile> struct SharersTurn {
   /// The first of the warp's rows in the tile, and of its warpgroup's.
   KILN_DEVICE static int row_in_tile() { return warp() * 16 % Tile::queries; }
   KILN_DEVICE static int group_row() { return row_in_tile() / 64 * 64; }
-  KILN_DEVICE int first_row() const { return first_query + row_in_tile(); }
+  KILN_DEVICE int first_row() const { return first_of_block + row_in_tile(); }
   /// Of the thread.
   KILN_DEVICE int row() const { return first_row() + thread_index() % 32 / 4; }
 };
 
-/// Takes the block's heads one after the other: `work(turn, head, lane, own, own_free, ring, now,
-/// start)` does so for a warpgroup's 64 queries of one, whose own tiles have arrived, and of whose
-/// first tile of keys `lane` has read the mask. `scores` are those without their bias, which `bias`
-/// shows, (keys, queries, inner biases, outer biases) of `BiasElement`. `loading` and `working`:
-/// registers of a thread.
-template <class BiasElement, int loading, int working, class Tile, class Memory, class Scores,
-          class Own, class Work>
-KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
-                              const BlockOfSharers& block, const Own& own, const MappedHeads& key,
-                              const MappedHeads& value, const MappedHeads& bias, Work work) {
+/// Begins a block, and does all that the warps do which load: true for their threads, which are
+/// then done. `fetch_bias(to, full)` begins to load the bias. `loading`: registers of a thread.
+template <int loading, class Tile, class Memory, class Scores, class Loads, class FetchBias>
+KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores,
+                                    const BlockOfSharers& block, const SeenTiles& tiles,
+                                    const Loads& loads, FetchBias fetch_bias) {
   if (thread_index() == Tile::loader) {
     at.initialize();
     mbarrier_fence();
   }
   block_barrier();
-  const int end = int(scores.sight.queries);
-  const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
-  const SeenTiles tiles = seen_tiles<Tile::queries, Tile::keys>(scores.sight, block.first_query,
-                                                                end, scores.sight.keys, keys_of);
-  if (thread_index() >= Tile::loader) {
-    give_up_registers<loading>();
-    if (thread_index() == Tile::loader)
-      bias.template fetch<typename Tile::Bias>(at.bias(), at.bias_full(), block.bias,
-                                               block.first_query);
-    const int warp = (thread_index() - Tile::loader) / 32;
-    if (thread_index() % 32 == 0 && warp < Tile::side && tiles.count > 0)
-      load_sharers<Tile>(at, scores, own, key, value, block, tiles, warp);
-    return;
-  }
+  if (thread_index() < Tile::loader)
+    return false;
+  give_up_registers<loading>();
+  if (thread_index() == Tile::loader)
+    fetch_bias(at.bias(), at.bias_full());
+  const int warp = (thread_index() - Tile::loader) / 32;
+  const bool loads_here = Tile::has_numbers || thread_index() % 32 == 0;
+  if (loads_here && warp < Tile::side && tiles.count > 0)
+    load_sharers<Tile>(at, scores, loads, block, tiles, warp);
+  return true;
+}
+
+/// Takes the block's heads one after the other: `work(turn, head, mask, own, own_free, side, now,
+/// start)` does so for a warpgroup's 64 rows of one, whose own tiles have arrived, and of whose
+/// mask `mask` has been read. `scores` are those without their bias, of which a Start gives
+/// accumulators their beginning. `tiles`: what the block walks over. `working`: registers of a
+/// thread.
+template <class Start, int working, class Tile, class Memory, class Scores, class Work>
+KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
+                              const BlockOfSharers& block, const SeenTiles& tiles, Work work) {
+  using Walk = typename Tile::Walk;
   take_registers<working>();
   const int side = thread_index() / (2 * Tile::queries);
-  SharersTurn<Tile> turn{block.first_query, {}, tiles};
-  turn.seen = seen_by_two(turn.row(), end, keys_of);
+  SharersTurn<Tile> turn{block.first_row, {}, tiles};
+  turn.seen = seen_by_two(turn.row(), int(Walk::own(scores.sight)),
+                          [&](int row) { return Walk::seen(scores.sight, row); });
 
-  const HeldBias<Tile, BiasElement> start(at.bias(), scores.scale);
+  const Start start(at.bias(), scores.scale);
   const auto mask_of = [&](int i) {
-    return read_mask<Tile::keys>(scores.of(block.head + i), tiles.first);
+    return Walk::template ahead<Tile>(scores.of(block.head + i), turn.row(), tiles.first);
   };
   StagePhase<Tile::stages> now;
   StagePhase<Tile::slots> slot;
   int i = block.first + side;
-  LaneOfMask<Tile::keys> next;
+  auto next = decltype(mask_of(i)){};
   if (i < block.end)
     next = mask_of(i);
-  mbarrier_wait(at.bias_full(), 0);
+  if constexpr (Start::adds)
+    mbarrier_wait(at.bias_full(), 0);
 #pragma unroll 1
   for (; i < block.end; i += Tile::side, slot.advance()) {
-    const LaneOfMask<Tile::keys> lane = next;
+    const auto mask = next;
     if (i + Tile::side < block.end)
       next = mask_of(i + Tile::side);
     if (tiles.count > 0)
       mbarrier_wait(at.own_full(side, slot.stage), slot.parity);
-    work(turn, block.head + i, lane, at.own(side, slot.stage), at.own_free(side, slot.stage),
-         at.ring(side), now, start);
+    work(turn, block.head + i, mask, at.own(side, slot.stage), at.own_free(side, slot.stage), side,
+         now, start);
     warp_barrier(); // the next head's rows are stored through the same memory
   }
 }
 
+/// The tiles that a block walks over.
+template <class Tile, class Scores>
+KILN_DEVICE SeenTiles tiles_of(const Scores& scores, const BlockOfSharers& block) {
+  using Walk = typename Tile::Walk;
+  return seen_tiles<Tile::queries, Tile::keys>(
+      scores.sight, block.first_row, int(Walk::own(scores.sight)), Walk::others(scores.sight),
+      [&](int row) { return Walk::seen(scores.sight, row); });
+}
+
 template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
-          class Output, class Lse>
+          class Bias, class Output, class Lse>
 KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i64 biases,
                                 i64 sharing, const MappedHeads& query, const MappedHeads& key,
-                                const MappedHeads& value, const MappedHeads& bias,
-                                const Output& output, const Lse& lse) {
-  const SharedBiasMemory<Tile, typename Output::Element> at{memory};
-  const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
+                                const MappedHeads& value, const Bias& bias, const Output& output,
+                                const Lse& lse) {
+  const SharedBiasMemory<Tile, store_bytes<typename Output::Element, Tile::row_value_width>()> at{
+      memory};
+  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
+                             groups);
+  const SeenTiles tiles = tiles_of<Tile>(scores, block);
+  const auto fetch_bias = [&](char* to, u64* full) {
+    bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);
+  };
+  if (has_loaded_sharers<loading>(tile, at, scores, block, tiles,
+                                  Loads<OwnQueries<Tile>, NoNumbers>{{query}, key, value, {}},
+                                  fetch_bias))
+    return;
   const auto attend = [&](const SharersTurn<Tile>& turn, u32 head,
                           const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
-                          const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
-                          const auto& start) {
+                          int side, StagePhase<Tile::stages>& now, const auto& start) {
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
-    attend_keys<Tile>(o, softmax, ring, now, own + turn.group_row() * Tile::Queries::swizzle, start,
-                      scores.of(head), lane, turn.row(), turn.seen, turn.tiles.first,
-                      turn.tiles.count);
+    attend_keys<Tile>(o, softmax, at.ring(side), now,
+                      own + turn.group_row() * Tile::Queries::swizzle, start, scores.of(head), lane,
+                      turn.row(), turn.seen, turn.tiles.first, turn.tiles.count);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
-    finish_rows<Tile>(at.stored_by(turn.warp()), softmax, o, scores.factor(), head,
-                      turn.first_row(), int(scores.sight.queries), output, lse);
+    finish_rows<Tile::row_value_width>(at.stored_by(turn.warp()), softmax, o, scores.factor(), head,
+                                       turn.first_row(), int(scores.sight.queries), output, lse);
   };
-  take_sharers<BiasElement, loading, working>(tile, at, scores, block, OwnQueries<Tile>{query}, key,
-                                              value, bias, attend);
+  take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, attend);
 }
 
 } // namespace kiln

@@ -1,6 +1,7 @@
-// The gradient of queries of heads that share a bias, which blocks hold
+// The gradients of queries and of the bias of heads that share a bias, which blocks hold
 // (attention_shared_bias.cuh). Of a tile of keys the products with queries and with the output's
-// gradient run beside that of the tile before, whose scores' gradients are rounded by then.
+// gradient run beside that of the tile before, whose scores' gradients are rounded by then. The
+// bias's gradient is summed in registers over the heads of a group, of one tile of keys.
 #pragma once
 
 #include "attention_backward.cuh"
@@ -75,25 +76,34 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
 }
 
 template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
-          class Lse, class Delta, class QueryGradient>
+          class Bias, class Lse, class Delta, class QueryGradient>
 KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Scores& scores,
                                                i64 biases, i64 sharing, const MappedHeads& query,
                                                const MappedHeads& key, const MappedHeads& value,
-                                               const MappedHeads& gradient, const MappedHeads& bias,
+                                               const MappedHeads& gradient, const Bias& bias,
                                                const Lse& lse, const Delta& delta,
                                                const QueryGradient& query_gradient) {
-  const SharedBiasMemory<Tile, typename QueryGradient::Element> at{memory};
-  const BlockOfSharers block(scores.sight.queries, Tile::queries, biases, sharing, groups);
+  const SharedBiasMemory<Tile, store_bytes<typename QueryGradient::Element, Tile::row_width>()> at{
+      memory};
+  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
+                             groups);
+  const SeenTiles tiles = tiles_of<Tile>(scores, block);
+  const auto fetch_bias = [&](char* to, u64* full) {
+    bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);
+  };
+  if (has_loaded_sharers<loading>(
+          tile, at, scores, block, tiles,
+          Loads<OwnPair<Tile>, NoNumbers>{{query, gradient}, key, value, {}}, fetch_bias))
+    return;
   const int end = int(scores.sight.queries);
   const auto differentiate = [&](const SharersTurn<Tile>& turn, u32 head,
                                  const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
-                                 const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
-                                 const auto& start) {
+                                 int side, StagePhase<Tile::stages>& now, const auto& start) {
     const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row(), end),
                                      numbers_of(lse, delta, head, turn.row() + 8, end)};
     float dq[Tile::width / 8][4] = {};
     const int group_row = turn.group_row();
-    differentiate_head<Tile>(dq, ring, now, own + group_row * Tile::Queries::swizzle,
+    differentiate_head<Tile>(dq, at.ring(side), now, own + group_row * Tile::Queries::swizzle,
                              own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle,
                              start, scores.of(head), lane, numbers, turn);
     if (thread_index() % 128 == 0)
@@ -103,13 +113,95 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         dq[n][i] *= scores.scale;
-    store_rows<QueryGradient::access, Tile::width>(at.stored_by(turn.warp()), dq,
-                                                   query_gradient.row(head, turn.first_row()),
-                                                   query_gradient.stride, end - turn.first_row());
+    store_rows<QueryGradient::access, Tile::row_width>(
+        at.stored_by(turn.warp()), dq, query_gradient.row(head, turn.first_row()),
+        query_gradient.stride, end - turn.first_row());
   };
-  take_sharers<BiasElement, loading, working>(tile, at, scores, block,
-                                              OwnQueriesAndGradients<Tile>{query, gradient}, key,
-                                              value, bias, differentiate);
+  take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, differentiate);
+}
+
+/// The gradient of the bias, of whose groups of heads each has `Tile::side` sums: `partials`
+/// (groups x side, biases, queries, keys), fp32. A block has a tile of keys too, which come first
+/// in the grid.
+template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
+          class Lse, class Delta>
+KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Scores& scores,
+                                            i64 biases, i64 sharing, const MappedHeads& query,
+                                            const MappedHeads& key, const MappedHeads& value,
+                                            const MappedHeads& gradient, const MappedHeads& bias,
+                                            const Lse& lse, const Delta& delta, float* partials) {
+  using T = typename Tile::Element;
+  const SharedBiasMemory<Tile, 0> at{memory};
+  const i64 all_queries = scores.sight.queries, all_keys = scores.sight.keys;
+  const i64 key_tiles = (all_keys + Tile::keys - 1) / Tile::keys;
+  const BlockOfSharers block(block_index() / key_tiles, all_queries, Tile::queries, biases, sharing,
+                             groups);
+  const int first_key = int(block_index() % key_tiles) * Tile::keys;
+  SeenTiles tiles = tiles_of<Tile>(scores, block);
+  const bool is_seen =
+      tiles.first <= first_key && first_key < tiles.first + tiles.count * Tile::keys;
+  tiles = {tiles.span, first_key, is_seen ? 1 : 0};
+
+  const auto fetch_bias = [&](char* to, u64* full) {
+    bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row, first_key);
+  };
+  if (has_loaded_sharers<loading>(
+          tile, at, scores, block, tiles,
+          Loads<OwnPair<Tile>, NoNumbers>{{query, gradient}, key, value, {}}, fetch_bias))
+    return;
+
+  float sums[Tile::deep][4] = {};
+  const auto add = [&](const SharersTurn<Tile>& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
+                       const char* own, u64* own_free, int side, StagePhase<Tile::stages>& now,
+                       const auto& start) {
+    if (turn.tiles.count == 0)
+      return;
+    const QueryNumbers numbers[2] = {
+        numbers_of(lse, delta, head, turn.row(), int(all_queries)),
+        numbers_of(lse, delta, head, turn.row() + 8, int(all_queries))};
+    const auto of_head = scores.of(head);
+    const KeyRing<Tile> ring = at.ring(side);
+    const int group_row = turn.group_row();
+    float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
+    start.begin(s, 0); // the block holds the bias of its keys
+    mbarrier_wait(ring.keys_full(now.stage), now.parity);
+    start_rows<T, typename Tile::Queries, typename Tile::Keys, true>(
+        s, own + group_row * Tile::Queries::swizzle, ring.keys(now.stage));
+    mbarrier_wait(ring.values_full(now.stage), now.parity);
+    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(
+        dp, own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle,
+        ring.values(now.stage));
+    wgmma_wait<0>();
+    pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
+    pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
+    if (thread_index() % 128 == 0) {
+      mbarrier_arrive(ring.keys_free(now.stage));
+      mbarrier_arrive(ring.values_free(now.stage));
+      mbarrier_arrive(own_free);
+    }
+    now.advance();
+    make_exponents<false>(s, slopes, of_head, turn.row(), turn.seen, first_key,
+                          open_keys(of_head, lane));
+    make_score_gradients(dp, s, of_head, numbers, turn.row(), first_key);
+#pragma unroll
+    for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        sums[n][i] += dp[n][i];
+  };
+  take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, add);
+  const int side = thread_index() / (2 * Tile::queries);
+  const int row = block.first_row + SharersTurn<Tile>::row_in_tile() + thread_index() % 32 / 4;
+  float* to = partials + ((i64(block.group) * Tile::side + side) * biases + block.bias) *
+                             all_queries * all_keys;
+#pragma unroll
+  for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int query_of = row + i / 2 * 8, key_of = first_key + 8 * n + lane_column() + i % 2;
+      if (query_of < all_queries && key_of < all_keys)
+        store_global(to + i64(query_of) * all_keys + key_of, sums[n][i]);
+    }
 }
 
 } // namespace kiln

@@ -33,22 +33,33 @@ struct MappedHeads {
   i64 inner;     // heads; 0: all
   int shared_by; // heads of queries that share one
 
-  template <class Tile> KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row) const {
+  /// The tile from a row and a column on. `box`: rows of the map's, which a tile has once or more.
+  template <class Tile, int box = Tile::rows>
+  KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row, int column = 0) const {
+    static_assert(Tile::rows % box == 0 && box <= 256, "boxes of a map make a tile");
     const u32 own = head / u32(shared_by);
     mbarrier_arrive_expecting(full, Tile::bytes);
 #pragma unroll
     for (int panel = 0; panel < Tile::panels; ++panel)
-      load_tile(to + panel * Tile::panel_bytes, map, full, panel * Tile::columns, row,
-                int(inner == 0 ? own : own % u32(inner)), int(inner == 0 ? 0 : own / u32(inner)));
+#pragma unroll
+      for (int first = 0; first < Tile::rows; first += box)
+        load_tile(to + panel * Tile::panel_bytes + first * Tile::swizzle, map, full,
+                  column + panel * Tile::columns, row + first,
+                  int(inner == 0 ? own : own % u32(inner)), int(inner == 0 ? 0 : own / u32(inner)));
   }
 };
 
+/// `width` and `value_width`: of rows in shared memory, where zeros follow what is narrower
+/// than 16.
 template <class T, int width_, int value_width_, int queries_, int keys_, int stages_>
 struct WarpgroupTile {
-  static constexpr int width = width_, value_width = value_width_;
+  static constexpr int row_width = width_, row_value_width = value_width_;
+  static constexpr int width = width_ < 16 ? 16 : width_;
+  static constexpr int value_width = value_width_ < 16 ? 16 : value_width_;
   static constexpr int queries = queries_, keys = keys_, stages = stages_;
   static constexpr int groups = queries / 64, loader = 128 * groups; // its first thread
   static constexpr int wide = value_width / 8, deep = keys / 8;
+  static constexpr int readers = groups; // that say when a stage of values is free
   static_assert(queries % 64 == 0 && keys % 16 == 0, "a warpgroup has 64 queries");
 
   using Element = T;
@@ -79,7 +90,7 @@ template <class Tile> struct KeyRing {
       mbarrier_initialize(keys_full(stage), 1);
       mbarrier_initialize(values_full(stage), 1);
       mbarrier_initialize(keys_free(stage), Tile::groups);
-      mbarrier_initialize(values_free(stage), Tile::groups);
+      mbarrier_initialize(values_free(stage), Tile::readers);
     }
   }
 };
@@ -97,7 +108,7 @@ template <class Tile> struct WarpgroupMemory {
   }
 };
 template <class Tile, class Out> KILN_DEVICE constexpr int attend_by_warpgroups_bytes() {
-  constexpr int stored = 4 * Tile::groups * store_bytes<Out, Tile::value_width>();
+  constexpr int stored = 4 * Tile::groups * store_bytes<Out, Tile::row_value_width>();
   return WarpgroupMemory<Tile>::bytes > stored ? WarpgroupMemory<Tile>::bytes : stored;
 }
 
@@ -283,9 +294,9 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
                       tiles.first, tiles.count);
     group_barrier(1, Tile::loader); // nobody reads tiles any more
     const int warp = thread_index() / 32;
-    finish_rows<Tile>(own_part<typename Output::Element, Tile::value_width>(memory, warp), softmax,
-                      o, scores.factor(), block.head, block.first + 16 * warp, block.end, output,
-                      lse);
+    finish_rows<Tile::row_value_width>(
+        own_part<typename Output::Element, Tile::row_value_width>(memory, warp), softmax, o,
+        scores.factor(), block.head, block.first + 16 * warp, block.end, output, lse);
   }
 }
 

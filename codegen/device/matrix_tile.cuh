@@ -214,7 +214,7 @@ KILN_DEVICE void multiply_accumulated(float (&d)[wide][4], const float (&c)[deep
   }
 }
 
-/// Rounds and stores 16 rows of accumulators, (16, 8 tiles), through a warp's own part of shared
+/// Rounds and stores 16 rows of accumulators, the first `width` of (16, 8 tiles), through a warp's own part of shared
 /// memory, of which rows from `end` on do not exist. All lanes of the warp take part, and none of
 /// them reads what lay there any more.
 template <int access, int width, int tiles, class T>
@@ -222,8 +222,9 @@ KILN_DEVICE void store_rows(char* memory, const float (&c)[tiles][4], T* to, i64
   using Tile = MatrixTile<T, 16, width>;
   const Tile tile(memory);
   const int lane = thread_index() % 32;
+  static_assert(width <= 8 * tiles, "all columns come from accumulators");
 #pragma unroll
-  for (int n = 0; n < tiles; ++n)
+  for (int n = 0; n < (width + 7) / 8; ++n)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const Vec<float, 2> pair = {{c[n][2 * r], c[n][2 * r + 1]}};

@@ -25,6 +25,7 @@ enum Bit : unsigned {
   hasStridedBias,
   hasStridedMask,
   hasTwoLeading,
+  isSquare, // as many queries as keys, whose number is known
   firstWanted,
   firstOfBias = firstWanted + 4,
   firstOfMask = firstOfBias + 5
@@ -101,10 +102,10 @@ class Writer {
   explicit Writer(const Key& key)
       : key(key), leading(runtime::has(key, hasTwoLeading) ? "?x?x" : "?x"),
         keyRows(keyCount.of(key) == 0 ? "?" : std::to_string(keyCount.of(key))),
-        query(ofQueries(widthOf(key))), keys(ofKeys(widthOf(key))),
-        value(ofKeys(valueWidthOf(key))), output(ofQueries(valueWidthOf(key))),
-        wideOutput(ofQueries(valueWidthOf(key), "f32")),
-        statistic(fmt::format("tensor<{}{}x?xf32>", leading, headsOf(key))) {}
+        queryRows(runtime::has(key, isSquare) ? keyRows : "?"), query(ofQueries(widthOf(key))),
+        keys(ofKeys(widthOf(key))), value(ofKeys(valueWidthOf(key))),
+        output(ofQueries(valueWidthOf(key))), wideOutput(ofQueries(valueWidthOf(key), "f32")),
+        statistic(fmt::format("tensor<{}{}x{}xf32>", leading, headsOf(key), queryRows)) {}
 
   std::string forward() {
     addOperands();
@@ -169,7 +170,7 @@ class Writer {
                        element.empty() ? name(key.dtypes[ofRows]) : element);
   }
   std::string ofQueries(std::int64_t width, std::string_view element = {}) const {
-    return rows(headsOf(key), "?", width, element);
+    return rows(headsOf(key), queryRows, width, element);
   }
   std::string ofKeys(std::int64_t width, std::string_view element = {}) const {
     return rows(keyHeadsOf(key), keyRows, width, element);
@@ -179,7 +180,10 @@ class Writer {
     std::string type = "tensor<";
     for (int d = 5 - rank(); d < 5; ++d) {
       const bool repeats = has(firstRepeated + static_cast<unsigned>(d));
-      const std::string size = d == 2 ? std::to_string(headsOf(key)) : d == 4 ? keyRows : "?";
+      const std::string size = d == 2   ? std::to_string(headsOf(key))
+                               : d == 3 ? queryRows
+                               : d == 4 ? keyRows
+                                        : "?";
       type += (repeats ? "1" : size) + "x";
     }
     return fmt::format("{}{}>", type, element);
@@ -237,7 +241,7 @@ class Writer {
   }
 
   const Key& key;
-  const std::string leading, keyRows, query, keys, value, output, wideOutput, statistic;
+  const std::string leading, keyRows, queryRows, query, keys, value, output, wideOutput, statistic;
   std::vector<std::string> arguments, types_;
   std::string operands, plain;
 };
@@ -265,6 +269,7 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   bit(hasSteps, (key.variant >> isStrided & 1) != 0 && isWhole(q) && isWhole(v) &&
                     hasStepsOf16Bytes({&q, &k, &v}));
   bit(hasTwoLeading, rank == 5);
+  bit(isSquare, known != 0 && q.size(-2) == known);
   if (const Tensor& bias = attention.bias; bias.defined()) {
     bit(hasBias, true);
     bit(hasStridedBias, !bias.is_contiguous());
@@ -283,7 +288,8 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   std::size_t next = 0;
   if (rank == 5)
     call.others[next++] = q.size(1);
-  call.others[next++] = q.size(-2);
+  if (q.size(-2) != known)
+    call.others[next++] = q.size(-2);
   if (known == 0)
     call.others[next] = k.size(-2);
 }
@@ -305,12 +311,16 @@ std::string attentionBackwardText(const Key& key) {
 }
 
 std::string attentionLabel(const Key& key, std::span<const std::int64_t> sizes) {
-  const std::int64_t known = keyCount.of(key), keys = known == 0 ? sizes.back() : known;
-  if (known == 0)
+  const std::int64_t known = keyCount.of(key);
+  const auto last = [&] {
+    const std::int64_t size = sizes.back();
     sizes = sizes.first(sizes.size() - 1);
-  const std::int64_t queries = sizes.back();
+    return size;
+  };
+  const std::int64_t keys = known == 0 ? last() : known;
+  const std::int64_t queries = has(key, isSquare) ? known : last();
   std::int64_t batch = 1;
-  for (const std::int64_t size : sizes.first(sizes.size() - 1))
+  for (const std::int64_t size : sizes)
     batch *= size;
   return fmt::format("{}x{}x{}{}x{} {}", batch, headsOf(key), queries,
                      queries == keys ? "" : fmt::format(":{}", keys), widthOf(key),

@@ -185,7 +185,7 @@ struct WarpgroupTable : Builder {
   void all() {
     const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
     for (const char* type : {"bf16", "f16"})
-      for (int width : {16, 32, 64, 128, 192, 256})
+      for (int width : {8, 16, 32, 64, 128, 192, 256})
         add(fmt::format("{}_{}", type, width), {.width = width, .valueWidth = width, .type = type},
             {1, 70, 100});
     add("other_width", {.width = 64, .valueWidth = 128}, {2, 70, 150}, 128, 64, 3);
@@ -221,104 +221,6 @@ struct WarpgroupTable : Builder {
   }
 };
 
-/// Forwards and gradients of queries whose blocks hold the bias that heads share.
-struct HeldBiasTable : Builder {
-  struct Tiles {
-    int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
-    std::string text() const {
-      return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = "
-                         "1, launch = programmatic, groups = {}, products = warpgroups, bias = "
-                         "held, side = {}>",
-                         queries, keys, stages, groups, side);
-    }
-  };
-  void add(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& tiles,
-           Fill fill = Fill::normal) {
-    const bool fits = tiles.keys * tiles.queries * tiles.side <= 64 * 128; // in registers
-    const bool backward = fits && fill != Fill::steep; // whose gradients of keys are subnormal
-    Case& made = Builder::add("Attention", "attention_held_bias_" + name, text.text(),
-                              std::move(sizes), backward);
-    made.chained = backward;
-    made.schedule = tiles.text();
-    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + tiles.text() +
-                              ", kiln_attention_backward_2 = #kiln.schedule<attention, queries = "
-                              "16, keys = 64, stages = 2, blocks = 1, launch = programmatic>}";
-    made.fill = fill;
-  }
-  void all() {
-    const AttentionText shared = {.keys = 72, .bias = "1x2x?x72", .biasType = "bf16"};
-    const auto with = [&](auto change) {
-      AttentionText text = shared;
-      change(text);
-      return text;
-    };
-    for (int width : {16, 32, 64, 128})
-      add(fmt::format("width_{}", width),
-          with([&](AttentionText& text) { text.width = text.valueWidth = width; }), {5, 70}, {});
-    add("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5, 70}, {});
-    add("values_wider", with([](AttentionText& text) { text.valueWidth = 64; }), {3, 70}, {});
-    for (const Tiles& tiles :
-         {Tiles{64, 64, 3, 1, 2}, Tiles{128, 32, 4, 2, 2}, Tiles{64, 32, 6, 3, 4},
-          Tiles{192, 64, 3, 1, 1}, Tiles{128, 128, 3, 5, 1}})
-      for (int rows : {1, 9})
-        add(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", tiles.queries, tiles.keys, tiles.stages,
-                        tiles.groups, tiles.side, rows),
-            shared, {rows, 130}, tiles);
-    add("one_key_of_eight", with([](AttentionText& text) {
-          text.keys = 8;
-          text.bias = "1x2x?x8";
-        }),
-        {6, 33}, {64, 32, 3, 1, 2});
-    add("tile_beyond_keys", with([](AttentionText& text) {
-          text.keys = 8;
-          text.bias = "1x2x?x8";
-        }),
-        {6, 33}, {64, 96, 3, 1, 1});
-    add("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},
-        {64, 32, 3, 2, 2});
-    add("closed", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},
-        {64, 64, 3, 1, 1}, Fill::closed);
-    add("mask_of_places", with([](AttentionText& text) { text.mask = "1x1x?x72"; }), {7, 70},
-        {128, 32, 3, 1, 1});
-    add("own", with([](AttentionText& text) { text.bias = "?x2x?x72"; }), {3, 70}, {});
-    add("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x?x72"; }), {3, 70},
-        {64, 32, 3, 4, 2});
-    add("shared_by_heads", with([](AttentionText& text) { text.bias = "?x1x?x72"; }), {3, 70},
-        {64, 32, 3, 1, 2});
-    add("shared_keys", with([](AttentionText& text) {
-          text.heads = 6;
-          text.bias = "1x6x?x72";
-        }),
-        {3, 70}, {64, 32, 3, 1, 2});
-    add("two_leading", with([](AttentionText& text) {
-          text.leading = {2, 0};
-          text.bias = "2x1x2x?x72";
-        }),
-        {5, 70}, {64, 32, 3, 2, 2});
-    add("causal", with([](AttentionText& text) {
-          text.attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>";
-        }),
-        {3, 150}, {64, 32, 3, 1, 2});
-    add("window", with([](AttentionText& text) {
-          text.attributes = "scale = 0.25 : f32, window_left = 10, window_right = 3";
-        }),
-        {3, 150}, {64, 32, 3, 1, 1});
-    add("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3, 70}, {64, 32, 3, 1, 2});
-    add("steep", with([](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }), {3, 70},
-        {}, Fill::steep);
-    add("nothing", shared, {0, 70}, {});
-    add("no_queries", shared, {2, 0}, {});
-    add("evoformer",
-        {.heads = 4,
-         .keyHeads = 4,
-         .keys = 136,
-         .bias = "1x4x?x136",
-         .biasType = "bf16",
-         .mask = "?x1x1x136"},
-        {9, 136}, {128, 64, 4, 2, 2});
-  }
-};
-
 } // namespace
 
 void addAttention(std::vector<Case>& cases) {
@@ -332,9 +234,7 @@ void addAttention(std::vector<Case>& cases) {
   table.backwardsAlone();
   WarpgroupTable warpgroups;
   warpgroups.all();
-  HeldBiasTable held;
-  held.all();
-  for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &held.cases})
+  for (std::vector<Case>* made : {&table.cases, &warpgroups.cases})
     std::ranges::move(*made, std::back_inserter(cases));
 }
 

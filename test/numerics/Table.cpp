@@ -381,6 +381,7 @@ std::vector<Case> allCases() {
   table.schedules();
   addShapes(table.cases);
   addAttention(table.cases);
+  addHeldBias(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);
 }

@@ -90,13 +90,13 @@ TEST(AttentionRules, ProductsOfWarpgroups) {
   EXPECT_THAT(
       violations(byWarpgroups(), f),
       HasSubstr("products: products = warpgroups is of bf16 or fp16, of forward kernels and, "
-                "with bias = held, of gradients of queries\n"));
+                "with bias = held, of gradients\n"));
   EXPECT_THAT(violations(byWarpgroups(), facts()),
               HasSubstr("needs queries, keys and values whose strides are known to be multiples of "
                         "16 bytes, and heads that lie in two strides\n"));
   f = pairFacts(), f.valueWidth = 24;
   EXPECT_THAT(violations(byWarpgroups(), f),
-              HasSubstr("takes rows of 16, 32, 64, 128, 192 or 256 elements, not 24\n"));
+              HasSubstr("takes rows of 8, 16, 32, 64, 128, 192 or 256 elements, not 24\n"));
   Schedule s = byWarpgroups();
   s.queries = 80;
   EXPECT_THAT(violations(s, pairFacts()),
@@ -117,10 +117,7 @@ TEST(AttentionRules, HeldBiases) {
     change(schedule, facts);
     return violations(schedule, facts);
   };
-  EXPECT_THAT(
-      broken([](Schedule&, Facts& f) { f.biasBytes = 0; }),
-      HasSubstr("bias: bias = held is of forward kernels and gradients of queries that have a "
-                "bias\n"));
+  EXPECT_EQ(broken([](Schedule&, Facts& f) { f.biasBytes = 0, f.knownKeys = 0; }), "");
   EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
               HasSubstr("bias: bias = held needs products = warpgroups\n"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),
@@ -139,6 +136,35 @@ TEST(AttentionRules, HeldBiases) {
               HasSubstr("shared memory: 381256 bytes for these tiles, sm_90a allows 232448\n"));
 }
 
+TEST(AttentionRules, HeldBiasesOfGradients) {
+  const auto broken = [](Kind kind, auto change) {
+    Schedule schedule = holding();
+    schedule.queries = 32, schedule.keys = 128, schedule.side = 1;
+    Facts facts = pairFacts();
+    facts.kind = kind;
+    facts.keyHeads = facts.heads;
+    facts.knownQueries = 256;
+    change(schedule, facts);
+    return violations(schedule, facts);
+  };
+  EXPECT_EQ(broken(Kind::keyGradient, [](Schedule&, Facts&) {}), "");
+  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.hasValues = false; }),
+              HasSubstr("bias = held computes gradients of keys and of values together"));
+  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.keyHeads = f.heads / 2; }),
+              HasSubstr("needs as many heads of keys as of queries\n"));
+  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.knownQueries = 0; }),
+              HasSubstr("needs a number of queries that the function's type tells, and not 0\n"));
+  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule& s, Facts&) { s.keys = 80; }),
+              HasSubstr("keys = 80: multiples of 64 up to 256 with products = warpgroups\n"));
+  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule& s, Facts&) { s.queries = 112; }),
+              HasSubstr("queries = 112: multiples of 16 up to 96, 128"));
+  const auto ofBias = [](Schedule& s, Facts& f) {
+    s.queries = 128, s.keys = 64;
+    f.knownKeys = f.knownQueries = 0; // it holds a tile
+  };
+  EXPECT_EQ(broken(Kind::biasGradient, ofBias), "");
+}
+
 TEST(AttentionRules, GroupsAndSides) {
   Schedule s;
   s.groups = 2;
@@ -150,7 +176,9 @@ TEST(AttentionRules, GroupsAndSides) {
   Facts f = pairFacts();
   f.kind = Kind::biasGradient;
   s = Schedule();
-  EXPECT_EQ(violations(s, f), "stages: stages = 2: the gradient of a bias has 1\n");
+  EXPECT_EQ(violations(s, f), "stages: stages = 2: the gradient of a bias that is read has 1\n");
+  s = holding(), s.stages = 1;
+  EXPECT_EQ(violations(s, pairFacts()), "stages: stages = 1: bias = held needs 2 or more\n");
 }
 
 TEST(AttentionRules, LimitsOfTheTarget) {

@@ -86,14 +86,16 @@ void AttendOp::emit(Emitter& e) {
 /// a head of its own for each of its heads), and where results go.
 template <class Op>
 static void emitCallOfWarpgroups(Emitter& e, Op op, const std::string& function,
-                                 const std::string& numbers) {
+                                 const std::string& numbers, const std::string& last = "",
+                                 const std::string& lastMap = "") {
   std::string text = function + "(Tile(), swizzled_memory(), " + e.name(op.getScores()) + numbers;
   for (auto [i, map] : llvm::enumerate(op.getMaps()))
     text += ", MappedHeads{" + e.name(map) + ", " + e.expression(op.getInner()[i]) + ", " +
             std::to_string(i == 1 || i == 2 ? op.getSharedBy() : 1) + "}";
+  text += lastMap;
   for (Value heads : op.getOf())
     text += ", " + e.name(heads);
-  e.line(text + ");");
+  e.line(text + last + ");");
 }
 
 void AttendByWarpgroupsOp::emit(Emitter& e) {
@@ -104,26 +106,43 @@ void AttendByWarpgroupsOp::emit(Emitter& e) {
                            number(getWorking(), "working") + ">",
                        "");
 }
-/// `stored`: the result that rows are stored to.
+/// `tile`: "using Tile = ..." of the numbers that all have, and `more`. `last`: what follows in the
+/// call.
 template <class Op>
-static void emitSharing(Emitter& e, Op op, const std::string& function, bool differentiates,
-                        Value stored) {
-  emitTile(e, op, "SharedBiasTile",
-           ", " + number(op.getSide(), "side by side") + ", " + number(op.getHeld(), "held") +
-               (differentiates ? ", true" : ", false") + " /*differentiates*/",
-           "shared_bias_bytes<Tile, " + storedType(e, stored) + ">()");
-  emitCallOfWarpgroups(e, op,
-                       function + "<" + e.memoryType(op.getBiasElement()) + ", " +
-                           number(op.getGroups(), "groups") + ", " +
-                           number(op.getLoading(), "loading") + ", " +
-                           number(op.getWorking(), "working") + ">",
-                       ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()));
+static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& more,
+                        const std::string& bytes, const std::string& function,
+                        const std::string& last = "") {
+  emitTile(e, op, tile,
+           ", " + number(op.getSide(), "side by side") + ", " + number(op.getHeld(), "held") + more,
+           bytes);
+  emitCallOfWarpgroups(
+      e, op,
+      function + "<" + e.memoryType(op.getBiasElement()) + ", " + number(op.getGroups(), "groups") +
+          ", " + number(op.getLoading(), "loading") + ", " + number(op.getWorking(), "working") +
+          ">",
+      ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()), last,
+      op.getHeld() == 0 ? ", NoBias{}" : "");
 }
 void AttendSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "attend_sharing", false, getOf()[0]);
+  emitSharing(e, *this, "SharedBiasTile", ", false /*differentiates*/",
+              "shared_bias_bytes<Tile, " + storedType(e, getOf()[0]) + ", Tile::row_value_width>()",
+              "attend_sharing");
 }
 void DifferentiateQueriesSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "differentiate_queries_sharing", true, getOf()[2]);
+  emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
+              "shared_bias_bytes<Tile, " + storedType(e, getOf()[2]) + ", Tile::row_width>()",
+              "differentiate_queries_sharing");
+}
+void DifferentiateKeysSharingOp::emit(Emitter& e) {
+  emitSharing(e, *this, "SharedBiasKeyTile", "",
+              "shared_bias_key_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
+                  storedType(e, getOf()[3]) + ">()",
+              "differentiate_keys_sharing");
+}
+void DifferentiateBiasSharingOp::emit(Emitter& e) {
+  emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
+              "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
+              ", " + e.name(getPartials()));
 }
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",
@@ -174,6 +193,21 @@ int64_t DifferentiateQueriesSharingOp::sharedBytes() {
 }
 SharedUse DifferentiateQueriesSharingOp::sharedUse() {
   return SharedUse::tile;
+}
+int64_t DifferentiateKeysSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse DifferentiateKeysSharingOp::sharedUse() {
+  return SharedUse::tile;
+}
+int64_t DifferentiateBiasSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse DifferentiateBiasSharingOp::sharedUse() {
+  return SharedUse::tile;
+}
+bool DifferentiateBiasSharingOp::stores(Value pointer) {
+  return getPartials() == pointer;
 }
 int64_t DifferentiateQueriesOp::sharedBytes() {
   return getBytes();

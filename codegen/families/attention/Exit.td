@@ -51,19 +51,21 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
                        I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
-/// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory. The block
+/// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
+/// is none, and no map of it. The block
 /// takes heads of one of `groups` groups of the `sharing` heads of a bias, `side` at a time.
-class Cu_SharingOp<string mnemonic> : Cu_Op<mnemonic, [
-    Cu_InSharedMemory, AttrSizedOperandSegments]> {
-  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
-                       Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing, TypeAttr:$element,
-                       TypeAttr:$bias_element, I64Attr:$width, I64Attr:$value_width,
-                       I64Attr:$queries, I64Attr:$keys, I64Attr:$stages, I64Attr:$bytes,
-                       I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side, I64Attr:$held,
-                       I64Attr:$loading, I64Attr:$working);
-  let assemblyFormat = [{
-    $scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing attr-dict
-  }];
+class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string types = "",
+                   list<string> methods = []> : Op<Cu_Dialect, mnemonic, [
+    DeclareOpInterfaceMethods<ExitOpInterface, methods>, Cu_InSharedMemory,
+    AttrSizedOperandSegments]> {
+  let arguments = !con((ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
+                            Variadic<Cu_Heads>:$of, I64:$biases, I64:$sharing), more,
+                       (ins TypeAttr:$element, TypeAttr:$bias_element, I64Attr:$width,
+                            I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
+                            I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side,
+                            I64Attr:$held, I64Attr:$loading, I64Attr:$working));
+  let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing" #
+                       shown # " attr-dict" # types;
 }
 def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing"> {
   let summary = "Attention of heads that share a bias: output, lse";
@@ -72,6 +74,21 @@ def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing"> {
 def Cu_DifferentiateQueriesSharingOp : Cu_SharingOp<"differentiate_queries_sharing"> {
   let summary = "Gradients of queries whose heads share a bias: lse, delta, result";
   let description = "`maps`: of query, key, value, the output's gradient and bias.";
+}
+def Cu_DifferentiateKeysSharingOp : Cu_SharingOp<"differentiate_keys_sharing"> {
+  let summary = "Gradients of keys and values whose heads share a bias: lse, delta, results";
+  let description = [{
+    `maps`: of query, key, value, the output's gradient and bias. A block has keys, and holds the bias
+    of `held` queries.
+  }];
+}
+def Cu_DifferentiateBiasSharingOp : Cu_SharingOp<"differentiate_bias_sharing",
+    (ins Cu_Pointer:$partials), " `to` $partials", " `:` type($partials)", ["stores"]> {
+  let summary = "Sums of score gradients over heads that share a bias, in groups: lse, delta";
+  let description = [{
+    `maps`: of query, key, value, the output's gradient and bias. A block holds the bias of a tile of
+    keys. Each group has `side` sums.
+  }];
 }
 def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
   let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";

@@ -29,9 +29,9 @@ HeadOrder::HeadOrder(const Program& program, ArrayRef<const family::BufferInfo*>
     order.push_back(d);
   if (!byBias)
     return;
-  const std::vector<Extent>& bias = shapeOf(program.form.bias);
   for (size_t d = 0; d < dimensions.size(); ++d)
-    dimensions[d].isShared = isOne(bias[std::min(d, heads)]);
+    dimensions[d].isShared =
+        !program.form.bias || isOne(shapeOf(program.form.bias)[std::min(d, heads)]);
   llvm::stable_sort(
       order, [&](size_t a, size_t b) { return !dimensions[a].isShared && dimensions[b].isShared; });
 }

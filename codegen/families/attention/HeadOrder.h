@@ -11,7 +11,7 @@ class HeadOrder {
  public:
   using Dimensions = llvm::SmallVector<size_t>; // some of them, the outermost first
 
-  /// `byBias`: those that have a bias of their own come first, then those that share one.
+  /// `byBias`: those that have a bias of their own come first, then those that share one, or none.
   HeadOrder(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs, bool byBias);
 
   int64_t group() const { return groupSize; } // heads of queries that share one of keys

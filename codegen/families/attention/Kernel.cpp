@@ -78,20 +78,33 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.width = program.width();
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
+  facts.hasDropout = static_cast<bool>(program.form.seed);
+  facts.masksPlaces =
+      program.form.mask && bufferOf(program.form.mask).shape.end()[-2] != Extent{1, -1};
   facts.hasSoftcap = program.form.softcap != 0.0;
   facts.hasPositiveScale = program.form.scale > 0.0;
   facts.isMapped = canBeMapped(program, inputs);
   facts.isBiasMapped = isBiasMapped(program, inputs);
   facts.knownKeys = std::max<int64_t>(key.shape[key.shape.size() - 2].size, 0);
+  facts.knownQueries = std::max<int64_t>(query.shape[query.shape.size() - 2].size, 0);
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
   facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
+  const TensorInfo* bias = program.form.bias ? &bufferOf(program.form.bias) : nullptr;
+  // Where nobody knows: rows that share a bias are as many as it has keys, those of pairs.
+  const auto rowsOf = [&](size_t d) {
+    const bool share = bias && bias->shape[d] == Extent{1, -1};
+    return share && facts.knownKeys > 0 ? static_cast<double>(facts.knownKeys) : 8;
+  };
   double batch = 1;
-  for (const Extent& extent : ArrayRef(query.shape).drop_back(3))
-    batch *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : 8;
+  for (auto [d, extent] : llvm::enumerate(ArrayRef(query.shape).drop_back(3)))
+    batch *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : rowsOf(d);
   facts.heads = batch * static_cast<double>(program.heads());
   facts.keyHeads = batch * static_cast<double>(program.keyHeads());
-  if (program.form.bias)
-    facts.biasBytes = static_cast<double>(sizeInBytes(bufferOf(program.form.bias).dtype));
+  if (bias) {
+    facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
+    for (auto [d, extent] : llvm::enumerate(ArrayRef(bias->shape).drop_back(2)))
+      facts.biases *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : rowsOf(d);
+  }
   const auto outBytes = [&](size_t result) {
     const int to = result < program.outputs.size() ? program.outputs[result] : -1;
     return to < 0 ? 2 : static_cast<int>(sizeInBytes(outputs[to]->tensor.dtype));
@@ -103,8 +116,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     if (facts.hasKeys && facts.hasValues)
       facts.otherOutBytes = outBytes(1);
   }
-  if (program.form.bias)
-    facts.sharing = sharingOf(program, inputs);
+  facts.sharing = sharingOf(program, inputs);
   return facts;
 }
 

@@ -47,6 +47,13 @@ std::int64_t tileBytes(std::int64_t rows, std::int64_t width, int bytes) {
 bool walksOverQueries(const Facts& facts) {
   return facts.kind == Kind::keyGradient;
 }
+/// A block's own rows, and those of a tile that it walks over.
+std::int64_t ownRows(const Schedule& s, const Facts& facts) {
+  return walksOverQueries(facts) ? s.keys : s.queries;
+}
+std::int64_t stepRows(const Schedule& s, const Facts& facts) {
+  return walksOverQueries(facts) ? s.queries : s.keys;
+}
 
 } // namespace
 
@@ -73,24 +80,35 @@ kiln::Schedule Schedule::general() const {
            narrow(groups), narrow(products), narrow(bias), narrow(side)}};
 }
 
-std::int64_t heldKeys(const Schedule& s, const Facts& facts) {
+std::int64_t paddedWidth(std::int64_t width) {
+  return std::max<std::int64_t>(width, 16);
+}
+
+std::int64_t heldPlaces(const Schedule& s, const Facts& facts) {
   constexpr std::int64_t panel = 64;
-  const std::int64_t keys = (facts.knownKeys + s.keys - 1) / s.keys * s.keys;
-  return (keys + panel - 1) / panel * panel;
+  if (facts.biasBytes == 0)
+    return 0;
+  const std::int64_t all = facts.kind == Kind::biasGradient  ? s.keys // a tile of keys
+                           : facts.kind == Kind::keyGradient ? facts.knownQueries
+                                                             : facts.knownKeys;
+  const std::int64_t step = stepRows(s, facts);
+  const std::int64_t places = (all + step - 1) / step * step;
+  return (places + panel - 1) / panel * panel;
 }
 
-std::int64_t computingGroups(const Schedule& s) {
-  return s.queries / 64 * s.side;
+std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
+  return ownRows(s, facts) / 64 * s.side;
 }
 
-Registers registersOf(const Schedule& s) {
+Registers registersOf(const Schedule& s, const Facts& facts) {
   constexpr std::int64_t all = 65536; // of a multiprocessor of sm_90a
-  const std::int64_t groups = computingGroups(s);
+  const std::int64_t groups = computingGroups(s, facts);
   const std::int64_t threads = 128 * (groups + 1);
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
   // Who loads for heads that share a bias counts heads and tiles.
-  const std::int64_t loading = groups > 2 ? 32 : s.bias == Bias::held ? 40 : 24;
+  const bool counts = walksOverQueries(facts); // and reads numbers of queries
+  const std::int64_t loading = counts ? 56 : groups > 2 ? 32 : s.bias == Bias::held ? 40 : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
                                      std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
@@ -99,21 +117,38 @@ Registers registersOf(const Schedule& s) {
 
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
   if (s.products == Products::warpgroups)
-    return 128 * (computingGroups(s) + 1);
-  return (walksOverQueries(facts) ? s.keys : s.queries) * 2;
+    return 128 * (computingGroups(s, facts) + 1);
+  return ownRows(s, facts) * 2;
+}
+
+/// What a warp stores rows of results through.
+static std::int64_t storeBytes(const Facts& facts) {
+  const std::int64_t widths = tileBytes(16, facts.width, facts.outBytes);
+  switch (facts.kind) {
+  case Kind::forward:
+    return tileBytes(16, facts.valueWidth, facts.outBytes);
+  case Kind::queryGradient:
+    return widths;
+  case Kind::keyGradient:
+    return std::max(widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes));
+  case Kind::biasGradient:
+    return 0;
+  }
+  return 0;
 }
 
 /// SharedBiasMemory in device/attention_shared_bias.cuh.
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
-  constexpr std::int64_t slots = 2; // of queries
-  const std::int64_t held = s.queries * heldKeys(s, facts) * 2;
-  const bool differentiates = facts.kind == Kind::queryGradient;
-  const std::int64_t own = facts.width + (differentiates ? facts.valueWidth : 0);
-  const std::int64_t stored = differentiates ? facts.width : facts.valueWidth;
-  const std::int64_t ofSide =
-      (slots * s.queries * own + s.stages * s.keys * (facts.width + facts.valueWidth)) *
-          facts.bytes +
-      s.queries / 16 * tileBytes(16, stored, facts.outBytes) + (2 * slots + 4 * s.stages) * 8;
+  constexpr std::int64_t slots = 2; // of what a head has of its own
+  const std::int64_t rows = ownRows(s, facts), step = stepRows(s, facts);
+  const std::int64_t held = rows * heldPlaces(s, facts) * 2;
+  const std::int64_t width = paddedWidth(facts.width);
+  const std::int64_t widths = width + paddedWidth(facts.valueWidth);
+  const std::int64_t own = facts.kind == Kind::forward ? width : widths;
+  const std::int64_t numbers = facts.kind == Kind::keyGradient ? s.stages * step * 8 : 0;
+  const std::int64_t ofSide = (slots * rows * own + s.stages * step * widths) * facts.bytes +
+                              rows / 16 * storeBytes(facts) + numbers +
+                              (2 * slots + 4 * s.stages) * 8;
   return held + s.side * ofSide + 8;
 }
 
@@ -122,27 +157,23 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
   const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
                             tileBytes(s.keys, facts.valueWidth, facts.bytes);
-  const std::int64_t warps = threadsOf(s, facts) / 32;
-  const std::int64_t widths = tileBytes(16, facts.width, facts.outBytes);
-  const std::int64_t valueWidths = tileBytes(16, facts.valueWidth, facts.outBytes);
+  const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
+  if (s.bias == Bias::held)
+    return bytesHoldingBias(s, facts);
   switch (facts.kind) {
   case Kind::forward:
-    if (s.bias == Bias::held)
-      return bytesHoldingBias(s, facts);
     if (s.products == Products::warpgroups)
       return std::max(
-          (s.queries * facts.width + s.stages * s.keys * (facts.width + facts.valueWidth)) *
+          (s.queries * paddedWidth(facts.width) +
+           s.stages * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth))) *
                   facts.bytes +
               (1 + 4 * s.stages) * 8,
-          (warps - 4) * valueWidths);
-    return std::max(queries + s.stages * keys, warps * valueWidths);
+          computingGroups(s, facts) * 4 * storeBytes(facts));
+    return std::max(queries + s.stages * keys, stored);
   case Kind::queryGradient:
-    if (s.bias == Bias::held)
-      return bytesHoldingBias(s, facts);
-    return std::max(queries + gradients + s.stages * keys, warps * widths);
+    return std::max(queries + gradients + s.stages * keys, stored);
   case Kind::keyGradient:
-    return std::max(keys + s.stages * (queries + gradients + s.queries * 8),
-                    warps * std::max(widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes)));
+    return std::max(keys + s.stages * (queries + gradients + s.queries * 8), stored);
   case Kind::biasGradient:
     return queries + gradients + keys;
   }
@@ -150,11 +181,14 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
 }
 
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
-  const auto of = [](std::int64_t width) { return (width + 7) / 8 * 4; };
-  const std::int64_t scores = of(walksOverQueries(facts) ? s.queries : s.keys);
+  const auto of = [&](std::int64_t width) {
+    return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
+  };
+  const std::int64_t scores = of(stepRows(s, facts));
   const std::int64_t bent = facts.hasSoftcap ? scores : 0;
   const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
-  constexpr std::int64_t others = 40; // addresses, rows' numbers
+  // Addresses, rows' numbers, and what places are counted for.
+  const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   switch (facts.kind) {
   case Kind::forward:
     if (s.products == Products::warpgroups) // probabilities of one tile beside scores of the next
@@ -165,10 +199,12 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
+    if (s.bias == Bias::held)
+      return others + of(facts.width) + of(facts.valueWidth) + scores * 3;
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
-    return others + operands + scores * 3;
+    return others + (s.bias == Bias::held ? 0 : operands) + scores * 3;
   }
   return 0;
 }
@@ -177,55 +213,67 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
 static std::string againstWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
   if (!target.has.warpgroupMatrix)
     return fmt::format("products = warpgroups needs sm_90a, the target is {}", target.arch);
-  const bool exists =
-      facts.kind == Kind::forward || (facts.kind == Kind::queryGradient && s.bias == Bias::held);
+  const bool exists = facts.kind == Kind::forward || s.bias == Bias::held;
   if (!exists || facts.bytes != 2)
     return "products = warpgroups is of bf16 or fp16, of forward kernels and, with bias = held, of "
-           "gradients of queries";
+           "gradients";
   if (!facts.isMapped)
     return "products = warpgroups needs queries, keys and values whose strides are known to be "
            "multiples of 16 bytes, and heads that lie in two strides";
   for (std::int64_t width : {facts.width, facts.valueWidth})
-    if (width != 16 && width != 32 && width != 64 && width != 128 && width != 192 && width != 256)
+    if (width != 8 && width != 16 && width != 32 && width != 64 && width != 128 && width != 192 &&
+        width != 256)
       return fmt::format(
-          "products = warpgroups takes rows of 16, 32, 64, 128, 192 or 256 elements, "
+          "products = warpgroups takes rows of 8, 16, 32, 64, 128, 192 or 256 elements, "
           "not {}",
           width);
-  const std::int64_t mostQueries = s.bias == Bias::held ? 256 : 192;
-  if (s.queries % 64 != 0 || s.queries > mostQueries)
-    return fmt::format("queries = {}: multiples of 64 up to {} with products = warpgroups",
-                       s.queries, mostQueries);
+  const bool turned = walksOverQueries(facts);
+  const std::int64_t rows = ownRows(s, facts), steps = stepRows(s, facts);
+  const std::int64_t mostRows = s.bias == Bias::held ? 256 : 192;
+  if (rows % 64 != 0 || rows > mostRows)
+    return fmt::format("{} = {}: multiples of 64 up to {} with products = warpgroups",
+                       turned ? "keys" : "queries", rows, mostRows);
   const std::int64_t narrow = std::min(facts.width, facts.valueWidth);
-  const std::int64_t step = narrow == 16 ? 32 : 16; // swizzles repeat within a tile
-  if (s.keys % step != 0 || (s.keys > 96 && s.keys != 128 && s.keys != 192 && s.keys != 256) ||
-      s.keys == 112)
-    return fmt::format("keys = {}: multiples of {} up to 96, 128, 192 or 256 with products = "
+  const std::int64_t step = narrow <= 16 ? 32 : 16; // swizzles repeat within a tile
+  if (steps % step != 0 || (steps > 96 && steps != 128 && steps != 192 && steps != 256))
+    return fmt::format("{} = {}: multiples of {} up to 96, 128, 192 or 256 with products = "
                        "warpgroups",
-                       s.keys, step);
+                       turned ? "queries" : "keys", steps, step);
   // An instruction's accumulators and what it is given must be there from the beginning.
-  const std::int64_t summed =
-      facts.kind == Kind::queryGradient ? facts.width : facts.valueWidth; // rows of results
-  const std::int64_t wanted = std::max(s.keys, summed) / 2 + 30;
-  if (const std::int64_t begin = registersOf(s).begin; begin < wanted)
-    return fmt::format("products = warpgroups: {} keys and rows of {} elements take {} registers a "
+  const std::int64_t summed = facts.kind == Kind::queryGradient ? facts.width
+                              : facts.kind == Kind::forward     ? facts.valueWidth
+                              : facts.kind == Kind::keyGradient
+                                  ? std::max(facts.width, facts.valueWidth)
+                                  : 0; // rows of results
+  const std::int64_t wanted = std::max(steps, summed) / 2 + 30;
+  if (const std::int64_t begin = registersOf(s, facts).begin; begin < wanted)
+    return fmt::format("products = warpgroups: {} {} and rows of {} elements take {} registers a "
                        "thread, {} blocks begin with {}",
-                       s.keys, summed, wanted, s.blocks, begin);
+                       steps, turned ? "queries" : "keys", summed, wanted, s.blocks, begin);
   return "";
 }
 
 /// What holding the bias asks for beyond products of warpgroups.
 static std::string againstHolding(const Schedule& s, const Facts& facts) {
-  if ((facts.kind != Kind::forward && facts.kind != Kind::queryGradient) || facts.biasBytes == 0)
-    return "bias = held is of forward kernels and gradients of queries that have a bias";
   if (s.products != Products::warpgroups)
     return "bias = held needs products = warpgroups";
-  if (facts.knownKeys == 0)
+  if (facts.kind == Kind::keyGradient && (!facts.hasKeys || !facts.hasValues))
+    return "bias = held computes gradients of keys and of values together, and one is not asked "
+           "for";
+  if (facts.kind == Kind::keyGradient && facts.heads != facts.keyHeads)
+    return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
+  if (facts.hasSoftcap || !facts.hasPositiveScale)
+    return "bias = held needs a positive scale and no softcap";
+  if (facts.biasBytes == 0)
+    return ""; // it takes heads one after the other
+  if (facts.kind == Kind::keyGradient && facts.knownQueries == 0)
+    return "bias = held of gradients of keys and values needs a number of queries that the "
+           "function's type tells, and not 0";
+  if ((facts.kind == Kind::forward || facts.kind == Kind::queryGradient) && facts.knownKeys == 0)
     return "bias = held needs a number of keys that the function's type tells, and not 0";
   if (!facts.isBiasMapped)
     return "bias = held needs a bias of 2 bytes an element whose rows lie densely, at multiples of "
            "16 bytes, and heads that lie in two strides";
-  if (facts.hasSoftcap || !facts.hasPositiveScale)
-    return "bias = held needs a positive scale and no softcap";
   return "";
 }
 
@@ -261,7 +309,7 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
   require(s.side == 1 || s.bias == Bias::held, "side",
           fmt::format("side = {}: blocks that hold a bias take heads side by side", s.side));
   const std::int64_t registers =
-      byWarpgroups ? registersOf(s).working
+      byWarpgroups ? registersOf(s, facts).working
                    : std::min<std::int64_t>(target.registersPerThread,
                                             target.registersPerSM /
                                                 std::max<std::int64_t>(s.blocks * threads, 1));
@@ -275,8 +323,12 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
           fmt::format("groups = {}: the gradient of a bias has groups, and bias = held", s.groups));
   require(!hasGroups || facts.sharing == 0 || s.groups <= facts.sharing, "groups",
           fmt::format("groups = {}: {} heads share a bias", s.groups, facts.sharing));
-  require(facts.kind != Kind::biasGradient || s.stages == 1, "stages",
-          fmt::format("stages = {}: the gradient of a bias has 1", s.stages));
+  const bool holds = s.bias == Bias::held;
+  require(holds || facts.kind != Kind::biasGradient || s.stages == 1, "stages",
+          fmt::format("stages = {}: the gradient of a bias that is read has 1", s.stages));
+  // The next tile's products begin before the last one's stage is free.
+  require(!holds || s.stages >= 2, "stages",
+          fmt::format("stages = {}: bias = held needs 2 or more", s.stages));
   require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
           fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
   require(target.has.warpMatrix && target.has.asyncCopies, "target",

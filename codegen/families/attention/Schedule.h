@@ -13,7 +13,8 @@ namespace kiln::attention {
 enum class Launch { plain, programmatic };
 /// Which products: of warps (mma.sync), or of warpgroups (wgmma, sm_90a).
 enum class Products { warps, warpgroups };
-/// Whether blocks read the bias for each head, or hold it while they take the heads that share it.
+/// Whether blocks read the bias for each head, or hold it while they take the heads that share it:
+/// all heads where there is none.
 enum class Bias { read, held };
 
 /// The knobs as typed values.
@@ -46,13 +47,15 @@ struct Facts {
   std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool isCausal = false, hasSoftcap = false;
-  bool isMapped = false;      // tensor maps show queries, keys and values
-  bool isBiasMapped = false;  // and the bias
-  double biasBytes = 0;       // a score
-  std::int64_t sharing = 1;   // heads that share a bias; 0: open
-  std::int64_t knownKeys = 0; // 0: known at run time
+  bool hasDropout = false, masksPlaces = false; // a mask that is not of keys alone
+  bool isMapped = false;                        // tensor maps show queries, keys and values
+  bool isBiasMapped = false;                    // and the bias
+  double biasBytes = 0;                         // a score
+  std::int64_t sharing = 1;                     // heads that share a bias; 0: open
+  std::int64_t knownKeys = 0, knownQueries = 0; // 0: known at run time
   bool hasPositiveScale = true;
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
+  double biases = 1;        // each shared by heads / biases
   int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did
 };
@@ -62,12 +65,15 @@ struct Facts {
 struct Registers {
   std::int64_t begin, loading, working;
 };
-Registers registersOf(const Schedule& schedule);
+Registers registersOf(const Schedule& schedule, const Facts& facts);
 
 /// Warpgroups that compute.
-std::int64_t computingGroups(const Schedule& schedule);
-/// Keys of a bias that a block holds: whole tiles, and whole panels.
-std::int64_t heldKeys(const Schedule& schedule, const Facts& facts);
+std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
+/// Elements of a row in shared memory by products of warpgroups, whose depth is 16.
+std::int64_t paddedWidth(std::int64_t width);
+/// Places of a bias that a block holds along what it walks over, whole tiles and whole panels:
+/// keys, of the gradients of keys and values queries.
+std::int64_t heldPlaces(const Schedule& schedule, const Facts& facts);
 /// Threads of a block.
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
 /// Shared memory of a block; the device library has the same formulas.

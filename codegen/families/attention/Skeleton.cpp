@@ -210,13 +210,13 @@ class Lowering {
   }
   /// Warps that compute, and the warpgroup that loads.
   void setRoles(cu::Entry& entry, const Registers& registers) const {
-    const int computing = 4 * static_cast<int>(computingGroups(context.schedule));
+    const int computing = 4 * static_cast<int>(computingGroups(context.schedule, context.facts));
     entry.launch.roles = {{computing, static_cast<int>(registers.working)},
                           {4, static_cast<int>(registers.loading)}};
   }
   void emitByWarpgroups() {
     const Schedule& s = context.schedule;
-    const Registers registers = registersOf(s);
+    const Registers registers = registersOf(s, context.facts);
     auto entry = begin(context.name, "attention_warpgroups.cuh");
     const Maps maps = mapsOf(*entry);
     Value of = scores(*entry);
@@ -229,49 +229,98 @@ class Lowering {
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
-  /// `addOwn` adds the map of what else a head has of its own; `tensorsOf` tells what the operation
-  /// takes beside maps.
-  template <class Op, class AddOwn, class TensorsOf>
-  void emitHoldingBias(StringRef header, AddOwn addOwn, TensorsOf tensorsOf) {
+  SmallVector<Extent> ownBiases() const { return order.sizes(order.own()); }
+  SmallVector<Extent> sharedSizes() const { return order.sizes(order.shared()); }
+  /// How many biases there are, and heads that share each.
+  struct Sharers {
+    Value biases, sharing;
+  };
+  Sharers sharersOf(cu::Entry& entry) {
+    Value biases = entry.size(KernelArgument::Kind::size, ownBiases(), "bias_count");
+    Value sharing = entry.size(KernelArgument::Kind::size, sharedSizes(), "sharing");
+    return {biases, sharing};
+  }
+
+  /// The kernel's beginning: maps (of a backward the output's gradient's beside the others), scores
+  /// without the bias, and how many heads share it. `biasRows`: of the bias's map.
+  struct Holding {
+    std::unique_ptr<cu::Entry> entry;
+    Maps maps;
+    Value scores;
+  };
+  Holding beginHoldingBias(StringRef header, int64_t biasRows) {
+    Holding kernel{begin(context.name, header), {}, {}};
+    kernel.maps = mapsOf(*kernel.entry);
+    if (program.outputGradient)
+      addMap(*kernel.entry, kernel.maps, program.outputGradient,
+             *tensorMapOf(buffer(program.outputGradient), context.schedule.queries));
+    if (program.form.bias)
+      addMap(*kernel.entry, kernel.maps, program.form.bias,
+             *tensorMapOf(buffer(program.form.bias), biasRows, kBiasSwizzle));
+    kernel.scores = scores(*kernel.entry, /*hasBias=*/false);
+    return kernel;
+  }
+  /// `tensors`, and last `more`: what the operation takes beside maps.
+  template <class Op, class... More>
+  void create(const Holding& kernel, ArrayRef<Value> tensors, const Sharers& sharers,
+              More... more) {
     const Schedule& s = context.schedule;
-    const Registers registers = registersOf(s);
-    auto entry = begin(context.name, header);
-    Maps maps = mapsOf(*entry);
-    addOwn(*entry, maps);
-    const family::BufferInfo& bias = buffer(program.form.bias);
-    addMap(*entry, maps, program.form.bias, *tensorMapOf(bias, s.queries, kBiasSwizzle));
-    Value of = scores(*entry, /*hasBias=*/false);
-    const SmallVector<Value> tensors = tensorsOf(*entry);
-    const Sharers sharers = sharersOf(*entry);
-    builder.create<Op>(location, of, maps.maps, maps.inner, tensors, sharers.biases,
-                       sharers.sharing, element(), elementOf(bias.tensor.dtype), program.width(),
-                       program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
-                       s.groups, s.side, heldKeys(s, context.facts), registers.loading,
-                       registers.working);
-    setRoles(*entry, registers);
-    TileCount heads = each(sharedSizes());
-    heads.tile = int64_t(1) << 40; // one for all: no block where no head is
-    finish(*entry,
-           {tiles(queryRows(), s.queries), each(ownBiases()), each(Extent{s.groups, -1}), heads});
+    const Registers registers = registersOf(s, context.facts);
+    builder.create<Op>(
+        location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors, sharers.biases,
+        sharers.sharing, more..., element(), program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype) : element(),
+        program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
+        s.groups, s.side, heldPlaces(s, context.facts), registers.loading, registers.working);
+  }
+  /// A block for each of `tiles` of each group of heads that share a bias; `ofNone`: also where
+  /// there are no heads, for whose bias a gradient of zeros is stored.
+  void finishHolding(Holding& kernel, ArrayRef<TileCount> tiles, bool ofNone = false) {
+    setRoles(*kernel.entry, registersOf(context.schedule, context.facts));
+    SmallVector<TileCount> grid(tiles);
+    grid.append({each(ownBiases()), each(Extent{context.schedule.groups, -1})});
+    if (!ofNone) {
+      grid.push_back(each(sharedSizes()));
+      grid.back().tile = int64_t(1) << 40; // one for all heads
+    }
+    finish(*kernel.entry, grid);
   }
   void emitForwardHoldingBias() {
-    emitHoldingBias<cu::AttendSharingOp>(
-        "attention_shared_bias.cuh", [](cu::Entry&, Maps&) {},
-        [&](cu::Entry& entry) -> SmallVector<Value> {
-          return {result(entry, 0, true), result(entry, 1, false)};
-        });
+    const int64_t rows = context.schedule.queries;
+    Holding kernel = beginHoldingBias("attention_shared_bias.cuh", rows);
+    const SmallVector<Value> tensors{result(*kernel.entry, 0, true),
+                                     result(*kernel.entry, 1, false)};
+    create<cu::AttendSharingOp>(kernel, tensors, sharersOf(*kernel.entry));
+    finishHolding(kernel, {tiles(queryRows(), rows)});
   }
   void emitQueryGradientHoldingBias() {
-    emitHoldingBias<cu::DifferentiateQueriesSharingOp>(
-        "attention_shared_bias_backward.cuh",
-        [&](cu::Entry& entry, Maps& maps) {
-          addMap(entry, maps, program.outputGradient,
-                 *tensorMapOf(buffer(program.outputGradient), context.schedule.queries));
-        },
-        [&](cu::Entry& entry) -> SmallVector<Value> {
-          return {numbersOf(entry, program.lse), numbersOf(entry, program.delta),
-                  result(entry, 0, true)};
-        });
+    const int64_t rows = context.schedule.queries;
+    Holding kernel = beginHoldingBias("attention_shared_bias_backward.cuh", rows);
+    const SmallVector<Value> tensors{numbersOf(*kernel.entry, program.lse),
+                                     numbersOf(*kernel.entry, program.delta),
+                                     result(*kernel.entry, 0, true)};
+    create<cu::DifferentiateQueriesSharingOp>(kernel, tensors, sharersOf(*kernel.entry));
+    finishHolding(kernel, {tiles(queryRows(), rows)});
+  }
+  void emitKeyGradientHoldingBias() {
+    Holding kernel = beginHoldingBias("attention_shared_bias_keys.cuh", kBiasBox);
+    const SmallVector<Value> tensors{
+        numbersOf(*kernel.entry, program.lse), numbersOf(*kernel.entry, program.delta),
+        result(*kernel.entry, 0, true), result(*kernel.entry, 1, true)};
+    create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharersOf(*kernel.entry));
+    finishHolding(kernel, {tiles(keyRows(), context.schedule.keys)});
+  }
+  void emitBiasGradientHoldingBias() {
+    const Schedule& s = context.schedule;
+    const std::string partials = addPartials(s.groups * s.side);
+    Holding kernel = beginHoldingBias("attention_shared_bias_backward.cuh", s.queries);
+    const SmallVector<Value> tensors{numbersOf(*kernel.entry, program.lse),
+                                     numbersOf(*kernel.entry, program.delta)};
+    const Sharers sharers = sharersOf(*kernel.entry);
+    Value sums = kernel.entry->pointer(partials, builder.getF32Type());
+    create<cu::DifferentiateBiasSharingOp>(kernel, tensors, sharers, sums);
+    finishHolding(kernel, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries)},
+                  /*ofNone=*/true);
+    emitSumOfGroups(partials, s.groups * s.side);
   }
 
   SmallVector<Value> operandsOfBackward(cu::Entry& entry) {
@@ -295,6 +344,8 @@ class Lowering {
   }
 
   void emitKeyGradient() {
+    if (context.schedule.bias == Bias::held)
+      return emitKeyGradientHoldingBias();
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     SmallVector<Value> tensors = operandsOfBackward(*entry);
@@ -310,27 +361,20 @@ class Lowering {
     finish(*entry, {tiles(keyRows(), s.keys), each(order.sizes(ofKeys))});
   }
 
-  SmallVector<Extent> ownBiases() const { return order.sizes(order.own()); }
-  SmallVector<Extent> sharedSizes() const { return order.sizes(order.shared()); }
-  /// How many biases there are, and heads that share each.
-  struct Sharers {
-    Value biases, sharing;
-  };
-  Sharers sharersOf(cu::Entry& entry) {
-    Value biases = entry.size(KernelArgument::Kind::size, ownBiases(), "bias_count");
-    Value sharing = entry.size(KernelArgument::Kind::size, sharedSizes(), "sharing");
-    return {biases, sharing};
+  /// A workspace of so many partial sums of each place of each bias.
+  std::string addPartials(int64_t count) {
+    SmallVector<Extent> places = ownBiases();
+    places.append({queryRows(), keyRows()});
+    const std::string partials = context.name + "_partials";
+    plan.workspaces.push_back({partials, DType::f32, count, -1, {{places.begin(), places.end()}}});
+    return partials;
   }
 
   void emitBiasGradient() {
+    if (context.schedule.bias == Bias::held)
+      return emitBiasGradientHoldingBias();
     const Schedule& s = context.schedule;
-    const SmallVector<Extent> biases = ownBiases();
-    SmallVector<Extent> places = biases;
-    places.append({queryRows(), keyRows()});
-    const std::string partials = context.name + "_partials";
-    plan.workspaces.push_back(
-        {partials, DType::f32, s.groups, -1, {{places.begin(), places.end()}}});
-
+    const std::string partials = addPartials(s.groups);
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors = operandsOfBackward(*entry);
@@ -339,12 +383,13 @@ class Lowering {
     builder.create<cu::DifferentiateBiasOp>(location, of, tensors, sharers.biases, sharers.sharing,
                                             sums, element(), program.width(), program.valueWidth(),
                                             s.queries, s.keys, s.stages, bytes(), s.groups);
-    finish(*entry, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries), each(biases),
+    finish(*entry, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries), each(ownBiases()),
                     each(Extent{s.groups, -1})});
-    emitSumOfGroups(biases, partials);
+    emitSumOfGroups(partials, s.groups);
   }
 
-  void emitSumOfGroups(ArrayRef<Extent> biases, const std::string& partials) {
+  void emitSumOfGroups(const std::string& partials, int64_t groups) {
+    const SmallVector<Extent> biases = ownBiases();
     cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
                     "attention_backward.cuh");
     entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
@@ -357,7 +402,7 @@ class Lowering {
     Value rows = size(entry, shape[rank - 2], "row_count");
     Value columns = size(entry, shape[rank - 1], "column_count");
     builder.create<cu::FinishBiasOp>(location, from, to, count, queries, keys, rows, columns,
-                                     context.schedule.groups, kFinishThreads);
+                                     groups, kFinishThreads);
     SmallVector<Extent> places(biases);
     places.append({shape[rank - 2], shape[rank - 1]});
     finish(entry, {{{std::vector<Extent>(places.begin(), places.end())}, kFinishThreads}});

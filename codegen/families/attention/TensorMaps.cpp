@@ -59,7 +59,7 @@ std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64
 
 std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows) {
   const int64_t width = buffer.tensor.shape.back().size;
-  return tensorMapOf(buffer, rows, width % 64 == 0 ? 128 : 2 * width);
+  return tensorMapOf(buffer, rows, width % 64 == 0 ? 128 : std::max<int64_t>(2 * width, 32));
 }
 
 bool canBeMapped(const Program& program, ArrayRef<const family::BufferInfo*> inputs) {

@@ -12,10 +12,13 @@ namespace kiln::attention {
 /// more than two of them.
 std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows,
                                          int64_t swizzle);
-/// Of queries, keys or values: a panel is as wide as a row, up to 128 bytes.
+/// Of queries, keys or values: a panel is as wide as a row, from 32 to 128 bytes. Zeros follow rows
+/// that are narrower.
 std::optional<TensorMapInfo> tensorMapOf(const family::BufferInfo& buffer, int64_t rows);
 /// Of a bias for all of whose places there is an element.
 constexpr int64_t kBiasSwizzle = 128;
+/// Rows of its map's box where a block holds more of them than a box may have.
+constexpr int64_t kBiasBox = 64;
 
 /// Whether they show query, key and value, and of a backward the output's gradient.
 bool canBeMapped(const Program& program, llvm::ArrayRef<const family::BufferInfo*> inputs);

@@ -14,9 +14,11 @@ double scoresOf(const Facts& facts) {
 }
 
 /// Multiply-adds a score.
-double productsOf(const Facts& facts) {
-  const double width = static_cast<double>(facts.width);
-  const double valueWidth = static_cast<double>(facts.valueWidth);
+double productsOf(const Facts& facts, Products by) {
+  const auto of = [&](std::int64_t width) {
+    return static_cast<double>(by == Products::warpgroups ? paddedWidth(width) : width);
+  };
+  const double width = of(facts.width), valueWidth = of(facts.valueWidth);
   switch (facts.kind) {
   case Kind::forward:
     return width + valueWidth;
@@ -49,17 +51,17 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   walk.blocks = heads * std::ceil(own / walk.rows);
   walk.steps = std::ceil(walked / walk.step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
   if (s.bias == Bias::held) {
-    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
+    const double sharing = facts.heads / facts.biases;
     const double heads = std::ceil(sharing / static_cast<double>(s.groups));
-    walk.blocks =
-        facts.heads / sharing * std::ceil(own / walk.rows) * static_cast<double>(s.groups);
+    walk.blocks = facts.biases * std::ceil(own / walk.rows) * static_cast<double>(s.groups);
     walk.steps *= std::ceil(heads / static_cast<double>(s.side));
   }
   if (facts.kind == Kind::biasGradient) {
-    const double sharing = facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads;
-    walk.blocks = heads / sharing * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
+    const double sharing = heads / facts.biases;
+    walk.blocks = facts.biases * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
                   static_cast<double>(s.groups);
-    walk.steps = std::ceil(sharing / static_cast<double>(s.groups));
+    walk.steps =
+        std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) / static_cast<double>(s.side));
   }
   walk.resident = std::min(static_cast<double>(s.blocks),
                            std::ceil(walk.blocks / static_cast<double>(target.multiprocessors)));
@@ -71,10 +73,11 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
 double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& facts,
                           const Target& target) {
   const double scores = 64 * walk.step;
-  const double products = scores * productsOf(facts) * 2 / std::max(target.matrixOps[0], 1);
+  const double products =
+      scores * productsOf(facts, Products::warpgroups) * 2 / std::max(target.matrixOps[0], 1);
   const double powers = scores / 16 + scores * 4 / 128;
   // Warpgroups that share the multiprocessor.
-  const double side = static_cast<double>(computingGroups(s)) * walk.resident;
+  const double side = static_cast<double>(computingGroups(s, facts)) * walk.resident;
   const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
                         0.15 * side * std::min(products, powers) + 60 * side;
   return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
@@ -87,7 +90,7 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   const double rate =
       facts.bytes == 4 ? target.matrixOps[1] / 2.0 / 3.0 : target.matrixOps[0] / 2.0;
   const double scores = walk.rows * walk.step;
-  const double products = scores * productsOf(facts) * 2 / std::max(rate, 1.0);
+  const double products = scores * productsOf(facts, Products::warps) * 2 / std::max(rate, 1.0);
   const double arithmetic = scores * (facts.kind == Kind::forward ? 12 : 20) / 128;
   const double warps = walk.resident * walk.rows / 16;
   const double busy = std::max(products, arithmetic) + 0.4 * std::min(products, arithmetic);
@@ -139,7 +142,7 @@ model::Work workOf(const Facts& facts, double count) {
   work.bytesWritten = bytesWrittenOf(facts, count);
   work.rows = queryElements(facts);
   // In operations of a thread: products of warps have half the rate of the tensor cores.
-  work.operations = scoresOf(facts) * (productsOf(facts) / 8 + 12);
+  work.operations = scoresOf(facts) * (productsOf(facts, Products::warps) / 8 + 12);
   work.hasSums = facts.kind == Kind::biasGradient;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   return work;
@@ -160,8 +163,8 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   result.waiting = clocks / (target.clockGHz * 1e3);
   result.starting = k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
   if (facts.kind == Kind::biasGradient)
-    result.summing =
-        k.finish + facts.queries * facts.keys * 4 * static_cast<double>(s.groups) * 2 / bandwidth;
+    result.summing = k.finish + facts.queries * facts.keys * 4 *
+                                    static_cast<double>(s.groups * s.side) * 2 / bandwidth;
   result.total = result.starting + std::max(result.moving, result.waiting) + result.summing +
                  k.tie * static_cast<double>(s.blocks);
   return result;
@@ -196,12 +199,15 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count, boo
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
-  const bool canHold = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
-  if (canHold && facts.isMapped && facts.isBiasMapped && target.has.warpgroupMatrix) {
+  const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
+  if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
     s.bias = Bias::held;
+    const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
+    const bool overKeys = facts.kind != Kind::keyGradient;
     for (std::int64_t side : {1, 2, 3, 4}) {
       s.side = side;
-      each({64, 128, 192, 256}, {32, 64, 128}, {2, 3, 4, 6}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
+      each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2},
+           {1, 2, 4, 8, 16, 32, 64, 128, 256});
     }
   }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));

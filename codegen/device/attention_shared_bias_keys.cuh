@@ -1,0 +1,220 @@
+// The gradients of keys and values of heads that share a bias, which blocks hold
+// (attention_shared_bias.cuh): a block has a tile of keys, holds the bias of all queries with them,
+// and walks over queries. Scores are transposed, a thread's rows are keys. Of a tile of queries the
+// products that make scores run beside those of the tile before that make gradients.
+#pragma once
+
+#include "attention_backward.cuh"
+#include "attention_shared_bias.cuh"
+
+namespace kiln {
+
+inline constexpr int bias_box = 64; // rows of the bias's map
+
+/// A block has `keys` keys, and holds the bias of `held` queries, a multiple of 64, in whole tiles
+/// of `queries`; 0: there is no bias.
+template <class T, int width, int value_width, int queries, int keys, int stages, int side,
+          int held>
+using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side,
+                                      OverQueries, SwizzledTile<held, keys>, true, QueryNumbers>;
+
+template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int shared_bias_key_store() {
+  return larger_store_bytes<OutK, Tile::row_width, OutV, Tile::row_value_width>();
+}
+template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int shared_bias_key_bytes() {
+  return SharedBiasMemory<Tile, shared_bias_key_store<Tile, OutK, OutV>()>::bytes;
+}
+
+/// Numbers of the rows that a block walks over, which the loading warp reads a tile ahead.
+template <class Lse, class Delta> struct NumbersOfRows {
+  const Lse& lse;
+  const Delta& delta;
+  template <int rows> struct Read {
+    static constexpr int words = (rows + 31) / 32;
+    QueryNumbers of_lane[words];
+    KILN_DEVICE void store(QueryNumbers* to) const {
+#pragma unroll
+      for (int j = 0; j < words; ++j)
+        if (const int row = 32 * j + thread_index() % 32; row < rows)
+          store_shared(to + row, of_lane[j]);
+    }
+  };
+  /// `head`: counted as the kernel does.
+  template <int rows> KILN_DEVICE Read<rows> read(u32 head, int first, i64 end) const {
+    Read<rows> numbers;
+#pragma unroll
+    for (int j = 0; j < numbers.words; ++j)
+      numbers.of_lane[j] =
+          numbers_of(lse, delta, head, first + 32 * j + thread_index() % 32, int(end));
+    return numbers;
+  }
+};
+/// The bias of 64 keys, for accumulators of transposed scores: over the scale, as HeldBias.
+template <class Tile, class Element> struct HeldBiasOfKeys {
+  static constexpr bool adds = Tile::Bias::bytes > 0;
+  const char* row; // the lane's row of matrices of the first 16 queries
+  float over_scale;
+
+  KILN_DEVICE HeldBiasOfKeys(const char* bias, float scale) : over_scale(1.0f / scale) {
+    const int lane = thread_index() % 32, query = lane / 16 * 8 + lane % 8;
+    const int key = SharersTurn<Tile>::row_in_tile() + lane / 8 % 2 * 8;
+    row = bias + key / 64 * Tile::Bias::panel_bytes + query * 128 +
+          ((key % 64 / 8) ^ (query % 8)) * 16;
+  }
+  template <int deep> KILN_DEVICE void begin(float (&s)[deep][4], int first_query) const {
+    if constexpr (!adds)
+      return;
+    const char* from = row + anew(first_query) * 128;
+#pragma unroll
+    for (int n = 0; n < deep; n += 2) {
+      u32 words[4];
+      load_matrices<true>(words, from + n * 8 * 128);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const Vec<Element, 2> pair = __builtin_bit_cast(Vec<Element, 2>, words[i]);
+        s[n + i / 2][i % 2 * 2] = float(pair[0]) * over_scale;
+        s[n + i / 2][i % 2 * 2 + 1] = float(pair[1]) * over_scale;
+      }
+    }
+  }
+};
+
+/// Makes probabilities, dropped, of exponents, and gradients of exponents of `dp`, as
+/// make_score_gradients. Lane's rows are keys; `numbers`: of the queries from `first` on.
+template <int deep, class Scores>
+KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep][4],
+                                           const Scores& scores, const QueryNumbers* numbers,
+                                           int first, int key) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n) {
+    const auto of_two = load_shared<Vec<QueryNumbers, 2>>(numbers + 8 * n + lane_column());
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const QueryNumbers& of_query = of_two[i % 2];
+      const float kept = scores.kept(first + 8 * n + lane_column() + i % 2, key + i / 2 * 8);
+      const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -of_query.lse));
+      p[n][i] = power * kept;
+      dp[n][i] = power == 0.0f ? 0.0f : power * (dp[n][i] * kept - of_query.delta);
+    }
+  }
+}
+
+/// What a warpgroup does with one head: the gradients of its 64 keys, over the scale, and values.
+template <class Tile, class Memory, class Scores, class Start>
+KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
+                                            float (&dv)[Tile::value_width / 8][4], const Memory& at,
+                                            int side, StagePhase<Tile::stages>& now,
+                                            const char* keys, const char* values,
+                                            const Start& start, const Scores& scores,
+                                            const OpenRows& open, const SharersTurn<Tile>& turn) {
+  using T = typename Tile::Element;
+  const KeyRing<Tile> ring = at.ring(side); // of queries, and of the output's gradient
+  const bool signals = thread_index() % 128 == 0;
+  float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
+  u32 p[Tile::keys / 16][4], ds[Tile::keys / 16][4];
+  StagePhase<Tile::stages> before = now;
+  const auto begin = [&](int tile) {
+    start.begin(s, turn.tiles.first + tile * Tile::keys);
+    mbarrier_wait(ring.keys_full(now.stage), now.parity);
+    start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, keys,
+                                                                            ring.keys(now.stage));
+    mbarrier_wait(ring.values_full(now.stage), now.parity);
+    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(dp, values,
+                                                                          ring.values(now.stage));
+  };
+  const auto take = [&](int tile) {
+    pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
+    pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
+    const int query = turn.tiles.first + tile * Tile::keys;
+    make_exponents<true>(s, slopes, scores, turn.row(), turn.seen, query, open);
+    make_transposed_gradients(dp, s, scores, at.numbers(side, now.stage), query, turn.row());
+  };
+  const auto accumulate = [&](bool adds) {
+    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(before.stage), adds);
+    start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(before.stage), adds);
+  };
+  const auto finish = [&] {
+    wgmma_wait<0>();
+    pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
+    pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
+    if (signals)
+      mbarrier_arrive(ring.keys_free(before.stage));
+    warp_barrier();
+    if (thread_index() % 32 == 0) // of whose warp all lanes have read numbers
+      mbarrier_arrive(ring.values_free(before.stage));
+  };
+  if (turn.tiles.count == 0)
+    return;
+  begin(0);
+  wgmma_wait<0>();
+  take(0);
+  round_probabilities<T>(p, s);
+  round_probabilities<T>(ds, dp);
+  now.advance();
+#pragma unroll 1
+  for (int tile = 1; tile < turn.tiles.count; ++tile) {
+    begin(tile);
+    accumulate(tile > 1);
+    wgmma_wait<2>();
+    take(tile);
+    finish();
+    round_probabilities<T>(p, s);
+    round_probabilities<T>(ds, dp);
+    now.advance();
+    before.advance();
+  }
+  accumulate(turn.tiles.count > 1);
+  finish();
+}
+
+template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
+          class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient>
+KILN_DEVICE void
+differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
+                           const MappedHeads& query, const MappedHeads& key,
+                           const MappedHeads& value, const MappedHeads& gradient, const Bias& bias,
+                           const Lse& lse, const Delta& delta, const KeyGradient& key_gradient,
+                           const ValueGradient& value_gradient) {
+  const SharedBiasMemory<Tile, shared_bias_key_store<Tile, typename KeyGradient::Element,
+                                                     typename ValueGradient::Element>()>
+      at{memory};
+  const int end = int(scores.sight.keys);
+  const BlockOfSharers block(block_index(), end, Tile::queries, biases, sharing, groups);
+  const SeenTiles tiles = tiles_of<Tile>(scores, block);
+  const auto fetch_bias = [&](char* to, u64* full) {
+    bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, 0, block.first_row);
+  };
+  if (has_loaded_sharers<loading>(tile, at, scores, block, tiles,
+                                  Loads<OwnPair<Tile>, NumbersOfRows<Lse, Delta>>{
+                                      {key, value}, query, gradient, {lse, delta}},
+                                  fetch_bias))
+    return;
+  const auto differentiate = [&](const SharersTurn<Tile>& turn, u32 head, const OpenRows& open,
+                                 const char* own, u64* own_free, int side,
+                                 StagePhase<Tile::stages>& now, const auto& start) {
+    float dk[Tile::width / 8][4] = {}, dv[Tile::value_width / 8][4] = {};
+    const int group_row = turn.group_row();
+    differentiate_keys_of_head<Tile>(
+        dk, dv, at, side, now, own + group_row * Tile::Queries::swizzle,
+        own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle, start, scores.of(head),
+        open, turn);
+    if (thread_index() % 128 == 0)
+      mbarrier_arrive(own_free);
+#pragma unroll
+    for (int n = 0; n < Tile::width / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dk[n][i] *= scores.scale;
+    char* through = at.stored_by(turn.warp());
+    const int left = end - turn.first_row();
+    store_rows<KeyGradient::access, Tile::row_width>(
+        through, dk, key_gradient.row(head, turn.first_row()), key_gradient.stride, left);
+    warp_barrier();
+    store_rows<ValueGradient::access, Tile::row_value_width>(
+        through, dv, value_gradient.row(head, turn.first_row()), value_gradient.stride, left);
+  };
+  take_sharers<HeldBiasOfKeys<Tile, BiasElement>, working>(tile, at, scores, block, tiles,
+                                                           differentiate);
+}
+
+} // namespace kiln

@@ -1,0 +1,251 @@
+// Attention whose blocks hold the bias that heads share, forward and all gradients: tiles, widths,
+// masks, sights, and biases that are shared along different dimensions.
+#include "test/numerics/AttentionText.h"
+#include "test/numerics/Builder.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kiln::test {
+namespace {
+
+/// Forwards and gradients of queries whose blocks hold the bias that heads share.
+struct HeldBiasTable : Builder {
+  struct Tiles {
+    int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
+    std::string text() const {
+      return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = "
+                         "1, launch = programmatic, groups = {}, products = warpgroups, bias = "
+                         "held, side = {}>",
+                         queries, keys, stages, groups, side);
+    }
+  };
+  void add(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& tiles,
+           Fill fill = Fill::normal) {
+    const bool fits = tiles.keys * tiles.queries * tiles.side <= 64 * 128; // in registers
+    const bool backward = fits && fill != Fill::steep; // whose gradients of keys are subnormal
+    Case& made = Builder::add("Attention", "attention_held_bias_" + name, text.text(),
+                              std::move(sizes), backward);
+    made.chained = backward;
+    made.schedule = tiles.text();
+    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + tiles.text() +
+                              ", kiln_attention_backward_2 = #kiln.schedule<attention, queries = "
+                              "16, keys = 64, stages = 2, blocks = 1, launch = programmatic>}";
+    made.fill = fill;
+  }
+  void forwards() {
+    const AttentionText shared = {.keys = 72, .bias = "1x2x?x72", .biasType = "bf16"};
+    const auto with = [&](auto change) {
+      AttentionText text = shared;
+      change(text);
+      return text;
+    };
+    for (int width : {8, 16, 32, 64, 128})
+      add(fmt::format("width_{}", width),
+          with([&](AttentionText& text) { text.width = text.valueWidth = width; }), {5, 70}, {});
+    add("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5, 70}, {});
+    add("values_narrow", with([](AttentionText& text) { text.valueWidth = 8; }), {3, 70}, {});
+    add("values_wider", with([](AttentionText& text) { text.valueWidth = 64; }), {3, 70}, {});
+    for (const Tiles& tiles :
+         {Tiles{64, 64, 3, 1, 2}, Tiles{128, 32, 4, 2, 2}, Tiles{64, 32, 6, 3, 4},
+          Tiles{192, 64, 3, 1, 1}, Tiles{128, 128, 3, 5, 1}})
+      for (int rows : {1, 9})
+        add(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", tiles.queries, tiles.keys, tiles.stages,
+                        tiles.groups, tiles.side, rows),
+            shared, {rows, 130}, tiles);
+    add("one_key_of_eight", with([](AttentionText& text) {
+          text.keys = 8;
+          text.bias = "1x2x?x8";
+        }),
+        {6, 33}, {64, 32, 3, 1, 2});
+    add("tile_beyond_keys", with([](AttentionText& text) {
+          text.keys = 8;
+          text.bias = "1x2x?x8";
+        }),
+        {6, 33}, {64, 96, 3, 1, 1});
+    add("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},
+        {64, 32, 3, 2, 2});
+    add("closed", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7, 70},
+        {64, 64, 3, 1, 1}, Fill::closed);
+    add("mask_of_places", with([](AttentionText& text) { text.mask = "1x1x?x72"; }), {7, 70},
+        {128, 32, 3, 1, 1});
+    add("own", with([](AttentionText& text) { text.bias = "?x2x?x72"; }), {3, 70}, {});
+    add("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x?x72"; }), {3, 70},
+        {64, 32, 3, 4, 2});
+    add("shared_by_heads", with([](AttentionText& text) { text.bias = "?x1x?x72"; }), {3, 70},
+        {64, 32, 3, 1, 2});
+    add("shared_keys", with([](AttentionText& text) {
+          text.heads = 6;
+          text.bias = "1x6x?x72";
+        }),
+        {3, 70}, {64, 32, 3, 1, 2});
+    add("two_leading", with([](AttentionText& text) {
+          text.leading = {2, 0};
+          text.bias = "2x1x2x?x72";
+        }),
+        {5, 70}, {64, 32, 3, 2, 2});
+    add("causal", with([](AttentionText& text) {
+          text.attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>";
+        }),
+        {3, 150}, {64, 32, 3, 1, 2});
+    add("window", with([](AttentionText& text) {
+          text.attributes = "scale = 0.25 : f32, window_left = 10, window_right = 3";
+        }),
+        {3, 150}, {64, 32, 3, 1, 1});
+    add("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3, 70}, {64, 32, 3, 1, 2});
+    add("steep", with([](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }), {3, 70},
+        {}, Fill::steep);
+    add("nothing", shared, {0, 70}, {});
+    add("no_queries", shared, {2, 0}, {});
+    add("evoformer",
+        {.heads = 4,
+         .keyHeads = 4,
+         .keys = 136,
+         .bias = "1x4x?x136",
+         .biasType = "bf16",
+         .mask = "?x1x1x136"},
+        {9, 136}, {128, 64, 4, 2, 2});
+  }
+
+  /// All gradients of heads that have no bias and are taken one after the other.
+  void withoutBias() {
+    const auto addOne = [&](const std::string& name, const AttentionText& text, Sizes sizes,
+                            const Tiles& ofQueries, const Tiles& ofKeys) {
+      Case& made =
+          Builder::add("Attention", "attention_held_none_" + name, text.text(), sizes, true);
+      made.chained = true;
+      made.schedule = ofQueries.text();
+      made.scheduleOfBackward = "{kiln_attention_backward_1 = " + ofQueries.text() +
+                                ", kiln_attention_backward_2 = " + ofKeys.text() + "}";
+    };
+    const Tiles queries = {64, 32, 3, 2, 2}, keys = {32, 64, 3, 3, 2};
+    addOne("plain", {}, {5, 70, 90}, queries, keys);
+    addOne("narrow", {.width = 8, .valueWidth = 8}, {5, 70, 90}, queries, keys);
+    addOne("wide", {.width = 64, .valueWidth = 64}, {3, 140, 150}, {128, 32, 2, 1, 1},
+           {32, 128, 2, 1, 1});
+    addOne("causal",
+           {.width = 64,
+            .valueWidth = 64,
+            .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
+           {2, 150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
+    addOne("column", {.heads = 4, .keyHeads = 4, .mask = "?x1x1x?"}, {9, 132, 132}, queries, keys);
+    addOne("dropout", {.p = 0.1}, {3, 70, 90}, queries, keys);
+    addOne("two_leading", {.leading = {2, 0}}, {3, 70, 33}, queries, keys);
+    addOne("nothing", {}, {0, 70, 90}, queries, keys);
+    addOne("no_keys", {}, {2, 70, 0}, queries, keys);
+    addOne("no_queries", {}, {2, 0, 70}, queries, keys);
+    addOne("packed", {.leading = {}, .sequences = 4}, {100, 120}, queries, {32, 64, 3, 2, 1});
+    cases.back().numbers = {{"qs", {3, 40, 40, 90, 95}}, {"ks", {0, 50, 60, 60, 110}}};
+  }
+  /// Gradients of keys and values, and of the bias, whose blocks hold it too. `ofKeys`: blocks have
+  /// keys and walk over queries.
+  void addGradients(const std::string& name, const AttentionText& text, Sizes sizes,
+                    const Tiles& ofKeys, const Tiles& ofBias, Fill fill = Fill::normal) {
+    Case& made = Builder::add("Attention", "attention_held_bias_gradients_" + name, text.text(),
+                              std::move(sizes), true);
+    made.chained = true;
+    const Tiles ofQueries = {64, 32, 2, 1, ofBias.side};
+    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + ofQueries.text() +
+                              ", kiln_attention_backward_2 = " + ofKeys.text() +
+                              ", kiln_attention_backward_3 = " + ofBias.text() + "}";
+    made.fill = fill;
+  }
+  void gradients() {
+    const AttentionText shared = {
+        .queries = 72, .keys = 72, .bias = "1x2x72x72", .biasType = "bf16"};
+    const auto with = [&](auto change) {
+      AttentionText text = shared;
+      change(text);
+      return text;
+    };
+    const Tiles keys = {32, 64, 3, 1, 1}, bias = {64, 64, 2, 1, 1};
+    for (int width : {8, 16, 32, 64})
+      addGradients(fmt::format("width_{}", width),
+                   with([&](AttentionText& text) { text.width = text.valueWidth = width; }), {5},
+                   keys, bias);
+    addGradients("width_128",
+                 with([&](AttentionText& text) { text.width = text.valueWidth = 128; }), {3},
+                 {16, 64, 2, 1, 1}, {64, 32, 2, 1, 1});
+    addGradients("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5},
+                 keys, bias);
+    addGradients("values_narrow", with([](AttentionText& text) { text.valueWidth = 8; }), {3}, keys,
+                 bias);
+    addGradients("values_wider", with([](AttentionText& text) { text.valueWidth = 64; }), {3}, keys,
+                 bias);
+    const std::pair<Tiles, Tiles> tiles[] = {{{32, 64, 3, 1, 2}, {64, 32, 2, 1, 2}},
+                                             {{64, 128, 4, 2, 1}, {128, 64, 2, 2, 1}},
+                                             {{32, 128, 2, 3, 1}, {64, 128, 3, 3, 1}},
+                                             {{32, 192, 2, 1, 1}, {192, 32, 2, 1, 1}},
+                                             {{32, 64, 4, 2, 3}, {64, 64, 4, 2, 3}}};
+    for (const auto& [ofKeys, ofBias] : tiles)
+      for (int rows : {1, 9})
+        addGradients(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", ofKeys.queries, ofKeys.keys,
+                                 ofKeys.stages, ofKeys.groups, ofKeys.side, rows),
+                     with([](AttentionText& text) {
+                       text.queries = 150;
+                       text.bias = "1x2x150x72";
+                     }),
+                     {rows}, ofKeys, ofBias);
+    addGradients("more_keys", with([](AttentionText& text) {
+                   text.queries = 33;
+                   text.keys = 200;
+                   text.bias = "1x2x33x200";
+                 }),
+                 {3}, {32, 64, 2, 1, 2}, bias);
+    addGradients("eight_keys", with([](AttentionText& text) {
+                   text.keys = 8;
+                   text.bias = "1x2x72x8";
+                 }),
+                 {6}, {32, 64, 2, 1, 2}, {64, 32, 2, 1, 2});
+    addGradients("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7},
+                 {32, 64, 3, 2, 2}, {64, 64, 2, 2, 1});
+    addGradients("closed", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7}, keys,
+                 bias, Fill::closed);
+    addGradients("mask_of_places", with([](AttentionText& text) { text.mask = "1x1x72x72"; }), {7},
+                 keys, bias);
+    addGradients("own", with([](AttentionText& text) { text.bias = "?x2x72x72"; }), {3}, keys,
+                 bias);
+    addGradients("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x72x72"; }), {3},
+                 {32, 64, 3, 4, 2}, {64, 64, 3, 4, 1});
+    addGradients("two_leading", with([](AttentionText& text) {
+                   text.leading = {2, 0};
+                   text.bias = "2x1x2x72x72";
+                 }),
+                 {5}, {32, 64, 3, 2, 2}, {64, 32, 3, 2, 2});
+    addGradients("causal", with([](AttentionText& text) {
+                   text.queries = 150;
+                   text.bias = "1x2x150x72";
+                   text.attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>";
+                 }),
+                 {3}, keys, bias);
+    addGradients("window", with([](AttentionText& text) {
+                   text.queries = 150;
+                   text.bias = "1x2x150x72";
+                   text.attributes = "scale = 0.25 : f32, window_left = 10, window_right = 3";
+                 }),
+                 {3}, {32, 64, 2, 1, 2}, bias);
+    addGradients("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3}, keys, bias);
+    addGradients("nothing", shared, {0}, keys, bias);
+    addGradients("evoformer",
+                 {.heads = 4,
+                  .keyHeads = 4,
+                  .queries = 136,
+                  .keys = 136,
+                  .bias = "1x4x136x136",
+                  .biasType = "bf16",
+                  .mask = "?x1x1x136"},
+                 {9}, {32, 128, 3, 2, 1}, {128, 64, 2, 2, 1});
+  }
+};
+
+} // namespace
+
+void addHeldBias(std::vector<Case>& cases) {
+  HeldBiasTable held;
+  held.forwards();
+  held.withoutBias();
+  held.gradients();
+  std::ranges::move(held.cases, std::back_inserter(cases));
+}
+
+} // namespace kiln::test
