@@ -78,7 +78,12 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   const double powers = scores / 16 + scores * 4 / 128;
   // Warpgroups that share the multiprocessor.
   const double side = static_cast<double>(computingGroups(s, facts)) * walk.resident;
-  const double ofStep = std::max(side * std::max(products, powers), products + powers + 300) +
+  // Gradients free a stage behind the products of the next tile: with 2 each step waits for it.
+  const bool frees = facts.kind == Kind::queryGradient || facts.kind == Kind::keyGradient;
+  const double waits =
+      frees ? 600 * std::pow(0.2, static_cast<double>(s.stages - 2)) / std::max(side, 1.0) : 0;
+  const double ofStep = waits +
+                        std::max(side * std::max(products, powers), products + powers + 300) +
                         0.15 * side * std::min(products, powers) + 60 * side;
   return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
 }
