@@ -216,13 +216,18 @@ TEST(AlphaFold, DropoutIsSharedAlongADimension) {
   at::manual_seed(3);
   const Tensor x = at::ones({5, 6, 7});
   for (const std::int64_t shared : {0, 1}) {
-    const Tensor y = dropout(x, 0.25, /*training=*/true, shared);
+    std::vector<std::int64_t> sizes = x.sizes().vec();
+    sizes[std::size_t(shared)] = 1;
+    const auto scales = drawScales(x.options(), 0.25, /*training=*/true, {sizes, {3}});
+    ASSERT_EQ(scales[1].numel(), 3);
+    const Tensor y = added(at::zeros_like(x), x, scales[0]);
     EXPECT_TRUE(at::equal(y, y.narrow(shared, 0, 1).expand_as(y)));
     EXPECT_TRUE(((y == 0) | (y - 1 / 0.75).abs().lt(1e-6)).all().item<bool>());
     EXPECT_GT((y == 0).sum().item<int>(), 0);
     EXPECT_LT((y == 0).sum().item<int>(), 105);
   }
-  EXPECT_TRUE(at::equal(dropout(x, 0.25, /*training=*/false, 0), x));
+  EXPECT_FALSE(drawScales(x.options(), 0.25, /*training=*/false, {{1, 6, 7}})[0].defined());
+  EXPECT_TRUE(at::equal(added(x, x), 2 * x));
 }
 
 /// Each update of a new block is made constant, one after the other, so that what comes out shows
