@@ -19,7 +19,7 @@ struct OuterProduct : torch::autograd::Function<OuterProduct> {
   static Tensor forward(AutogradContext* context, const Tensor& left, const Tensor& right,
                         const Tensor& weight) {
     const std::int64_t rows = left.size(0), residues = left.size(1), hidden = left.size(2);
-    const Tensor read = joined({weight}, left.scalar_type());
+    const Tensor read = cast({weight}, left.scalar_type())[0];
     const Tensor a = left.reshape({rows, -1});                               // [S, i c]
     const Tensor b = right.transpose(1, 2).reshape({rows, -1});              // [S, d j]
     const Tensor products = at::mm(a.t(), b).view({residues, -1, residues}); // [i, c d, j]

@@ -19,27 +19,24 @@ at::ScalarType productType(const Tensor& x) {
   return autocast.enabled && x.scalar_type() != at::kDouble ? autocast.dtype : x.scalar_type();
 }
 
-Tensor joined(at::TensorList parts, at::ScalarType type) {
-  if (parts.size() == 1 && parts[0].scalar_type() == type)
-    return parts[0];
-  std::vector<std::int64_t> lengths;
-  for (const Tensor& part : parts)
-    lengths.push_back(part.size(0));
-  std::vector<std::int64_t> sizes = parts[0].sizes().vec();
-  sizes[0] = 0;
-  for (const std::int64_t length : lengths)
-    sizes[0] += length;
-  Tensor all = at::empty(sizes, parts[0].options().dtype(type));
-  at::_foreach_copy_(all.split_with_sizes(lengths), parts);
-  return all;
-}
-
 std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
+  constexpr std::int64_t step = 16; // bytes, where products want matrices to begin
   if (tensors[0].scalar_type() == type)
     return tensors.vec();
-  std::vector<Tensor> all;
+  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
+  const auto padded = [&](const Tensor& tensor) {
+    return (tensor.numel() + unit - 1) / unit * unit;
+  };
+  std::int64_t count = 0;
   for (const Tensor& tensor : tensors)
-    all.push_back(at::empty_like(tensor, tensor.options().dtype(type)));
+    count += padded(tensor);
+  const Tensor memory = at::empty({count}, tensors[0].options().dtype(type));
+  std::vector<Tensor> all;
+  std::int64_t from = 0;
+  for (const Tensor& tensor : tensors) {
+    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
+    from += padded(tensor);
+  }
   at::_foreach_copy_(all, tensors);
   return all;
 }
@@ -72,6 +69,18 @@ std::optional<Tensor> together(const Tensor& first, const Tensor& second, Layout
   return first.as_strided(sizes, first.strides());
 }
 
+/// Parameters one beneath the other, where they lie if they do so.
+Tensor joined(at::TensorList parts) {
+  Tensor all = parts[0];
+  for (const Tensor& part : parts.slice(1)) {
+    const auto both = together(all, part, Layout::planes);
+    if (!both)
+      return at::cat(parts);
+    all = *both;
+  }
+  return all;
+}
+
 /// A gradient of some of a group's maps, [N, outs] or [outs, N], and where its outputs begin.
 struct Run {
   Tensor gradient;
@@ -99,12 +108,14 @@ struct Products : torch::autograd::Function<Products> {
     const Tensor x = matrixOf(given.to(type));
     variable_list saved = {x}, results;
     const auto leading = given.sizes().slice(0, std::size_t(given.dim() - 1));
-    std::size_t next = 1;
+    const std::vector<Tensor> parameters = cast(all.slice(1), type);
+    std::size_t next = 0;
     for (const Group& group : groups) {
       const std::size_t count = group.outs.size();
-      const Tensor weight = joined(all.slice(next, count), type);
+      const Tensor weight = joined(at::TensorList(parameters).slice(next, count));
       next += count;
-      const Tensor bias = group.hasBias ? joined(all.slice(next, count), type) : Tensor();
+      const Tensor bias =
+          group.hasBias ? joined(at::TensorList(parameters).slice(next, count)) : Tensor();
       next += group.hasBias ? count : 0;
       saved.push_back(weight);
       std::vector<std::int64_t> sizes = leading.vec();

@@ -30,9 +30,8 @@ std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& ma
 
 /// The dtype in which products of x are computed.
 at::ScalarType productType(const at::Tensor& x);
-/// Tensors one behind the other along their first dimension, cast, by one launch.
-at::Tensor joined(at::TensorList parts, at::ScalarType type);
-/// Each by itself, likewise.
-std::vector<at::Tensor> cast(at::TensorList tensors, at::ScalarType type);
+/// Parameters of one dtype in another, by one launch and one behind the other in memory; themselves
+/// if they have it.
+std::vector<at::Tensor> cast(at::TensorList parameters, at::ScalarType type);
 
 } // namespace kiln::alphafold
