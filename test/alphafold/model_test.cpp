@@ -1,6 +1,7 @@
 // The model as a whole: names and shapes of its parameters, passes with and without templates,
 // recycling, dropout, recomputation, bf16, and what is refused.
 #include "models/alphafold/model/AlphaFold.h"
+#include "models/alphafold/model/Stream.h"
 #include "models/common/Checkpoint.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"

@@ -1,6 +1,7 @@
 // See Evoformer.h.
 #include "models/alphafold/model/Evoformer.h"
 
+#include "models/alphafold/model/Stream.h"
 #include "models/common/Recompute.h"
 
 #include <ATen/ATen.h>

@@ -4,6 +4,7 @@
 #include "kiln/fuse.h"
 #include "models/alphafold/model/OuterProduct.h"
 #include "models/alphafold/model/Products.h"
+#include "models/alphafold/model/Stream.h"
 
 #include <ATen/ATen.h>
 
@@ -38,11 +39,8 @@ Tensor OuterProductMeanImpl::forward(const Tensor& m, const Tensor& mask) {
 }
 
 Tensor OuterProductMeanImpl::addTo(const Tensor& z, const Tensor& m, const Tensor& mask) {
-  static const auto mean = fuse([](const Expr& z, const Expr& sums, const Expr& bias,
-                                   const Expr& weight) { return z + weight * (sums + bias); },
-                                {.name = "add_outer_product_mean"});
   const auto [sums, weights] = parts(m, mask);
-  return mean(z, sums, output->bias, weights);
+  return addedBiased(z, sums, output->bias, weights);
 }
 
 } // namespace kiln::alphafold

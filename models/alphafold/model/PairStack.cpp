@@ -1,6 +1,8 @@
 // See PairStack.h.
 #include "models/alphafold/model/PairStack.h"
 
+#include "models/alphafold/model/Stream.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {

@@ -89,27 +89,6 @@ std::vector<Tensor> drawScales(const at::TensorOptions& options, double share, b
   return scales;
 }
 
-Tensor added(const Tensor& stream, const Tensor& update, const Tensor& scale) {
-  if (!scale.defined())
-    return stream + update;
-  static const auto sum = fuse([](const Expr& stream, const Expr& update,
-                                  const Expr& scale) { return stream + scale * update; },
-                               {.name = "add_dropped"});
-  return sum(stream, update, scale);
-}
-
-Tensor addedGated(const Tensor& stream, const Tensor& gate, const Tensor& update,
-                  const Tensor& scale) {
-  static const auto sum = fuse([](const Expr& stream, const Expr& gate,
-                                  const Expr& update) { return stream + sigmoid(gate) * update; },
-                               {.name = "add_gated"});
-  static const auto scaled =
-      fuse([](const Expr& stream, const Expr& gate, const Expr& update,
-              const Expr& scale) { return stream + scale * (sigmoid(gate) * update); },
-           {.name = "add_gated_dropped"});
-  return scale.defined() ? scaled(stream, gate, update, scale) : sum(stream, gate, update);
-}
-
 FullPrecision::FullPrecision(const Tensor& x) : off(x.device().type(), {}) {}
 
 Tensor full(const Tensor& x) {

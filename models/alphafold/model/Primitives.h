@@ -1,6 +1,5 @@
-// What all modules are made of: linear maps with their first weights, LayerNorm, updates of streams
-// with gates and with dropout whose mask is shared along a dimension, and the scope in which bf16
-// is off.
+// What all modules are made of: linear maps with their first weights, LayerNorm, gates, what
+// dropout scales by, and the scope in which bf16 is off.
 #pragma once
 
 #include "models/common/Precision.h"
@@ -48,12 +47,6 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& x);
 /// once. None are defined in evaluation or for a share of 0: nothing is dropped.
 std::vector<at::Tensor> drawScales(const at::TensorOptions& options, double share, bool training,
                                    const std::vector<std::vector<std::int64_t>>& sizes);
-
-/// stream + scale * update, in one pass and in the stream's dtype; a scale may be undefined.
-at::Tensor added(const at::Tensor& stream, const at::Tensor& update, const at::Tensor& scale = {});
-/// stream + scale * sigmoid(gate) * update, likewise.
-at::Tensor addedGated(const at::Tensor& stream, const at::Tensor& gate, const at::Tensor& update,
-                      const at::Tensor& scale = {});
 
 /// For a scope, what is computed on x's device is computed in the dtypes of its operands.
 class FullPrecision {

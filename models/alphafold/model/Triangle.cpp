@@ -2,6 +2,7 @@
 #include "models/alphafold/model/Triangle.h"
 
 #include "models/alphafold/model/Products.h"
+#include "models/alphafold/model/Stream.h"
 
 #include <ATen/ATen.h>
 

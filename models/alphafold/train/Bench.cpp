@@ -258,6 +258,8 @@ void bench(const TrainOptions& options) {
   for (const Part& part : partsOf(model, stages, LossConfig::named(options.stage)))
     benchPart(options, device, part);
   benchUpdate(options, device, model);
+  if (!options.recordShapes.empty())
+    kiln::recordShapes(options.recordShapes);
 }
 
 } // namespace kiln::alphafold
