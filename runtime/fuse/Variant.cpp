@@ -104,13 +104,15 @@ runtime::OrderText Part::text() const {
           variant.label + (isBackward ? " backward" : ""), runTimeSizes()};
 }
 
-/// Several groups have symbols in the order in which the function's arguments show them.
-std::vector<std::int64_t> Part::runTimeSizes() const {
+/// Which symbols several groups have, the launch plan tells. None: whoever compiles says why not.
+std::vector<std::int64_t> Part::runTimeSizes() const try {
   if (variant.kind.groups == 1)
     return {variant.first.rows()};
+  if (isBackward && !variant.forward.kernel.load(std::memory_order_acquire))
+    return {}; // what it saves is not known
   CompileOptions options;
   options.function = isBackward ? variant.backwardName : variant.forwardName;
-  options.until = Stage::fused;
+  options.until = Stage::cuda;
   const Program program = Program::compile(Module::parse(variant.module, variant.label), options);
   std::vector<std::int64_t> sizes;
   for (const unsigned group : rolesOf(program.inputs(), program.outputs()).groupOf) {
@@ -119,6 +121,8 @@ std::vector<std::int64_t> Part::runTimeSizes() const {
     sizes.push_back(variant.first.groupSizes[group]);
   }
   return sizes;
+} catch (const Error&) {
+  return {};
 }
 
 Binding Part::bindingOf(std::string_view name, unsigned& nextSaved) const {

@@ -189,6 +189,22 @@ TEST(AlphaFold, EveryParameterGetsAGradient) {
   }
 }
 
+/// Also where weights were cast for passes without gradients before.
+TEST(AlphaFold, EveryParameterGetsAGradientInBf16) {
+  AlphaFold model = tinyModel();
+  model->train();
+  at::manual_seed(1);
+  Tensor sum;
+  {
+    const models::Autocast autocast(at::kCPU, models::Autocast::of("bf16"));
+    const Outputs out = model(passesOf({}, 2));
+    sum = summary(out) + out.structure.backbones.front().translation.sum();
+  }
+  sum.backward();
+  for (const auto& parameter : model->named_parameters())
+    EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+}
+
 TEST(AlphaFold, RecomputationChangesNothing) {
   AlphaFold model = tinyModel(1, at::kDouble);
   model->train(); // with dropout
