@@ -19,6 +19,12 @@ at::ScalarType productType(const Tensor& x) {
   return autocast.enabled && x.scalar_type() != at::kDouble ? autocast.dtype : x.scalar_type();
 }
 
+Tensor product(const Tensor& a, const Tensor& b, at::ScalarType type) {
+  return a.is_cuda() && at::isReducedFloatingType(a.scalar_type()) && type == at::kFloat
+             ? at::mm(a, b, type)
+             : at::mm(a, b).to(type);
+}
+
 std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
   constexpr std::int64_t step = 16; // bytes, where products want matrices to begin
   if (tensors[0].scalar_type() == type)
@@ -159,8 +165,7 @@ struct Products : torch::autograd::Function<Products> {
           const Tensor rows = group.layout == Layout::rows ? gradient : gradient.t();
           add(ofX, rows, saved[i + 1].narrow(0, from, rows.size(1)));
         }
-      addParameters(ofParameters, group, runs, own, x,
-                    at::ArrayRef(kept.parameters).slice(ofParameters.size()));
+      addParameters(ofParameters, group, runs, x, kept.parameters.at(ofParameters.size()));
     }
     variable_list all = {Tensor(), // of the groups
                          ofX.defined() ? ofX.view(sizes).to(kept.given) : Tensor()};
@@ -197,31 +202,25 @@ struct Products : torch::autograd::Function<Products> {
       sum = at::mm(rows, weight);
   }
 
+  /// Gradients of a group's weights, then of its biases.
   static void addParameters(variable_list& all, const Group& group, const std::vector<Run>& runs,
-                            at::TensorList gradients, const Tensor& x,
-                            at::ArrayRef<at::ScalarType> types) {
-    std::int64_t outs = 0;
-    for (const std::int64_t out : group.outs)
-      outs += out;
-    Tensor weights = at::empty({outs, x.size(1)}, x.options()), biases;
-    if (group.hasBias)
-      biases = at::empty({outs}, x.options().dtype(types[0]));
-    for (const auto& [gradient, from] : runs) {
-      const bool isRows = group.layout == Layout::rows;
-      const Tensor byOut = isRows ? gradient.t() : gradient; // [outs, N]
-      Tensor part = weights.narrow(0, from, byOut.size(0));
-      at::mm_out(part, byOut, x);
-      if (group.hasBias) {
-        Tensor sums = biases.narrow(0, from, byOut.size(0));
-        at::sum_out(sums, byOut, 1, /*keepdim=*/false, types[0]);
+                            const Tensor& x, at::ScalarType type) {
+    variable_list weights(group.outs.size()), biases(group.hasBias ? group.outs.size() : 0);
+    for (const auto& [gradient, begin] : runs) {
+      const Tensor byOut = group.layout == Layout::rows ? gradient.t() : gradient; // [outs, N]
+      const Tensor ofWeights = product(byOut, x, type);
+      const Tensor ofBiases = group.hasBias ? byOut.sum(1, /*keepdim=*/false, type) : Tensor();
+      std::int64_t from = 0;
+      for (std::size_t i = 0; i < group.outs.size(); from += group.outs[i++]) {
+        if (from < begin || from >= begin + byOut.size(0))
+          continue;
+        weights[i] = ofWeights.narrow(0, from - begin, group.outs[i]);
+        if (group.hasBias)
+          biases[i] = ofBiases.narrow(0, from - begin, group.outs[i]);
       }
     }
-    weights = weights.to(types[0]);
-    for (const Tensor& sum : {weights, biases}) {
-      std::int64_t from = 0;
-      for (std::size_t i = 0; sum.defined() && i < group.outs.size(); from += group.outs[i++])
-        all.push_back(gradients[i].defined() ? sum.narrow(0, from, group.outs[i]) : Tensor());
-    }
+    all.insert(all.end(), weights.begin(), weights.end());
+    all.insert(all.end(), biases.begin(), biases.end());
   }
 };
 

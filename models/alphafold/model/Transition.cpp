@@ -40,8 +40,8 @@ struct TwoLayers : torch::autograd::Function<TwoLayers> {
     Tensor before = at::mm(y, down);
     at::threshold_backward_out(before, before, hidden, 0);
     return {at::mm(before, up).view(given.sizes()).to(context->saved_data["given"].toScalarType()),
-            at::mm(before.t(), x).to(type), before.sum(0, /*keepdim=*/false, type),
-            at::mm(y.t(), hidden).to(type), y.sum(0, /*keepdim=*/false, type)};
+            product(before.t(), x, type), before.sum(0, /*keepdim=*/false, type),
+            product(y.t(), hidden, type), y.sum(0, /*keepdim=*/false, type)};
   }
 };
 
