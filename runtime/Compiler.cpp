@@ -371,6 +371,10 @@ void resumeCompiling() {
 KernelCounts kernelCounts() {
   return Compiler::get().kernelCounts();
 }
+void recordMissing(const std::filesystem::path& workload) {
+  waitForAll();
+  Compiler::get().current()->recordShapes(workload);
+}
 std::string describeStores() {
   const auto file = Compiler::get().cacheFile();
   return file.empty() ? "standard" : file.string();

@@ -31,6 +31,8 @@ struct KernelCounts {
   std::size_t stored = 0, compiled = 0;
 };
 KernelCounts kernelCounts();
+/// A workload of what the stores have not measured, of all that was asked for.
+void recordMissing(const std::filesystem::path& workload);
 /// "in /home/me/tuned.db"; warnings about stores follow.
 std::string describeStores();
 

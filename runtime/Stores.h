@@ -28,6 +28,9 @@ class Stores {
   /// measured, though it waits when it is launched.
   const Tuned* find(TuningTask& task, const Backend& backend) const;
 
+  /// A workload of what was not found, or found as the cost model chose it.
+  void recordShapes(const std::filesystem::path& workload) const { tuner->recordShapes(workload); }
+
   /// The cost model's choice, compared with fp64 once; kept in the cache, with the verdict, if
   /// there is one.
   Cache::Result compile(const TuningTask& task, const Backend& backend) const;

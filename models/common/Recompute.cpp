@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
 namespace kiln::models {
 
 using at::Tensor;
@@ -24,17 +26,18 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
   struct Kept : torch::CustomClassHolder {
     Step step;
     std::int64_t inputs; // of the step: the first of what is saved
-    Tensor random;
+    Tensor random;       // the generator's state, undefined if nothing is drawn
     Autocast::State autocast;
   };
 
   static variable_list forward(AutogradContext* context, const Step& step, std::int64_t inputs,
-                               at::TensorList saved) {
+                               Draws draws, at::TensorList saved) {
     auto kept = c10::make_intrusive<Kept>();
     const at::Device device = saved[0].device();
     kept->step = step;
     kept->inputs = inputs;
-    kept->random = generatorOf(device).get_state();
+    if (draws == Draws::numbers)
+      kept->random = generatorOf(device).get_state();
     kept->autocast = Autocast::current(device.type());
     context->saved_data["kept"] = c10::IValue::make_capsule(kept);
     context->save_for_backward(saved.vec());
@@ -50,8 +53,11 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     variable_list y;
     {
       const at::AutoGradMode on(true);
-      const KeptRandom now(saved[0].device());
-      generatorOf(saved[0].device()).set_state(kept.random); // of the forward
+      std::optional<KeptRandom> now;
+      if (kept.random.defined()) {
+        now.emplace(saved[0].device());
+        generatorOf(saved[0].device()).set_state(kept.random); // of the forward
+      }
       const Autocast autocast(saved[0].device().type(), kept.autocast);
       y = kept.step({saved.begin(), saved.begin() + kept.inputs});
     }
@@ -62,7 +68,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     const variable_list found =
         torch::autograd::grad(y, wanted, gradients, /*retain_graph=*/false, /*create_graph=*/false,
                               /*allow_unused=*/true);
-    variable_list all = {Tensor(), Tensor()}; // of the step and the count
+    variable_list all = {Tensor(), Tensor(), Tensor()}; // of the step, the count, the draws
     auto next = found.begin();
     for (const Tensor& input : saved)
       all.push_back(input.requires_grad() ? *next++ : Tensor());
@@ -72,10 +78,11 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
 
 } // namespace
 
-Tensors recomputed(const Step& step, const Tensors& inputs, const Tensors& parameters) {
+Tensors recomputed(const Step& step, const Tensors& inputs, const Tensors& parameters,
+                   Draws draws) {
   Tensors all = inputs;
   all.insert(all.end(), parameters.begin(), parameters.end());
-  return Recomputed::apply(step, std::int64_t(inputs.size()), at::TensorList(all));
+  return Recomputed::apply(step, std::int64_t(inputs.size()), draws, at::TensorList(all));
 }
 
 } // namespace kiln::models

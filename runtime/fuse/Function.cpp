@@ -175,8 +175,7 @@ Variant* Function::find(std::span<const at::Tensor* const> operands,
   const Kind kind = kindOf(operands, space);
   const Place place = operands[0]->is_cuda() ? Place::gpu : Place::cpu;
   Variant& variant = variants.findOrMake(kind.signature(), [&] {
-    return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(place),
-                                     space.rows());
+    return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(place), space);
   });
   const bool ready = isReady(variant, variant.hasBackward());
   (ready ? variant.used : variant.missed).fetch_add(1, std::memory_order_relaxed);

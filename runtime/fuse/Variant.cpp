@@ -69,10 +69,11 @@ std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind) {
 }
 
 Variant::Variant(const Graph& graph, const Kind& kind, const std::string& name,
-                 runtime::Backend& backend, std::int64_t rows)
+                 runtime::Backend& backend, const Space& space)
     : key(kind.signature()), graph(graph), kind(kind),
-      label(fmt::format("{} {}x{} {}", name, rows, kind.width, kiln::name(kind.operands[0].dtype))),
-      rows(rows), dtypes(resultTypes(graph, kind)),
+      label(fmt::format("{} {}x{} {}", name, space.rows(), kind.width,
+                        kiln::name(kind.operands[0].dtype))),
+      first(space), dtypes(resultTypes(graph, kind)),
       forward(*this, backend, static_cast<int>(kind.device), false),
       backward(*this, backend, static_cast<int>(kind.device), true) {
   const Writer writer(graph, kind, name, commonType(kind), dtypes);
@@ -99,14 +100,29 @@ Variant::Variant(const Graph& graph, const Kind& kind, const std::string& name,
 }
 
 runtime::OrderText Part::text() const {
-  runtime::OrderText text{variant.module,
-                          isBackward ? variant.backwardName : variant.forwardName,
-                          false,
-                          variant.label + (isBackward ? " backward" : ""),
-                          {}};
+  return {variant.module, isBackward ? variant.backwardName : variant.forwardName, false,
+          variant.label + (isBackward ? " backward" : ""), runTimeSizes()};
+}
+
+/// Which symbols several groups have, the launch plan tells. None: whoever compiles says why not.
+std::vector<std::int64_t> Part::runTimeSizes() const try {
   if (variant.kind.groups == 1)
-    text.sizes = {variant.rows};
-  return text;
+    return {variant.first.rows()};
+  if (isBackward && !variant.forward.kernel.load(std::memory_order_acquire))
+    return {}; // what it saves is not known
+  CompileOptions options;
+  options.function = isBackward ? variant.backwardName : variant.forwardName;
+  options.until = Stage::cuda;
+  const Program program = Program::compile(Module::parse(variant.module, variant.label), options);
+  std::vector<std::int64_t> sizes;
+  for (const unsigned group : rolesOf(program.inputs(), program.outputs()).groupOf) {
+    if (group == unknown)
+      return {};
+    sizes.push_back(variant.first.groupSizes[group]);
+  }
+  return sizes;
+} catch (const Error&) {
+  return {};
 }
 
 Binding Part::bindingOf(std::string_view name, unsigned& nextSaved) const {
@@ -129,15 +145,15 @@ Mask Part::maskOf(const Binding& binding) const {
                                             : variant.masks[binding.index];
 }
 
-/// Finds out of which group each run-time size is, from the tensors whose groups are known.
-void Part::accept(const runtime::Kernel& made) {
+/// From the tensors whose groups are known.
+Part::Roles Part::rolesOf(std::span<const TensorInfo> inputs,
+                          std::span<const TensorInfo> outputs) const {
   unsigned nextSaved = 0;
-  bindings.clear();
-  groupOf.clear();
+  Roles roles;
   const auto learn = [&](int symbol, unsigned group) {
     const auto at = static_cast<std::size_t>(symbol);
-    groupOf.resize(std::max(groupOf.size(), at + 1), unknown);
-    groupOf[at] = group;
+    roles.groupOf.resize(std::max(roles.groupOf.size(), at + 1), unknown);
+    roles.groupOf[at] = group;
   };
   const auto learnFrom = [&](const TensorInfo& tensor, Mask mask) {
     const auto dims = dimensionsOf(mask, variant.kind.groups);
@@ -145,8 +161,8 @@ void Part::accept(const runtime::Kernel& made) {
       if (!tensor.shape[d].isStatic())
         learn(tensor.shape[d].symbol, dims[d]);
   };
-  for (const TensorInfo& tensor : made.inputs) {
-    const Binding& binding = bindings.emplace_back(bindingOf(tensor.name, nextSaved));
+  for (const TensorInfo& tensor : inputs) {
+    const Binding& binding = roles.bindings.emplace_back(bindingOf(tensor.name, nextSaved));
     if (binding.is == Binding::Is::saved) {
       const Saved& saved = variant.saved.at(binding.index);
       for (std::size_t d = 0; d < tensor.shape.size(); ++d)
@@ -156,14 +172,19 @@ void Part::accept(const runtime::Kernel& made) {
       learnFrom(tensor, maskOf(binding));
     }
   }
+  for (std::size_t i = 0; !isBackward && i < variant.masks.size(); ++i)
+    learnFrom(outputs[i], variant.masks[i]);
+  return roles;
+}
+
+void Part::accept(const runtime::Kernel& made) {
+  Roles roles = rolesOf(made.inputs, made.outputs);
+  bindings = std::move(roles.bindings);
+  groupOf = std::move(roles.groupOf);
   if (isBackward)
     return;
-  for (std::size_t i = 0; i < made.outputs.size(); ++i) {
+  for (std::size_t i = variant.masks.size(); i < made.outputs.size(); ++i) {
     const TensorInfo& tensor = made.outputs[i];
-    if (i < variant.masks.size()) {
-      learnFrom(tensor, variant.masks[i]);
-      continue;
-    }
     Saved& saved = variant.saved.emplace_back(Saved{tensor.dtype, {}});
     for (const Extent& extent : tensor.shape)
       saved.sizes.push_back(extent.isStatic() ? extent.size

@@ -39,6 +39,14 @@ class Part final : public runtime::Order {
  private:
   Binding bindingOf(std::string_view name, unsigned& nextSaved) const;
   Mask maskOf(const Binding& binding) const;
+  /// What the inputs of the part's function are, and out of which group each run-time size is.
+  struct Roles {
+    std::vector<Binding> bindings;
+    std::vector<unsigned> groupOf;
+  };
+  Roles rolesOf(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const;
+  /// Of the first call, in the order of their symbols.
+  std::vector<std::int64_t> runTimeSizes() const;
 
   Variant& variant;
   const bool isBackward;
@@ -50,13 +58,13 @@ class Variant {
  public:
   /// Throws Error(input) for what cannot be written or differentiated.
   Variant(const Graph& graph, const Kind& kind, const std::string& name, runtime::Backend& backend,
-          std::int64_t rows);
+          const Space& space);
 
   const Signature key;
   const Graph& graph;
   const Kind kind;
   const std::string label;            // "gate 8192x512 bf16"
-  const std::int64_t rows;            // of the first call
+  const Space first;                  // call
   std::vector<at::ScalarType> dtypes; // of results
   std::vector<Mask> masks;
   std::string module, forwardName, backwardName;

@@ -12,6 +12,7 @@
 
 #include <ATen/SDPBackend.h>
 #include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -36,6 +37,27 @@ namespace {
 /// With gaps nowhere, in the order of a tensor's dimensions.
 Tensor emptyAs(const Tensor& like, at::IntArrayRef sizes) {
   return at::empty_strided(sizes, denseStrides(sizes, like), like.options());
+}
+
+/// For gradients of query, key and value. Where these are parts of one tensor, equally far apart,
+/// as one product makes them, so are their gradients, and whoever made them reads these as one.
+std::array<Tensor, 3> emptyGradients(const AttentionCall& a, const std::array<bool, 4>& wanted) {
+  const auto wantedAs = [&](std::size_t i, const Tensor& like) {
+    return wanted[i] ? emptyAs(like, like.sizes()) : Tensor();
+  };
+  const std::int64_t step = a.key.storage_offset() - a.query.storage_offset();
+  const bool areParts =
+      wanted[0] && wanted[1] && wanted[2] && step > 0 && a.query.is_alias_of(a.key) &&
+      a.query.is_alias_of(a.value) && a.value.storage_offset() - a.key.storage_offset() == step &&
+      a.query.sizes() == a.key.sizes() && a.query.sizes() == a.value.sizes() &&
+      a.query.strides() == a.key.strides() && a.query.strides() == a.value.strides();
+  if (!areParts)
+    return {wantedAs(0, a.query), wantedAs(1, a.key), wantedAs(2, a.value)};
+  at::DimVector sizes(a.query.sizes()), strides(a.query.strides());
+  sizes.insert(sizes.begin(), 3);
+  strides.insert(strides.begin(), step);
+  const Tensor all = emptyAs(at::as_strided(a.query, sizes, strides), sizes);
+  return {all.select(0, 0), all.select(0, 1), all.select(0, 2)};
 }
 
 struct Attention {
@@ -84,10 +106,7 @@ struct AttentionBackward {
   static AttentionGradients run(const Launch& launch, const Tensor& grad, const AttentionCall& a,
                                 const AttentionSaved& saved) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    const auto wanted = [&](std::size_t i, const Tensor& like) {
-      return saved.wanted[i] ? emptyAs(like, like.sizes()) : Tensor();
-    };
-    Tensor dq = wanted(0, a.query), dk = wanted(1, a.key), dv = wanted(2, a.value);
+    auto [dq, dk, dv] = emptyGradients(a, saved.wanted);
     Tensor db = saved.wanted[3] ? at::empty(a.bias.sizes(), a.bias.options()) : Tensor();
     launch.strided({&a.query, &a.key, &a.value, &a.bias, &a.mask, &a.seed, &a.offset, &saved.output,
                     &saved.lse, &grad},

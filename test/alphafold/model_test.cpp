@@ -1,6 +1,7 @@
 // The model as a whole: names and shapes of its parameters, passes with and without templates,
 // recycling, dropout, recomputation, bf16, and what is refused.
 #include "models/alphafold/model/AlphaFold.h"
+#include "models/alphafold/model/Stream.h"
 #include "models/common/Checkpoint.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
@@ -188,6 +189,22 @@ TEST(AlphaFold, EveryParameterGetsAGradient) {
   }
 }
 
+/// Also where weights were cast for passes without gradients before.
+TEST(AlphaFold, EveryParameterGetsAGradientInBf16) {
+  AlphaFold model = tinyModel();
+  model->train();
+  at::manual_seed(1);
+  Tensor sum;
+  {
+    const models::Autocast autocast(at::kCPU, models::Autocast::of("bf16"));
+    const Outputs out = model(passesOf({}, 2));
+    sum = summary(out) + out.structure.backbones.front().translation.sum();
+  }
+  sum.backward();
+  for (const auto& parameter : model->named_parameters())
+    EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+}
+
 TEST(AlphaFold, RecomputationChangesNothing) {
   AlphaFold model = tinyModel(1, at::kDouble);
   model->train(); // with dropout
@@ -216,13 +233,18 @@ TEST(AlphaFold, DropoutIsSharedAlongADimension) {
   at::manual_seed(3);
   const Tensor x = at::ones({5, 6, 7});
   for (const std::int64_t shared : {0, 1}) {
-    const Tensor y = dropout(x, 0.25, /*training=*/true, shared);
+    std::vector<std::int64_t> sizes = x.sizes().vec();
+    sizes[std::size_t(shared)] = 1;
+    const auto scales = drawScales(x.options(), 0.25, /*training=*/true, {sizes, {3}});
+    ASSERT_EQ(scales[1].numel(), 3);
+    const Tensor y = added(at::zeros_like(x), x, scales[0]);
     EXPECT_TRUE(at::equal(y, y.narrow(shared, 0, 1).expand_as(y)));
     EXPECT_TRUE(((y == 0) | (y - 1 / 0.75).abs().lt(1e-6)).all().item<bool>());
     EXPECT_GT((y == 0).sum().item<int>(), 0);
     EXPECT_LT((y == 0).sum().item<int>(), 105);
   }
-  EXPECT_TRUE(at::equal(dropout(x, 0.25, /*training=*/false, 0), x));
+  EXPECT_FALSE(drawScales(x.options(), 0.25, /*training=*/false, {{1, 6, 7}})[0].defined());
+  EXPECT_TRUE(at::equal(added(x, x), 2 * x));
 }
 
 /// Each update of a new block is made constant, one after the other, so that what comes out shows

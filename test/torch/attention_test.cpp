@@ -389,4 +389,32 @@ TEST_F(TorchAttention, IsVerified) {
   EXPECT_TRUE(reports("0 of 1 differ from ATen")) << report();
 }
 
+/// As one product makes them, in another's order too.
+TEST_F(TorchAttention, GradientsOfPartsOfOneTensorArePartsOfOne) {
+  const Tensor all = at::randn({2, 9, 3, 4, 16});
+  for (const bool isTurned : {false, true}) {
+    const auto part = [&](std::int64_t i) {
+      const Tensor rows = all.select(2, i); // [2, 9, heads, 16]
+      return (isTurned ? rows.permute({1, 2, 0, 3}) : rows.transpose(1, 2))
+          .detach()
+          .requires_grad_();
+    };
+    const Tensor q = part(0), k = part(1), v = part(2);
+    const Tensor y = at::scaled_dot_product_attention(q, k, v);
+    const auto found = torch::autograd::grad({y.square().sum()}, {q, k, v});
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(found[i].strides(), q.strides());
+      EXPECT_TRUE(found[i].is_alias_of(found[0]));
+      EXPECT_EQ(found[i].storage_offset(), i * 4 * 16);
+    }
+    const auto wide = [](const Tensor& x) { return x.detach().to(at::kDouble).requires_grad_(); };
+    const Tensor q64 = wide(q), k64 = wide(k), v64 = wide(v);
+    const Guard off(Mode::off);
+    const Tensor exact = at::scaled_dot_product_attention(q64, k64, v64);
+    const auto expected = torch::autograd::grad({exact.square().sum()}, {q64, k64, v64});
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(at::allclose(found[i].to(at::kDouble), expected[i], 1e-4, 1e-5)) << i;
+  }
+}
+
 } // namespace

@@ -2,9 +2,11 @@
 // write are the same, letter by letter. The host takes schedules and the vendor's from a store that
 // is named, so that this needs no GPU.
 #include "kiln/cache.h"
+#include "kiln/fuse.h"
 #include "test/backend/Helpers.h"
 #include "test/torch/Helpers.h"
 
+#include <fstream>
 #include <functional>
 #include <sqlite3.h>
 
@@ -195,6 +197,22 @@ TEST_F(TorchStores, WhereTheVendorIsFasterMasksAreKilns) {
   EXPECT_TRUE(at::equal(draw(x), first));
   enable(strictOnCpu());
   EXPECT_TRUE(at::equal(draw(x.to(at::kHalf)), first)); // by a kernel: numbers know no dtype
+}
+
+TEST_F(TorchStores, ShapesOfARunAreRecorded) {
+  enable(options);
+  const auto shifted = fuse([](const Expr& x, const Expr& scale) { return x * scale; },
+                            {.name = "shifted", .place = Place::cpu});
+  const Tensor x = at::randn({6, 5, 24}).requires_grad_();
+  shifted(x, at::rand({1, 5, 24})).sum().backward(); // along one of two leading dimensions
+  at::softmax(at::randn({7, 36}), -1);
+  recordShapes(folder.path / "shapes.txt");
+  std::ifstream file(folder.path / "shapes.txt");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_HAS(text, "  6x5  -");
+  EXPECT_HAS(text, "forward,function=shifted_backward");
+  EXPECT_HAS(text, "  7  -");
+  EXPECT_HAS(text, "# _softmax 7x36 f32");
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "models/alphafold/model/Attention.h"
 
 #include "kiln/nn.h"
+#include "models/alphafold/model/Products.h"
 
 #include <ATen/ATen.h>
 
@@ -21,10 +22,6 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
 
 } // namespace
 
-Tensor byHead(const Tensor& pairs) {
-  return pairs.permute({2, 0, 1}).contiguous(); // kernels keep such a bias in shared memory
-}
-
 AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
     : heads(sizes.heads),
       q(register_module("linear_q", Linear(sizes.queries, sizes.heads * sizes.head, Init::glorot,
@@ -38,14 +35,44 @@ AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
     gate = register_module("linear_g", Linear(sizes.queries, sizes.heads * sizes.head, Init::gate));
 }
 
-Tensor AttentionImpl::forward(const Tensor& x, const Tensor& keys, const Tensor& mask,
-                              const Tensor& bias) {
-  const auto split = [&](const Tensor& all) { // [B, heads, rows, head]
+Tensor AttentionImpl::ended(const Tensor& heard, const Tensor& gates) {
+  return output(gate ? nn::sigmoidGate(heard, gates, gate->bias) : heard);
+}
+
+Tensor AttentionImpl::forward(const Tensor& x, const Attended& attended) {
+  std::vector<Map> maps = {{q->weight}, {k->weight}, {v->weight}};
+  if (gate)
+    maps.push_back({gate->weight});
+  if (attended.pairs)
+    maps.push_back({attended.pairs->weight, {}, Layout::planes});
+  const std::vector<Tensor> made = products(x, maps);
+  const bool isTurned = attended.along == Along::columns;
+  const auto split = [&](const Tensor& all) { // [batch, heads, rows, head]
+    const Tensor byHead = all.unflatten(-1, {heads, -1});
+    return isTurned ? byHead.permute({1, 2, 0, 3}) : byHead.transpose(1, 2);
+  };
+  Tensor bias = attended.pairs ? made.back() : attended.bias;
+  if (isTurned && bias.defined())
+    bias = bias.transpose(1, 2).contiguous(); // kernels keep it in shared memory
+  const Tensor mask =
+      isTurned && attended.mask.defined() ? attended.mask.t().contiguous() : attended.mask;
+  const Tensor heard = attend(split(made[0]), split(made[1]), split(made[2]), mask, bias);
+  const Tensor rows = isTurned ? heard.permute({2, 0, 1, 3}) : heard.transpose(1, 2);
+  return ended(rows.flatten(-2), gate ? made[3] : Tensor());
+}
+
+Tensor AttentionImpl::between(const Tensor& x, const Tensor& keys, const Tensor& mask) {
+  const auto split = [&](const Tensor& all) {
     return all.unflatten(-1, {heads, -1}).transpose(1, 2);
   };
-  const Tensor heard = attend(split(q(x)), split(k(keys)), split(v(keys)), mask, bias);
-  const Tensor rows = heard.transpose(1, 2).flatten(-2); // [B, Q, heads * head]
-  return output(gate ? nn::sigmoidGate(rows, at::linear(x, gate->weight), gate->bias) : rows);
+  std::vector<Map> maps = {{q->weight}};
+  if (gate)
+    maps.push_back({gate->weight});
+  const std::vector<Tensor> ofQueries = products(x, maps);
+  const std::vector<Tensor> ofKeys = products(keys, {{k->weight}, {v->weight}});
+  const Tensor heard =
+      attend(split(ofQueries[0]), split(ofKeys[0]), split(ofKeys[1]), mask, Tensor());
+  return ended(heard.transpose(1, 2).flatten(-2), gate ? ofQueries[1] : Tensor());
 }
 
 GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t heads,
@@ -59,11 +86,15 @@ GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t hea
 
 Tensor GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
   const Tensor mean =
-      mask.defined() ? masked(x, mask).sum(1) / (mask.sum(1, /*keepdim=*/true) + 1e-10) : x.mean(1);
+      mask.defined() ? masked(x, mask).sum(0) / (mask.sum(0) + 1e-10).unsqueeze(-1) : x.mean(0);
   // The heads' queries are rows of one attention, since keys and values are the same for all.
   const Tensor queries = q(mean).unflatten(-1, {1, heads, -1}); // [B, 1, heads, head]
-  const Tensor heard = attend(queries, k(x).unsqueeze(1), v(x).unsqueeze(1), mask, Tensor());
-  return output(heard.flatten(1).unsqueeze(1) * at::sigmoid(gate(x))); // one row for all of x
+  const std::vector<Tensor> made =
+      products(x, {{k->weight}, {v->weight}, {gate->weight, gate->bias}});
+  const auto byColumn = [](const Tensor& all) { return all.transpose(0, 1).unsqueeze(1); };
+  const Tensor heard = attend(queries, byColumn(made[0]), byColumn(made[1]),
+                              mask.defined() ? mask.t().contiguous() : mask, Tensor());
+  return output(at::sigmoid(made[2]) * heard.flatten(1)); // one row for all of a column
 }
 
 } // namespace kiln::alphafold

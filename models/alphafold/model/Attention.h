@@ -14,20 +14,36 @@ struct AttentionSizes {
   bool gated = true;
 };
 
-/// Biases of attention as a linear map gives them for pairs, [Q, K, heads], as [heads, Q, K].
-at::Tensor byHead(const at::Tensor& pairs);
+/// Which rows of [A, B, channels] see each other. Neither makes a copy: attention takes queries,
+/// keys and values as they lie.
+enum class Along {
+  rows,   // those of one A: attention over B
+  columns // those of one B: attention over A
+};
+
+/// What keys attention reads, and how much.
+struct Attended {
+  at::Tensor mask{};      // [A, B], or undefined: all are there
+  at::Tensor bias{};      // [heads, Q, K], or undefined
+  Linear pairs = nullptr; // gives the bias of Q = K = A = B from x itself
+  Along along = Along::rows;
+};
 
 /// softmax(q k / sqrt(head) + bias) v, gated by a sigmoid, and a last linear map. Parameters:
-/// linear_q, linear_k, linear_v, linear_o, linear_g.
+/// linear_q, linear_k, linear_v, linear_o, linear_g. A query whose keys are all masked hears
+/// nothing: it gets zeros before the gate.
 struct AttentionImpl : torch::nn::Module {
   explicit AttentionImpl(const AttentionSizes& sizes);
-  /// x [B, Q, queries], keys [B, K, keys], mask [B, K] or undefined, bias [heads, Q, K] or
-  /// undefined. A query whose keys are all masked hears nothing: it gets zeros before the gate.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& mask,
-                     const at::Tensor& bias);
+  /// Of x [A, B, queries] with itself.
+  at::Tensor forward(const at::Tensor& x, const Attended& attended);
+  /// Of x [B, Q, queries] with keys [B, K, keys], mask [B, K] or undefined.
+  at::Tensor between(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& mask);
 
   std::int64_t heads;
   Linear q, k, v, output, gate = nullptr;
+
+ private:
+  at::Tensor ended(const at::Tensor& heard, const at::Tensor& gates);
 };
 TORCH_MODULE(Attention);
 
@@ -35,7 +51,7 @@ TORCH_MODULE(Attention);
 /// values for all. Gates and the result are of each row. Parameters as above.
 struct GlobalAttentionImpl : torch::nn::Module {
   GlobalAttentionImpl(std::int64_t channels, std::int64_t heads, std::int64_t head);
-  /// x [B, S, channels], mask [B, S] or undefined; the attention is over S.
+  /// x [S, B, channels], mask [S, B] or undefined; the attention is over S.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& mask);
 
   std::int64_t heads;

@@ -1,6 +1,7 @@
 // See Evoformer.h.
 #include "models/alphafold/model/Evoformer.h"
 
+#include "models/alphafold/model/Stream.h"
 #include "models/common/Recompute.h"
 
 #include <ATen/ATen.h>
@@ -11,16 +12,18 @@ using at::Tensor;
 
 namespace {
 
-/// What `block` makes of its inputs, kept or computed again in the backward.
+/// What `block` makes of its inputs, kept or computed again in the backward, where nothing is drawn
+/// again.
 Representations passed(BlockImpl& block, const Representations& in, const Masks& masks,
                        bool recompute) {
   if (!recompute || !at::GradMode::is_enabled())
     return block.forward(in, masks);
-  const auto step = [&block, masks](const models::Tensors& x) {
-    const Representations out = block.forward({x[0], x[1]}, masks);
+  const auto step = [&block, masks, scales = block.drawScales(in)](const models::Tensors& x) {
+    const Representations out = block.scaled({x[0], x[1]}, masks, scales);
     return models::Tensors{out.m, out.z};
   };
-  const models::Tensors out = models::recomputed(step, {in.m, in.z}, block.parameters());
+  const models::Tensors out =
+      models::recomputed(step, {in.m, in.z}, block.parameters(), models::Draws::nothing);
   return {out[0], out[1]};
 }
 
@@ -35,11 +38,18 @@ BlockImpl::BlockImpl(const ModelConfig& config, std::int64_t channels, std::int6
                             OuterProductMean(channels, config.pair, config.outerProduct))),
       pairs(register_module("pair_stack", PairStack(config))) {}
 
-Representations BlockImpl::forward(const Representations& in, const Masks& masks) {
-  Tensor m = in.m + dropout(row(in.m, in.z, masks.msa), share, is_training(), 0);
-  m = m + columns(m, masks.msa);
-  m = m + transition(m);
-  return {m, pairs(in.z + outer(m, masks.msa), masks.pair)};
+BlockScales BlockImpl::drawScales(const Representations& in) const {
+  const std::vector<Tensor> row = alphafold::drawScales(in.m.options(), share, is_training(),
+                                                        {{1, in.m.size(1), in.m.size(2)}});
+  return {row[0], drawPairScales(in.z, pairs->share, is_training())};
+}
+
+Representations BlockImpl::scaled(const Representations& in, const Masks& masks,
+                                  const BlockScales& scales) {
+  Tensor m = added(in.m, row(in.m, in.z, masks.msa), scales.row);
+  m = added(m, columns(m, masks.msa));
+  m = added(m, transition(m));
+  return {m, pairs->scaled(outer->addTo(in.z, m, masks.msa), masks.pair, scales.pairs)};
 }
 
 EvoformerBlockImpl::EvoformerBlockImpl(const ModelConfig& config)

@@ -15,11 +15,22 @@ struct Masks {
   at::Tensor msa, pair;
 };
 
+/// What a block's updates are scaled by, as dropout has drawn it; undefined: by 1.
+struct BlockScales {
+  at::Tensor row;
+  PairScales pairs;
+};
+
 /// What a block of either stack has. Parameters but for msa_att_col: msa_att_row, msa_transition,
 /// outer_product_mean, pair_stack.
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const ModelConfig& config, std::int64_t channels, std::int64_t head);
-  Representations forward(const Representations& in, const Masks& masks);
+  Representations forward(const Representations& in, const Masks& masks) {
+    return scaled(in, masks, drawScales(in));
+  }
+  /// The same with scales that were drawn before.
+  Representations scaled(const Representations& in, const Masks& masks, const BlockScales& scales);
+  BlockScales drawScales(const Representations& in) const;
 
  protected:
   /// What is to be added to the alignment for its columns.

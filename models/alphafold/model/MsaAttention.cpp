@@ -1,6 +1,8 @@
 // See MsaAttention.h.
 #include "models/alphafold/model/MsaAttention.h"
 
+#include "models/alphafold/model/Products.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
@@ -18,9 +20,12 @@ MsaRowAttentionImpl::MsaRowAttentionImpl(std::int64_t channels, std::int64_t pai
       register_module("mha", Attention(AttentionSizes{channels, channels, heads, head, channels}));
 }
 
-Tensor MsaRowAttentionImpl::forward(const Tensor& m, const Tensor& z, const Tensor& mask) {
-  const Tensor x = normM(m);
-  return mha(x, x, mask, bias ? byHead(bias(normZ(z))) : Tensor());
+Tensor MsaRowAttentionImpl::forward(const Tensor& m, const Tensor& z, const Tensor& mask,
+                                    Along along) {
+  Attended attended{.mask = mask, .along = along};
+  if (bias)
+    attended.bias = products(normZ(z), {{bias->weight, {}, Layout::planes}})[0];
+  return mha(normM(m), attended);
 }
 
 MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64_t heads,
@@ -28,7 +33,7 @@ MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64
     : rows(register_module("_msa_att", MsaRowAttention(channels, 0, heads, head))) {}
 
 Tensor MsaColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return rows(m.transpose(0, 1), Tensor(), transposed(mask)).transpose(0, 1);
+  return rows->forward(m, Tensor(), mask, Along::columns);
 }
 
 MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels,
@@ -37,7 +42,7 @@ MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels
       attention(register_module("global_attention", GlobalAttention(channels, heads, head))) {}
 
 Tensor MsaGlobalColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return attention(norm(m.transpose(0, 1)), transposed(mask)).transpose(0, 1);
+  return attention(norm(m), mask);
 }
 
 } // namespace kiln::alphafold

@@ -13,7 +13,8 @@ struct MsaRowAttentionImpl : torch::nn::Module {
                       std::int64_t head);
   /// m [S, R, channels], z [R, R, pair] or undefined, mask [S, R] or undefined; what is to be added
   /// to m.
-  at::Tensor forward(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask,
+                     Along along = Along::rows);
 
   LayerNorm normM, normZ = nullptr;
   Linear bias = nullptr;

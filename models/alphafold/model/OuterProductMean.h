@@ -12,9 +12,18 @@ struct OuterProductMeanImpl : torch::nn::Module {
   /// in the published code the sum goes through the last linear map before it is divided by the
   /// number of sequences that have both residues, plus 1e-3.
   at::Tensor forward(const at::Tensor& m, const at::Tensor& mask);
+  /// z with that added, in one pass.
+  at::Tensor addTo(const at::Tensor& z, const at::Tensor& m, const at::Tensor& mask);
 
   LayerNorm norm;
   Linear left, right, output;
+
+ private:
+  struct Parts {
+    at::Tensor sums;    // through the last linear map, but for its bias
+    at::Tensor weights; // of each pair: one by the number of sequences
+  };
+  Parts parts(const at::Tensor& m, const at::Tensor& mask);
 };
 TORCH_MODULE(OuterProductMean);
 

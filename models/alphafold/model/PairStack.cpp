@@ -1,12 +1,21 @@
-// See PairStack.h. Masks of dropout are shared along the first of the two dimensions of pairs,
-// those of the attention around ending nodes along the second.
+// See PairStack.h.
 #include "models/alphafold/model/PairStack.h"
+
+#include "models/alphafold/model/Stream.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+
+PairScales drawPairScales(const Tensor& z, double share, bool training) {
+  const std::vector<std::int64_t> first = {1, z.size(1), z.size(2)},
+                                  second = {z.size(0), 1, z.size(2)};
+  const std::vector<Tensor> scales =
+      drawScales(z.options(), share, training, {first, first, first, second});
+  return {scales[0], scales[1], scales[2], scales[3]};
+}
 
 PairStackImpl::PairStackImpl(const ModelConfig& config)
     : share(config.pairDropout),
@@ -21,12 +30,16 @@ PairStackImpl::PairStackImpl(const ModelConfig& config)
                                                               config.pairHead, Node::ending))),
       transition(register_module("pair_transition", Transition(config.pair, config.transition))) {}
 
-Tensor PairStackImpl::forward(Tensor z, const Tensor& mask) {
-  z = z + dropout(outgoing(z, mask), share, is_training(), 0);
-  z = z + dropout(incoming(z, mask), share, is_training(), 0);
-  z = z + dropout(starting(z, mask), share, is_training(), 0);
-  z = z + dropout(ending(z, mask), share, is_training(), 1);
-  return z + transition(z);
+Tensor PairStackImpl::forward(const Tensor& z, const Tensor& mask) {
+  return scaled(z, mask, drawPairScales(z, share, is_training()));
+}
+
+Tensor PairStackImpl::scaled(Tensor z, const Tensor& mask, const PairScales& scales) {
+  z = outgoing->addTo(z, mask, scales.outgoing);
+  z = incoming->addTo(z, mask, scales.incoming);
+  z = added(z, starting(z, mask), scales.starting);
+  z = added(z, ending(z, mask), scales.ending);
+  return added(z, transition(z));
 }
 
 TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
@@ -47,11 +60,12 @@ TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
                                  Transition(config.templatePair, config.templateTransition))) {}
 
 Tensor TemplatePairBlockImpl::forward(Tensor t, const Tensor& mask) {
-  t = t + dropout(starting(t, mask), share, is_training(), 0);
-  t = t + dropout(ending(t, mask), share, is_training(), 1);
-  t = t + dropout(outgoing(t, mask), share, is_training(), 0);
-  t = t + dropout(incoming(t, mask), share, is_training(), 0);
-  return t + transition(t);
+  const PairScales scales = drawPairScales(t, share, is_training());
+  t = added(t, starting(t, mask), scales.starting);
+  t = added(t, ending(t, mask), scales.ending);
+  t = outgoing->addTo(t, mask, scales.outgoing);
+  t = incoming->addTo(t, mask, scales.incoming);
+  return added(t, transition(t));
 }
 
 } // namespace kiln::alphafold

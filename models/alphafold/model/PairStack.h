@@ -9,11 +9,22 @@
 
 namespace kiln::alphafold {
 
+/// What the updates of pairs are scaled by; undefined: by 1.
+struct PairScales {
+  at::Tensor outgoing, incoming, starting, ending;
+};
+
+/// Those of dropout for z [R, R, channels]: masks are shared along the first of the two dimensions,
+/// those of the attention around ending nodes along the second.
+PairScales drawPairScales(const at::Tensor& z, double share, bool training);
+
 /// Parameters: tri_mul_out, tri_mul_in, tri_att_start, tri_att_end, pair_transition.
 struct PairStackImpl : torch::nn::Module {
   explicit PairStackImpl(const ModelConfig& config);
   /// z [R, R, pair], mask [R, R].
-  at::Tensor forward(at::Tensor z, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
+  /// The same with scales that were drawn before.
+  at::Tensor scaled(at::Tensor z, const at::Tensor& mask, const PairScales& scales);
 
   double share; // of dropout
   TriangleMultiplication outgoing, incoming;

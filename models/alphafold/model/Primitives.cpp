@@ -2,6 +2,7 @@
 #include "models/alphafold/model/Primitives.h"
 
 #include "kiln/fuse.h"
+#include "models/alphafold/model/Products.h"
 #include "models/common/Draw.h"
 
 #include <ATen/ATen.h>
@@ -47,7 +48,9 @@ LinearImpl::LinearImpl(std::int64_t in, std::int64_t out, Init init, bool hasBia
 }
 
 Tensor LinearImpl::forward(const Tensor& x) {
-  return at::linear(x, weight, bias);
+  return productType(x) == x.scalar_type() && x.scalar_type() == weight.scalar_type()
+             ? at::linear(x, weight, bias)
+             : products(x, {{weight, bias}})[0];
 }
 
 LayerNormImpl::LayerNormImpl(std::int64_t width)
@@ -71,12 +74,19 @@ Tensor gated(const Tensor& gate, const Tensor& x) {
   return product(gate, x);
 }
 
-Tensor dropout(const Tensor& x, double share, bool training, std::int64_t shared) {
+std::vector<Tensor> drawScales(const at::TensorOptions& options, double share, bool training,
+                               const std::vector<std::vector<std::int64_t>>& sizes) {
   if (!training || share == 0)
-    return x;
-  std::vector<std::int64_t> sizes = x.sizes().vec();
-  sizes.at(std::size_t(shared)) = 1;
-  return x * at::dropout(at::ones(sizes, x.options().requires_grad(false)), share, /*train=*/true);
+    return std::vector<Tensor>(sizes.size());
+  std::vector<std::int64_t> counts;
+  for (const auto& one : sizes)
+    counts.push_back(c10::multiply_integers(one));
+  const at::NoGradGuard constant;
+  const Tensor ones = at::ones({c10::sum_integers(counts)}, options);
+  std::vector<Tensor> scales = at::dropout(ones, share, /*train=*/true).split_with_sizes(counts);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    scales[i] = scales[i].view(sizes[i]);
+  return scales;
 }
 
 FullPrecision::FullPrecision(const Tensor& x) : off(x.device().type(), {}) {}
@@ -87,10 +97,6 @@ Tensor full(const Tensor& x) {
 
 Tensor masked(const Tensor& x, const Tensor& mask) {
   return mask.defined() ? x * mask.unsqueeze(-1).to(x.scalar_type()) : x;
-}
-
-Tensor transposed(const Tensor& mask) {
-  return mask.defined() ? mask.t() : mask;
 }
 
 Tensor maskBias(const Tensor& mask, double infinity) {

@@ -1,5 +1,5 @@
-// What all modules are made of: linear maps with their first weights, LayerNorm, dropout whose mask
-// is shared along a dimension, and the scope in which bf16 is off.
+// What all modules are made of: linear maps with their first weights, LayerNorm, gates, what
+// dropout scales by, and the scope in which bf16 is off.
 #pragma once
 
 #include "models/common/Precision.h"
@@ -42,9 +42,11 @@ TORCH_MODULE(LayerNorm);
 /// sigmoid(gate) * x, in one pass.
 at::Tensor gated(const at::Tensor& gate, const at::Tensor& x);
 
-/// In training x with a share of it dropped and the rest scaled up; what is dropped is the same
-/// along dimension `shared`.
-at::Tensor dropout(const at::Tensor& x, double share, bool training, std::int64_t shared);
+/// What the updates of a stream are scaled by in training, so that a share of them is dropped and
+/// the rest scaled up; of sizes that are 1 where updates share what is dropped. All are drawn at
+/// once. None are defined in evaluation or for a share of 0: nothing is dropped.
+std::vector<at::Tensor> drawScales(const at::TensorOptions& options, double share, bool training,
+                                   const std::vector<std::vector<std::int64_t>>& sizes);
 
 /// For a scope, what is computed on x's device is computed in the dtypes of its operands.
 class FullPrecision {
@@ -60,8 +62,6 @@ at::Tensor full(const at::Tensor& x);
 /// Masks [..., rows] are 1 where a tensor [..., rows, channels] holds something, and 0 elsewhere.
 /// They may be undefined: everything is there.
 at::Tensor masked(const at::Tensor& x, const at::Tensor& mask);
-/// Of a mask of two dimensions.
-at::Tensor transposed(const at::Tensor& mask);
 /// Zero where mask is 1, and minus `infinity` where it is 0: to be added to logits.
 at::Tensor maskBias(const at::Tensor& mask, double infinity = 1e9);
 

@@ -39,16 +39,13 @@ Tensor Rigid::matrix() const {
 
 Rigid Rigid::fromUpdate(const Tensor& update) {
   const Tensor bcd = update.narrow(-1, 0, 3);
-  const Tensor scale = at::rsqrt(bcd.square().sum(-1) + 1);
-  const auto quaternion = [&](int i) { return bcd.select(-1, i) * scale; };
-  const Tensor &w = scale, x = quaternion(0), y = quaternion(1), z = quaternion(2);
-  const Tensor ww = w * w, xx = x * x, yy = y * y, zz = z * z;
-  const auto twice = [](const Tensor& sum) { return 2 * sum; };
-  const std::vector<Tensor> elements = {
-      ww + xx - yy - zz,    twice(x * y - w * z), twice(x * z + w * y),
-      twice(x * y + w * z), ww - xx + yy - zz,    twice(y * z - w * x),
-      twice(x * z - w * y), twice(y * z + w * x), ww - xx - yy + zz};
-  return {at::stack(elements, -1).unflatten(-1, {3, 3}), update.narrow(-1, 3, 3)};
+  const Tensor w = at::rsqrt(bcd.square().sum(-1, /*keepdim=*/true) + 1).unsqueeze(-1);
+  const Tensor v = bcd.unsqueeze(-1) * w; // the quaternion is w, v: of length 1
+  const Tensor row = v.transpose(-1, -2), squares = v * row;
+  const Tensor unit = at::eye(3, update.options().requires_grad(false)).expand_as(squares);
+  const Tensor cross = at::linalg_cross(unit, row); // cross x = v x x
+  const Tensor rotation = (2 * w * w - 1) * unit + 2 * (squares + w * cross);
+  return {rotation, update.narrow(-1, 3, 3)};
 }
 
 Rigid Rigid::turnAboutX(const Tensor& sinCos) {

@@ -84,20 +84,19 @@ PredictedStructure StructureModuleImpl::forward(const Tensor& sGiven, const Tens
   Tensor s = in(initial);
   Rigid frames = Rigid::identity(s.sizes().slice(0, 1), s);
   PredictedStructure found;
-  std::vector<Tensor> angles, rawAngles;
+  std::vector<Tensor> states;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     s = normIpa(dropped(s + ipa(s, z, frames, there), share, is_training()));
     s = transition(s);
     frames = frames.compose(update(s));
     found.backbones.push_back(frames.scaled(unit));
-    rawAngles.push_back(torsions(s, initial));
-    const Tensor length = rawAngles.back().square().sum(-1, /*keepdim=*/true);
-    angles.push_back(rawAngles.back() / length.clamp_min(1e-12).sqrt());
+    states.push_back(s);
     frames = frames.detachedRotation(); // no gradient through what later layers turn
   }
-  found.angles = at::stack(angles);
-  found.rawAngles = at::stack(rawAngles);
-  found.groups = groupFrames(found.backbones.back(), angles.back(), aatype);
+  found.rawAngles = torsions(at::stack(states), initial); // no layer reads another's
+  const Tensor length = found.rawAngles.square().sum(-1, /*keepdim=*/true);
+  found.angles = found.rawAngles / length.clamp_min(1e-12).sqrt();
+  found.groups = groupFrames(found.backbones.back(), found.angles[-1], aatype);
   found.positions = atomPositions(found.groups, aatype);
   found.single = s;
   return found;

@@ -39,7 +39,8 @@ TORCH_MODULE(TorsionBlock);
 /// Lines 11 to 14 of Algorithm 20. Parameters: linear_in, linear_initial, layers, linear_out.
 struct TorsionResnetImpl : torch::nn::Module {
   explicit TorsionResnetImpl(const ModelConfig& config);
-  /// Both [R, single]; (sine, cosine) of seven angles, not yet of length 1, [R, 7, 2].
+  /// s [..., R, single], initial [R, single]; (sine, cosine) of seven angles, not yet of length 1,
+  /// [..., R, 7, 2].
   at::Tensor forward(const at::Tensor& s, const at::Tensor& initial);
 
   Linear in, initialIn;

@@ -47,7 +47,7 @@ TemplatePointwiseAttentionImpl::TemplatePointwiseAttentionImpl(const ModelConfig
 Tensor TemplatePointwiseAttentionImpl::forward(const Tensor& t, const Tensor& z,
                                                const Tensor& mask) {
   const Tensor queries = z.flatten(0, 1).unsqueeze(1);
-  return mha(queries, t.flatten(0, 1), mask.unsqueeze(0), Tensor()).view_as(z);
+  return mha->between(queries, t.flatten(0, 1), mask.unsqueeze(0)).view_as(z);
 }
 
 TemplateEmbedderImpl::TemplateEmbedderImpl(const ModelConfig& config)

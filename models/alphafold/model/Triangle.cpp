@@ -1,6 +1,9 @@
 // See Triangle.h.
 #include "models/alphafold/model/Triangle.h"
 
+#include "models/alphafold/model/Products.h"
+#include "models/alphafold/model/Stream.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
@@ -18,16 +21,27 @@ TriangleMultiplicationImpl::TriangleMultiplicationImpl(std::int64_t pair, std::i
       b(register_module("linear_b_p", Linear(pair, hidden))),
       bGate(register_module("linear_b_g", Linear(pair, hidden, Init::gate))) {}
 
+/// Sides are planes, which the product of each channel reads as they lie.
+TriangleMultiplicationImpl::Ends TriangleMultiplicationImpl::ends(const Tensor& z,
+                                                                  const Tensor& mask) {
+  const std::vector<Tensor> made = products(normIn(z), {{a->weight, {}, Layout::planes},
+                                                        {aGate->weight, {}, Layout::planes},
+                                                        {b->weight, {}, Layout::planes},
+                                                        {bGate->weight, {}, Layout::planes},
+                                                        {gate->weight, gate->bias}});
+  const Tensor planes = triangleProduct({made[0], made[1], a->bias, aGate->bias},
+                                        {made[2], made[3], b->bias, bGate->bias}, mask, sides);
+  return {made[4], output(normOut(rowsOf(planes)))};
+}
+
 Tensor TriangleMultiplicationImpl::forward(const Tensor& z, const Tensor& mask) {
-  const Tensor x = normIn(z);
-  const auto side = [&](Linear& linear, Linear& gate) { // [hidden, R, R]
-    return masked(gated(gate(x), linear(x)), mask).permute({2, 0, 1});
-  };
-  const Tensor left = side(a, aGate), right = side(b, bGate);
-  const Tensor product = sides == Sides::outgoing // of each channel
-                             ? at::matmul(left, right.transpose(1, 2))
-                             : at::matmul(left.transpose(1, 2), right);
-  return gated(gate(x), output(normOut(product.permute({1, 2, 0}))));
+  const auto [gate, update] = ends(z, mask);
+  return gated(gate, update);
+}
+
+Tensor TriangleMultiplicationImpl::addTo(const Tensor& z, const Tensor& mask, const Tensor& scale) {
+  const auto [gate, update] = ends(z, mask);
+  return addedGated(z, gate, update, scale);
 }
 
 TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t heads,
@@ -37,10 +51,8 @@ TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t hea
       mha(register_module("mha", Attention(AttentionSizes{pair, pair, heads, head, pair}))) {}
 
 Tensor TriangleAttentionImpl::forward(const Tensor& z, const Tensor& mask) {
-  const bool turned = node == Node::ending; // the same along columns
-  const Tensor x = norm(turned ? z.transpose(0, 1) : z);
-  const Tensor y = mha(x, x, turned ? transposed(mask) : mask, byHead(pairBias(x)));
-  return turned ? y.transpose(0, 1) : y;
+  const Along along = node == Node::ending ? Along::columns : Along::rows;
+  return mha(norm(z), Attended{.mask = mask, .pairs = pairBias, .along = along});
 }
 
 } // namespace kiln::alphafold

@@ -2,11 +2,9 @@
 #pragma once
 
 #include "models/alphafold/model/Attention.h"
+#include "models/alphafold/model/TriangleProduct.h"
 
 namespace kiln::alphafold {
-
-/// Whether the two other sides of a triangle begin in i and j, or end there.
-enum class Sides { outgoing, incoming };
 
 /// Algorithms 11 (outgoing) and 12 (incoming). Parameters: linear_g, linear_z, layer_norm_in,
 /// layer_norm_out, linear_a_p, linear_a_g, linear_b_p, linear_b_g.
@@ -14,11 +12,19 @@ struct TriangleMultiplicationImpl : torch::nn::Module {
   TriangleMultiplicationImpl(std::int64_t pair, std::int64_t hidden, Sides sides);
   /// z [R, R, pair], mask [R, R] or undefined; what is to be added to z.
   at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
+  /// z with that times `scale` added; it may be undefined.
+  at::Tensor addTo(const at::Tensor& z, const at::Tensor& mask, const at::Tensor& scale);
 
   Sides sides;
   Linear gate, output;
   LayerNorm normIn, normOut;
   Linear a, aGate, b, bGate;
+
+ private:
+  struct Ends {
+    at::Tensor gate, update; // of each pair, before the gate's sigmoid
+  };
+  Ends ends(const at::Tensor& z, const at::Tensor& mask);
 };
 TORCH_MODULE(TriangleMultiplication);
 

@@ -121,10 +121,12 @@ void benchPart(const TrainOptions& options, at::Device device, const Part& part)
     Tensors inputs;
     for (const Tensor& one : part.inputs)
       inputs.push_back(one.detach().requires_grad_(one.is_floating_point()));
-    const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
     models::synchronize(device);
     auto begin = Clock::now();
-    const Tensors made = part.forward(inputs);
+    const Tensors made = [&] { // gradients are computed in the dtypes of results
+      const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
+      return part.forward(inputs);
+    }();
     models::synchronize(device);
     forward += i < 0 ? 0 : millisecondsSince(begin);
     Tensors gradients;
@@ -258,6 +260,8 @@ void bench(const TrainOptions& options) {
   for (const Part& part : partsOf(model, stages, LossConfig::named(options.stage)))
     benchPart(options, device, part);
   benchUpdate(options, device, model);
+  if (!options.recordShapes.empty())
+    kiln::recordShapes(options.recordShapes);
 }
 
 } // namespace kiln::alphafold

@@ -68,6 +68,9 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
       {run, "log-every", &o.logEvery, "steps"},
       {run, "profile", &o.profile,
        "as many rows of tables of ops and kernels, of three steps before the run or after --bench"},
+      {run, "record-shapes", &o.recordShapes,
+       "a workload file for kernel-compile tune, written at the end: the kernels that ran and that "
+       "no store has measured"},
       {other, "bench", &o.bench,
        "times as many steps on made-up proteins for each number of passes, then each part of the "
        "model; lines of JSON"},

@@ -53,14 +53,13 @@ void TrainOptions::check() const {
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
   oneOf("kiln", kiln, {"off", "on", "verify"});
   oneOf("recompute", recompute, {"none", "blocks"});
-  if (graphs && recompute != "none")
-    fail(ErrorKind::input,
-         "--graphs and --recompute={}: random numbers of a graph are not drawn again; leave one of "
-         "the two out",
-         recompute);
   if (graphs && kiln == "verify")
     fail(ErrorKind::input, "--graphs and --kiln=verify: results are compared on the host; take "
                            "--kiln=on, or leave --graphs out");
+  if (!recordShapes.empty() && kiln == "off")
+    fail(ErrorKind::input,
+         "--record-shapes={} and --kiln=off: no kernel of Kiln's runs; take --kiln=on",
+         recordShapes);
   if (!resume.empty() && !weights.empty())
     fail(ErrorKind::input, "--resume={} and --weights={}: a run begins with one of them", resume,
          weights);

@@ -41,6 +41,7 @@ struct TrainOptions {
   std::int64_t evaluateEvery = 500, evaluateProteins = 32;
 
   std::int64_t bench = 0, profile = 0;
+  std::string recordShapes; // a workload file
 
   /// Fills in what follows from the size. Throws Error(input), with the numbers.
   void settle();

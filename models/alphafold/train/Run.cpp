@@ -101,6 +101,8 @@ void train(const TrainOptions& options) {
   run.goOn();
   if (options.kiln != "off")
     std::cout << '\n' << kiln::report();
+  if (!options.recordShapes.empty())
+    kiln::recordShapes(options.recordShapes);
 }
 
 } // namespace kiln::alphafold

@@ -81,4 +81,9 @@ KILN_API void wait();
 /// Which ops were called on which shapes, how often Kiln's kernels ran, and why not otherwise.
 KILN_API std::string report();
 
+/// Waits as wait() does, then writes what was asked for since enable() and no store has measured
+/// yet: a workload for `kernel-compile tune`, and beside it the .mlir files that it names. On the
+/// CPU only what was asked for while Options::cache named a store. Throws Error(io).
+KILN_API void recordShapes(const std::filesystem::path& workload);
+
 } // namespace kiln

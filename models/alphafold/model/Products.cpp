@@ -1,0 +1,248 @@
+// See Products.h.
+#include "models/alphafold/model/Products.h"
+
+#include "models/common/Precision.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
+
+namespace kiln::alphafold {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::ScalarType productType(const Tensor& x) {
+  const auto autocast = models::Autocast::current(x.device().type());
+  return autocast.enabled && x.scalar_type() != at::kDouble ? autocast.dtype : x.scalar_type();
+}
+
+Tensor product(const Tensor& a, const Tensor& b, at::ScalarType type) {
+  return a.is_cuda() && at::isReducedFloatingType(a.scalar_type()) && type == at::kFloat
+             ? at::mm(a, b, type)
+             : at::mm(a, b).to(type);
+}
+
+std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
+  constexpr std::int64_t step = 16; // bytes, where products want matrices to begin
+  if (tensors[0].scalar_type() == type)
+    return tensors.vec();
+  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
+  const auto padded = [&](const Tensor& tensor) {
+    return (tensor.numel() + unit - 1) / unit * unit;
+  };
+  std::int64_t count = 0;
+  for (const Tensor& tensor : tensors)
+    count += padded(tensor);
+  const Tensor memory = at::empty({count}, tensors[0].options().dtype(type));
+  std::vector<Tensor> all;
+  std::int64_t from = 0;
+  for (const Tensor& tensor : tensors) {
+    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
+    from += padded(tensor);
+  }
+  at::_foreach_copy_(all, tensors);
+  return all;
+}
+
+namespace {
+
+/// Maps that are one product.
+struct Group {
+  Layout layout;
+  bool hasBias;
+  std::vector<std::int64_t> outs; // of each
+};
+
+/// [rows, columns], as a view if it can be one.
+Tensor matrixOf(const Tensor& rows) {
+  return rows.reshape({-1, rows.size(-1)});
+}
+
+/// What lies in memory right behind `first`, along its rows or beneath them, with it; none if it
+/// does not.
+std::optional<Tensor> together(const Tensor& first, const Tensor& second, Layout layout) {
+  const std::int64_t along = layout == Layout::rows ? 1 : 0;
+  const bool isNext =
+      first.is_alias_of(second) && first.strides() == second.strides() &&
+      second.storage_offset() == first.storage_offset() + first.size(along) * first.stride(along);
+  if (!isNext)
+    return std::nullopt;
+  std::vector<std::int64_t> sizes = first.sizes().vec();
+  sizes[std::size_t(along)] += second.size(along);
+  return first.as_strided(sizes, first.strides());
+}
+
+/// Parameters one beneath the other, where they lie if they do so.
+Tensor joined(at::TensorList parts) {
+  Tensor all = parts[0];
+  for (const Tensor& part : parts.slice(1)) {
+    const auto both = together(all, part, Layout::planes);
+    if (!both)
+      return at::cat(parts);
+    all = *both;
+  }
+  return all;
+}
+
+/// A gradient of some of a group's maps, [N, outs] or [outs, N], and where its outputs begin.
+struct Run {
+  Tensor gradient;
+  std::int64_t from;
+};
+
+struct Products : torch::autograd::Function<Products> {
+  struct Kept : torch::CustomClassHolder {
+    std::vector<Group> groups;
+    at::ScalarType given; // of x
+    std::vector<at::ScalarType> parameters;
+  };
+
+  /// `all`: x, then of each group its weights and its biases.
+  static variable_list forward(AutogradContext* context, const std::vector<Group>& groups,
+                               at::TensorList all) {
+    const Tensor& given = all[0];
+    auto kept = c10::make_intrusive<Kept>();
+    kept->groups = groups;
+    kept->given = given.scalar_type();
+    for (const Tensor& parameter : all.slice(1))
+      kept->parameters.push_back(parameter.scalar_type());
+    context->saved_data["kept"] = c10::IValue::make_capsule(kept);
+    context->set_materialize_grads(false); // what nobody has read has none
+    const at::ScalarType type = productType(given);
+    const Tensor x = matrixOf(given.to(type));
+    variable_list saved = {x}, results;
+    const auto leading = given.sizes().slice(0, std::size_t(given.dim() - 1));
+    const std::vector<Tensor> parameters = cast(all.slice(1), type);
+    std::size_t next = 0;
+    for (const Group& group : groups) {
+      const std::size_t count = group.outs.size();
+      const Tensor weight = joined(at::TensorList(parameters).slice(next, count));
+      next += count;
+      const Tensor bias =
+          group.hasBias ? joined(at::TensorList(parameters).slice(next, count)) : Tensor();
+      next += group.hasBias ? count : 0;
+      saved.push_back(weight);
+      std::vector<std::int64_t> sizes = leading.vec();
+      const bool isRows = group.layout == Layout::rows;
+      sizes.insert(isRows ? sizes.end() : sizes.begin(), weight.size(0));
+      const Tensor product = !isRows         ? at::mm(weight, x.t())
+                             : group.hasBias ? at::addmm(bias, x, weight.t())
+                                             : at::mm(x, weight.t());
+      for (Tensor& part : product.view(sizes).split_with_sizes(group.outs, isRows ? -1 : 0))
+        results.push_back(std::move(part));
+    }
+    context->save_for_backward(saved);
+    return results;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto capsule = context->saved_data["kept"].toCapsule();
+    const auto& kept = static_cast<const Kept&>(*capsule);
+    const variable_list saved = context->get_saved_variables();
+    const Tensor& x = saved[0];
+    const bool wantsX = context->needs_input_grad(0);
+    Tensor ofX;
+    variable_list ofParameters;
+    std::size_t next = 0;
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < kept.groups.size(); ++i) {
+      const Group& group = kept.groups[i];
+      const auto own = at::TensorList(gradients).slice(next, group.outs.size());
+      next += group.outs.size();
+      for (const Tensor& one : own)
+        if (one.defined() && sizes.empty()) {
+          const bool isRows = group.layout == Layout::rows;
+          sizes.assign(one.sizes().begin() + (isRows ? 0 : 1),
+                       one.sizes().end() - (isRows ? 1 : 0));
+          sizes.push_back(x.size(1));
+        }
+      const std::vector<Run> runs = runsOf(group, own);
+      for (const auto& [gradient, from] : runs)
+        if (wantsX) {
+          const Tensor rows = group.layout == Layout::rows ? gradient : gradient.t();
+          add(ofX, rows, saved[i + 1].narrow(0, from, rows.size(1)));
+        }
+      addParameters(ofParameters, group, runs, x, kept.parameters.at(ofParameters.size()));
+    }
+    variable_list all = {Tensor(), // of the groups
+                         ofX.defined() ? ofX.view(sizes).to(kept.given) : Tensor()};
+    all.insert(all.end(), ofParameters.begin(), ofParameters.end());
+    return all;
+  }
+
+ private:
+  static std::vector<Run> runsOf(const Group& group, at::TensorList gradients) {
+    std::vector<Run> runs;
+    std::int64_t at = 0, end = 0; // end: of the last run
+    for (std::size_t i = 0; i < gradients.size(); at += group.outs[i++]) {
+      if (!gradients[i].defined())
+        continue;
+      const Tensor now =
+          group.layout == Layout::rows ? matrixOf(gradients[i]) : gradients[i].flatten(1);
+      const auto both = !runs.empty() && end == at
+                            ? together(runs.back().gradient, now, group.layout)
+                            : std::nullopt;
+      if (both)
+        runs.back().gradient = *both;
+      else
+        runs.push_back({now, at});
+      end = at + group.outs[i];
+    }
+    return runs;
+  }
+
+  /// sum += rows weight
+  static void add(Tensor& sum, const Tensor& rows, const Tensor& weight) {
+    if (sum.defined())
+      sum.addmm_(rows, weight);
+    else
+      sum = at::mm(rows, weight);
+  }
+
+  /// Gradients of a group's weights, then of its biases.
+  static void addParameters(variable_list& all, const Group& group, const std::vector<Run>& runs,
+                            const Tensor& x, at::ScalarType type) {
+    variable_list weights(group.outs.size()), biases(group.hasBias ? group.outs.size() : 0);
+    for (const auto& [gradient, begin] : runs) {
+      const Tensor byOut = group.layout == Layout::rows ? gradient.t() : gradient; // [outs, N]
+      const Tensor ofWeights = product(byOut, x, type);
+      const Tensor ofBiases = group.hasBias ? byOut.sum(1, /*keepdim=*/false, type) : Tensor();
+      std::int64_t from = 0;
+      for (std::size_t i = 0; i < group.outs.size(); from += group.outs[i++]) {
+        if (from < begin || from >= begin + byOut.size(0))
+          continue;
+        weights[i] = ofWeights.narrow(0, from - begin, group.outs[i]);
+        if (group.hasBias)
+          biases[i] = ofBiases.narrow(0, from - begin, group.outs[i]);
+      }
+    }
+    all.insert(all.end(), weights.begin(), weights.end());
+    all.insert(all.end(), biases.begin(), biases.end());
+  }
+};
+
+} // namespace
+
+std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps) {
+  std::vector<Group> groups;
+  std::vector<Tensor> all = {x};
+  for (std::size_t i = 0; i < maps.size();) {
+    Group group{maps[i].layout, maps[i].bias.defined(), {}};
+    const std::size_t begin = i;
+    for (; i < maps.size() && maps[i].layout == group.layout &&
+           maps[i].bias.defined() == group.hasBias;
+         ++i) {
+      group.outs.push_back(maps[i].weight.size(0));
+      all.push_back(maps[i].weight);
+    }
+    for (std::size_t j = begin; group.hasBias && j < i; ++j)
+      all.push_back(maps[j].bias);
+    groups.push_back(std::move(group));
+  }
+  return Products::apply(groups, at::TensorList(all));
+}
+
+} // namespace kiln::alphafold

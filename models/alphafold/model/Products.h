@@ -1,0 +1,39 @@
+// Linear maps of one tensor as few products, forward and backward: their weights are read side by
+// side in the dtype of products, cast in one launch, and what all maps give to the gradient of the
+// tensor is added up by the products themselves. Neither results nor gradients are put together or
+// apart by copies.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace kiln::alphafold {
+
+/// How a map's results lie in memory.
+enum class Layout {
+  rows,  // [..., out]: of each row of x
+  planes // [out, ...]: of each channel, as products over positions read them
+};
+
+struct Map {
+  at::Tensor weight; // [out, in]
+  at::Tensor bias{}; // [out] or undefined; rows only
+  Layout layout = Layout::rows;
+};
+
+/// x weight^T + bias of each map, x [..., in], in the dtype of autocast if it is on for x's device
+/// and in x's elsewhere. Neighbours of one layout that all have a bias, or none, are one product,
+/// and their results are parts of one tensor. Gradients that are parts of one tensor in the same
+/// order, as kiln::nn::attention gives them, are read as one. No second derivatives.
+std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps);
+
+/// The dtype in which products of x are computed.
+at::ScalarType productType(const at::Tensor& x);
+/// a b, in another dtype: a GPU's products of bf16 write fp32 themselves.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
+/// Parameters of one dtype in another, by one launch and one behind the other in memory; themselves
+/// if they have it.
+std::vector<at::Tensor> cast(at::TensorList parameters, at::ScalarType type);
+
+} // namespace kiln::alphafold

@@ -1,0 +1,162 @@
+// Maps of one tensor as few products, products of planes and updates of streams, beside the same
+// step by step in fp64: results, gradients, and which gradients are read as one.
+#include "models/alphafold/model/OuterProduct.h"
+#include "models/alphafold/model/Products.h"
+#include "models/alphafold/model/Stream.h"
+#include "models/alphafold/model/TriangleProduct.h"
+#include "models/common/Precision.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace kiln::alphafold {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+Tensor leaf(at::IntArrayRef sizes, at::ScalarType type = at::kDouble) {
+  return at::randn(sizes, type).requires_grad_();
+}
+
+Tensors gradientsOf(const Tensors& results, const Tensors& leaves) {
+  Tensors cotangents;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    cotangents.push_back(at::linspace(-1, 1 + double(i), results[i].numel(), at::kDouble)
+                             .view(results[i].sizes())
+                             .to(results[i].scalar_type()));
+  return torch::autograd::grad(results, leaves, cotangents, /*retain_graph=*/{},
+                               /*create_graph=*/false, /*allow_unused=*/true);
+}
+
+void expectSame(const Tensors& found, const Tensors& expected, double tolerance = 1e-10) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].defined(), expected[i].defined()) << i;
+    EXPECT_TRUE(!found[i].defined() || at::allclose(found[i], expected[i], tolerance, tolerance))
+        << i;
+  }
+}
+
+struct Maps {
+  Tensor x = leaf({3, 4, 8}), a = leaf({6, 8}), b = leaf({10, 8}), c = leaf({5, 8}),
+         ofC = leaf({5}), d = leaf({2, 8}), e = leaf({3, 8});
+  Tensors leaves() const { return {x, a, b, c, ofC, d, e}; }
+  Tensors made() const {
+    return products(x, {{a}, {b}, {c, ofC}, {d, {}, Layout::planes}, {e, {}, Layout::planes}});
+  }
+  Tensors byStep() const {
+    const auto planes = [&](const Tensor& w) { return at::linear(x, w).permute({2, 0, 1}); };
+    return {at::linear(x, a), at::linear(x, b), at::linear(x, c, ofC), planes(d), planes(e)};
+  }
+};
+
+TEST(AlphaFoldProducts, MapsAreThoseOfTheirWeights) {
+  at::manual_seed(1);
+  const Maps maps;
+  const Tensors made = maps.made(), expected = maps.byStep();
+  expectSame(made, expected);
+  EXPECT_TRUE(made[0].is_alias_of(made[1])) << "neighbours are one product";
+  EXPECT_FALSE(made[1].is_alias_of(made[2])) << "only one of them has a bias";
+  EXPECT_TRUE(made[3].is_contiguous() && made[4].is_contiguous());
+  expectSame(gradientsOf(made, maps.leaves()), gradientsOf(expected, maps.leaves()));
+}
+
+TEST(AlphaFoldProducts, WhatNobodyReadsHasNoGradient) {
+  at::manual_seed(2);
+  const Maps maps;
+  const Tensors made = maps.made(), expected = maps.byStep();
+  expectSame(gradientsOf({made[1], made[4]}, maps.leaves()),
+             gradientsOf({expected[1], expected[4]}, maps.leaves()));
+}
+
+/// Gradients that lie side by side, in their order and in another.
+TEST(AlphaFoldProducts, PartsOfOneGradientAreReadWhereTheyLie) {
+  at::manual_seed(3);
+  const Tensor x = leaf({7, 4}), a = leaf({3, 4}), b = leaf({3, 4});
+  const Tensor gradients = at::randn({7, 6}, at::kDouble);
+  for (const std::int64_t first : {0, 3}) {
+    const Tensors parts = {gradients.narrow(1, first, 3), gradients.narrow(1, 3 - first, 3)};
+    const Tensors made = products(x, {{a}, {b}});
+    const Tensors found = torch::autograd::grad(made, {x, a, b}, parts);
+    expectSame(found, {parts[0].mm(a) + parts[1].mm(b), parts[0].t().mm(x), parts[1].t().mm(x)});
+  }
+}
+
+TEST(AlphaFoldProducts, AutocastRoundsAndGradientsAreOfTheWeights) {
+  at::manual_seed(4);
+  const Tensor x = leaf({9, 16}, at::kFloat), w = leaf({5, 16}, at::kFloat),
+               v = leaf({8, 16}, at::kFloat), b = leaf({8}, at::kFloat);
+  Tensors made;
+  {
+    const models::Autocast autocast(at::kCPU, models::Autocast::of("bf16"));
+    made = products(x, {{w}, {v, b}});
+  }
+  EXPECT_EQ(made[0].scalar_type(), at::kBFloat16);
+  const Tensors expected = {at::linear(x, w), at::linear(x, v, b)};
+  expectSame({made[0].to(at::kFloat), made[1].to(at::kFloat)}, expected, 5e-2);
+  const Tensors found = gradientsOf(made, {x, w, v, b});
+  for (const Tensor& gradient : found)
+    EXPECT_EQ(gradient.scalar_type(), at::kFloat);
+  expectSame(found, gradientsOf(expected, {x, w, v, b}), 5e-2);
+}
+
+TEST(AlphaFoldProducts, TrianglesOfPlanes) {
+  at::manual_seed(5);
+  const Tensor left = leaf({3, 6, 6}), leftGate = leaf({3, 6, 6}), right = leaf({3, 6, 6}),
+               rightGate = leaf({3, 6, 6}), biases = leaf({4, 3}),
+               some = (at::rand({6, 6}) > 0.3).to(at::kDouble);
+  const auto opened = [](const Tensor& values, const Tensor& gate, const Tensor& bias,
+                         const Tensor& gateBias) {
+    return at::sigmoid(gate + gateBias.view({3, 1, 1})) * (values + bias.view({3, 1, 1}));
+  };
+  const Tensors leaves = {left, leftGate, right, rightGate, biases};
+  for (const Tensor& mask : {some, Tensor()})
+    for (const Sides sides : {Sides::outgoing, Sides::incoming}) {
+      const Tensor found = triangleProduct({left, leftGate, biases[0], biases[1]},
+                                           {right, rightGate, biases[2], biases[3]}, mask, sides);
+      Tensor a = opened(left, leftGate, biases[0], biases[1]),
+             b = opened(right, rightGate, biases[2], biases[3]);
+      if (mask.defined()) {
+        a = a * mask;
+        b = b * mask;
+      }
+      const Tensor expected =
+          at::einsum(sides == Sides::outgoing ? "cik,cjk->cij" : "cki,ckj->cij", {a, b});
+      expectSame({found}, {expected});
+      expectSame(gradientsOf({found}, leaves), gradientsOf({expected}, leaves));
+    }
+  EXPECT_TRUE(at::equal(rowsOf(left), left.permute({1, 2, 0})));
+}
+
+TEST(AlphaFoldProducts, OuterProductsThroughALinearMap) {
+  at::manual_seed(6);
+  const Tensor left = leaf({5, 4, 3}), right = leaf({5, 4, 3}), weight = leaf({7, 9});
+  const Tensor found = outerProduct(left, right, weight);
+  const Tensor expected = at::einsum("sic,sjd,ocd->ijo", {left, right, weight.view({7, 3, 3})});
+  expectSame({found}, {expected});
+  expectSame(gradientsOf({found}, {left, right, weight}),
+             gradientsOf({expected}, {left, right, weight}));
+}
+
+TEST(AlphaFoldProducts, UpdatesOfStreams) {
+  at::manual_seed(7);
+  const Tensor z = leaf({4, 4, 6}), gate = leaf({4, 4, 6}), update = leaf({4, 4, 6}),
+               bias = leaf({6}), row = at::rand({1, 4, 6}, at::kDouble),
+               pair = at::rand({4, 4, 1}, at::kDouble);
+  const Tensors leaves = {z, gate, update, bias};
+  const std::vector<std::pair<Tensor, Tensor>> all = {
+      {added(z, update), z + update},
+      {added(z, update, row), z + row * update},
+      {addedGated(z, gate, update), z + at::sigmoid(gate) * update},
+      {addedGated(z, gate, update, row), z + row * at::sigmoid(gate) * update},
+      {addedBiased(z, update, bias, pair), z + pair * (update + bias)}};
+  for (const auto& [found, expected] : all) {
+    expectSame({found}, {expected});
+    expectSame(gradientsOf({found}, leaves), gradientsOf({expected}, leaves));
+  }
+}
+
+} // namespace
+} // namespace kiln::alphafold
