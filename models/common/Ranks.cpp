@@ -1,9 +1,9 @@
 // See Ranks.h.
 #include "models/common/Ranks.h"
 
+#include "models/common/Checkpoint.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
-#include "models/common/Flags.h"
 
 #include <algorithm>
 
@@ -43,6 +43,21 @@ at::Device deviceOfRank(const dist::Place& place, const std::string& name) {
 
 } // namespace
 
+std::vector<Flag> RankOptions::flags() {
+  const char* group = "Several processes";
+  return {
+      {group, "nproc", &nproc,
+       "ranks to start on this machine, each with --batch of its own; 0: as torchrun, Slurm or "
+       "Open MPI says"},
+      {group, "reduce", &reduce,
+       "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
+      {group, "bucket-mib", &bucketMib, "MiB of gradients that are sent at a time"},
+      {group, "wire", &wire, "as-is, or bf16: fp32 gradients are sent in it"},
+      {group, "peer-limit", &peerLimit,
+       "seconds to wait for a rank before the run ends with an error"},
+  };
+}
+
 void RankOptions::check() const {
   inside("nproc", double(nproc), 0, 1024);
   oneOf("reduce", reduce, modeNames());
@@ -75,6 +90,18 @@ dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {
   if (options.wire == "bf16")
     chosen.wire = at::kBFloat16;
   return chosen;
+}
+
+void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast) {
+  if (!parallel || isLast)
+    return loss.backward();
+  const auto quiet = parallel->noSync();
+  loss.backward();
+}
+
+std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
+                                        const std::filesystem::path& folder) {
+  return group.gather(group.rank() == 0 ? checkpointOf(resume, folder).string() : "")[0];
 }
 
 } // namespace kiln::models

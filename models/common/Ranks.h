@@ -2,8 +2,11 @@
 // they train in. Each rank has a batch of its own; gradients are the mean over ranks.
 #pragma once
 
+#include "models/common/Flags.h"
+
 #include <kiln/dist/data_parallel.h>
 
+#include <filesystem>
 #include <string>
 
 namespace kiln::models {
@@ -13,6 +16,7 @@ struct RankOptions {
   std::string reduce = "overlapped", wire = "as-is";
   double bucketMib = 25, peerLimit = 300; // seconds
 
+  std::vector<Flag> flags();
   /// Throws Error(input).
   void check() const;
 };
@@ -26,6 +30,14 @@ bool startsRanks(std::int64_t nproc);
 std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device);
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options);
+
+/// Of one of a step's losses, of which only the last sends gradients. `parallel`: none for one
+/// process.
+void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast);
+
+/// What `resume` names (Checkpoint.h), as rank 0 sees it.
+std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
+                                        const std::filesystem::path& folder);
 
 /// make() on rank 0, and then on the others: of what the first writes and the others read.
 template <typename Make> auto firstThenOthers(dist::Group& group, Make make) {

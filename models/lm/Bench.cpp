@@ -44,10 +44,10 @@ std::string bench(const Options& options) {
       std::chrono::duration<double>(Clock::now() - begin).count() / double(options.bench);
 
   const double peakBytes = peakMemory(device);
-  if (group->rank() > 0)
-    return "";
   if (options.profile > 0)
     profileSteps([&] { trainer.step(); }, device, options.profile);
+  if (group->rank() > 0)
+    return "";
 
   const ModelConfig& model = trainer.settings().model;
   const double tokens =
