@@ -153,4 +153,8 @@ void wait() {
   runtime::waitForAll();
 }
 
+std::string freeze() {
+  return runtime::freezeChoices();
+}
+
 } // namespace kiln

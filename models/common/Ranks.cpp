@@ -5,6 +5,8 @@
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 
+#include <kiln/dist/tuning.h>
+
 #include <algorithm>
 
 namespace kiln::models {
@@ -77,11 +79,15 @@ bool startsRanks(std::int64_t nproc) {
   return false;
 }
 
-std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device) {
+std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device,
+                                        const std::string& kiln) {
   const dist::Place place = dist::Place::fromEnvironment();
-  return dist::Group::start(
+  auto group = dist::Group::start(
       place, {.device = deviceOfRank(place, device),
               .limit = std::chrono::milliseconds(std::int64_t(options.peerLimit * 1e3))});
+  if (kiln != "off" && group->size() > 1)
+    dist::freezeChoices(*group);
+  return group;
 }
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {

@@ -26,8 +26,11 @@ struct RankOptions {
 bool startsRanks(std::int64_t nproc);
 
 /// By the environment, on `device`: "cuda" is the GPU of the rank's number on its machine. One
-/// process that nobody launched is a group of its own. Throws Error(input, unavailable).
-std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device);
+/// process that nobody launched is a group of its own. `kiln`: of --kiln; unless it is "off",
+/// several ranks freeze their choices of kernels (kiln/dist/tuning.h). Throws Error(input,
+/// unavailable).
+std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device,
+                                        const std::string& kiln = "off");
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options);
 

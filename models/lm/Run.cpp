@@ -30,7 +30,7 @@ void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
   fs::create_directories(options.out);
-  const auto group = startGroup(options.ranks, options.device);
+  const auto group = startGroup(options.ranks, options.device, options.kiln);
   Trainer trainer(
       options,
       firstThenOthers(*group, [&] { return Data::open(options.data, tokenizer, options.out); }),

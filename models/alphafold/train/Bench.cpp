@@ -241,7 +241,7 @@ void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& mode
 } // namespace
 
 void bench(const TrainOptions& options) {
-  const auto group = models::startGroup(options.ranks, options.device);
+  const auto group = models::startGroup(options.ranks, options.device, options.kiln);
   const at::Device device = group->device();
   OneProtein source(options, device);
   Trainer trainer(options, source, group);

@@ -105,7 +105,7 @@ class Run {
 
 void train(const TrainOptions& options) {
   fs::create_directories(options.out);
-  const auto group = models::startGroup(options.ranks, options.device);
+  const auto group = models::startGroup(options.ranks, options.device, options.kiln);
   if (options.profile > 0) { // of steps of their own, so that the run is as without
     Run apart(options, group);
     apart.profile();
