@@ -6,12 +6,14 @@
 //           sharded: for each step the least time over ranks of forward, of backward with its sums
 //           and of the whole, as means over steps; all ranks must end with the same parameters
 //   buckets the same, overlapped, by bucket size
+//   kernels a bucket's kernels, by bucket size, beside copies of as many bytes, on one rank
 //   memory  at five points of a first step, replicated or --sharded, by rank 0: one a process
 //
 //   dist --what=sweep --nproc=2 [--device=cpu] [--most-mib=1024]
 //   dist --what=steps --nproc=2 --model=tiny --batch=4 --context=64 [--steps=200]
 //   [--precision=bf16]
 // dist.py measures Python's DDP; a launcher's variables work as for every program of kiln::dist.
+#include "bench/DistKernels.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
@@ -74,6 +76,7 @@ class Bench {
   void sweep();
   void steps(const std::string& mode, double bucketMib);
   void memory(bool sharded);
+  void kernels(double bucketMib);
 
  private:
   struct Times {
@@ -207,6 +210,17 @@ void Bench::steps(const std::string& mode, double bucketMib) {
          {"step_ms", mean.step}});
 }
 
+/// Of gradients as long as the model's.
+void Bench::kernels(double bucketMib) {
+  if (group->size() > 1)
+    models::fail(ErrorKind::input, "--what=kernels runs on one rank, not on {}", group->size());
+  std::vector<std::int64_t> lengths;
+  for (const at::Tensor& parameter : makeModel()->parameters())
+    lengths.push_back(parameter.numel());
+  bench::benchDistKernels(lengths, bucketMib, device,
+                          [&](ordered_json line) { print(std::move(line)); });
+}
+
 void Bench::memory(bool sharded) {
   const double before = bytesNow(device);
   ordered_json line = {{"what", "memory"},     {"source", "Kiln"},       {"sharded", sharded},
@@ -249,6 +263,9 @@ void run(const Given& given) {
   if (given.what == "buckets")
     for (const double mib : given.bucketMibs)
       bench.steps("overlapped", mib);
+  if (given.what == "kernels")
+    for (const double mib : given.bucketMibs)
+      bench.kernels(mib);
   if (given.what == "memory")
     bench.memory(given.sharded);
 }
@@ -259,7 +276,7 @@ int main(int argc, char** argv) try {
   Given given;
   CLI::App app("What training in several ranks costs.", "dist");
   app.add_option("--what", given.what)
-      ->check(CLI::IsMember({"sweep", "steps", "buckets", "memory"}))
+      ->check(CLI::IsMember({"sweep", "steps", "buckets", "kernels", "memory"}))
       ->capture_default_str();
   app.add_option("--nproc", given.nproc, "ranks to start; 0: as a launcher says");
   app.add_option("--device", given.device, "cpu or cuda; empty: GPUs if there are any");
