@@ -41,7 +41,8 @@ namespace {
 struct Given {
   std::string what = "sweep", device, model = "tiny", precision = "fp32", wire = "as-is",
               modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
-  std::int64_t nproc = 0, mostMib = 1024, batch = 4, context = 0, steps = 200, vocabulary = 10'000;
+  std::int64_t nproc = 0, mostMib = 1024, peerKib = 0, batch = 4, context = 0, steps = 200,
+               vocabulary = 10'000;
   bool sharded = false;
   std::vector<double> bucketMibs = {1, 10, 25, 100, 1000};
 };
@@ -114,6 +115,7 @@ void Bench::sweep() {
            {"ranks", n},
            {"device", device.str()},
            {"bytes", bytes},
+           {"by_peers", bytes <= group->peerBytes()},
            {"microseconds", seconds * 1e6},
            {"algorithm_gb_per_s", rate},
            {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
@@ -250,7 +252,7 @@ void Bench::memory(bool sharded) {
 }
 
 void run(const Given& given) {
-  const auto group = models::startGroup({}, given.device);
+  const auto group = models::startGroup({.peerKib = given.peerKib}, given.device);
   models::setPrecision(given.precision == "fp32" ? "tf32" : given.precision, false);
   if (group->device().is_cuda())
     enable();
@@ -281,6 +283,8 @@ int main(int argc, char** argv) try {
   app.add_option("--nproc", given.nproc, "ranks to start; 0: as a launcher says");
   app.add_option("--device", given.device, "cpu or cuda; empty: GPUs if there are any");
   app.add_option("--most-mib", given.mostMib)->capture_default_str();
+  app.add_option("--peer-kib", given.peerKib,
+                 "of GPUs' shared memory, where it is faster; 0: none");
   app.add_option("--model", given.model)->capture_default_str();
   app.add_option("--batch", given.batch)->capture_default_str();
   app.add_option("--context", given.context, "0: the model's");

@@ -15,6 +15,7 @@ struct RankOptions {
   std::int64_t nproc = 0; // ranks to start on this machine; 0: as a launcher's environment says
   std::string reduce = "overlapped", wire = "as-is";
   double bucketMib = 25, peerLimit = 300; // seconds
+  std::int64_t peerKib = 0;
 
   std::vector<Flag> flags();
   /// Throws Error(input).

@@ -83,18 +83,16 @@ void check(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
                           fmt::join(to[i - 1].sizes(), ", "), to[i - 1].device().str()));
 }
 
-bool isNarrower(at::ScalarType a, at::ScalarType b) {
-  return c10::elementSize(a) < c10::elementSize(b);
-}
-
 void scaledCopyByATen(const std::vector<Tensor>& from, const std::vector<Tensor>& to,
                       double scale) {
   const Tensor factor = at::scalar_tensor(scale, at::kDouble);
   std::vector<Tensor> copied, targets, inPlace;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (isNarrower(to[i].scalar_type(), from[i].scalar_type())) // rounded once
-      to[i].copy_(scale == 1 ? from[i] : from[i].mul(scale));
-    else if (to[i].is_cpu() && to[i].scalar_type() == from[i].scalar_type())
+    const at::ScalarType given = from[i].scalar_type(), wanted = to[i].scalar_type(),
+                         wide = at::promoteTypes(given, at::kFloat);
+    if (wanted != given && wanted != wide) // rounded once
+      to[i].copy_(scale == 1 ? from[i] : from[i].to(wide).mul(scale));
+    else if (to[i].is_cpu() && wanted == given)
       at::mul_out(const_cast<Tensor&>(to[i]), from[i], factor);
     else {
       if (!from[i].is_same(to[i])) {

@@ -86,6 +86,11 @@ class Ranks(Launched):
                                      "MASTER_PORT=99999")):
             self.assertIn(expected, self.train(status=1, environment=variables))
 
+    def test_choices_that_would_change_are_refused(self):
+        tuning = {"KILN_MODE": "tune", "KILN_CACHE": str(self.folder / "tuned.db")}
+        errors = self.train("--nproc=2", "--kiln=on", status=1, environment=tuning)
+        self.assertIn("choices cannot be frozen in mode 'tune'", errors)
+
     def test_a_rank_that_never_comes_is_named(self):
         place = {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0",
                  "MASTER_PORT": str(random.randrange(20000, 60000))}
