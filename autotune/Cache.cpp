@@ -262,7 +262,7 @@ Cache Cache::open(const std::filesystem::path& path) {
   State& state = *cache.state_;
   TunerLayers files;
   files.project = path;
-  state.layers.emplace(files, /*writable=*/true, state.warnings);
+  state.layers.emplace(files, Layers::Use::write, state.warnings);
   if (!state.layers->writer())
     fail(ErrorKind::input, "{}", state.warnings.back());
   return cache;
@@ -314,6 +314,11 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
     fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
          toText(state().layers->explainMiss(key)));
   return {compileInto(*state().layers->writer(), task, described), true};
+}
+
+Program Cache::compileByModel(const TuningTask& task) const {
+  return compileInto(*state().layers->writer(), task,
+                     describe(task.module, task.options, task.sizes));
 }
 
 } // namespace kiln

@@ -43,15 +43,6 @@ std::string deviceFor(const Target& target) {
   return deviceClass(target.flagship, target.multiprocessors);
 }
 
-std::string nvrtcVersion(const std::filesystem::path& path) {
-  try {
-    NvrtcInfo info = nvrtcInfo(path);
-    return fmt::format("{}.{}", info.major, info.minor);
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 std::string textOf(const TensorInfo& tensor, std::span<const std::int64_t> sizes) {
   std::vector<std::string> shape;
   for (const Extent& extent : tensor.shape)
@@ -109,6 +100,15 @@ std::string hashOf(const std::vector<KernelSpace>& spaces) {
 }
 
 } // namespace
+
+std::string nvrtcVersion(const std::filesystem::path& path) {
+  try {
+    NvrtcInfo info = nvrtcInfo(path);
+    return fmt::format("{}.{}", info.major, info.minor);
+  } catch (const Error&) {
+    return "";
+  }
+}
 
 CompileOptions optionsUntil(Stage until, const CompileOptions& options) {
   CompileOptions bare = options;

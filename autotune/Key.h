@@ -24,6 +24,9 @@ Described describe(const Module& module, const CompileOptions& options,
 /// The options of a function alone: no schedule given, nothing saved.
 CompileOptions optionsUntil(Stage until, const CompileOptions& options);
 
+/// "13.0"; empty without one. `path`: of another library than that which is found.
+std::string nvrtcVersion(const std::filesystem::path& path = {});
+
 /// "H200, 132 SMs": the same for a device and for a flagship of its name.
 std::string deviceClass(std::string_view name, int multiprocessors);
 

@@ -141,7 +141,8 @@ SearchOptions searchOptions(const TuneOptions& given) {
 }
 
 void checkDevice(const TuneOptions& options) {
-  if (options.device != "gpu" || options.effort != "none") // that chooses without running anything
+  if (gpuOf(options.device) < 0 ||
+      options.effort != "none") // that chooses without running anything
     requireDevice(options.device, options.worker, "; --effort=none chooses by the cost model");
 }
 

@@ -148,6 +148,17 @@ std::string Tuner::freeze() const {
   return sha256(fmt::format("{}", fmt::join(lines, "\n")));
 }
 
+TunerChoices Tuner::choices() const {
+  std::string lines;
+  const auto chosen = state().layers->chosen();
+  for (const auto& [key, choice] : chosen)
+    lines += fmt::format("{} {} {}\n", key, choice.schedule, choice.cubin);
+  const std::string nvrtc = nvrtcVersion();
+  return {fmt::format("Kiln {} ({}), {}", version(), emitterHash().substr(0, 12),
+                      nvrtc.empty() ? "no NVRTC" : "NVRTC " + nvrtc),
+          chosen.size(), sha256(lines)};
+}
+
 TunerStats Tuner::stats() const {
   std::lock_guard held(state().mutex);
   TunerStats stats = state().made;

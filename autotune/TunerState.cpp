@@ -25,9 +25,18 @@ std::size_t slotOf(const TaskName& name, std::size_t slots) {
 
 Tuner::State::State(const TunerOptions& given) : options(given) {
   std::vector<std::string> warnings;
-  layers.emplace(options.layers, /*writable=*/options.mode != Mode::offline, warnings);
+  using Use = Layers::Use;
+  layers.emplace(options.layers,
+                 options.mode != Mode::offline ? Use::write
+                 : options.snapshot            ? Use::readNow
+                                               : Use::read,
+                 warnings);
   for (const std::string& warning : warnings)
     warn(warning);
+  if (options.mode != Mode::offline && options.snapshot)
+    fail(ErrorKind::input,
+         "a tuner that makes what is missing sees what it makes: open it offline, "
+         "or without `snapshot`");
   if (options.mode != Mode::offline && !layers->writer())
     fail(ErrorKind::input, "a tuner that makes what is missing needs a place to keep it: name the "
                            "project's or the user's layer, or open it offline");

@@ -9,25 +9,45 @@
 #include "kiln/files.h"
 #include "kiln/tune.h"
 
+#include <charconv>
+
 namespace kiln {
 
 using namespace autotune;
 
-static constexpr std::string_view kSimulated = "simulated", kDescribed = "simulated:";
+static constexpr std::string_view kGpu = "gpu", kNumbered = "gpu:", kSimulated = "simulated",
+                                  kDescribed = "simulated:";
 
 bool autotune::isSimulated(std::string_view device) {
   return device == kSimulated || device.starts_with(kDescribed);
 }
 
+int autotune::gpuOf(std::string_view device) {
+  if (device == kGpu)
+    return 0;
+  int ordinal = -1;
+  if (device.starts_with(kNumbered)) {
+    device.remove_prefix(kNumbered.size());
+    const char* end = device.data() + device.size();
+    const auto parsed = std::from_chars(device.data(), end, ordinal);
+    if (parsed.ec != std::errc() || parsed.ptr != end)
+      return -1;
+  }
+  return ordinal;
+}
+
 void autotune::requireDevice(const std::string& device, const std::vector<std::string>& worker,
                              std::string_view advice) {
-  if (device != "gpu" && !isSimulated(device))
-    fail(ErrorKind::input, "unknown device '{}'; known are gpu, simulated and simulated:FILE.json",
-         device);
+  if (gpuOf(device) < 0 && !isSimulated(device))
+    fail(ErrorKind::input,
+         "unknown device '{}'; known are gpu, gpu:N, simulated and simulated:FILE.json", device);
   if (worker.empty())
     fail(ErrorKind::input, "kernels run in a worker program: one that calls kiln::serveTuning()");
-  if (std::string why = whyNoGpu(); device == "gpu" && !why.empty())
+  if (isSimulated(device))
+    return;
+  if (std::string why = whyNoGpu(); !why.empty())
     fail(ErrorKind::unavailable, "{}{}", why, advice);
+  static_cast<void>(Driver::get().device(gpuOf(device))); // or an error that says which there are
 }
 
 DeviceFactory autotune::workersOf(std::vector<std::string> command, const std::string& device) {
@@ -53,7 +73,7 @@ Simulation autotune::simulationFor(std::string_view device) {
 int serveTuning(std::string_view device) {
   if (isSimulated(device))
     return serve([&] { return std::make_unique<SimulatedDevice>(simulationFor(device)); });
-  return serve([] { return gpuDevice(); });
+  return serve([&] { return gpuDevice(gpuOf(device)); });
 }
 
 } // namespace kiln

@@ -1,5 +1,5 @@
-// The devices of the public functions: "gpu", "simulated", or "simulated:FILE.json" with a file
-// that says how it behaves; each in a worker process.
+// The devices of the public functions: "gpu", "gpu:N", "simulated", or "simulated:FILE.json" with a
+// file that says how it behaves; each in a worker process.
 #pragma once
 
 #include "autotune/measure/Device.h"
@@ -10,6 +10,8 @@ namespace kiln::autotune {
 /// `command`: a program that calls serveTuning() with its last argument.
 DeviceFactory workersOf(std::vector<std::string> command, const std::string& device);
 bool isSimulated(std::string_view device);
+/// Which GPU a device names, 0 for "gpu"; -1: none.
+int gpuOf(std::string_view device);
 /// How that one behaves. Throws Error(input) for a file that does not say it.
 Simulation simulationFor(std::string_view device);
 /// Throws Error(input) for what is no device, Error(unavailable) with `advice` without a GPU.

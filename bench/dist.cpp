@@ -6,12 +6,14 @@
 //           sharded: for each step the least time over ranks of forward, of backward with its sums
 //           and of the whole, as means over steps; all ranks must end with the same parameters
 //   buckets the same, overlapped, by bucket size
+//   kernels a bucket's kernels, by bucket size, beside copies of as many bytes, on one rank
 //   memory  at five points of a first step, replicated or --sharded, by rank 0: one a process
 //
 //   dist --what=sweep --nproc=2 [--device=cpu] [--most-mib=1024]
 //   dist --what=steps --nproc=2 --model=tiny --batch=4 --context=64 [--steps=200]
 //   [--precision=bf16]
 // dist.py measures Python's DDP; a launcher's variables work as for every program of kiln::dist.
+#include "bench/DistKernels.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
@@ -39,7 +41,8 @@ namespace {
 struct Given {
   std::string what = "sweep", device, model = "tiny", precision = "fp32", wire = "as-is",
               modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
-  std::int64_t nproc = 0, mostMib = 1024, batch = 4, context = 0, steps = 200, vocabulary = 10'000;
+  std::int64_t nproc = 0, mostMib = 1024, peerKib = 0, batch = 4, context = 0, steps = 200,
+               vocabulary = 10'000;
   bool sharded = false;
   std::vector<double> bucketMibs = {1, 10, 25, 100, 1000};
 };
@@ -74,6 +77,7 @@ class Bench {
   void sweep();
   void steps(const std::string& mode, double bucketMib);
   void memory(bool sharded);
+  void kernels(double bucketMib);
 
  private:
   struct Times {
@@ -111,6 +115,7 @@ void Bench::sweep() {
            {"ranks", n},
            {"device", device.str()},
            {"bytes", bytes},
+           {"by_peers", bytes <= group->peerBytes()},
            {"microseconds", seconds * 1e6},
            {"algorithm_gb_per_s", rate},
            {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
@@ -207,6 +212,17 @@ void Bench::steps(const std::string& mode, double bucketMib) {
          {"step_ms", mean.step}});
 }
 
+/// Of gradients as long as the model's.
+void Bench::kernels(double bucketMib) {
+  if (group->size() > 1)
+    models::fail(ErrorKind::input, "--what=kernels runs on one rank, not on {}", group->size());
+  std::vector<std::int64_t> lengths;
+  for (const at::Tensor& parameter : makeModel()->parameters())
+    lengths.push_back(parameter.numel());
+  bench::benchDistKernels(lengths, bucketMib, device,
+                          [&](ordered_json line) { print(std::move(line)); });
+}
+
 void Bench::memory(bool sharded) {
   const double before = bytesNow(device);
   ordered_json line = {{"what", "memory"},     {"source", "Kiln"},       {"sharded", sharded},
@@ -236,7 +252,7 @@ void Bench::memory(bool sharded) {
 }
 
 void run(const Given& given) {
-  const auto group = models::startGroup({}, given.device);
+  const auto group = models::startGroup({.peerKib = given.peerKib}, given.device);
   models::setPrecision(given.precision == "fp32" ? "tf32" : given.precision, false);
   if (group->device().is_cuda())
     enable();
@@ -249,6 +265,9 @@ void run(const Given& given) {
   if (given.what == "buckets")
     for (const double mib : given.bucketMibs)
       bench.steps("overlapped", mib);
+  if (given.what == "kernels")
+    for (const double mib : given.bucketMibs)
+      bench.kernels(mib);
   if (given.what == "memory")
     bench.memory(given.sharded);
 }
@@ -259,11 +278,13 @@ int main(int argc, char** argv) try {
   Given given;
   CLI::App app("What training in several ranks costs.", "dist");
   app.add_option("--what", given.what)
-      ->check(CLI::IsMember({"sweep", "steps", "buckets", "memory"}))
+      ->check(CLI::IsMember({"sweep", "steps", "buckets", "kernels", "memory"}))
       ->capture_default_str();
   app.add_option("--nproc", given.nproc, "ranks to start; 0: as a launcher says");
   app.add_option("--device", given.device, "cpu or cuda; empty: GPUs if there are any");
   app.add_option("--most-mib", given.mostMib)->capture_default_str();
+  app.add_option("--peer-kib", given.peerKib,
+                 "of GPUs' shared memory, where it is faster; 0: none");
   app.add_option("--model", given.model)->capture_default_str();
   app.add_option("--batch", given.batch)->capture_default_str();
   app.add_option("--context", given.context, "0: the model's");

@@ -58,12 +58,25 @@ class Compiler {
   }
 
   void configure(const Options& next) {
-    auto opened = std::make_shared<const Stores>(next, isForked);
+    auto opened = std::make_shared<const Stores>(next, isForked, /*isFrozen=*/false);
     if (next.place == Place::gpu && backendOf(Place::gpu).whyNot().empty())
       std::call_once(nvrtcLoaded, loadNvrtc); // before the first step
     std::lock_guard held(mutex);
     stores = std::move(opened);
     options = next;
+  }
+
+  std::string freeze() {
+    std::lock_guard held(mutex);
+    const Options chosen = options ? *options : Options::fromEnvironment();
+    if (chosen.mode == Mode::tune)
+      throw Error(ErrorKind::input,
+                  "choices cannot be frozen in mode 'tune', which changes them: tune first, with "
+                  "one process or by kernel-compile tune, and then take KILN_MODE=use");
+    auto frozen = std::make_shared<const Stores>(chosen, isForked, /*isFrozen=*/true);
+    std::string text = frozen->describe();
+    stores = std::move(frozen);
+    return text;
   }
 
   void enqueue(Order& order) {
@@ -119,7 +132,8 @@ class Compiler {
   const std::shared_ptr<const Stores>& currentOfLocked() {
     if (!stores)
       stores =
-          std::make_shared<const Stores>(options ? *options : Options::fromEnvironment(), isForked);
+          std::make_shared<const Stores>(options ? *options : Options::fromEnvironment(), isForked,
+                                         /*isFrozen=*/false);
     return stores;
   }
 
@@ -262,7 +276,7 @@ class Compiler {
     task.options.until = backend.until();
     const bool onlyGains =
         text.onlyChosen && from.options().mode == Mode::use && !from.options().strict;
-    if (const Tuned* tuned = from.find(task, backend))
+    if (const Tuned* tuned = from.find(task, backend, order.device))
       return take(order, *tuned, task, onlyGains);
     if (onlyGains) {
       order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
@@ -336,6 +350,9 @@ class Compiler {
 void configureCompiler(const Options& options) {
   Compiler::get().configure(options);
 }
+std::string freezeChoices() {
+  return Compiler::get().freeze();
+}
 void enqueue(Order& order) {
   Compiler::get().enqueue(order);
 }
@@ -354,7 +371,7 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                         const auto stores = Compiler::get().current();
                         task.options.arch = backend.enter(device);
                         task.options.until = backend.until();
-                        if (const Tuned* tuned = stores->find(task, backend);
+                        if (const Tuned* tuned = stores->find(task, backend, device);
                             tuned && !tuned->isVendor())
                           return programOf(*tuned, task, backend);
                         return stores->compile(task, backend).program;

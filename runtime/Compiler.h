@@ -15,6 +15,8 @@ class Backend;
 
 /// Where kernels are taken from and kept, from here on.
 void configureCompiler(const Options& options);
+/// See kiln::freeze().
+std::string freezeChoices();
 void enqueue(Order& order);
 /// Returns when the order is settled, with a kernel or without.
 void waitFor(const Order& order);

@@ -157,4 +157,8 @@ void recordShapes(const std::filesystem::path& workload) {
   runtime::recordMissing(workload);
 }
 
+std::string freeze() {
+  return runtime::freezeChoices();
+}
+
 } // namespace kiln

@@ -26,8 +26,10 @@ void check(const Program& program, const Backend& backend) {
 
 } // namespace
 
-Stores::Stores(const Options& given, bool isForked) : wanted(given) {
+Stores::Stores(const Options& given, bool isForked, bool isFrozen)
+    : wanted(given), isFrozen(isFrozen) {
   TunerOptions tunerOptions;
+  tunerOptions.snapshot = isFrozen;
   tunerOptions.onWarning = [](const std::string& text) { log("{}", text); };
   if (isForked) {
     wanted.mode = wanted.mode == Mode::tune ? Mode::use : wanted.mode;
@@ -43,11 +45,11 @@ Stores::Stores(const Options& given, bool isForked) : wanted(given) {
   tuner.emplace(Tuner::open(tunerOptions));
 }
 
-const Tuned* Stores::find(TuningTask& task, const Backend& backend) const {
+const Tuned* Stores::find(TuningTask& task, const Backend& backend, int device) const {
   if (backend.until() != Stage::cubin && !cache)
     return nullptr;
   if (backend.until() == Stage::cubin && wanted.mode == Mode::tune)
-    tuneInto(wanted.cache, task);
+    tuneInto(wanted.cache, task, device);
   const Tuned* tuned = tuner->find(task);
   if (!task.options.backward || (tuned && tuned->source() != "model"))
     return tuned;
@@ -61,10 +63,18 @@ const Tuned* Stores::find(TuningTask& task, const Backend& backend) const {
 
 Cache::Result Stores::compile(const TuningTask& task, const Backend& backend) const {
   if (cache && backend.until() == Stage::cubin)
-    return cache->compile(task);
+    return isFrozen ? Cache::Result{cache->compileByModel(task), true} : cache->compile(task);
   Cache::Result made{Program::compile(task.module, task.options), true};
   check(made.program, backend);
   return made;
+}
+
+std::string Stores::describe() const {
+  constexpr const char* modes[] = {"use", "tune", "verify", "off"};
+  const TunerChoices choices = tuner->choices();
+  return fmt::format("{}\nmode {}, ops {}\n{} tuned choices, SHA-256 {}\n", choices.compiler,
+                     modes[static_cast<int>(wanted.mode)], wanted.ops.empty() ? "all" : wanted.ops,
+                     choices.count, choices.sha256);
 }
 
 Program programOf(const Tuned& tuned, TuningTask task, const Backend& backend) {

@@ -17,7 +17,8 @@ class Stores {
  public:
   /// `isForked`: connections to a store's file must not be taken along into a process that was
   /// forked, nor may others be opened beside them: it is read without locks, and not written.
-  Stores(const Options& given, bool isForked);
+  /// `isFrozen`: choices are those that stores hold now.
+  Stores(const Options& given, bool isForked, bool isFrozen);
 
   /// As given, but for what a forked process may not do.
   const Options& options() const { return wanted; }
@@ -26,7 +27,7 @@ class Stores {
   /// a store that is named has for the GPU: schedules, and where ATen is faster. `task` becomes
   /// what the choice was made for: a backward that reads ahead is better than what nobody has
   /// measured, though it waits when it is launched.
-  const Tuned* find(TuningTask& task, const Backend& backend) const;
+  const Tuned* find(TuningTask& task, const Backend& backend, int device) const;
 
   /// A workload of what was not found, or found as the cost model chose it.
   void recordShapes(const std::filesystem::path& workload) const { tuner->recordShapes(workload); }
@@ -35,8 +36,12 @@ class Stores {
   /// there is one.
   Cache::Result compile(const TuningTask& task, const Backend& backend) const;
 
+  /// What decides choices, in lines.
+  std::string describe() const;
+
  private:
   Options wanted;
+  bool isFrozen;
   std::optional<Cache> cache;
   std::optional<Tuner> tuner;
 };

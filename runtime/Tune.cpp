@@ -19,7 +19,7 @@ static std::filesystem::path commandPath() {
   return folder.parent_path() / "bin" / "kernel-compile";
 }
 
-void tuneInto(const std::filesystem::path& store, const TuningTask& task) {
+void tuneInto(const std::filesystem::path& store, const TuningTask& task, int device) {
   if (store.empty())
     throw Error(ErrorKind::input,
                 "KILN_MODE=tune needs a store to write: name one with KILN_CACHE=FILE");
@@ -33,6 +33,7 @@ void tuneInto(const std::filesystem::path& store, const TuningTask& task) {
   static_cast<TuningTask&>(tuned) = task;
   TuneOptions options;
   options.effort = "quick";
+  options.device = fmt::format("gpu:{}", device);
   options.worker = {command.string(), "worker"};
   options.isStopped = isEnding; // the program's end does not wait for it
   std::vector<std::string> warnings;

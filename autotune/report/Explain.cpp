@@ -188,7 +188,7 @@ Explanation explainKey(const Layers& layers, const Key& key, std::string label,
 Explanation explain(const TunerLayers& files, std::string_view digits,
                     std::vector<std::string>* warnings) {
   std::vector<std::string> said;
-  const Layers layers(files, /*writable=*/false, warnings ? *warnings : said);
+  const Layers layers(files, Layers::Use::read, warnings ? *warnings : said);
   std::map<std::string, KnownKey> known;
   for (const auto& [name, store] : layers.all())
     for (KnownKey& key : store->keys(true))
@@ -206,7 +206,7 @@ Explanation explain(const TunerLayers& files, std::string_view digits,
 Explanation explain(const TunerLayers& files, const TuningTask& task, std::string_view device,
                     std::vector<std::string>* warnings) {
   std::vector<std::string> said;
-  const Layers layers(files, /*writable=*/false, warnings ? *warnings : said);
+  const Layers layers(files, Layers::Use::read, warnings ? *warnings : said);
   Described described = describe(task.module, task.options, task.sizes);
   if (isSimulated(device))
     described.key.device = "simulated";

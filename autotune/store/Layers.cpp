@@ -1,6 +1,7 @@
 // See Layers.h.
 #include "autotune/store/Layers.h"
 
+#include "autotune/Key.h"
 #include "autotune/store/FileSystem.h"
 #include "codegen/backend/Fail.h"
 
@@ -87,7 +88,8 @@ void Layers::add(const char* name, const std::filesystem::path& path, Store::Acc
         fail(ErrorKind::input, "{}", others); // nobody asked for it by name
       else if (!others.empty())
         warnings.push_back(std::move(others));
-      layers.emplace_back(name, Store::open(path, access));
+      const bool changes = isCopied && access == Store::Access::read;
+      layers.emplace_back(name, changes ? Store::copyOf(path) : Store::open(path, access));
       return;
     }
     std::shared_ptr<Store> store = Store::openOrReplace(path, warnings);
@@ -101,9 +103,10 @@ void Layers::add(const char* name, const std::filesystem::path& path, Store::Acc
   }
 }
 
-Layers::Layers(const TunerLayers& files, bool writable, std::vector<std::string>& warnings) {
+Layers::Layers(const TunerLayers& files, Use use, std::vector<std::string>& warnings)
+    : isCopied(use == Use::readNow) {
   using Access = Store::Access;
-  bool project = !files.project.empty();
+  bool project = !files.project.empty(), writable = use == Use::write;
   add("pinned", files.pinned, Access::immutable, warnings);
   add("project", files.project, writable ? Access::write : Access::read, warnings);
   add("user", files.user, writable && !project ? Access::write : Access::read, warnings);
@@ -131,6 +134,16 @@ std::vector<Found> Layers::find(const Key& key, bool anyCompiler) const {
       if (auto choice = store->choice(newest->key))
         all.push_back({*choice, newest->key, name, store});
   }
+  return all;
+}
+
+std::map<std::string, Choice> Layers::chosen() const {
+  std::map<std::string, Choice> all;
+  for (const auto& [name, store] : layers)
+    for (const KnownKey& known : store->keys())
+      if (known.key.emitter == emitterHash())
+        if (auto choice = store->choice(known.key); choice && choice->source != Source::model)
+          all.try_emplace(known.digest, std::move(*choice));
   return all;
 }
 

@@ -26,8 +26,13 @@ std::string toText(const Miss& miss);
 class Layers {
  public:
   /// What is damaged or too new is left out, and said in `warnings`. The project's layer is the one
-  /// that is written if there is one, else the user's; `writable` false: none is.
-  Layers(const TunerLayers& files, bool writable, std::vector<std::string>& warnings);
+  /// that is written if there is one, else the user's.
+  enum class Use {
+    write,
+    read,    // none is written
+    readNow, // and what others write later is not seen
+  };
+  Layers(const TunerLayers& files, Use use, std::vector<std::string>& warnings);
 
   /// What each layer has, in their order. `anyCompiler`: a program that never compiles takes what
   /// any version of NVRTC made, the newest of a layer, behind what was made by its own.
@@ -37,6 +42,9 @@ class Layers {
   /// then by the order of the layers. Any version of NVRTC counts.
   std::vector<Found> near(const Key& key) const;
   Miss explainMiss(const Key& key) const;
+  /// By key, what this version of Kiln finds first of what was measured, pinned or left to the
+  /// vendor. What the cost model chose is the same wherever it is asked.
+  std::map<std::string, Choice> chosen() const;
   /// By name, in the order in which they are asked.
   const std::vector<std::pair<std::string, std::shared_ptr<Store>>>& all() const { return layers; }
   Store* writer() const { return writing; }
@@ -44,6 +52,7 @@ class Layers {
  private:
   void add(const char* name, const std::filesystem::path& path, Store::Access access,
            std::vector<std::string>& warnings);
+  bool isCopied;
   std::vector<std::pair<std::string, std::shared_ptr<Store>>> layers;
   Store* writing = nullptr;
 };

@@ -78,6 +78,13 @@ std::unique_ptr<Store> Store::inMemory() {
   return std::unique_ptr<Store>(new Store(std::move(database), false));
 }
 
+std::unique_ptr<Store> Store::copyOf(const std::filesystem::path& path) {
+  const auto from = open(path, Access::read);
+  auto copy = memory();
+  copy->copyFrom(*from->connection);
+  return std::unique_ptr<Store>(new Store(std::move(copy), false));
+}
+
 std::unique_ptr<Store> Store::open(const std::filesystem::path& path, Access access) {
   if (access == Access::memory)
     return inMemory();

@@ -29,6 +29,8 @@ class Store final : public Journal {
   /// in memory if it may not be written.
   static std::unique_ptr<Store> open(const std::filesystem::path& path, Access access);
   static std::unique_ptr<Store> inMemory();
+  /// What the file holds now, in memory: what is written to it later is not seen.
+  static std::unique_ptr<Store> copyOf(const std::filesystem::path& path);
   /// For writing; a damaged store is set aside. What happened, and who else may write there, is
   /// appended to `warnings`.
   static std::unique_ptr<Store> openOrSetAside(const std::filesystem::path& path,

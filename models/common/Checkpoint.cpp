@@ -106,15 +106,18 @@ fs::path writeCheckpoint(const fs::path& folder, std::int64_t step, std::int64_t
   return path;
 }
 
-bool hasCheckpoint(const fs::path& folder) {
-  return !checkpointsIn(folder).empty();
-}
-
 fs::path latestCheckpoint(const fs::path& folder) {
   const auto all = checkpointsIn(folder);
   if (all.empty())
     fail(ErrorKind::missing, "{} holds no checkpoint (step-NNNNNN.safetensors)", folder.string());
   return all.rbegin()->second;
+}
+
+fs::path checkpointOf(const std::string& resume, const fs::path& folder) {
+  if (resume == "auto" && checkpointsIn(folder).empty())
+    return {};
+  return resume.empty() || resume == "latest" || resume == "auto" ? latestCheckpoint(folder)
+                                                                  : fs::path(resume);
 }
 
 } // namespace kiln::models

@@ -45,8 +45,10 @@ std::filesystem::path writeCheckpoint(const std::filesystem::path& folder, std::
                                       std::int64_t keep, const std::vector<NamedTensor>& tensors,
                                       Metadata metadata);
 
-bool hasCheckpoint(const std::filesystem::path& folder);
 /// The newest checkpoint of a folder. Throws Error(missing).
 std::filesystem::path latestCheckpoint(const std::filesystem::path& folder);
+/// What --resume names: a file; "latest" or nothing: the newest of the folder; "auto": the newest,
+/// or an empty path if there is none. Throws Error(missing).
+std::filesystem::path checkpointOf(const std::string& resume, const std::filesystem::path& folder);
 
 } // namespace kiln::models

@@ -8,8 +8,11 @@
 
 namespace kiln::models {
 
-ProgressLine::ProgressLine(const std::filesystem::path& path)
-    : isTerminal(isatty(STDOUT_FILENO) != 0), log(path, std::ios::app) {
+ProgressLine::ProgressLine(const std::filesystem::path& path, bool speaks)
+    : speaks(speaks), isTerminal(isatty(STDOUT_FILENO) != 0) {
+  if (!speaks)
+    return;
+  log.open(path, std::ios::app);
   if (!log)
     fail(ErrorKind::io, "{} cannot be written to", path.string());
 }
@@ -20,19 +23,24 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::show(const std::string& line) {
+  if (!speaks)
+    return;
   std::printf(isTerminal ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stdout);
   isOpen = isTerminal;
 }
 
 void ProgressLine::say(const std::string& text) {
+  if (!speaks)
+    return;
   std::printf("%s%s\n", isOpen ? "\n" : "", text.c_str());
   std::fflush(stdout);
   isOpen = false;
 }
 
 void ProgressLine::note(const std::string& json) {
-  log << json << std::endl;
+  if (speaks)
+    log << json << std::endl;
 }
 
 } // namespace kiln::models

@@ -10,8 +10,9 @@ namespace kiln::models {
 
 class ProgressLine {
  public:
-  /// Appends to `log`. Throws Error(io) if it cannot be written to.
-  explicit ProgressLine(const std::filesystem::path& log);
+  /// Appends to `log`. Throws Error(io) if it cannot be written to. What does not speak, such as a
+  /// rank that is not the first, writes and shows nothing.
+  explicit ProgressLine(const std::filesystem::path& log, bool speaks = true);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -25,7 +26,7 @@ class ProgressLine {
   bool onTerminal() const { return isTerminal; }
 
  private:
-  bool isTerminal;
+  bool speaks, isTerminal;
   bool isOpen = false; // a line is on the terminal that will be rewritten
   std::ofstream log;
 };

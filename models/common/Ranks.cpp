@@ -1,9 +1,11 @@
 // See Ranks.h.
 #include "models/common/Ranks.h"
 
+#include "models/common/Checkpoint.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
-#include "models/common/Flags.h"
+
+#include <kiln/dist/tuning.h>
 
 #include <algorithm>
 
@@ -43,11 +45,31 @@ at::Device deviceOfRank(const dist::Place& place, const std::string& name) {
 
 } // namespace
 
+std::vector<Flag> RankOptions::flags() {
+  const char* group = "Several processes";
+  return {
+      {group, "nproc", &nproc,
+       "ranks to start on this machine, each with --batch of its own; 0: as torchrun, Slurm or "
+       "Open MPI says"},
+      {group, "reduce", &reduce,
+       "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
+      {group, "bucket-mib", &bucketMib, "MiB of gradients that are sent at a time"},
+      {group, "wire", &wire, "as-is, or bf16: fp32 gradients are sent in it"},
+      {group, "peer-kib", &peerKib,
+       "KiB up to which sums of GPUs of one machine may go through memory that all of them see, "
+       "where "
+       "that measures faster than NCCL; 0: none do"},
+      {group, "peer-limit", &peerLimit,
+       "seconds to wait for a rank before the run ends with an error"},
+  };
+}
+
 void RankOptions::check() const {
   inside("nproc", double(nproc), 0, 1024);
   oneOf("reduce", reduce, modeNames());
   oneOf("wire", wire, {"as-is", "bf16"});
   inside("bucket-mib", bucketMib, 0, 1 << 20);
+  inside("peer-kib", double(peerKib), 0, 1 << 20);
   inside("peer-limit", peerLimit, 0.1, 1e6);
 }
 
@@ -62,11 +84,16 @@ bool startsRanks(std::int64_t nproc) {
   return false;
 }
 
-std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device) {
+std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device,
+                                        const std::string& kiln) {
   const dist::Place place = dist::Place::fromEnvironment();
-  return dist::Group::start(
+  auto group = dist::Group::start(
       place, {.device = deviceOfRank(place, device),
-              .limit = std::chrono::milliseconds(std::int64_t(options.peerLimit * 1e3))});
+              .limit = std::chrono::milliseconds(std::int64_t(options.peerLimit * 1e3)),
+              .peerBytes = options.peerKib << 10});
+  if (kiln != "off" && group->size() > 1)
+    dist::freezeChoices(*group);
+  return group;
 }
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {
@@ -75,6 +102,18 @@ dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {
   if (options.wire == "bf16")
     chosen.wire = at::kBFloat16;
   return chosen;
+}
+
+void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast) {
+  if (!parallel || isLast)
+    return loss.backward();
+  const auto quiet = parallel->noSync();
+  loss.backward();
+}
+
+std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
+                                        const std::filesystem::path& folder) {
+  return group.gather(group.rank() == 0 ? checkpointOf(resume, folder).string() : "")[0];
 }
 
 } // namespace kiln::models

@@ -2,8 +2,11 @@
 // they train in. Each rank has a batch of its own; gradients are the mean over ranks.
 #pragma once
 
+#include "models/common/Flags.h"
+
 #include <kiln/dist/data_parallel.h>
 
+#include <filesystem>
 #include <string>
 
 namespace kiln::models {
@@ -12,7 +15,9 @@ struct RankOptions {
   std::int64_t nproc = 0; // ranks to start on this machine; 0: as a launcher's environment says
   std::string reduce = "overlapped", wire = "as-is";
   double bucketMib = 25, peerLimit = 300; // seconds
+  std::int64_t peerKib = 0;
 
+  std::vector<Flag> flags();
   /// Throws Error(input).
   void check() const;
 };
@@ -22,10 +27,21 @@ struct RankOptions {
 bool startsRanks(std::int64_t nproc);
 
 /// By the environment, on `device`: "cuda" is the GPU of the rank's number on its machine. One
-/// process that nobody launched is a group of its own. Throws Error(input, unavailable).
-std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device);
+/// process that nobody launched is a group of its own. `kiln`: of --kiln; unless it is "off",
+/// several ranks freeze their choices of kernels (kiln/dist/tuning.h). Throws Error(input,
+/// unavailable).
+std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::string& device,
+                                        const std::string& kiln = "off");
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options);
+
+/// Of one of a step's losses, of which only the last sends gradients. `parallel`: none for one
+/// process.
+void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast);
+
+/// What `resume` names (Checkpoint.h), as rank 0 sees it.
+std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
+                                        const std::filesystem::path& folder);
 
 /// make() on rank 0, and then on the others: of what the first writes and the others read.
 template <typename Make> auto firstThenOthers(dist::Group& group, Make make) {

@@ -25,7 +25,7 @@ Tokenizer anyTokenizer(std::int64_t vocabulary) {
 
 std::string bench(const Options& options) {
   constexpr int warmup = 5;
-  const auto group = startGroup(options.ranks, options.device);
+  const auto group = startGroup(options.ranks, options.device, options.kiln);
   const at::Device device = group->device();
   const Data data(at::randint(options.vocabulary, {options.model.context * 1000}, at::kInt));
   Trainer trainer(options, data, anyTokenizer(options.vocabulary), group);
@@ -44,10 +44,10 @@ std::string bench(const Options& options) {
       std::chrono::duration<double>(Clock::now() - begin).count() / double(options.bench);
 
   const double peakBytes = peakMemory(device);
-  if (group->rank() > 0)
-    return "";
   if (options.profile > 0)
     profileSteps([&] { trainer.step(); }, device, options.profile);
+  if (group->rank() > 0)
+    return "";
 
   const ModelConfig& model = trainer.settings().model;
   const double tokens =

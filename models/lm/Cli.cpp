@@ -15,8 +15,8 @@ using nlohmann::json;
 
 std::vector<Flag> flagsOf(Options& o) {
   const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
-             *run = "Run", *ranks = "Several processes", *other = "Instead of training";
-  return {
+             *run = "Run", *other = "Instead of training";
+  std::vector<Flag> flags = {
       {model, "model", &o.size,
        "size: tiny, small (129 M), medium (423 M), large (969 M), xl, 2.7b"},
       {model, "context", &o.model.context, "tokens that a prediction may look at; 0: of the size"},
@@ -57,15 +57,6 @@ std::vector<Flag> flagsOf(Options& o) {
       {run, "keep", &o.keep, "checkpoints"},
       {run, "log-every", &o.logEvery, "steps"},
       {run, "peak-tflops", &o.peakTflops, "of the device, for MFU; 0: 800 on a GPU, none on a CPU"},
-      {ranks, "nproc", &o.ranks.nproc,
-       "ranks to start on this machine, each with --batch sequences; 0: as torchrun, Slurm or "
-       "Open MPI says"},
-      {ranks, "reduce", &o.ranks.reduce,
-       "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
-      {ranks, "bucket-mib", &o.ranks.bucketMib, "MiB of gradients that are sent at a time"},
-      {ranks, "wire", &o.ranks.wire, "as-is, or bf16: fp32 gradients are sent in it"},
-      {ranks, "peer-limit", &o.ranks.peerLimit,
-       "seconds to wait for a rank before the run ends with an error"},
       {other, "sample", &o.sample, "writes as many tokens by a checkpoint"},
       {other, "prompt", &o.prompt, "what a sample continues; empty: a line break"},
       {other, "temperature", &o.temperature, "of a sample; 0: always the likeliest token"},
@@ -76,6 +67,9 @@ std::vector<Flag> flagsOf(Options& o) {
       {other, "profile", &o.profile,
        "with --bench: as many rows of tables of ops and kernels, too"},
   };
+  const std::vector<Flag> ranks = o.ranks.flags();
+  flags.insert(flags.end(), ranks.begin(), ranks.end());
+  return flags;
 }
 
 constexpr std::pair<const char*, std::int64_t ModelConfig::*> modelMembers[] = {

@@ -46,8 +46,9 @@ Tensor rotations(std::int64_t context, std::int64_t size, const Parts& parts) {
 }
 
 static Tensor rotateByTorch(const Tensor& x, const Tensor& rotations) {
-  const Tensor pairs = x.transpose(1, 2).unflatten(-1, {-1, 2});
-  const Tensor even = pairs.select(-1, 0), odd = pairs.select(-1, 1);
+  // Not by select(), whose gradient is a tensor of zeros with a half written, twice.
+  const auto pairs = x.transpose(1, 2).unflatten(-1, {-1, 2}).unbind(-1);
+  const Tensor &even = pairs[0], &odd = pairs[1];
   const Tensor cosine = rotations.select(1, 0), sine = rotations.select(1, 1);
   return at::stack({even * cosine - odd * sine, even * sine + odd * cosine}, -1)
       .flatten(-2)

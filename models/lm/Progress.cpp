@@ -13,8 +13,7 @@ Progress::Progress(const Options& options, const dist::Group& group)
       peakFlops(1e12 * (options.peakTflops > 0 ? options.peakTflops
                         : device.is_cpu()      ? 0
                                                : 800)),
-      line(isFirst ? std::filesystem::path(options.out) / "log.jsonl"
-                   : std::filesystem::path("/dev/null")) {}
+      line(std::filesystem::path(options.out) / "log.jsonl", isFirst) {}
 
 void Progress::show(const Figures& figures) {
   if (!isFirst)
@@ -46,11 +45,6 @@ void Progress::show(const Figures& figures) {
 void Progress::restart(std::int64_t step) {
   since = step;
   begin = Clock::now();
-}
-
-void Progress::say(const std::string& text) {
-  if (isFirst)
-    line.say(text);
 }
 
 } // namespace kiln::lm

@@ -23,7 +23,7 @@ class Progress {
   /// What took the time since was no step.
   void restart(std::int64_t step);
   /// A line that stays.
-  void say(const std::string& text);
+  void say(const std::string& text) { line.say(text); }
 
  private:
   using Clock = std::chrono::steady_clock;

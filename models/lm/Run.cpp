@@ -24,28 +24,19 @@ std::string contentOf(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// Empty: there is none, and the run starts from the beginning.
-fs::path checkpointOf(const Options& options) {
-  if (options.resume == "auto" && !hasCheckpoint(options.out))
-    return {};
-  return options.resume.empty() || options.resume == "latest" || options.resume == "auto"
-             ? latestCheckpoint(options.out)
-             : fs::path(options.resume);
-}
-
 } // namespace
 
 void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
   fs::create_directories(options.out);
-  const auto group = startGroup(options.ranks, options.device);
+  const auto group = startGroup(options.ranks, options.device, options.kiln);
   Trainer trainer(
       options,
       firstThenOthers(*group, [&] { return Data::open(options.data, tokenizer, options.out); }),
       tokenizer, group);
   if (!options.resume.empty())
-    if (const fs::path from = group->gather(checkpointOf(options).string())[0]; !from.empty())
+    if (const fs::path from = checkpointOfFirst(*group, options.resume, options.out); !from.empty())
       trainer.resume(from);
   if (group->rank() > 0)
     return trainer.run();
@@ -64,7 +55,7 @@ std::string makeTokenizer(const Options& options) {
 }
 
 std::string write(const Options& options) {
-  const Checkpoint from(checkpointOf(options));
+  const Checkpoint from(checkpointOf(options.resume, options.out));
   const at::Device device = deviceOf(options.device);
   Transformer model(from.model());
   from.load(*model);

@@ -143,12 +143,7 @@ Trainer::Step Trainer::eagerStep(double rate) {
   Tensor sum;
   for (std::int64_t i = 0; i < options.accumulate; ++i) {
     const Tensor part = loss(onDevice(next(i))) / options.accumulate;
-    if (parallel && i + 1 < options.accumulate) {
-      const auto quiet = parallel->noSync();
-      part.backward();
-    } else {
-      part.backward();
-    }
+    backward(part, parallel.get(), i + 1 == options.accumulate);
     if (options.accumulate > 1)
       updater.collect();
     sum = sum.defined() ? sum + part.detach() : part.detach();

@@ -18,6 +18,8 @@ std::string describe(const NamedParameter& one) {
                      one.tensor.requires_grad() ? "" : ", frozen");
 }
 
+} // namespace
+
 std::vector<std::string> linesOf(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
@@ -25,8 +27,6 @@ std::vector<std::string> linesOf(const std::string& text) {
     lines.push_back(line);
   return lines;
 }
-
-} // namespace
 
 std::vector<NamedParameter> parametersOf(const torch::nn::Module& module) {
   std::vector<NamedParameter> all;

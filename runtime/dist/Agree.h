@@ -11,6 +11,7 @@ std::vector<NamedParameter> parametersOf(const torch::nn::Module& module);
 /// Those that are the same tensor once, under the first name.
 std::vector<NamedParameter> withoutTies(const std::vector<NamedParameter>& parameters);
 
+std::vector<std::string> linesOf(const std::string& text);
 /// Throws Error(input) on all ranks with the first line in which a rank differs from rank 0.
 void checkAgreement(Group& group, const std::vector<NamedParameter>& parameters,
                     const std::string& options);

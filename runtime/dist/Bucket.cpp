@@ -4,6 +4,7 @@
 #include "runtime/dist/Fail.h"
 
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -51,7 +52,8 @@ Tensor sharing(const Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
 
 Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
                const DataParallelOptions& options, std::optional<at::ScalarType> sums)
-    : all(std::move(slots)), group(std::move(ranks)), options(options) {
+    : all(std::move(slots)), group(std::move(ranks)), options(options),
+      copyIn(1.0 / group->size()) {
   std::int64_t end = 0;
   for (Slot* slot : all) {
     slot->offset = end;
@@ -67,7 +69,9 @@ Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
   if (options.sharded)
     part = at::empty({buffer.numel() / size}, buffer.options());
   if (options.wire && buffer.scalar_type() == at::kFloat && size > 1) {
-    sent = at::empty_like(buffer, buffer.options().dtype(*options.wire));
+    sent = at::zeros_like(buffer, buffer.options().dtype(*options.wire));
+    for (const Slot* slot : all)
+      sentViews.push_back(viewOf(sent, slot->offset, slot->tensor()));
     received = at::empty_like(sent);
     if (buffer.device().is_cuda())
       side = c10::impl::VirtualGuardImpl(buffer.device().type())
@@ -99,45 +103,43 @@ void Bucket::fill() {
     takeMemory(buffer);
     buffer.zero_();
   }
-  const double scale = 1.0 / group->size();
-  const Tensor divided = at::scalar_tensor(scale, at::kDouble);
-  std::vector<Tensor> views, gradients;
-  Tensor used = at::ones({std::int64_t(all.size())}, buffer.options().device(at::kCPU));
-  bool isAnyMissing = false;
+  std::vector<Tensor> gradients, targets;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Slot& slot = *all[i];
-    slot.missing = !slot.tensor().grad().defined();
+    const Tensor &to = sent.defined() ? sentViews[i] : slot.view, &gradient = slot.tensor().grad();
+    slot.missing = !gradient.defined();
     if (slot.missing) {
-      isAnyMissing = true;
-      slot.view.zero_();
-      used[std::int64_t(i)] = 0;
+      to.zero_();
       continue;
     }
     checkGradient(slot);
-    const bool isSums = slot.tensor().grad().scalar_type() == buffer.scalar_type();
-    if (buffer.is_cpu() && !isSums)
-      slot.view.copy_(slot.tensor().grad()).mul_(scale);
-    else if (buffer.is_cpu())
-      at::mul_out(slot.view, slot.tensor().grad(), divided);
-    else if (!slot.tensor().grad().is_same(slot.view)) {
-      views.push_back(slot.view);
-      gradients.push_back(slot.tensor().grad());
-    }
+    if (group->size() == 1 && gradient.is_same(to))
+      continue; // it is there
+    gradients.push_back(gradient);
+    targets.push_back(to);
   }
-  if (!views.empty())
-    at::_foreach_copy_(views, gradients);
-  if (!buffer.is_cpu() && scale != 1)
-    buffer.mul_(scale);
-  const Tensor mine = buffer.slice(0, flags, flags + std::int64_t(all.size()));
-  if (isAnyMissing && isCapturing(buffer.device()))
+  copyIn.run(gradients, targets);
+  flagUsed();
+}
+
+/// Says which gradients this rank has.
+void Bucket::flagUsed() {
+  const auto count = std::int64_t(all.size());
+  const Tensor mine = (sent.defined() ? sent : buffer).slice(0, flags, flags + count);
+  if (std::ranges::none_of(all, &Slot::missing)) {
+    mine.fill_(1);
+    return;
+  }
+  if (isCapturing(buffer.device()))
     fail(ErrorKind::input,
          "DataParallel: {} has no gradient in a step that is captured; a graph "
          "needs one for each parameter",
          all.front()->parameter.name);
-  if (isAnyMissing)
-    mine.copy_(used);
-  else
-    mine.fill_(1);
+  Tensor used = at::ones({count}, mine.options().device(at::kCPU));
+  for (std::int64_t i = 0; i < count; ++i)
+    if (all[std::size_t(i)]->missing)
+      used[i] = 0;
+  mine.copy_(used);
 }
 
 /// On a stream of its own, behind what the current one has got so far; on a CPU at once.
@@ -153,7 +155,6 @@ template <typename Work> void Bucket::onSide(Work work) {
 }
 
 void Bucket::startWire() {
-  sent.copy_(buffer);
   pending = group->allToAll(received, sent);
 }
 
@@ -161,14 +162,10 @@ void Bucket::startWire() {
 void Bucket::finishWire() {
   pending.wait();
   const std::int64_t each = buffer.numel() / group->size();
-  const Tensor sum = options.sharded ? part : buffer.slice(0, 0, each);
-  sum.copy_(received.slice(0, 0, each));
-  for (int rank = 1; rank < group->size(); ++rank)
-    sum.add_(received.slice(0, rank * each, (rank + 1) * each));
+  const Tensor mine = sent.slice(0, group->rank() * each, (group->rank() + 1) * each);
+  sumOfRanks.run(received.chunk(group->size()), options.sharded ? part : mine);
   if (options.sharded)
     return;
-  const Tensor mine = sent.slice(0, group->rank() * each, (group->rank() + 1) * each);
-  mine.copy_(sum);
   group->allGather(sent, mine).wait();
   buffer.copy_(sent);
 }

@@ -5,6 +5,7 @@
 // above 0 once some rank had a gradient for it, then zeros up to a multiple of the ranks.
 #pragma once
 
+#include "kiln/bucket_ops.h"
 #include "kiln/dist/data_parallel.h"
 
 #include <c10/core/Event.h>
@@ -38,7 +39,7 @@ class Bucket {
   Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> group, const DataParallelOptions& options,
          std::optional<at::ScalarType> sums = {}); // else the slots' own
 
-  /// Takes the gradients in, divided by the number of ranks.
+  /// Takes the gradients in, divided by the number of ranks, in the dtype in which they travel.
   void fill();
   /// Sends it.
   void start();
@@ -59,13 +60,17 @@ class Bucket {
   void finishWire();
   template <typename Work> void onSide(Work work);
   bool isUsedAnywhere(std::size_t slot);
+  void flagUsed();
 
   std::vector<Slot*> all;
   std::shared_ptr<Group> group;
   DataParallelOptions options;
   std::int64_t flags = 0; // where they begin
   at::Tensor buffer, part;
-  at::Tensor sent, received; // of another dtype; undefined: the buffer travels itself
+  at::Tensor sent, received;         // of another dtype; undefined: the buffer travels itself
+  std::vector<at::Tensor> sentViews; // of `sent`, by slot
+  optim::ScaledCopy copyIn;          // of gradients, divided by the number of ranks
+  optim::OrderedSum sumOfRanks;
   Pending pending;
   std::optional<c10::Stream> side;
 };

@@ -28,6 +28,7 @@ struct FullyShard::Impl : std::enable_shared_from_this<FullyShard::Impl> {
   std::vector<NamedParameter> rest{}; // whole on all ranks
   std::unique_ptr<DataParallel> replicas{};
   std::vector<std::unique_ptr<Hooks>> hooks{};
+  optim::SquareSum ofParts{}, ofWhole{};
   std::vector<std::size_t> order{}; // in which units have sent, in this backward
   std::size_t taken = 0;
   int backward = -1;
@@ -233,9 +234,9 @@ std::vector<Tensor> FullyShard::parameters() const {
 
 Tensor FullyShard::clip(double most) {
   const at::NoGradGuard constant;
-  const auto squares = [&](const std::vector<Tensor>& gradients) {
+  const auto squares = [&](optim::SquareSum& sum, const std::vector<Tensor>& gradients) {
     return gradients.empty() ? at::zeros({}, at::TensorOptions().device(impl->group->device()))
-                             : at::stack(at::_foreach_norm(gradients)).square().sum();
+                             : sum.run(gradients);
   };
   std::vector<Tensor> divided, whole;
   for (const auto& unit : impl->units)
@@ -245,9 +246,9 @@ Tensor FullyShard::clip(double most) {
   for (const NamedParameter& one : impl->rest)
     if (one.tensor.grad().defined())
       whole.push_back(one.tensor.grad());
-  const Tensor sum = squares(divided);
+  const Tensor sum = squares(impl->ofParts, divided);
   impl->group->allReduce(sum).wait();
-  const Tensor norm = (sum + squares(whole)).sqrt();
+  const Tensor norm = (sum + squares(impl->ofWhole, whole)).sqrt();
   divided.insert(divided.end(), whole.begin(), whole.end());
   if (most > 0 && !divided.empty())
     at::_foreach_mul_(divided, (most / (norm + 1e-6)).clamp_max(1));

@@ -4,6 +4,7 @@
 #include "runtime/dist/Alarm.h"
 #include "runtime/dist/Backends.h"
 #include "runtime/dist/Fail.h"
+#include "runtime/dist/PeerMemory.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -24,6 +25,7 @@ struct Group::Impl {
   BackendPtr device{}, host{}; // the same for CPUs; none for a process alone
   std::unique_ptr<Alarm> alarm{};
   std::unique_ptr<Watch> watch{};
+  std::unique_ptr<PeerMemory> peers{}; // none: NCCL does all
   std::int64_t step = 0;
   bool aborted = false;
   int exceptions = std::uncaught_exceptions(); // at the start
@@ -158,6 +160,8 @@ std::shared_ptr<Group> Group::alone(at::Device device) {
 }
 
 std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& options) {
+  if (options.peerBytes < 0)
+    fail(ErrorKind::input, "peerBytes = {}; 0 or more are allowed", options.peerBytes);
   if (options.limit.count() <= 0)
     fail(ErrorKind::input, "a time limit of {} ms; it must be above 0", options.limit.count());
   if (!options.device.is_cpu() && !options.device.is_cuda())
@@ -184,7 +188,23 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
           self->alarm->raise(operation, why);
           self->device->abort();
         });
-  return std::shared_ptr<Group>(new Group(std::move(impl)));
+  const std::shared_ptr<Group> group(new Group(std::move(impl)));
+  group->openPeers();
+  return group;
+}
+
+/// From 1 KiB on; beyond, the start would wait for what no sum needs.
+void Group::openPeers() {
+  const GroupOptions& options = impl->options;
+  if (options.peerBytes < 1024)
+    return;
+  impl->peers = std::make_unique<PeerMemory>(impl->store, impl->place, options);
+  if (!options.peersAlways)
+    impl->peers->measure(*this);
+}
+
+std::int64_t Group::peerBytes() const {
+  return impl->peers ? impl->peers->limit() : 0;
 }
 
 Group::Group(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -239,6 +259,9 @@ auto reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
 } // namespace
 
 Pending Group::allReduce(const Tensor& tensor, Sum sum) {
+  if (impl->peers && sum == Sum::plain && impl->peers->takes(tensor))
+    return impl->onDevice("all-reduce", {tensor},
+                          [&](c10d::Backend&) { return impl->peers->allReduce(tensor); });
   return impl->onDevice(
       "all-reduce", {tensor},
       reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));

@@ -1,6 +1,7 @@
 // See kiln/dist/sharded_optimizer.h.
 #include "kiln/dist/sharded_optimizer.h"
 
+#include "kiln/bucket_ops.h"
 #include "kiln/optim.h"
 #include "runtime/dist/Fail.h"
 #include "runtime/dist/Pieces.h"
@@ -23,6 +24,7 @@ struct ShardedOptimizer::Impl {
   std::unique_ptr<optim::AdamW> inner{};
   std::vector<std::size_t> groupSizes{}; // at the first step
   Tensor agreed{}, norm{}, scale{};
+  optim::SquareSum squares{};
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
 
   void prepare(std::vector<OptimizerParamGroup>& groups);
@@ -124,7 +126,7 @@ void ShardedOptimizer::Impl::agree() {
   const auto count = std::int64_t(reducer->slots.size());
   agreed = at::zeros({1 + count}, at::TensorOptions().device(reducer->group->device()));
   if (!gradients.empty())
-    agreed[0] = at::stack(at::_foreach_norm(gradients, 2, at::kFloat)).square().sum();
+    agreed[0] = squares.run(gradients);
   bool isAnyMissing = false;
   Tensor used = at::ones({count});
   for (std::int64_t i = 0; i < count; ++i)

@@ -2,12 +2,12 @@
 #include "runtime/optim/ListStep.h"
 
 #include "runtime/optim/ListProgram.h"
+#include "runtime/optim/ListTable.h"
 #include "runtime/optim/Texts.h"
 
 #include <ATen/ops/select.h>
 #include <algorithm>
 #include <c10/core/DeviceGuard.h>
-#include <cstring>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -31,6 +31,8 @@ using Field = at::Tensor Entry::*;
 } // namespace
 
 struct ListStep::Plan {
+  Plan(runtime::Backend& backend, at::Device device) : table(backend, device) {}
+
   struct Identity {
     const void* param;
     std::int64_t length;
@@ -53,11 +55,7 @@ struct ListStep::Plan {
   std::vector<List> inputs, outputs;           // lists of the program
   at::Tensor numbers, workspace;
   std::vector<Buffer> given, results; // numbers of the program; counters come last in both
-  // Filled and refilled by refresh().
-  std::vector<const void*> pointers;
-  std::optional<TensorLists> lists;
-  at::Tensor table; // undefined: on no device yet
-  std::vector<Buffer> arguments;
+  ListTable table;
 
   Buffer number(std::int64_t place) const {
     return {static_cast<float*>(numbers.data_ptr()) + place, {}, {}};
@@ -143,7 +141,7 @@ void ListStep::addNumbers(Plan& plan, const StepOf& step) {
     numbers[kCounters + i] = static_cast<float>(plan.counts[i]);
   for (std::size_t i = 0; i < step.groups.size(); ++i)
     numbers[kRates + i] = static_cast<float>(step.groups[i].lr);
-  plan.numbers = upload(std::as_bytes(std::span(numbers))).view(at::kFloat);
+  plan.numbers = plan.table.upload(std::as_bytes(std::span(numbers))).view(at::kFloat);
   if (plan.clips) {
     plan.given.push_back(plan.number(kMaxNorm));
     plan.results.push_back(plan.number(kNorm));
@@ -159,26 +157,7 @@ void ListStep::addNumbers(Plan& plan, const StepOf& step) {
   }
 }
 
-/// Copies bytes to `there`, if it is given, behind what is enqueued. A graph copies at each replay.
-at::Tensor ListStep::upload(std::span<const std::byte> bytes, at::Tensor there) {
-  const auto size = static_cast<std::int64_t>(bytes.size());
-  if (!there.defined())
-    there = at::Tensor(backend.empty({size}, at::kByte, device));
-  if (size == 0)
-    return there;
-  if (device.is_cpu()) {
-    std::memcpy(there.data_ptr(), bytes.data(), bytes.size());
-    return there;
-  }
-  const at::Tensor pinned(backend.pinned(size));
-  std::memcpy(pinned.data_ptr(), bytes.data(), bytes.size());
-  there.copy_(pinned, /*non_blocking=*/true);
-  if (isCapturing())
-    kept.push_back(std::make_shared<at::Tensor>(pinned));
-  return there;
-}
-
-/// A graph gets a table of its own: that of later steps may say something else.
+/// Says where tensors lie, if they have moved.
 void ListStep::refresh(Plan& plan, const StepOf& step) {
   std::vector<const void*> pointers;
   auto visit = [&](const std::vector<Plan::List>& lists, auto&& take) {
@@ -191,30 +170,15 @@ void ListStep::refresh(Plan& plan, const StepOf& step) {
   };
   visit(plan.inputs, point);
   visit(plan.outputs, point);
-  if (pointers == plan.pointers && !isCapturing())
+  if (plan.table.liesAt(pointers))
     return;
   auto listed = [](std::vector<TensorList>& lists) {
-    return [&](std::size_t i, const at::Tensor& tensor) {
-      lists[i].push_back({tensor.data_ptr(), {tensor.numel()}, {}});
-    };
+    return [&](std::size_t i, const at::Tensor& tensor) { lists[i].push_back(entryOf(tensor)); };
   };
   std::vector<TensorList> inputs(plan.inputs.size()), outputs(plan.outputs.size());
   visit(plan.inputs, listed(inputs));
   visit(plan.outputs, listed(outputs));
-  plan.pointers = std::move(pointers);
-  const ListsInfo& info = plan.program->lists();
-  if (!plan.lists) {
-    plan.lists.emplace(info, inputs, outputs);
-  } else {
-    const auto moved = plan.lists->relocate(info, inputs, outputs);
-    const auto bytes = static_cast<std::int64_t>(moved.size());
-    if (plan.table.defined() && !isCapturing()) {
-      upload(moved, plan.table.narrow(0, plan.table.numel() - bytes, bytes));
-      return;
-    }
-  }
-  plan.table = upload(plan.lists->table());
-  plan.arguments = plan.lists->inputs(plan.table.data_ptr(), plan.given);
+  plan.table.locate(std::move(pointers), plan.program->lists(), inputs, outputs, plan.given);
 }
 
 void ListStep::prepare(const StepOf& step) {
@@ -227,7 +191,7 @@ void ListStep::prepare(const StepOf& step) {
                             step.entries.size()));
   if (captured)
     kept.push_back(plan);
-  auto next = std::make_shared<Plan>();
+  auto next = std::make_shared<Plan>(backend, device);
   next->groups = step.groups;
   next->unscale = step.unscale.defined() ? step.unscale.data_ptr() : nullptr;
   next->counts = countsOf(step);
@@ -238,7 +202,7 @@ void ListStep::prepare(const StepOf& step) {
   addProgram(*next, step);
   addNumbers(*next, step);
   refresh(*next, step);
-  if (const std::size_t bytes = next->program->workspaceBytes(next->arguments))
+  if (const std::size_t bytes = next->program->workspaceBytes(next->table.arguments))
     next->workspace =
         at::Tensor(backend.empty({static_cast<std::int64_t>(bytes)}, at::kByte, device));
   plan = std::move(next);
@@ -258,10 +222,10 @@ void ListStep::setRates(const std::vector<Group>& groups) {
     const c10::OptionalDeviceGuard guard(device);
     known = groups[i].lr;
     const auto rate = static_cast<float>(known);
-    upload(std::as_bytes(std::span(&rate, 1)),
-           plan->numbers.view(at::kByte).narrow(
-               0, (kRates + static_cast<std::int64_t>(i)) * std::int64_t(sizeof(float)),
-               sizeof(float)));
+    plan->table.upload(std::as_bytes(std::span(&rate, 1)),
+                       plan->numbers.view(at::kByte).narrow(
+                           0, (kRates + static_cast<std::int64_t>(i)) * std::int64_t(sizeof(float)),
+                           sizeof(float)));
   }
 }
 
@@ -269,17 +233,13 @@ void ListStep::run(const StepOf& step) {
   const c10::OptionalDeviceGuard guard(device);
   setRates(step.groups);
   refresh(*plan, step);
-  plan->program->launch(plan->arguments, plan->results,
+  plan->program->launch(plan->table.arguments, plan->results,
                         plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
   captured |= isCapturing();
   advance(*plan);
-  if (isCapturing()) {
-    kept.push_back(std::make_shared<at::Tensor>(std::move(plan->table)));
-    plan->table.reset();
-    plan->pointers.clear();
-  } else {
+  plan->table.launched();
+  if (!isCapturing())
     ++plan->advanced;
-  }
 }
 
 /// Where a clip does not advance the counters in their place, the next step reads them where this
@@ -293,7 +253,7 @@ void ListStep::advance(Plan& plan) const {
   }
   for (std::size_t i = plan.given.size() - plan.counts.size(), r = 0; i < plan.given.size(); ++i) {
     std::swap(plan.given[i].data, plan.results[r++].data);
-    plan.arguments[i].data = plan.given[i].data;
+    plan.table.arguments[i].data = plan.given[i].data;
   }
 }
 

@@ -6,7 +6,6 @@
 // gradient, say, makes everything anew. Nothing waits for the device.
 #pragma once
 
-#include "kiln/lists.h"
 #include "runtime/Backend.h"
 #include "runtime/optim/StepOf.h"
 
@@ -42,13 +41,12 @@ class ListStep {
   void addNumbers(Plan& plan, const StepOf& step);
   void refresh(Plan& plan, const StepOf& step);
   void advance(Plan& plan) const;
-  at::Tensor upload(std::span<const std::byte> bytes, at::Tensor there = {});
 
   runtime::Backend& backend;
   at::Device device;
   std::shared_ptr<Plan> plan;
   bool captured = false;
-  std::vector<std::shared_ptr<void>> kept; // what captured graphs use
+  std::vector<std::shared_ptr<Plan>> kept; // what captured graphs use
 };
 
 } // namespace kiln::optim

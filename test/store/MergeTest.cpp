@@ -226,7 +226,8 @@ TEST_F(MergeTest, LayersInOrder) {
   schedules("user", {1, 2, 3});
   schedules("system", {1, 2, 3, 4});
   std::vector<std::string> warnings;
-  Layers layers({path("pinned"), path("project"), path("user"), path("system")}, true, warnings);
+  Layers layers({path("pinned"), path("project"), path("user"), path("system")}, Layers::Use::write,
+                warnings);
   EXPECT_TRUE(warnings.empty());
   const char* expected[] = {"pinned", "project", "user", "system"};
   for (int key = 1; key <= 4; ++key) {
@@ -242,7 +243,7 @@ TEST_F(MergeTest, LayersInOrder) {
 
 TEST_F(MergeTest, MissNamesTheFirstFieldThatDiffers) {
   std::vector<std::string> warnings;
-  Layers none({}, true, warnings);
+  Layers none({}, Layers::Use::write, warnings);
   EXPECT_EQ(toText(none.explainMiss(keyNumber(1))), "no store holds a choice");
   {
     auto store = open();
@@ -252,7 +253,7 @@ TEST_F(MergeTest, MissNamesTheFirstFieldThatDiffers) {
     other.nvrtc = "12.0";
     tune(*store, other, "s", 10);
   }
-  Layers layers({"", "", path(), ""}, false, warnings);
+  Layers layers({"", "", path(), ""}, Layers::Use::read, warnings);
   Key key = keyNumber(1);
   key.nvrtc = "12.0";
   key.emitter = "new";
@@ -281,10 +282,9 @@ TEST_F(MergeTest, OfStoresThatOthersMayWriteTheSystemsIsLeftOut) {
     tune(*store, keyNumber(1), name, 10);
   }
   std::filesystem::permissions(folder, std::filesystem::perms(0777));
-  for (bool writable : {true, false}) {
+  for (auto use : {Layers::Use::write, Layers::Use::read, Layers::Use::readNow}) {
     std::vector<std::string> warnings;
-    Layers layers({path("pinned"), path("project"), path("user"), path("system")}, writable,
-                  warnings);
+    Layers layers({path("pinned"), path("project"), path("user"), path("system")}, use, warnings);
     ASSERT_EQ(warnings.size(), 4u);
     for (const std::string& warning : warnings)
       EXPECT_THAT(warning, HasSubstr("others may write the store"));
@@ -300,7 +300,7 @@ TEST_F(MergeTest, DamagedLayersAreLeftOut) {
   }
   std::ofstream(path("pinned")) << "not a store, and that is said once; " << std::string(200, 'x');
   std::vector<std::string> warnings;
-  Layers layers({path("pinned"), "", path("user"), ""}, true, warnings);
+  Layers layers({path("pinned"), "", path("user"), ""}, Layers::Use::write, warnings);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("pinned layer is left out"));
   EXPECT_EQ(layers.find(keyNumber(1)).size(), 1u);

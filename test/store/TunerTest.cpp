@@ -208,6 +208,39 @@ TEST_F(TunerTest, FreezeKeepsWhatIsKnown) {
   EXPECT_TRUE(tuner.find(softmax(64)));
 }
 
+TEST_F(TunerTest, ASnapshotDoesNotSeeWhatOthersChooseLater) {
+  fill("store", {softmax(64)});
+  TunerOptions options = optionsOver("store");
+  options.snapshot = true;
+  Tuner tuner = Tuner::open(options);
+  fill("store", {softmax(32)});
+  EXPECT_TRUE(tuner.find(softmax(64)));
+  EXPECT_EQ(tuner.find(softmax(32)), nullptr);
+  EXPECT_TRUE(open("store").find(softmax(32)));
+  options.mode = TunerOptions::Mode::blocking;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { Tuner::open(options); }), "without `snapshot`");
+}
+
+TEST_F(TunerTest, ChoicesAreComparedByWhatWasNotTheModels) {
+  for (const char* name : {"a", "b"})
+    fill(name, {softmax(64), softmax(32)});
+  fill("b", {softmax(16)});
+  const TunerChoices none = open("a").choices();
+  EXPECT_EQ(none.count, 0u);
+  EXPECT_EQ(none.sha256, open("b").choices().sha256) << "the model chooses the same anywhere";
+  EXPECT_HAS(none.compiler, "NVRTC ");
+  const std::string key = open("a").find(softmax(64))->key();
+  cache::pin(path("a"), key, "");
+  const TunerChoices one = open("a").choices();
+  EXPECT_EQ(one.count, 1u);
+  EXPECT_NE(one.sha256, none.sha256);
+  cache::pin(path("b"), key, "");
+  EXPECT_EQ(one.sha256, open("b").choices().sha256);
+  TunerOptions layered = optionsOver("none");
+  layered.layers.project = path("b");
+  EXPECT_EQ(one.sha256, Tuner::open(layered).choices().sha256) << "whatever layer has it";
+}
+
 TEST_F(TunerTest, RecordedShapesAreAWorkload) {
   Tuner tuner = open("none");
   Module gate = Module::parse(

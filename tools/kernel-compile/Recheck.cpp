@@ -13,9 +13,9 @@ using nlohmann::ordered_json;
 void addDevice(CLI::App& verb, std::string& device) {
   const OneOf words({"gpu", "simulated"});
   auto check = [words](std::string& text) {
-    return text.starts_with("simulated:") ? "" : words(text);
+    return text.starts_with("simulated:") || text.starts_with("gpu:") ? "" : words(text);
   };
-  verb.add_option("--device", device, "what runs it (simulated:FILE.json too)")
+  verb.add_option("--device", device, "what runs it (gpu:N and simulated:FILE.json too)")
       ->type_name("NAME")
       ->check(OneOf([] { return std::vector<std::string>{"gpu", "simulated"}; }, check))
       ->capture_default_str();

@@ -182,6 +182,8 @@ class KILN_API Cache {
   /// The stored choice, or the cost model's, compiled and stored. `strict`: what is not stored is
   /// an Error(missing) that names the first field that differs. Any thread may call.
   Result compile(const TuningTask& task, bool strict = false) const;
+  /// The cost model's choice, compiled here and now and stored, whatever the store has chosen.
+  Program compileByModel(const TuningTask& task) const;
   std::vector<std::string> warnings() const;
 
  private:

@@ -33,8 +33,8 @@ struct TuneOptions {
   double secondsPerKey = 0;    // 0: what the effort says
   /// A program that calls serveTuning() with its last argument, and the arguments before that.
   std::vector<std::string> worker;
-  /// Or "simulated": times of a model, for trying the tuner out; "simulated:FILE.json": as
-  /// described.
+  /// Or "gpu:N"; or "simulated": times of a model, for trying the tuner out; "simulated:FILE.json":
+  /// as described.
   std::string device = "gpu";
   unsigned jobs = 0;        // processes that compile; 0: one a core
   bool again = false;       // also tasks that have a measured choice

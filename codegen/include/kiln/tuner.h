@@ -86,7 +86,8 @@ struct TunerOptions {
   /// return a miss at once; a thread makes it, and later lookups hit. What is made is kept in the
   /// project's layer, or else the user's.
   enum class Mode { offline, blocking, background } mode = Mode::offline;
-  bool strict = false; // a miss is an Error(missing)
+  bool strict = false;   // a miss is an Error(missing)
+  bool snapshot = false; // offline: what others write to the stores later is not seen
   /// Of what is made: "none" compiles the cost model's choice; "quick", "full" and "exhaustive"
   /// also measure (kiln/tune.h), if there is a GPU and `worker` says by which program.
   std::string effort = "none";
@@ -96,6 +97,13 @@ struct TunerOptions {
   std::function<void(const TunerProgress&)> onProgress = {};
   /// What is damaged or left out; empty: a line on the standard error.
   std::function<void(const std::string&)> onWarning = {};
+};
+
+/// What the stores hold, for ranks to compare.
+struct TunerChoices {
+  std::string compiler;  // Kiln's version, with a digest of its sources, and NVRTC's
+  std::size_t count = 0; // measured, pinned, or left to the vendor, for this version of Kiln
+  std::string sha256;    // of them
 };
 
 struct TunerStats {
@@ -128,6 +136,8 @@ class KILN_API Tuner {
   /// From here on nothing changes: nothing is made any more, what is not known stays a miss. The
   /// SHA-256 of all that is chosen, for ranks to compare.
   std::string freeze() const;
+  /// Of all that the stores hold now, whether it was asked for or not, by whatever layer has it.
+  TunerChoices choices() const;
 
   /// Writes what was looked up and not found, or found as the cost model chose it, with how often,
   /// as a workload file and the .mlir files that it names, beside it.

@@ -59,23 +59,20 @@ class OneProtein : public Source {
 };
 
 /// What all lines say.
-Json lineOf(const TrainOptions& options, at::Device device) {
+Json lineOf(const TrainOptions& options, at::Device device, int ranks = 1) {
   const ExampleOptions example = exampleOf(options);
-  return {{"source", "train_alphafold"},
-          {"kiln", options.kiln},
-          {"model", options.size},
-          {"precision", options.precision},
-          {"recompute", options.recompute},
-          {"graphs", options.graphs},
-          {"device", device.str()},
-          {"crop", example.crop},
-          {"rows", example.clusters + example.templates},
+  return {{"source", "train_alphafold"},    {"kiln", options.kiln},
+          {"model", options.size},          {"precision", options.precision},
+          {"recompute", options.recompute}, {"graphs", options.graphs},
+          {"device", device.str()},         {"ranks", ranks},
+          {"crop", example.crop},           {"rows", example.clusters + example.templates},
           {"extra", example.extraRows}};
 }
 
-void benchSteps(const TrainOptions& options, at::Device device, Trainer& trainer,
+void benchSteps(const TrainOptions& options, const dist::Group& group, Trainer& trainer,
                 OneProtein& source) {
   constexpr int warmup = 3;
+  const at::Device device = group.device();
   for (std::int64_t passes = 1; passes <= options.passes; ++passes) {
     source.passes = passes;
     trainer.step();
@@ -90,10 +87,13 @@ void benchSteps(const TrainOptions& options, at::Device device, Trainer& trainer
     for (std::int64_t i = 0; i < options.bench; ++i)
       last = trainer.step();
     models::synchronize(device);
-    Json line = lineOf(options, device);
+    const double milliseconds = millisecondsSince(begin) / double(options.bench);
+    if (group.rank() > 0)
+      continue;
+    Json line = lineOf(options, device, group.size());
     line["passes"] = passes;
     line["steps"] = options.bench;
-    line["step_ms"] = millisecondsSince(begin) / double(options.bench);
+    line["step_ms"] = milliseconds;
     line["peak_memory_gib"] = models::peakMemory(device) / 0x1p30;
     line["loss"] = last.loss;
     std::cout << line.dump() << std::endl;
@@ -243,12 +243,15 @@ void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& mode
 } // namespace
 
 void bench(const TrainOptions& options) {
-  const at::Device device = models::deviceOf(options.device);
+  const auto group = models::startGroup(options.ranks, options.device, options.kiln);
+  const at::Device device = group->device();
   OneProtein source(options, device);
-  Trainer trainer(options, source);
-  benchSteps(options, device, trainer, source);
+  Trainer trainer(options, source, group);
+  benchSteps(options, *group, trainer, source);
   if (options.profile > 0)
     models::profileSteps([&] { trainer.step(); }, device, options.profile);
+  if (group->size() > 1) // parts know nothing of other ranks
+    return;
   trainer.clear();
   AlphaFold& model = trainer.network();
   Inputs inputs = source.protein;

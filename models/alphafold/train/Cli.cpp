@@ -12,7 +12,7 @@ namespace {
 std::vector<models::Flag> flagsOf(TrainOptions& o) {
   const char *model = "Model", *data = "Data", *training = "Training", *numbers = "Numbers",
              *run = "Run", *other = "Instead of training";
-  return {
+  std::vector<models::Flag> flags = {
       {model, "model", &o.size,
        "model_1 (93 M), model_1_ptm (with the aligned-error head), small (1 M), tiny"},
       {model, "dropout", &o.dropout, "share of the model's own dropout: 1 all, 0 none"},
@@ -57,7 +57,8 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
        "replays forward and backward as one CUDA graph for each number of passes"},
       {run, "out", &o.out, "folder for checkpoints, config.json, and the rest unless named"},
       {run, "log", &o.log, "file of JSON lines; empty: OUT/log.jsonl"},
-      {run, "resume", &o.resume, "a checkpoint, or 'latest' of --out"},
+      {run, "resume", &o.resume,
+       "a checkpoint, 'latest' of --out, or 'auto': the latest if there is one"},
       {run, "weights", &o.weights,
        "a safetensors file under OpenFold's names to begin with, as for fine-tuning"},
       {run, "validation", &o.validation, "as --data, of proteins to evaluate on; empty: none"},
@@ -75,6 +76,9 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
        "times as many steps on made-up proteins for each number of passes, then each part of the "
        "model; lines of JSON"},
   };
+  const std::vector<models::Flag> ranks = o.ranks.flags();
+  flags.insert(flags.end(), ranks.begin(), ranks.end());
+  return flags;
 }
 
 const char* examples = R"(Examples:
@@ -85,6 +89,8 @@ const char* examples = R"(Examples:
   train_alphafold --config=run/config.json --steps=5000 --resume=latest
       goes on where the newest checkpoint stands, bit by bit as if it had never stopped
   train_alphafold --data=proteins --stage=finetune --weights=run/weights.safetensors --out=fine
+  train_alphafold --data=proteins --nproc=2 --batch=4
+      what --batch=8 of one process does, by two
   train_alphafold --bench=10 --precision=bf16 --kiln=on
 )";
 

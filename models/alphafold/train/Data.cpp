@@ -80,11 +80,13 @@ Dataset openDataset(const TrainOptions& options, const fs::path& folder, const f
   return Dataset(chosen);
 }
 
-TrainingData::TrainingData(const TrainOptions& given, Dataset dataset)
+TrainingData::TrainingData(const TrainOptions& given, Dataset dataset, const dist::Place& place)
     : chains(std::move(dataset)) {
   options.example = exampleOf(given);
   options.seed = std::uint64_t(given.seed);
   options.batch = given.batch;
+  options.rank = place.rank;
+  options.ranks = place.size;
   options.workers = given.workers;
   options.prefetch = 2 * given.workers;
 }

@@ -27,7 +27,8 @@ Dataset openDataset(const TrainOptions& options, const std::filesystem::path& fo
 /// Batches that threads make ahead.
 class TrainingData : public Source {
  public:
-  TrainingData(const TrainOptions& options, Dataset dataset);
+  /// Ranks have one part of a joined batch each, one behind the other.
+  TrainingData(const TrainOptions& options, Dataset dataset, const dist::Place& place = {});
   std::vector<std::vector<Inputs>> batch(std::int64_t step) override;
 
   const Dataset& dataset() const { return chains; }

@@ -11,6 +11,8 @@ int run(int argc, char** argv) {
     return status;
   if (options->deterministic)
     kiln::models::startDeterministic();
+  if (kiln::models::startsRanks(options->ranks.nproc))
+    return kiln::dist::launch(argc, argv, {.ranks = int(options->ranks.nproc)});
   kiln::models::startKiln(options->kiln);
   if (options->bench > 0)
     bench(*options);

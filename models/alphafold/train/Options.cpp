@@ -63,6 +63,7 @@ void TrainOptions::check() const {
   if (!resume.empty() && !weights.empty())
     fail(ErrorKind::input, "--resume={} and --weights={}: a run begins with one of them", resume,
          weights);
+  ranks.check();
   model.check();
 }
 

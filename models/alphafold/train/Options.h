@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/alphafold/model/Config.h"
+#include "models/common/Ranks.h"
 
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,8 @@ struct TrainOptions {
   std::int64_t checkpointEvery = 500, keep = 2, logEvery = 10;
   std::string validation;
   std::int64_t evaluateEvery = 500, evaluateProteins = 32;
+
+  models::RankOptions ranks;
 
   std::int64_t bench = 0, profile = 0;
   std::string recordShapes; // a workload file

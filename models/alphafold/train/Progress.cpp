@@ -11,10 +11,11 @@ namespace kiln::alphafold {
 
 using Json = nlohmann::ordered_json;
 
-Progress::Progress(const TrainOptions& options, at::Device device)
-    : options(options), device(device),
+Progress::Progress(const TrainOptions& options, const dist::Group& group)
+    : options(options), device(group.device()),
       line(options.log.empty() ? std::filesystem::path(options.out) / "log.jsonl"
-                               : std::filesystem::path(options.log)) {}
+                               : std::filesystem::path(options.log),
+           group.rank() == 0) {}
 
 void Progress::show(std::int64_t done, const Trainer::Step& step, double waited) {
   const double count = double(std::max<std::int64_t>(done - since, 1)),

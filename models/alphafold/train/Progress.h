@@ -11,7 +11,8 @@ namespace kiln::alphafold {
 
 class Progress {
  public:
-  Progress(const TrainOptions& options, at::Device device);
+  /// Of rank 0; of others it says nothing.
+  Progress(const TrainOptions& options, const dist::Group& group);
 
   /// Behind step `done`; `waited`: seconds that steps have waited for data so far.
   void show(std::int64_t done, const Trainer::Step& step, double waited);

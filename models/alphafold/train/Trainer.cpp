@@ -7,6 +7,7 @@
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
+#include "models/common/Random.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -88,11 +89,20 @@ class Evaluating {
 } // namespace
 
 Trainer::Trainer(TrainOptions given, Source& source)
-    : options(checked(std::move(given))), source(source), device(models::deviceOf(options.device)),
-      model(makeModel(options, device)), updater(*model, updateOptions(options)),
-      ema(*model, options.ema), weights(LossConfig::named(options.stage)), copies(device) {
+    : Trainer(given, source, dist::Group::alone(models::deviceOf(given.device))) {}
+
+Trainer::Trainer(TrainOptions given, Source& source, std::shared_ptr<dist::Group> ranks)
+    : options(checked(std::move(given))), source(source), group(std::move(ranks)),
+      device(group->device()), model(makeModel(options, device)),
+      updater(*model, updateOptions(options)), ema(*model, options.ema),
+      weights(LossConfig::named(options.stage)), copies(device) {
   if (options.graphs)
     models::needGraphs(device);
+  if (group->size() == 1)
+    return;
+  auto chosen = models::dataParallelOptions(options.ranks);
+  chosen.deferred = options.graphs; // ranks capture graphs of other kinds at other steps
+  parallel = std::make_unique<dist::DataParallel>(*model, group, chosen);
 }
 
 std::vector<Inputs> Trainer::onDevice(std::vector<Inputs> passes) const {
@@ -118,15 +128,26 @@ Trainer::Found Trainer::found(const std::vector<Inputs>& passes) {
   return {losses(outputs, passes.back(), weights), outputs.structure};
 }
 
+/// What is drawn for a protein, by dropout, follows from its number in the run alone: whichever
+/// rank has it, and after a resume. A graph draws for its proteins as from the first one on.
+void Trainer::seed(std::size_t protein) const {
+  constexpr std::uint64_t purpose = 5; // of this sequence of random numbers
+  const std::int64_t first = (done * group->size() + group->rank()) * options.batch;
+  models::Random random(std::uint64_t(options.seed), {purpose, std::uint64_t(first) + protein});
+  at::manual_seed(random.next());
+}
+
 /// Forward and backward: of each protein loss, terms and lDDT, on the device.
-Tensor Trainer::enqueue(const Proteins& proteins) {
+Tensor Trainer::enqueue(const Proteins& proteins, bool sends) {
   const double share = 1.0 / double(proteins.size());
   std::vector<Tensor> values;
-  for (const auto& protein : proteins) {
-    const auto [loss, structure] = found(protein);
+  for (std::size_t i = 0; i < proteins.size(); ++i) {
+    if (!options.graphs)
+      seed(i);
+    const auto [loss, structure] = found(proteins[i]);
     names = loss;
-    values.push_back(at::cat({loss.packed(), caLddt(structure, protein.back()).view(1)}));
-    (loss.total * share).backward();
+    values.push_back(at::cat({loss.packed(), caLddt(structure, proteins[i].back()).view(1)}));
+    models::backward(loss.total * share, parallel.get(), sends && i + 1 == proteins.size());
   }
   names.total.reset();
   return at::stack(values);
@@ -152,9 +173,12 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
       for (std::size_t pass = 0; pass < proteins[i].size(); ++pass)
         now.proteins[i][pass].copyFrom(proteins[i][pass]);
   }
+  seed(0);
   now.graph->replay();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     parameters[i].mutable_grad() = now.gradients[i];
+  if (parallel)
+    parallel->syncGrad();
   return now.values;
 }
 
@@ -163,12 +187,20 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
 void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
   if ((options.kiln == "off" && !options.graphs) || !rehearsed.insert(kind).second)
     return;
-  const models::KeptRandom kept(device);
   for (int i = 0; i < (options.graphs ? 2 : 1); ++i) {
-    enqueue(proteins);
+    enqueue(proteins, /*sends=*/false);
     updater.clear();
     kiln::wait();
   }
+}
+
+/// Those of rank 0's proteins first.
+Tensor Trainer::ofAllRanks(const Tensor& values) const {
+  if (group->size() == 1)
+    return values;
+  Tensor all = at::empty({group->size() * values.size(0), values.size(1)}, values.options());
+  group->allGather(all, values).wait();
+  return all;
 }
 
 Trainer::Step Trainer::read(const Tensor& values, const Proteins& proteins) const {
@@ -191,6 +223,7 @@ Trainer::Step Trainer::read(const Tensor& values, const Proteins& proteins) cons
 
 Trainer::Step Trainer::step() {
   constexpr std::int64_t mostRefused = 10;
+  group->setStep(done);
   const Proteins proteins = next ? std::move(*next) : staged(done);
   next.reset();
   copies.join();
@@ -199,7 +232,7 @@ Trainer::Step Trainer::step() {
       inputs.each([&](const char*, const Tensor& tensor) { copies.use(tensor); });
   const std::string kind = kindOf(proteins);
   rehearse(proteins, kind);
-  models::HostCopy values(options.graphs ? replay(proteins, kind) : enqueue(proteins));
+  models::HostCopy values(ofAllRanks(options.graphs ? replay(proteins, kind) : enqueue(proteins)));
   if (device.is_cuda() && done + 1 < options.steps)
     next = staged(done + 1);
   Step now = read(values.get(), proteins);
@@ -224,8 +257,8 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
   const models::Ema::Exchanged averaged(ema);
   const Evaluating quiet(model);
   Tensor sums = at::zeros({5}, at::kDouble);
-  std::int64_t count = 0;
-  for (std::int64_t step = 0; step < steps; ++step)
+  double count = 0;
+  for (std::int64_t step = group->rank(); step < steps; step += group->size())
     for (const auto& protein : other.batch(step)) {
       if (ca(protein.back().allAtomMask).sum().item<double>() < 2)
         continue; // its crop shows nothing that could be compared
@@ -238,12 +271,13 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
           at::stack({loss.total, by.lddt, by.drmsd, by.gdtTs, by.gdtHa}).to(at::kCPU, at::kDouble);
       ++count;
     }
+  count = group->sum(count);
   if (count == 0)
     fail(ErrorKind::input,
          "none of {} proteins to evaluate on has two resolved residues in its "
          "crop; try a larger --crop or other proteins",
          steps);
-  const auto mean = [&](std::int64_t i) { return sums[i].item<double>() / double(count); };
+  const auto mean = [&](std::int64_t i) { return group->sum(sums[i].item<double>()) / count; };
   return {mean(0), mean(1), mean(2), mean(3), mean(4)};
 }
 
@@ -275,7 +309,6 @@ void Trainer::resume(const fs::path& path) {
   from.load(*model);
   from.load(updater);
   ema.restore(from.tensors());
-  from.loadRandom(device);
   done = from.step();
   refused = 0;
   next.reset();

@@ -10,6 +10,7 @@
 #include "models/common/Checkpoint.h"
 #include "models/common/Ema.h"
 #include "models/common/Graph.h"
+#include "models/common/Ranks.h"
 #include "models/common/Transfer.h"
 
 #include <map>
@@ -24,8 +25,10 @@ class Trainer {
  public:
   /// `source` must live as long. Throws Error(input, unavailable).
   Trainer(TrainOptions options, Source& source);
+  /// One of a group's ranks, whose source has proteins of its own. Rank 0 writes.
+  Trainer(TrainOptions options, Source& source, std::shared_ptr<dist::Group> group);
 
-  /// One update, or none if a term of the loss was not finite.
+  /// One update, or none if a term of the loss was not finite. Figures are those of all ranks.
   struct Step {
     double loss;             // of all terms with their weights, mean over the batch
     double lddt;             // of CA atoms, of what was predicted in training; likewise
@@ -40,8 +43,9 @@ class Trainer {
   /// update.
   Step step();
 
-  /// Means over a source's first `steps` batches, by the averaged parameters; proteins with fewer
-  /// than two resolved residues are left out. Throws Error(input) if that is all.
+  /// Means over a source's first `steps` batches, which ranks share, by the averaged parameters;
+  /// proteins with fewer than two resolved residues are left out. Throws Error(input) if that is
+  /// all.
   struct Evaluation {
     double loss, lddt, drmsd, gdtTs, gdtHa;
   };
@@ -78,16 +82,20 @@ class Trainer {
   Proteins staged(std::int64_t step);
   std::vector<Inputs> onDevice(std::vector<Inputs> passes) const;
   Found found(const std::vector<Inputs>& passes);
-  at::Tensor enqueue(const Proteins& proteins);
+  at::Tensor enqueue(const Proteins& proteins, bool sends = true);
+  void seed(std::size_t protein) const;
+  at::Tensor ofAllRanks(const at::Tensor& values) const;
   at::Tensor replay(const Proteins& proteins, const std::string& kind);
   void rehearse(const Proteins& proteins, const std::string& kind);
   Step read(const at::Tensor& values, const Proteins& proteins) const;
 
   TrainOptions options;
   Source& source;
+  std::shared_ptr<dist::Group> group;
   at::Device device;
   AlphaFold model;
   models::Updater updater;
+  std::unique_ptr<dist::DataParallel> parallel; // none for one process
   models::Ema ema;
   LossConfig weights;
   std::int64_t done = 0, refused = 0; // steps; those without an update since the last one

@@ -78,6 +78,12 @@ class KILN_API Guard {
 /// Returns when everything that was asked for so far is compiled: before a graph is captured, say.
 KILN_API void wait();
 
+/// From here on, until enable() is called again, nothing changes what is chosen for kernels that
+/// are still to come: stores are read as they are now, whoever writes to them later. What decides
+/// the choices, as lines that ranks compare (kiln::dist::freezeChoices). Throws Error(input) in
+/// mode `tune`, which changes them.
+KILN_API std::string freeze();
+
 /// Which ops were called on which shapes, how often Kiln's kernels ran, and why not otherwise.
 KILN_API std::string report();
 

@@ -27,6 +27,10 @@ struct GroupOptions {
   /// Ranks meet by this file of a file system that all of them see, instead of at place.host; new
   /// for each start. Empty: by TCP.
   std::string file{};
+  /// GPUs of one machine: sums of up to so many bytes may go through memory that all ranks see,
+  /// instead of NCCL; for which sizes is measured at the start. 0: none do.
+  std::int64_t peerBytes = 0;
+  bool peersAlways = false; // without measuring
 };
 
 class Group;
@@ -66,6 +70,8 @@ class KILN_API Group {
   int size() const { return place().size; }
   at::Device device() const;
   std::chrono::milliseconds limit() const;
+  /// Up to how many bytes sums go through memory that ranks share.
+  std::int64_t peerBytes() const;
 
   /// Contiguous tensors on device(). Until wait() nobody else may use them.
   Pending allReduce(const at::Tensor& tensor, Sum sum = Sum::plain);
@@ -97,6 +103,7 @@ class KILN_API Group {
  private:
   struct Impl;
   explicit Group(std::unique_ptr<Impl> impl);
+  void openPeers();
   friend class Pending;
   std::unique_ptr<Impl> impl;
 };

@@ -1,0 +1,256 @@
+// See kiln/bucket_ops.h: texts of programs over lists, and ATen's operations in their place.
+#include "kiln/bucket_ops.h"
+
+#include "runtime/Call.h"
+#include "runtime/optim/ListCall.h"
+#include "runtime/optim/StepOf.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+
+namespace kiln::optim {
+
+using at::Tensor;
+
+namespace {
+
+/// A program over lists as it grows: computations in fp32, lists in their own dtypes.
+class Text {
+ public:
+  /// The value in fp32 of a new argument.
+  std::string argument(const std::string& name, DType dtype, std::size_t part) {
+    arguments.push_back(
+        fmt::format("%{}: tensor<?x{}> {{kiln.list = {}}}", name, kiln::name(dtype), part));
+    if (dtype == DType::f32)
+      return "%" + name;
+    line("%{0}_wide = arith.extf %{0} : tensor<?x{1}> to tensor<?xf32>", name, kiln::name(dtype));
+    return "%" + name + "_wide";
+  }
+  /// A list of fp32, rounded to `dtype`.
+  void result(std::string value, DType dtype, std::size_t part) {
+    if (dtype != DType::f32) {
+      line("{0}_short = arith.truncf {0} : tensor<?xf32> to tensor<?x{1}>", value,
+           kiln::name(dtype));
+      value += "_short";
+    }
+    add(value, fmt::format("tensor<?x{}>", kiln::name(dtype)),
+        fmt::format(" {{kiln.list = {}}}", part));
+  }
+  void number(const std::string& value) { add(value, "tensor<f32>", ""); }
+  template <typename... Parts> void line(fmt::format_string<Parts...> format, Parts&&... parts) {
+    body += "  " + fmt::format(format, std::forward<Parts>(parts)...) + '\n';
+  }
+  std::string of(const char* name) const {
+    return fmt::format("func.func @{}({}) -> ({}) {{\n{}  return {} : {}\n}}\n", name,
+                       fmt::join(arguments, ", "), fmt::join(marked, ", "), body,
+                       fmt::join(values, ", "), fmt::join(types, ", "));
+  }
+
+ private:
+  void add(const std::string& value, const std::string& type, const std::string& mark) {
+    values.push_back(value);
+    types.push_back(type);
+    marked.push_back(type + mark);
+  }
+  std::vector<std::string> arguments, values, types, marked;
+  std::string body;
+};
+
+constexpr std::size_t kMostParts = 16, kMostTerms = 64; // of a program over lists
+
+bool isKilns(const Tensor& tensor) {
+  return runtime::dtypeOf(tensor.scalar_type()).has_value() &&
+         tensor.is_non_overlapping_and_dense();
+}
+
+void check(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
+  bool fits = from.size() == to.size();
+  std::size_t i = 0;
+  for (; fits && i < from.size(); ++i)
+    fits = from[i].sizes() == to[i].sizes() && from[i].device() == to[i].device();
+  if (!fits)
+    throw Error(
+        ErrorKind::input,
+        from.size() != to.size()
+            ? fmt::format("ScaledCopy: {} tensors to {}; as many are needed", from.size(),
+                          to.size())
+            : fmt::format("ScaledCopy: tensor {} of [{}] on {} to [{}] on {}; equal sizes on "
+                          "one device are needed",
+                          i - 1, fmt::join(from[i - 1].sizes(), ", "), from[i - 1].device().str(),
+                          fmt::join(to[i - 1].sizes(), ", "), to[i - 1].device().str()));
+}
+
+void scaledCopyByATen(const std::vector<Tensor>& from, const std::vector<Tensor>& to,
+                      double scale) {
+  const Tensor factor = at::scalar_tensor(scale, at::kDouble);
+  std::vector<Tensor> copied, targets, inPlace;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const at::ScalarType given = from[i].scalar_type(), wanted = to[i].scalar_type(),
+                         wide = at::promoteTypes(given, at::kFloat);
+    if (wanted != given && wanted != wide) // rounded once
+      to[i].copy_(scale == 1 ? from[i] : from[i].to(wide).mul(scale));
+    else if (to[i].is_cpu() && wanted == given)
+      at::mul_out(const_cast<Tensor&>(to[i]), from[i], factor);
+    else {
+      if (!from[i].is_same(to[i])) {
+        copied.push_back(from[i]);
+        targets.push_back(to[i]);
+      }
+      inPlace.push_back(to[i]);
+    }
+  }
+  if (!targets.empty())
+    at::_foreach_copy_(targets, copied);
+  if (!inPlace.empty() && scale != 1)
+    at::_foreach_mul_(inPlace, scale);
+}
+
+} // namespace
+
+ScaledCopy::ScaledCopy(double scale)
+    : scale(scale), call(std::make_unique<ListCall>("scaled_copy")) {}
+ScaledCopy::~ScaledCopy() = default;
+std::size_t ScaledCopy::launches() const {
+  return call->launches;
+}
+
+void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
+  const at::NoGradGuard constant;
+  check(from, to);
+  call->launches = 0;
+  if (from.empty())
+    return;
+  std::map<std::pair<DType, DType>, std::size_t> parts; // in the order of their numbers
+  ListCall::Lists lists;
+  bool isTaken = call->takes(to.front().device());
+  Text text;
+  for (std::size_t i = 0; isTaken && i < from.size(); ++i) {
+    isTaken = isKilns(to[i]) && isKilns(from[i]) && to[i].device() == to.front().device();
+    if (!isTaken)
+      break;
+    const auto kind =
+        std::pair(*runtime::dtypeOf(from[i].scalar_type()), *runtime::dtypeOf(to[i].scalar_type()));
+    const auto [found, isNew] = parts.try_emplace(kind, parts.size());
+    const std::size_t part = found->second;
+    if (isNew) {
+      lists.inputs.emplace_back();
+      lists.outputs.emplace_back();
+      const std::string x = text.argument(fmt::format("x{}", part), kind.first, part);
+      if (part == 0)
+        text.line("%scale = arith.constant dense<{:.9e}> : tensor<f32>", scale);
+      text.line("%scales{0} = kiln.broadcast %scale dims [] like {1} : tensor<f32>, tensor<?xf32> "
+                "-> tensor<?xf32>",
+                part, x);
+      text.line("%y{0} = arith.mulf {1}, %scales{0} : tensor<?xf32>", part, x);
+      text.result(fmt::format("%y{}", part), kind.second, part);
+    }
+    lists.inputs[part].push_back(
+        liesLike(from[i], to[i])
+            ? from[i]
+            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]));
+    lists.outputs[part].push_back(to[i]);
+  }
+  if (!isTaken || parts.size() > kMostParts ||
+      !call->run(text.of("scaled_copy"), lists, to.front().device()))
+    scaledCopyByATen(from, to, scale);
+}
+
+OrderedSum::OrderedSum() : call(std::make_unique<ListCall>("ordered_sum")) {}
+OrderedSum::~OrderedSum() = default;
+std::size_t OrderedSum::launches() const {
+  return call->launches;
+}
+
+void OrderedSum::run(const std::vector<Tensor>& from, const Tensor& to) {
+  const at::NoGradGuard constant;
+  call->launches = 0;
+  if (from.empty())
+    throw Error(ErrorKind::input, "OrderedSum: no tensor to sum; one at least is needed");
+  bool isTaken = call->takes(to.device()) && isKilns(to) && from.size() <= kMostTerms;
+  for (const Tensor& one : from) {
+    if (one.numel() != to.numel() || !one.is_contiguous() || !to.is_contiguous() ||
+        one.scalar_type() != from[0].scalar_type() || one.device() != to.device())
+      throw Error(
+          ErrorKind::input,
+          fmt::format("OrderedSum: {} elements of {} on {} into {} on {}; contiguous tensors "
+                      "of as many elements, one dtype and one device are needed",
+                      one.numel(), c10::toString(one.scalar_type()), one.device().str(), to.numel(),
+                      to.device().str()));
+    isTaken = isTaken && isKilns(one);
+  }
+  if (isTaken) {
+    Text text;
+    ListCall::Lists lists;
+    std::string sum;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const std::string x =
+          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(from[i].scalar_type()), 0);
+      if (i > 0)
+        text.line("%s{} = arith.addf {}, {} : tensor<?xf32>", i, sum, x);
+      sum = i > 0 ? fmt::format("%s{}", i) : x;
+      lists.inputs.push_back({from[i]});
+    }
+    text.result(sum, *runtime::dtypeOf(to.scalar_type()), 0);
+    lists.outputs.push_back({to});
+    const bool isPlainCopy = from.size() == 1 && from[0].scalar_type() == to.scalar_type();
+    if (!isPlainCopy && call->run(text.of("ordered_sum"), lists, to.device()))
+      return;
+  }
+  const bool isWide = to.scalar_type() == at::kFloat;
+  const Tensor sum = isWide ? to : at::empty(to.sizes(), to.options().dtype(at::kFloat));
+  sum.copy_(from[0].view_as(to));
+  for (std::size_t i = 1; i < from.size(); ++i)
+    sum.add_(from[i].view_as(to));
+  if (!isWide)
+    to.copy_(sum);
+}
+
+SquareSum::SquareSum() : call(std::make_unique<ListCall>("square_sum")) {}
+SquareSum::~SquareSum() = default;
+std::size_t SquareSum::launches() const {
+  return call->launches;
+}
+
+Tensor SquareSum::run(const std::vector<Tensor>& tensors) {
+  const at::NoGradGuard constant;
+  call->launches = 0;
+  if (tensors.empty())
+    throw Error(ErrorKind::input, "SquareSum: no tensor; one at least is needed");
+  const at::Device device = tensors.front().device();
+  std::map<DType, std::size_t> parts;
+  ListCall::Lists lists;
+  bool isTaken = call->takes(device);
+  Text text;
+  std::string sum;
+  for (std::size_t i = 0; isTaken && i < tensors.size(); ++i) {
+    isTaken = isKilns(tensors[i]) && tensors[i].device() == device;
+    if (!isTaken)
+      break;
+    const DType dtype = *runtime::dtypeOf(tensors[i].scalar_type());
+    const auto [found, isNew] = parts.try_emplace(dtype, parts.size());
+    const std::size_t part = found->second;
+    if (isNew) {
+      lists.inputs.emplace_back();
+      const std::string x = text.argument(fmt::format("x{}", part), dtype, part);
+      text.line("%square{0} = arith.mulf {1}, {1} : tensor<?xf32>", part, x);
+      text.line("%own{0} = kiln.reduce sum %square{0} dims [0] : tensor<?xf32> -> tensor<f32>",
+                part);
+      if (part > 0)
+        text.line("%sum{0} = arith.addf {1}, %own{0} : tensor<f32>", part, sum);
+      sum = fmt::format("%{}{}", part > 0 ? "sum" : "own", part);
+    }
+    lists.inputs[part].push_back(tensors[i]);
+  }
+  if (isTaken) {
+    text.number(sum);
+    lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
+    if (call->run(text.of("square_sum"), lists, device))
+      return lists.numbers[0];
+  }
+  return at::stack(at::_foreach_norm(tensors, 2, at::kFloat)).square().sum();
+}
+
+} // namespace kiln::optim

@@ -1,0 +1,97 @@
+// See ListCall.h.
+#include "runtime/optim/ListCall.h"
+
+#include "runtime/Log.h"
+#include "runtime/Policy.h"
+
+#include <c10/core/DeviceGuard.h>
+
+namespace kiln::optim {
+
+namespace {
+
+Place placeOf(at::Device device) {
+  return device.is_cuda() ? Place::gpu : Place::cpu;
+}
+
+std::vector<std::int64_t> lengthsOf(const ListCall::Lists& lists) {
+  std::vector<std::int64_t> lengths;
+  for (const auto& list : lists.inputs) {
+    lengths.push_back(-1); // where one ends
+    for (const at::Tensor& tensor : list)
+      lengths.push_back(tensor.numel());
+  }
+  return lengths;
+}
+
+} // namespace
+
+bool ListCall::takes(at::Device device) {
+  if (failed || (!device.is_cuda() && !device.is_cpu()))
+    return false;
+  const Place place = placeOf(device);
+  const runtime::Policy& policy = runtime::currentPolicy();
+  return policy.mode != Mode::off && policy.ops[static_cast<std::size_t>(place)] != 0 &&
+         runtime::backendOf(place).whyNot().empty();
+}
+
+void ListCall::prepare(const std::string& text, std::vector<std::int64_t> lengths,
+                       at::Device device) {
+  runtime::Backend& backend = runtime::backendOf(placeOf(device));
+  if (plan && plan->isCaptured)
+    kept.push_back(std::move(plan));
+  auto next = std::make_unique<Plan>(backend, device);
+  next->text = text;
+  next->lengths = std::move(lengths);
+  next->program = listProgram(text, name, backend, device.index());
+  plan = std::move(next);
+}
+
+void ListCall::locate(const Lists& lists) {
+  std::vector<const void*> pointers;
+  for (const auto* side : {&lists.inputs, &lists.outputs})
+    for (const auto& list : *side)
+      for (const at::Tensor& tensor : list)
+        pointers.push_back(tensor.data_ptr());
+  if (plan->table.liesAt(pointers))
+    return;
+  const auto listed = [](const std::vector<std::vector<at::Tensor>>& tensors) {
+    std::vector<TensorList> all(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      for (const at::Tensor& tensor : tensors[i])
+        all[i].push_back(entryOf(tensor));
+    return all;
+  };
+  plan->table.locate(std::move(pointers), plan->program->lists(), listed(lists.inputs),
+                     listed(lists.outputs), {});
+}
+
+bool ListCall::run(const std::string& text, const Lists& lists, at::Device device) {
+  const c10::OptionalDeviceGuard guard(device);
+  launches = 0;
+  try {
+    auto lengths = lengthsOf(lists);
+    if (!plan || plan->text != text || plan->lengths != lengths)
+      prepare(text, std::move(lengths), device);
+  } catch (const Error& error) {
+    runtime::log("{}: no kernel, ATen's are used for good: {}", name, error.what());
+    failed = true;
+    return false;
+  }
+  locate(lists);
+  if (!plan->workspace.defined())
+    if (const std::size_t bytes = plan->program->workspaceBytes(plan->table.arguments))
+      plan->workspace = at::Tensor(
+          runtime::backendOf(placeOf(device)).empty({std::int64_t(bytes)}, at::kByte, device));
+  std::vector<Buffer> numbers;
+  for (const at::Tensor& number : lists.numbers)
+    numbers.push_back({number.data_ptr(), {}, {}});
+  plan->program->launch(plan->table.arguments, numbers,
+                        plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
+  plan->table.launched();
+  plan->isCaptured |= runtime::backendOf(placeOf(device)).isCapturing();
+  launches = plan->program->launches();
+  return true;
+}
+
+} // namespace kiln::optim
