@@ -27,7 +27,7 @@ std::string textOf(const Module& module, const CompileOptions& given) {
 
 /// The key of the simulated device's times must never be a real one's.
 Described describeFor(const TuneTask& task, const std::string& device) {
-  Described described = describe(task.module, task.options, task.sizes, /*explain=*/true);
+  Described described = describe(task.module, task.options, task.sizes, model::Listing::explained);
   if (isSimulated(device))
     described.key.device = "simulated";
   return described;

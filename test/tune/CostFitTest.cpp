@@ -106,7 +106,7 @@ std::vector<TunedKey> planted(const CostConstants& k) {
     TunedKey key = shipped()[i];
     const model::KernelModel& kernel = *key.kernels.at(0).model;
     const std::vector<model::Candidate> space =
-        kernel.space(*key.target, /*explain=*/false).feasible;
+        kernel.space(*key.target, Listing::likely).feasible;
     key.samples.clear();
     for (std::size_t place = 0; place < space.size(); place += 1 + place / 12) {
       const Schedule& schedule = space[place].schedule;

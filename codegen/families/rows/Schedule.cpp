@@ -206,27 +206,30 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
 
 namespace {
 
-/// Rules that look at one schedule; each adds what is broken, or only notes that something is.
+/// Rules that look at one schedule; each adds what is broken, or only notes the first that is.
 struct Checker {
   const Schedule& s;
   const Facts& facts;
   const Target& target;
   bool explain = true;
-  bool valid = true;
+  std::string_view first = {}; // that is broken
   std::vector<Violation> broken = {};
 
   template <class... Arguments>
   void require(bool holds, const char* rule, fmt::format_string<Arguments...> text,
                Arguments&&... arguments) {
-    valid &= holds;
-    if (!holds && explain)
+    if (holds)
+      return;
+    if (first.empty())
+      first = rule;
+    if (explain)
       broken.push_back({rule, fmt::format(text, std::forward<Arguments>(arguments)...)});
   }
 
   void all() {
     shape();
     transposed();
-    if (!valid && !explain)
+    if (!first.empty() && !explain)
       return;
     threads();
     shared();
@@ -242,7 +245,7 @@ struct Checker {
             "vector = {} does not divide the row width {}: vectors then overlap the ends of rows, "
             "which takes rows = 1, not {}",
             s.vector, facts.width, s.rows);
-    if (s.overlaps(facts.width) && facts.hasColumns())
+    if (facts.isSteady(s))
       columnsOfOverlapping();
     const std::int64_t vectors = s.vectors(facts.width);
     std::int64_t useful = std::max<std::int64_t>(32, (vectors + 31) / 32 * 32);
@@ -394,10 +397,10 @@ std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const
   return std::move(checker.broken);
 }
 
-bool fits(const Schedule& schedule, const Facts& facts, const Target& target) {
+std::string_view brokenRule(const Schedule& schedule, const Facts& facts, const Target& target) {
   Checker checker{schedule, facts, target, false};
   checker.all();
-  return checker.valid;
+  return checker.first;
 }
 
 } // namespace kiln::rows

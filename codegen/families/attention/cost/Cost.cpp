@@ -167,8 +167,9 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   return result;
 }
 
-model::Space spaceOf(const Facts& facts, const Target& target, double count, bool explain) {
-  model::Sorter sorter(explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double count,
+                     model::Listing listing) {
+  model::Sorter sorter(listing);
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
   using Values = std::initializer_list<std::int64_t>;
