@@ -1,6 +1,6 @@
-// The schedule of a row kernel as plain numbers: what it must satisfy and what it needs.
-// Every constraint is stated once, here, with the message it gives; the tuner enumerates from
-// the same list. No MLIR.
+// The schedule of a row kernel as plain numbers: what it must satisfy (Rules.cpp) and what it
+// needs. Every constraint is stated once, with the message it gives; the tuner enumerates from the
+// same list. No MLIR.
 #pragma once
 
 #include "codegen/model/Space.h"
