@@ -132,11 +132,7 @@ SearchOptions searchOptions(const TuneOptions& given) {
   options.again = given.again;
   options.retryFailed = given.retryFailed;
   options.isStopped = given.isStopped;
-  if (given.progress)
-    options.progress = [report = given.progress](const autotune::Progress& p) {
-      report({p.keys, p.keysDone, p.compiled, p.measured, p.rejected, p.failed, p.label, p.best,
-              p.roofline, p.secondsLeft});
-    };
+  options.progress = given.progress;
   return options;
 }
 

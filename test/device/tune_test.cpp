@@ -120,7 +120,7 @@ Problem gateProblem(std::size_t count) {
   problem.task.sizes = {kRows};
   const auto model = std::make_shared<rows::Model>(facts, kRows);
   problem.spaces = {{"kiln_gate", model, {}, 0, {}}};
-  for (Candidate& candidate : model->space(target, model::Listing::likely).feasible)
+  for (autotune::Candidate& candidate : model->space(target, model::Listing::likely).feasible)
     if (rows::Schedule::of(candidate.schedule).grid == rows::Grid::oneShot &&
         test::spaceOf(problem).size() < count)
       test::spaceOf(problem).push_back(candidate);
