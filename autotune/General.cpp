@@ -27,6 +27,16 @@ std::string withoutComments(std::string_view cuda) {
   return code;
 }
 
+/// Whether schedules that were chosen elsewhere break no rule here.
+bool fitHere(const std::string& schedules, const Described& described) {
+  const std::vector<Schedule> found = schedulesIn(described.spaces, schedules);
+  const Target& target = findTarget(described.key.arch);
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (!described.spaces[k].model->check(found[k], target).empty())
+      return false;
+  return !found.empty();
+}
+
 /// The general function's key: what was measured stays, what was asked is another.
 Key generalKey(const Task& task, const Key& known) {
   CompileOptions options;
@@ -106,9 +116,8 @@ std::vector<Found> transferable(const Layers& layers, const Described& described
   if (!hasOpenSizes(described.open) || hasOpenSizes(described.key))
     return {};
   std::vector<Found> found = layers.near(described.key);
-  Points points(described.spaces);
   std::erase_if(found, [&](const Found& one) {
-    return !one.choice.schedule.empty() && !points.find(one.choice.schedule);
+    return !one.choice.schedule.empty() && !fitHere(one.choice.schedule, described);
   });
   return found;
 }

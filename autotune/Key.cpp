@@ -70,10 +70,10 @@ std::string tensorsOf(const LaunchPlan& plan, std::span<const std::int64_t> size
 }
 
 std::vector<KernelSpace> spacesOf(const std::vector<NamedKernel>& kernels, const Target& target,
-                                  bool explain) {
+                                  model::Listing listing) {
   std::vector<KernelSpace> spaces;
   for (const NamedKernel& kernel : kernels) {
-    Space space = kernel.model->space(target, explain);
+    Space space = kernel.model->space(target, listing);
     KernelSpace& found = spaces.emplace_back();
     found.kernel = family::entryName(kernel.name);
     found.model = kernel.model;
@@ -85,8 +85,8 @@ std::vector<KernelSpace> spacesOf(const std::vector<NamedKernel>& kernels, const
   return spaces;
 }
 
-/// All schedules that each kernel may have, whatever the cost model thinks of them: an edit to a
-/// knob or a constraint changes the keys of just those kernels that it concerns.
+/// The schedules that each kernel is likely to have, in an order that is not the cost model's: an
+/// edit to a knob or a constraint changes the keys of just those kernels that it concerns.
 std::string hashOf(const std::vector<KernelSpace>& spaces) {
   std::string all;
   for (const KernelSpace& space : spaces) {
@@ -119,11 +119,11 @@ CompileOptions optionsUntil(Stage until, const CompileOptions& options) {
 }
 
 Described describe(const Module& module, const CompileOptions& options,
-                   std::span<const std::int64_t> sizes, bool explain) {
+                   std::span<const std::int64_t> sizes, model::Listing listing) {
   Program fused = Program::compile(module, optionsUntil(Stage::fused, options));
   const Target& target = findTarget(options.arch);
   const PlannedFunction planned = plannedFunction(fused.text(Stage::fused), sizes);
-  std::vector<KernelSpace> spaces = spacesOf(planned.kernels, target, explain);
+  std::vector<KernelSpace> spaces = spacesOf(planned.kernels, target, model::Listing::likely);
   const std::string& text = fused.text(Stage::module);
   Key key = {.function = sha256(text),
              .tensors = tensorsOf(planned.launch, sizes),
@@ -134,6 +134,8 @@ Described describe(const Module& module, const CompileOptions& options,
              .flags = codeOptions(),
              .emitter = emitterHash(),
              .space = hashOf(spaces)};
+  if (listing != model::Listing::likely)
+    spaces = spacesOf(planned.kernels, target, listing);
   Key open = key;
   open.tensors = tensorsOf(planned.launch, {});
   return {std::move(key), std::move(open), text, std::move(spaces)};

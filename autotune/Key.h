@@ -17,9 +17,11 @@ struct Described {
 /// `sizes`: values of the run-time sizes, one value stands for all; without any they stay open.
 /// The device is the running one if it is of that architecture, else the architecture's flagship.
 /// Without NVRTC `nvrtc` stays empty. Throws Error(input).
-/// `explain`: also what does not fit, which takes several times as long.
+/// The key is the same whichever schedules are listed: it knows the likely ones, so that what is
+/// tried beside them changes no key.
 Described describe(const Module& module, const CompileOptions& options,
-                   std::span<const std::int64_t> sizes, bool explain = false);
+                   std::span<const std::int64_t> sizes,
+                   model::Listing listing = model::Listing::likely);
 
 /// The options of a function alone: no schedule given, nothing saved.
 CompileOptions optionsUntil(Stage until, const CompileOptions& options);

@@ -27,7 +27,7 @@ std::string textOf(const Module& module, const CompileOptions& given) {
 
 /// The key of the simulated device's times must never be a real one's.
 Described describeFor(const TuneTask& task, const std::string& device) {
-  Described described = describe(task.module, task.options, task.sizes, /*explain=*/true);
+  Described described = describe(task.module, task.options, task.sizes, model::Listing::explained);
   if (isSimulated(device))
     described.key.device = "simulated";
   return described;
@@ -132,11 +132,7 @@ SearchOptions searchOptions(const TuneOptions& given) {
   options.again = given.again;
   options.retryFailed = given.retryFailed;
   options.isStopped = given.isStopped;
-  if (given.progress)
-    options.progress = [report = given.progress](const autotune::Progress& p) {
-      report({p.keys, p.keysDone, p.compiled, p.measured, p.rejected, p.failed, p.label, p.best,
-              p.roofline, p.secondsLeft});
-    };
+  options.progress = given.progress;
   return options;
 }
 

@@ -23,6 +23,9 @@ struct Filled {
       tasks.push_back({Module::fromOp({"softmax", {-1, width}, DType::bf16}), {}, {8192}, ""});
     for (const TuningTask& task : tasks)
       cache.compile(task);
+    // A model's choice serves nobody before a GPU has proved it; what somebody pinned does.
+    for (const cache::Entry& entry : cache::list(folder / "store"))
+      cache::pin(folder / "store", entry.key);
     TunerOptions options;
     options.layers = {};
     options.layers.user = folder / "store";

@@ -37,6 +37,33 @@ std::string toText(const Schedule& schedule) {
   return kPrefix.str() + bodyOf(schedule);
 }
 
+std::optional<Schedule> ofText(const ScheduleForm& form, std::string_view text) {
+  StringRef rest(text.data(), text.size());
+  if (!rest.consume_front(kPrefix) || !rest.consume_front("<") || !rest.consume_back(">"))
+    return std::nullopt;
+  SmallVector<StringRef, Schedule::mostKnobs> settings;
+  rest.split(settings, ", ");
+  Schedule schedule{&form};
+  for (auto [knob, value] : llvm::zip_first(form.knobs, schedule.values))
+    value = knob.usual;
+  for (StringRef setting : settings) {
+    const auto [name, word] = setting.split(" = ");
+    const auto knob =
+        llvm::find_if(form.knobs, [&](const Knob& known) { return nameOf(known) == name; });
+    if (knob == form.knobs.end())
+      continue; // the family, or nothing that the comparison below lets pass
+    std::int32_t& value = schedule.values[knob - form.knobs.begin()];
+    const auto found = llvm::find(knob->words, std::string_view(word));
+    if (knob->words.empty() ? word.getAsInteger(10, value) : found == knob->words.end())
+      return std::nullopt;
+    if (!knob->words.empty())
+      value = static_cast<std::int32_t>(found - knob->words.begin());
+  }
+  if (toText(schedule) != text)
+    return std::nullopt;
+  return schedule;
+}
+
 llvm::hash_code hash_value(const Schedule& schedule) {
   return llvm::hash_combine(
       schedule.form, llvm::hash_combine_range(schedule.values.begin(), schedule.values.end()));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,5 +43,7 @@ struct Schedule {
 
 /// "#kiln.schedule<lanes = 16, ...>", or "#kiln.schedule<family, knob = 4, ...>".
 std::string toText(const Schedule& schedule);
+/// The schedule of that form whose text this is, as toText() writes it; nothing: it is none.
+std::optional<Schedule> ofText(const ScheduleForm& form, std::string_view text);
 
 } // namespace kiln

@@ -75,7 +75,7 @@ class KeySearch {
   Decision settle(List& list);
   void considerVendor(const Measurement& chosen, Choice& choice, Result& result) const;
 
-  const std::string& textOf(std::size_t place) const { return points[place].schedules; }
+  const std::string& textOf(std::size_t place) const { return points.schedules(place); }
   double secondsUsed() const {
     return std::chrono::duration<double>(Clock::now() - started).count();
   }

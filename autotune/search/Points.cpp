@@ -12,16 +12,29 @@ namespace {
 
 Points::Point pointAt(std::span<const KernelSpace> spaces, std::vector<std::size_t> at) {
   Points::Point point;
-  std::vector<std::pair<std::string, std::string>> schedules;
   for (std::size_t k = 0; k < spaces.size(); ++k) {
     const Candidate& candidate = spaces[k].feasible[at[k]];
-    schedules.emplace_back(spaces[k].kernel, toText(candidate.schedule));
     point.cost += candidate.cost.total;
     point.microseconds += candidate.microseconds;
   }
-  point.schedules = joinSchedules(schedules);
   point.at = std::move(at);
   return point;
+}
+
+std::string textAt(std::span<const KernelSpace> spaces, const std::vector<std::size_t>& at) {
+  std::vector<std::pair<std::string, std::string>> schedules;
+  for (std::size_t k = 0; k < spaces.size(); ++k)
+    schedules.emplace_back(spaces[k].kernel, toText(spaces[k].feasible[at[k]].schedule));
+  return joinSchedules(schedules);
+}
+
+/// Of the text of all kernels that of one: "#kiln.schedule<...>".
+std::string_view textOfKernel(std::string_view schedules, const std::string& kernel) {
+  const std::size_t at = schedules.find(kernel + " = ");
+  if (at == std::string_view::npos)
+    return {};
+  schedules.remove_prefix(at + kernel.size() + 3);
+  return schedules.substr(0, schedules.find('>') + 1);
 }
 
 } // namespace
@@ -39,32 +52,32 @@ Points::Points(std::span<const KernelSpace> given) : spaces(given) {
     }
   std::ranges::stable_sort(points, {}, &Point::cost);
   for (std::size_t i = 0; i < points.size(); ++i)
-    bySchedules.emplace(points[i].schedules, i);
+    byPlaces.emplace_hint(byPlaces.end(), points[i].at, i);
+}
+
+const std::string& Points::schedules(std::size_t point) const {
+  std::string& text = texts[point];
+  if (text.empty())
+    text = textAt(spaces, points[point].at);
+  return text;
 }
 
 std::optional<std::size_t> Points::find(const std::string& schedules) {
-  if (auto found = bySchedules.find(schedules); found != bySchedules.end())
-    return found->second;
-  if (spaces.size() < 2)
-    return std::nullopt;
+  const std::vector<Schedule> wanted = schedulesIn(spaces, schedules);
   std::vector<std::size_t> at;
-  for (const KernelSpace& space : spaces) {
-    auto isGiven = [&](const Candidate& candidate) {
-      return schedules.find(space.kernel + " = " + toText(candidate.schedule)) != std::string::npos;
-    };
-    auto found = std::ranges::find_if(space.feasible, isGiven);
-    if (found == space.feasible.end())
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const auto found = std::ranges::find(spaces[k].feasible, wanted[k], &Candidate::schedule);
+    if (found == spaces[k].feasible.end())
       return std::nullopt;
-    at.push_back(static_cast<std::size_t>(found - space.feasible.begin()));
+    at.push_back(static_cast<std::size_t>(found - spaces[k].feasible.begin()));
   }
-  return add(std::move(at));
+  return at.empty() ? std::nullopt : std::optional(add(std::move(at)));
 }
 
 std::size_t Points::add(std::vector<std::size_t> at) {
-  Point point = pointAt(spaces, std::move(at));
-  auto [found, isNew] = bySchedules.emplace(point.schedules, points.size());
+  auto [found, isNew] = byPlaces.emplace(at, points.size());
   if (isNew)
-    points.push_back(std::move(point));
+    points.push_back(pointAt(spaces, std::move(at)));
   return found->second;
 }
 
@@ -96,6 +109,20 @@ std::size_t Points::cross(std::size_t first, std::size_t second) {
   return add(std::move(at));
 }
 
+std::vector<Schedule> schedulesIn(std::span<const KernelSpace> spaces,
+                                  const std::string& schedules) {
+  std::vector<Schedule> found;
+  for (const KernelSpace& space : spaces) {
+    const std::string_view text =
+        spaces.size() == 1 ? std::string_view(schedules) : textOfKernel(schedules, space.kernel);
+    const std::optional<Schedule> schedule = ofText(space.model->form(), text);
+    if (!schedule)
+      return {};
+    found.push_back(*schedule);
+  }
+  return found;
+}
+
 std::size_t pointsOf(std::span<const KernelSpace> spaces) {
   std::size_t count = spaces.empty() ? 0 : 1;
   for (const KernelSpace& space : spaces)
@@ -105,7 +132,7 @@ std::size_t pointsOf(std::span<const KernelSpace> spaces) {
 }
 
 std::string cheapestOf(std::span<const KernelSpace> spaces) {
-  return pointAt(spaces, std::vector<std::size_t>(spaces.size(), 0)).schedules;
+  return textAt(spaces, std::vector<std::size_t>(spaces.size(), 0));
 }
 
 } // namespace kiln::autotune

@@ -15,7 +15,6 @@ class Points {
  public:
   struct Point {
     std::vector<std::size_t> at; // places in the spaces of the kernels
-    std::string schedules;       // as CompileOptions takes them
     double cost = 0;             // by which points are ranked
     double microseconds = 0;     // that it should take
   };
@@ -25,6 +24,8 @@ class Points {
 
   std::size_t size() const { return points.size(); }
   const Point& operator[](std::size_t point) const { return points[point]; }
+  /// As CompileOptions takes them.
+  const std::string& schedules(std::size_t point) const;
   std::size_t kernels() const { return spaces.size(); }
   /// That of these schedules, if they fit here: a text that a point has, here or elsewhere.
   std::optional<std::size_t> find(const std::string& schedules);
@@ -41,9 +42,14 @@ class Points {
 
   std::span<const KernelSpace> spaces;
   std::deque<Point> points;
-  std::map<std::string, std::size_t> bySchedules;
+  std::map<std::vector<std::size_t>, std::size_t> byPlaces;
+  mutable std::map<std::size_t, std::string> texts; // of points that were asked for
 };
 
+/// Those that a text has for the kernels, in their order, as CompileOptions take it; empty: it is
+/// none of theirs.
+std::vector<Schedule> schedulesIn(std::span<const KernelSpace> spaces,
+                                  const std::string& schedules);
 /// How many points there are altogether.
 std::size_t pointsOf(std::span<const KernelSpace> spaces);
 /// The cheapest of every kernel, as CompileOptions takes them.

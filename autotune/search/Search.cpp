@@ -208,7 +208,7 @@ class Tuning {
       const Points points(few);
       std::vector<Proposal> proposals;
       for (std::size_t k = 0; k < std::min(points.size(), count); ++k)
-        proposals.push_back({points[k].schedules, points[k].microseconds});
+        proposals.push_back({points.schedules(k), points[k].microseconds});
       compilers->wantAhead(next.task, proposals);
       return;
     }

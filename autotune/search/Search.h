@@ -6,6 +6,7 @@
 #include "autotune/Journal.h"
 #include "autotune/KernelSpace.h"
 #include "autotune/measure/Device.h"
+#include "kiln/tune.h"
 
 #include <chrono>
 
@@ -30,14 +31,7 @@ struct Problem {
   std::vector<std::string> lately; // and at whatever was tuned before
 };
 
-struct Progress {
-  std::size_t keys = 0, keysDone = 0;
-  std::size_t compiled = 0, measured = 0, rejected = 0, failed = 0;
-  std::string label;       // of the key at work
-  double best = 0;         // microseconds, of that key
-  double roofline = 0;     // microseconds, of that key
-  double secondsLeft = -1; // about; -1: not known yet
-};
+using Progress = TuneProgress; // of keys
 
 struct SearchOptions {
   Effort effort = Effort::full;

@@ -24,7 +24,7 @@ std::vector<KernelSpace> rankedSpaces(const TunedKey& key, const CostConstants& 
   for (const NamedKernel& kernel : key.kernels) {
     KernelSpace space{family::entryName(kernel.name),
                       kernel.model,
-                      kernel.model->space(*key.target, /*explain=*/false).feasible,
+                      kernel.model->space(*key.target, key.listing).feasible,
                       0,
                       {}};
     for (Candidate& candidate : space.feasible)

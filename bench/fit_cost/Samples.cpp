@@ -20,7 +20,7 @@ std::vector<KernelSpace> spacesOf(const TunedKey& key) {
   for (const NamedKernel& kernel : key.kernels)
     spaces.push_back({family::entryName(kernel.name),
                       kernel.model,
-                      kernel.model->space(*key.target, /*explain=*/false).feasible,
+                      kernel.model->space(*key.target, key.listing).feasible,
                       0,
                       {}});
   return spaces;
@@ -35,13 +35,16 @@ std::map<std::string, double> timesOf(const History& history) {
   return times;
 }
 
-std::vector<Sample> samplesOf(const TunedKey& key, const History& history) {
+/// `isComplete`: whether all that was timed is in the spaces as they are listed.
+std::vector<Sample> samplesOf(const TunedKey& key, const History& history, bool& isComplete) {
   const std::vector<KernelSpace> spaces = spacesOf(key);
   Points points(spaces);
   const std::string standard = history.searches.empty() ? "" : history.searches.back().standard;
   std::vector<Sample> samples;
+  isComplete = true;
   for (const auto& [schedules, microseconds] : timesOf(history)) {
     const std::optional<std::size_t> point = points.find(schedules);
+    isComplete &= point.has_value();
     if (!point)
       continue;
     Sample sample{
@@ -68,7 +71,12 @@ std::optional<TunedKey> tunedKey(const Store& store, const KnownKey& known) {
   options.until = Stage::fused;
   const Program program = Program::compile(Module::parse(task->module, known.label), options);
   key.kernels = plannedFunction(program.text(Stage::fused), task->sizes).kernels;
-  key.samples = samplesOf(key, history);
+  bool isComplete = false;
+  key.samples = samplesOf(key, history, isComplete);
+  if (!isComplete) {
+    key.listing = model::Listing::all;
+    key.samples = samplesOf(key, history, isComplete);
+  }
   return key;
 }
 

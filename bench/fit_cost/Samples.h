@@ -22,7 +22,8 @@ struct TunedKey {
   std::string twin; // the same for keys that share a choice: fixed sizes, and those of run time
   const Target* target = nullptr;
   std::vector<autotune::NamedKernel> kernels;
-  std::vector<Sample> samples; // of schedules that are in the space still
+  model::Listing listing = model::Listing::likely; // all: unlikely ones were timed too
+  std::vector<Sample> samples;                     // of schedules that are in the space still
 };
 
 /// Keys with a choice and at least one timed schedule, in the order of their labels. What cannot be

@@ -21,6 +21,9 @@ class Entry {
   mlir::Value size(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
                    const std::string& name);
 
+  /// The operation, for what only some families say of it.
+  KernelOp op() { return kernel; }
+
   void waitThenRelease(bool programmatic);
   /// Appends the kernel to the plan; the builder goes on behind it.
   void finish(LaunchPlan& plan);

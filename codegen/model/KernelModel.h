@@ -37,9 +37,8 @@ class KernelModel {
   // What schedules cost.
   virtual Cost cost(const Schedule& schedule, const Target& target,
                     const CostConstants& k = kCostConstants) const = 0;
-  /// All schedules that fit, cheapest first. Without `explain` nothing is told of those that do
-  /// not, which is several times faster.
-  virtual Space space(const Target& target, bool explain = true) const = 0;
+  /// The schedules that fit, cheapest first.
+  virtual Space space(const Target& target, Listing listing = Listing::explained) const = 0;
   /// The schedule to run without tuning. Throws Error(infeasible) with the reasons if none fits.
   virtual Schedule usual(const Target& target) const = 0;
 };

@@ -19,6 +19,12 @@ void Sorter::note(const std::vector<Violation>& violations) {
   refused.worst = violations.front().message;
 }
 
+void Sorter::refuse(std::string_view rule, std::int64_t count, std::string worst) {
+  space.tuples += count;
+  if (explain)
+    space.refused[std::string(rule)] = {count, std::move(worst)};
+}
+
 /// Costs with their places are sorted, which are small, and the candidates moved once.
 Space Sorter::take(double microseconds) {
   std::vector<std::pair<double, std::size_t>> order;
@@ -45,10 +51,10 @@ void failWithReasons(const Space& space, const Target& target) {
 
 Candidate candidateOf(const Schedule& schedule, const KernelModel& kernel, const Target& target) {
   Candidate candidate{schedule, kernel.cost(schedule, target)};
-  const std::vector<Candidate> all = kernel.space(target, /*explain=*/false).feasible;
+  const std::vector<Candidate> likely = kernel.space(target, Listing::likely).feasible;
   const auto cheapest =
-      std::ranges::min_element(all, {}, [](const Candidate& one) { return one.cost.total; });
-  const double ratio = cheapest == all.end() ? 1.0 : candidate.cost.total / cheapest->cost.total;
+      std::ranges::min_element(likely, {}, [](const Candidate& one) { return one.cost.total; });
+  const double ratio = cheapest == likely.end() ? 1.0 : candidate.cost.total / cheapest->cost.total;
   candidate.microseconds = cheapestMicroseconds(kernel.work(), target) * slowdown(ratio);
   return candidate;
 }

@@ -34,10 +34,17 @@ struct Space {
   std::int64_t tuples = 0;
 };
 
+/// How much of a space is wanted.
+enum class Listing {
+  likely,    // without what costs much more than its like on the GPUs that the model was fitted to
+  all,       // that fit
+  explained, // and why the others do not: several times slower
+};
+
 /// Sorts into a space what a visit of schedules finds.
 class Sorter {
  public:
-  explicit Sorter(bool explain) : explain(explain) {}
+  explicit Sorter(Listing listing) : explain(listing == Listing::explained) {}
   void add(const Schedule& schedule, const Cost& cost);
   /// One that does not fit; `check` tells the rules that it breaks, and is asked only to explain.
   template <class Check> void refuse(Check check) {
@@ -45,6 +52,8 @@ class Sorter {
     if (explain)
       note(check());
   }
+  /// So many that fall by one rule, of which `worst` is a message.
+  void refuse(std::string_view rule, std::int64_t count, std::string worst);
   /// `microseconds`: that the cheapest should take.
   Space take(double microseconds);
 

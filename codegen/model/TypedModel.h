@@ -3,7 +3,7 @@
 // by the types of their arguments:
 //   check(schedule, facts, target), resourcesOf(schedule, facts), areNear(from, to),
 //   bytesReadOf(facts, count), bytesWrittenOf(facts, count), workOf(facts, count),
-//   costOf(schedule, facts, target, count, constants), spaceOf(facts, target, count, explain),
+//   costOf(schedule, facts, target, count, constants), spaceOf(facts, target, count, listing),
 //   defaultSchedule(facts, target)
 // with the count of what the kernel works through, where the facts do not fix it.
 #pragma once
@@ -47,8 +47,8 @@ class TypedModel final : public KernelModel {
   Cost cost(const Schedule& schedule, const Target& target, const CostConstants& k) const override {
     return costOf(Typed::of(schedule), facts, target, count, k);
   }
-  Space space(const Target& target, bool explain) const override {
-    return spaceOf(facts, target, count, explain);
+  Space space(const Target& target, Listing listing) const override {
+    return spaceOf(facts, target, count, listing);
   }
   Schedule usual(const Target& target) const override {
     return defaultSchedule(facts, target).general();

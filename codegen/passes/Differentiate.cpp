@@ -1,11 +1,11 @@
 // kiln-differentiate: reverse mode on the tensor graph, then a cut between forward and backward.
 // One function with forward and backward is built first, then split: what the backward reads of
-// the forward is saved or computed again, whichever moves fewer bytes.
+// the forward is saved or computed again, whichever moves fewer bytes (Saved.h).
 #include "codegen/family/Elementary.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/FusionRequests.h"
-#include "codegen/passes/MinCut.h"
 #include "codegen/passes/Passes.h"
+#include "codegen/passes/Saved.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -52,7 +52,7 @@ class Splitter {
       buildTogether();
       return success();
     }
-    chooseSaved();
+    chooseWhatIsSaved();
     if (llvm::any_of(saved, [&](Value v) { return v.getDefiningOp() && !isResult(v); }))
       buildForward();
     buildBackward();
@@ -132,95 +132,14 @@ class Splitter {
       gradient.first = end.getOperand(results.size() + i);
   }
 
-  /// Whether the operand only lends its shape.
-  static bool isShape(OpOperand& use) {
-    return isa<ir::IndexOp>(use.getOwner()) ||
-           (isa<ir::BroadcastOp>(use.getOwner()) && use.getOperandNumber() == 1);
-  }
-
-  /// The argument that elementwise operations lead to from a value: it has its shape.
-  static Value argumentLike(Value value) {
-    SmallVector<Value> ahead = {value};
-    llvm::DenseSet<Value> seen;
-    while (!ahead.empty()) {
-      Value next = ahead.pop_back_val();
-      if (!next.getDefiningOp())
-        return next;
-      if (seen.insert(next).second && OpTrait::hasElementwiseMappableTraits(next.getDefiningOp()))
-        llvm::append_range(ahead, next.getDefiningOp()->getOperands());
-    }
-    return {};
-  }
-
-  /// The cut. A value that only lends the backward its shape is not needed where an argument of
-  /// that shape is there anyway, which then takes its place.
-  llvm::SetVector<Value> cutWithoutShapes(CutProblem& problem, ArrayRef<OpOperand*> shapes) {
-    llvm::SetVector<Value> cut;
-    auto isThere = [&](Value value) { return value && cut.contains(value); };
-    for (size_t before = ~size_t(0); problem.needed.size() != before;) {
-      before = problem.needed.size();
-      cut = cheapestCut(problem);
-      for (OpOperand* shape : shapes) // another cut may have other arguments
-        if (!isThere(shape->get()) && !isThere(argumentLike(shape->get())))
-          problem.needed.insert(shape->get());
-    }
-    for (OpOperand* shape : shapes) {
-      Value argument = argumentLike(shape->get());
-      if (isThere(argument) && !problem.needed.contains(shape->get()))
-        shape->set(argument);
-    }
-    return cut;
-  }
-
-  /// Arguments, reductions and what says so of itself: these are never computed again.
-  static bool isSourceOf(Value value) {
-    auto named = value.getDefiningOp<ir::KilnOpInterface>();
-    return !value.getDefiningOp() || value.getDefiningOp<ir::ReduceOp>() ||
-           (named && named.isSaved());
-  }
-
-  /// An operation is the backward's if it depends on a cotangent.
-  void chooseSaved() {
-    llvm::DenseSet<Value> backward;
-    for (auto& [given, index] : cotangents)
-      backward.insert(given);
-    CutProblem problem{{}, {}, {}};
-    for (Operation& op : block->without_terminator()) {
-      bool late = llvm::any_of(op.getOperands(), [&](Value v) { return backward.contains(v); });
-      if (late)
-        backward.insert(op.getResults().begin(), op.getResults().end());
-    }
-    auto need = [&](Value value) {
-      if (!backward.contains(value))
-        problem.needed.insert(value);
-    };
-    SmallVector<OpOperand*> shapes;
-    for (Operation& op : block->without_terminator())
-      if (op.getNumResults() && backward.contains(op.getResult(0)))
-        for (OpOperand& operand : op.getOpOperands()) {
-          if (!isShape(operand))
-            need(operand.get());
-          else if (!backward.contains(operand.get()))
-            shapes.push_back(&operand);
-        }
+  /// What the backward reads of the forward, arguments first.
+  void chooseWhatIsSaved() {
+    SmallVector<Value> given, wantedGradients;
+    for (auto& [cotangent, index] : cotangents)
+      given.push_back(cotangent);
     for (auto& [gradient, index] : gradients)
-      need(gradient);
-    llvm::DenseSet<Value> far = farFromSources(*block, backward, isSourceOf);
-    auto isSource = [&](Value value) { return isSourceOf(value) || far.contains(value); };
-    auto cost = [&](Value value) { // saving costs a write, reading is paid by all
-      bool there = !value.getDefiningOp() || isResult(value);
-      return family::bytesOf(value) * (there ? 1.0 : 2.0);
-    };
-    problem.isSource = isSource;
-    problem.cost = cost;
-    llvm::SetVector<Value> cut = cutWithoutShapes(problem, shapes);
-    for (BlockArgument argument : block->getArguments())
-      if (cut.contains(argument))
-        saved.push_back(argument);
-    for (Operation& op : *block)
-      for (Value result : op.getResults())
-        if (cut.contains(result))
-          saved.push_back(result);
+      wantedGradients.push_back(gradient);
+    saved = chooseSaved(*block, results, given, wantedGradients);
   }
 
   // --- names and signatures -------------------------------------------------------------------

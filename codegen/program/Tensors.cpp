@@ -159,7 +159,9 @@ std::int64_t HostTensor::count() const {
 }
 
 Buffer HostTensor::at(std::byte* base) const {
-  return {base + guardBytes, sizes_, strides_};
+  // A number, since the address is a device's: null may be where one of its buffers begins.
+  const auto first = reinterpret_cast<std::uintptr_t>(base) + guardBytes;
+  return {reinterpret_cast<void*>(first), sizes_, strides_};
 }
 
 template <class Visit> void HostTensor::eachElement(Visit visit) const {

@@ -1,9 +1,7 @@
-// Shared by the tests of the backend: the message of an expected error, folders that go away.
+// Shared by the tests of the backend: what a text has, folders and variables that go away.
 #pragma once
 
-#include "kiln/kiln.h"
-
-#include <gtest/gtest.h>
+#include "test/Errors.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,18 +9,6 @@
 #include <unistd.h>
 
 namespace kiln::test {
-
-/// The text of the kiln::Error that `action` throws; fails the test if its kind is another.
-template <typename Action> std::string errorOf(ErrorKind kind, Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(kind), static_cast<int>(error.kind())) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

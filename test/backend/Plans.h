@@ -5,6 +5,10 @@
 
 namespace kiln::test {
 
+inline void* pointer(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);
+}
+
 /// y[s0, 128] = f(x[s0, 128], gamma[128]); dgamma by a partial sum per block and a fixed kernel.
 inline LaunchPlan rowPlan() {
   using Kind = KernelArgument::Kind;

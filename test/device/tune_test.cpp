@@ -5,6 +5,7 @@
 #include "autotune/search/Statistics.h"
 #include "codegen/backend/Driver.h"
 #include "codegen/backend/Libraries.h"
+#include "test/backend/DeviceText.h"
 #include "test/tune/Problems.h"
 
 #include <gtest/gtest.h>
@@ -96,15 +97,6 @@ class FaultyCompiler final : public Device {
   std::unique_ptr<Device> inner = gpuDevice();
 };
 
-std::string whyNoNvrtc() {
-  try {
-    openNvrtc();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 DeviceFactory gpuWorker() {
   WorkerOptions options;
   options.command = {KILN_COMMAND, "worker", "gpu"};
@@ -128,7 +120,7 @@ Problem gateProblem(std::size_t count) {
   problem.task.sizes = {kRows};
   const auto model = std::make_shared<rows::Model>(facts, kRows);
   problem.spaces = {{"kiln_gate", model, {}, 0, {}}};
-  for (Candidate& candidate : model->space(target, false).feasible)
+  for (autotune::Candidate& candidate : model->space(target, model::Listing::likely).feasible)
     if (rows::Schedule::of(candidate.schedule).grid == rows::Grid::oneShot &&
         test::spaceOf(problem).size() < count)
       test::spaceOf(problem).push_back(candidate);
@@ -137,7 +129,7 @@ Problem gateProblem(std::size_t count) {
 
 /// Needs no GPU: the edits are CUDA, and only one of them spills.
 TEST(FaultKernels, Compile) {
-  if (std::string why = whyNoNvrtc(); !why.empty())
+  if (std::string why = kiln::test::whyNoNvrtc(); !why.empty())
     GTEST_SKIP() << why;
   Problem problem = gateProblem(2);
   for (const Fault& fault : kFaults) {
@@ -158,7 +150,7 @@ class TuneOnDevice : public testing::Test {
   void SetUp() override {
     if (std::string why = whyNoGpu(); !why.empty())
       GTEST_SKIP() << why;
-    if (std::string why = whyNoNvrtc(); !why.empty())
+    if (std::string why = kiln::test::whyNoNvrtc(); !why.empty())
       GTEST_SKIP() << why;
     const DeviceInfo& device = Driver::get().devices().at(0);
     if (device.major != 9)

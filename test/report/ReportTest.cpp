@@ -286,7 +286,7 @@ TEST(Report, LabelsTellOpsAndDirections) {
 }
 
 TEST(Report, UnknownFormatsAreRefused) {
-  std::string text = textOfError(ErrorKind::input, [] { render({}, "pdf"); });
+  std::string text = errorOf(ErrorKind::input, [] { render({}, "pdf"); });
   EXPECT_THAT(text, HasSubstr("'pdf'; known are markdown, csv, json and html"));
 }
 

@@ -61,8 +61,8 @@ TEST_F(DamageTest, Truncated) {
   fill();
   std::string whole = bytes();
   write(whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { open(); }), HasSubstr("is damaged"));
-  textOfError(ErrorKind::corrupt, [&] { open("store", Store::Access::read); });
+  EXPECT_THAT(errorOf(ErrorKind::corrupt, [&] { open(); }), HasSubstr("is damaged"));
+  errorOf(ErrorKind::corrupt, [&] { open("store", Store::Access::read); });
   expectSetAside();
 }
 
@@ -74,10 +74,10 @@ TEST_F(DamageTest, FilesOfOthersAreLeftAlone) {
     write(text);
     const auto before = files();
     for (auto access : {Store::Access::write, Store::Access::read, Store::Access::immutable})
-      EXPECT_THAT(textOfError(ErrorKind::input, [&] { open("store", access); }),
+      EXPECT_THAT(errorOf(ErrorKind::input, [&] { open("store", access); }),
                   HasSubstr("another program"));
     std::vector<std::string> warnings;
-    textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+    errorOf(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
     EXPECT_EQ(bytes(), text);
     EXPECT_EQ(files(), before);
   }
@@ -93,7 +93,7 @@ TEST_F(DamageTest, WhatIsNoFileIsNamedAndNotOpened) {
                                                      {"/dev/null", "a character device"}};
   for (const auto& [name, what] : all)
     for (auto access : {Store::Access::write, Store::Access::read, Store::Access::immutable})
-      EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(name, access); }), HasSubstr(what));
+      EXPECT_THAT(errorOf(ErrorKind::input, [&] { open(name, access); }), HasSubstr(what));
 }
 
 /// From its first byte on: whoever was killed while he began a store left no stranger's file.
@@ -228,9 +228,9 @@ TEST_F(DamageTest, DatabaseOfAnotherProgramIsLeftAlone) {
     Database other(path(), Database::Access::write);
     other.script("CREATE TABLE letters (a)");
   }
-  EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(); }), HasSubstr("another program"));
+  EXPECT_THAT(errorOf(ErrorKind::input, [&] { open(); }), HasSubstr("another program"));
   std::vector<std::string> warnings;
-  textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+  errorOf(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
   Database other(path(), Database::Access::read);
   EXPECT_EQ(other.number("SELECT count(*) FROM letters"), 0);
 }
@@ -240,7 +240,7 @@ TEST_F(DamageTest, FullFile) {
   tune(*store, keyNumber(0), "first", 10);
   store->database().script("PRAGMA max_page_count = 60");
   int written = 0;
-  std::string text = textOfError(ErrorKind::io, [&] {
+  std::string text = errorOf(ErrorKind::io, [&] {
     for (int i = 1; i < 10000; ++i, ++written)
       tune(*store, keyNumber(i), "schedule " + std::to_string(i), 10);
   });
@@ -315,19 +315,19 @@ TEST_F(DamageTest, AFileThatIsStillWrittenIsNotImmutable) {
   auto writer = open();
   tune(*writer, keyNumber(1), "s", 10);
   EXPECT_EQ(open("store", Store::Access::read)->keys().size(), 1u);
-  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("store", Store::Access::immutable); }),
+  EXPECT_THAT(errorOf(ErrorKind::io, [&] { open("store", Store::Access::immutable); }),
               HasSubstr("is being written"));
 }
 
 TEST_F(DamageTest, EmptyFile) {
   write("");
-  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("store", Store::Access::read); }),
+  EXPECT_THAT(errorOf(ErrorKind::io, [&] { open("store", Store::Access::read); }),
               HasSubstr("empty file"));
   EXPECT_TRUE(open()->keys().empty()); // writing begins there
 }
 
 TEST_F(DamageTest, MissingFile) {
-  EXPECT_THAT(textOfError(ErrorKind::io, [&] { open("none", Store::Access::read); }),
+  EXPECT_THAT(errorOf(ErrorKind::io, [&] { open("none", Store::Access::read); }),
               HasSubstr("there is no store"));
 }
 

@@ -123,12 +123,12 @@ TEST_F(MergeTest, ADamagedStoreGivesNothing) {
   auto a = Store::inMemory(), b = Store::inMemory();
   tune(*b, keyNumber(1), "s", 10);
   b->database().execute("UPDATE artifact SET bytes = 3");
-  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { merge(*a, *b); }), HasSubstr("nothing was"));
+  EXPECT_THAT(errorOf(ErrorKind::corrupt, [&] { merge(*a, *b); }), HasSubstr("nothing was"));
   EXPECT_TRUE(a->keys().empty());
   auto c = Store::inMemory();
   tune(*c, keyNumber(1), "s", 10);
   c->database().execute("UPDATE toolchain SET nvrtc = '12.0'");
-  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { merge(*a, *c); }), HasSubstr("digest"));
+  EXPECT_THAT(errorOf(ErrorKind::corrupt, [&] { merge(*a, *c); }), HasSubstr("digest"));
 }
 
 TEST_F(MergeTest, ExportAndImport) {
@@ -165,7 +165,7 @@ TEST_F(MergeTest, ExportOfAPart) {
   EXPECT_EQ(part->keys()[0].key.arch, "sm_80");
   EXPECT_EQ(part->database().number("SELECT count(*) FROM artifact"), 1);
   EXPECT_EQ(store->keys().size(), 4u);
-  textOfError(ErrorKind::io, [&] { exportChoices(*store, folder / "no" / "folder", {}); });
+  errorOf(ErrorKind::io, [&] { exportChoices(*store, folder / "no" / "folder", {}); });
 }
 
 TEST_F(MergeTest, ExportReplacesStoresAlone) {
@@ -178,19 +178,19 @@ TEST_F(MergeTest, ExportReplacesStoresAlone) {
   EXPECT_EQ(open("empty", Store::Access::read)->keys().size(), 1u);
 
   std::ofstream(path("notes")) << "notes";
-  EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, path("notes"), {}); }),
+  EXPECT_THAT(errorOf(ErrorKind::input, [&] { exportChoices(*store, path("notes"), {}); }),
               HasSubstr("another program"));
   std::string notes;
   std::ifstream(path("notes")) >> notes;
   EXPECT_EQ(notes, "notes");
   std::filesystem::create_hard_link(path("tuned"), path("same"));
   for (const char* itself : {"tuned", "same"})
-    EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, path(itself), {}); }),
+    EXPECT_THAT(errorOf(ErrorKind::input, [&] { exportChoices(*store, path(itself), {}); }),
                 HasSubstr("history would be lost"));
-  EXPECT_THAT(textOfError(ErrorKind::input, [&] { exportChoices(*store, "/dev/null", {}); }),
+  EXPECT_THAT(errorOf(ErrorKind::input, [&] { exportChoices(*store, "/dev/null", {}); }),
               HasSubstr("a character device"));
   auto writer = open("shipped");
-  EXPECT_THAT(textOfError(ErrorKind::io, [&] { exportChoices(*store, path("shipped"), {}); }),
+  EXPECT_THAT(errorOf(ErrorKind::io, [&] { exportChoices(*store, path("shipped"), {}); }),
               HasSubstr("is in use"));
   writer.reset();
   exportChoices(*store, path("shipped"), {});

@@ -73,8 +73,8 @@ TEST_F(MigrationTest, OlderSchemaIsBroughtUpToDate) {
   EXPECT_FALSE(store->choice(unproved));
   EXPECT_EQ(store->artifact(proved, "s", artifactOf("good").sha256)->plan, "{}");
   EXPECT_THAT(check(*store), IsEmpty());
-  textOfError(ErrorKind::verification,
-              [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
+  errorOf(ErrorKind::verification,
+          [&] { store->choose(unproved, choiceOf("x", sha256("x"), Source::measured)); });
 }
 
 TEST_F(MigrationTest, SearchesAreAddedToVersionTwo) {
@@ -100,7 +100,7 @@ TEST_F(MigrationTest, MigrationIsAllOrNothing) {
   auto steps = schemaSteps();
   steps.push_back("CREATE TABLE added (a); CREATE TABLE key (already there);");
   Database database(path(), Database::Access::write);
-  textOfError(ErrorKind::io, [&] { migrate(database, steps); });
+  errorOf(ErrorKind::io, [&] { migrate(database, steps); });
   EXPECT_EQ(checkSchema(database, schemaSteps()), std::int64_t(steps.size() - 1));
   steps.back() = "CREATE TABLE added (a);";
   migrate(database, steps);
@@ -114,9 +114,9 @@ TEST_F(MigrationTest, NewerSchemaIsRefusedAndKept) {
     store->database().script("PRAGMA user_version = 1000");
   }
   std::string before = bytes();
-  EXPECT_THAT(textOfError(ErrorKind::input, [&] { open(); }), HasSubstr("newer Kiln"));
+  EXPECT_THAT(errorOf(ErrorKind::input, [&] { open(); }), HasSubstr("newer Kiln"));
   std::vector<std::string> warnings;
-  textOfError(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
+  errorOf(ErrorKind::input, [&] { Store::openOrReplace(path(), warnings); });
   EXPECT_EQ(bytes(), before);
 }
 
@@ -127,7 +127,7 @@ TEST_F(MigrationTest, StrangeTablesAreNotTrusted) {
     store->database().script("CREATE TRIGGER spy AFTER INSERT ON choice BEGIN DELETE FROM verdict; "
                              "END");
   }
-  EXPECT_THAT(textOfError(ErrorKind::corrupt, [&] { open(); }), HasSubstr("tables"));
+  EXPECT_THAT(errorOf(ErrorKind::corrupt, [&] { open(); }), HasSubstr("tables"));
 }
 
 } // namespace

@@ -3,13 +3,14 @@
 
 #include "autotune/store/Sha256.h"
 #include "autotune/store/Store.h"
-
-#include <gtest/gtest.h>
+#include "test/Errors.h"
 
 #include <filesystem>
 #include <fstream>
 
 namespace kiln::autotune {
+
+using kiln::test::errorOf;
 
 inline Key keyNumber(int number) {
   return {.function = sha256("function " + std::to_string(number)),
@@ -106,17 +107,5 @@ class InFolder : public testing::Test {
 
   std::filesystem::path folder;
 };
-
-/// Runs something that must throw a kiln::Error of this kind; its text.
-template <class Work> std::string textOfError(ErrorKind kind, Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 } // namespace kiln::autotune

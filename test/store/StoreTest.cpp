@@ -118,7 +118,7 @@ TEST_F(StoreTest, SearchesAndPredictionsComeBack) {
   EXPECT_EQ(task.general, "g");
   EXPECT_EQ(task.generalSizes, (std::vector<std::int64_t>{64, 128}));
   EXPECT_EQ(store->keyStartingWith(digest(key).substr(0, 6)).digest, digest(key));
-  EXPECT_THAT(textOfError(ErrorKind::missing, [&] { store->keyStartingWith("zz"); }),
+  EXPECT_THAT(errorOf(ErrorKind::missing, [&] { store->keyStartingWith("zz"); }),
               HasSubstr("0 of the keys"));
 }
 
@@ -145,9 +145,8 @@ TEST_F(StoreTest, OneCubinHasAPlanForEachKeyAndSchedule) {
   store->judge(keyNumber(1), verdictOf(artifact, "b", false));
   store->choose(keyNumber(1), choiceOf("a", artifact.sha256, Source::measured));
   EXPECT_TRUE(store->choice(keyNumber(1)));
-  textOfError(ErrorKind::verification, [&] {
-    store->choose(keyNumber(1), choiceOf("b", artifact.sha256, Source::measured));
-  });
+  errorOf(ErrorKind::verification,
+          [&] { store->choose(keyNumber(1), choiceOf("b", artifact.sha256, Source::measured)); });
 }
 
 TEST_F(StoreTest, RefusalsAreCountedByRule) {
@@ -171,9 +170,8 @@ TEST_F(StoreTest, MeasuredChoiceNeedsAPassingVerdictOfItsCubinAndKey) {
     store->keep(k, "s", wrong);
   }
   auto refused = [&](const Artifact& artifact) {
-    return textOfError(ErrorKind::verification, [&] {
-      store->choose(key, choiceOf("s", artifact.sha256, Source::measured));
-    });
+    return errorOf(ErrorKind::verification,
+                   [&] { store->choose(key, choiceOf("s", artifact.sha256, Source::measured)); });
   };
   EXPECT_THAT(refused(good), HasSubstr("unproved choice"));
   store->judge(other, verdictOf(good, "s", true)); // of another key
@@ -186,13 +184,13 @@ TEST_F(StoreTest, MeasuredChoiceNeedsAPassingVerdictOfItsCubinAndKey) {
   store->choose(key, choiceOf("s", wrong.sha256, Source::measured));
   EXPECT_TRUE(store->choice(key));
   // Nor by writing around the functions.
-  textOfError(ErrorKind::verification,
-              [&] { store->database().execute("UPDATE choice SET cubin = ?", {good.sha256}); });
+  errorOf(ErrorKind::verification,
+          [&] { store->database().execute("UPDATE choice SET cubin = ?", {good.sha256}); });
 }
 
 TEST_F(StoreTest, ChoiceNeedsItsCubin) {
   auto store = open();
-  std::string text = textOfError(ErrorKind::verification, [&] {
+  std::string text = errorOf(ErrorKind::verification, [&] {
     store->choose(keyNumber(1), choiceOf("s", sha256("never kept"), Source::model));
   });
   EXPECT_THAT(text, HasSubstr("keep the cubin"));
@@ -229,8 +227,8 @@ TEST_F(StoreTest, StrongerSourcesStay) {
   EXPECT_EQ(store->choice(key)->schedule, "measured");
   store->pin(key, "faster");
   EXPECT_EQ(store->choice(key)->schedule, "faster");
-  textOfError(ErrorKind::missing, [&] { store->pin(key, "unknown"); });
-  textOfError(ErrorKind::missing, [&] { store->pin(keyNumber(2), ""); });
+  errorOf(ErrorKind::missing, [&] { store->pin(key, "unknown"); });
+  errorOf(ErrorKind::missing, [&] { store->pin(keyNumber(2), ""); });
   store->unpin(key);
   EXPECT_EQ(store->choice(key)->source, Source::measured);
   EXPECT_EQ(store->choice(key)->schedule, "faster");
@@ -306,22 +304,22 @@ TEST_F(StoreTest, CubinThatIsNotWhatItIsCalled) {
   auto store = open();
   Artifact artifact = artifactOf("code");
   artifact.cubin.push_back(std::byte{0});
-  textOfError(ErrorKind::input, [&] { store->keep(keyNumber(1), "s", artifact); });
+  errorOf(ErrorKind::input, [&] { store->keep(keyNumber(1), "s", artifact); });
   artifact = tune(*store, keyNumber(1), "s", 10);
   auto other = compress(artifactOf("another program").cubin);
   store->database().execute("UPDATE artifact SET cubin = ?, bytes = 15", {Blob(other)});
   EXPECT_THAT(
-      textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); }),
+      errorOf(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); }),
       HasSubstr("has the SHA-256"));
   for (std::int64_t bytes : {14, 16, -1, 1 << 30}) {
     store->database().execute("UPDATE artifact SET bytes = ?", {bytes});
-    textOfError(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); });
+    errorOf(ErrorKind::corrupt, [&] { store->artifact(keyNumber(1), "s", artifact.sha256); });
   }
   artifact = tune(*store, keyNumber(2), "other", 10);
   store->database().execute("UPDATE launch SET plan = 'edited'");
-  EXPECT_THAT(textOfError(ErrorKind::corrupt,
-                          [&] { store->artifact(keyNumber(2), "other", artifact.sha256); }),
-              HasSubstr("launch plan"));
+  EXPECT_THAT(
+      errorOf(ErrorKind::corrupt, [&] { store->artifact(keyNumber(2), "other", artifact.sha256); }),
+      HasSubstr("launch plan"));
 }
 
 TEST_F(StoreTest, WalOnLocalDisksOnly) {

@@ -105,8 +105,7 @@ std::vector<TunedKey> planted(const CostConstants& k) {
   for (std::size_t i = 0; i < shipped().size(); i += 5) {
     TunedKey key = shipped()[i];
     const model::KernelModel& kernel = *key.kernels.at(0).model;
-    const std::vector<model::Candidate> space =
-        kernel.space(*key.target, /*explain=*/false).feasible;
+    const std::vector<model::Candidate> space = kernel.space(*key.target, Listing::likely).feasible;
     key.samples.clear();
     for (std::size_t place = 0; place < space.size(); place += 1 + place / 12) {
       const Schedule& schedule = space[place].schedule;
@@ -181,7 +180,7 @@ TEST(CostFit, WritesValuesWhereTheyStand) {
   EXPECT_EQ(std::ranges::count(written, '\n'), std::ranges::count(text, '\n'));
   other = kCostConstants;
   EXPECT_EQ(withValues(written, other).size(), text.size()) << "and back";
-  const std::string message = textOfError(ErrorKind::input, [] { withValues("nothing", {}); });
+  const std::string message = errorOf(ErrorKind::input, [] { withValues("nothing", {}); });
   EXPECT_THAT(message, testing::HasSubstr("KILN_...(reachable, value, ...)"));
 }
 

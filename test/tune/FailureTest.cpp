@@ -329,7 +329,7 @@ class Alike final : public Device {
 
 TEST(Search, EqualCodeLaunchedOtherwiseIsAnotherCandidate) {
   Problem problem = problemOf(128, 10);
-  for (Candidate& candidate : spaceOf(problem))
+  for (autotune::Candidate& candidate : spaceOf(problem))
     candidate.microseconds = 50;
   problem.refusals = {{"kiln_layer_norm", "registers", 12, "256 registers"}};
   DeviceFactory make = [] { return std::make_unique<Alike>(false); };
@@ -347,7 +347,7 @@ TEST(Search, EqualCodeLaunchedOtherwiseIsAnotherCandidate) {
 
 TEST(Search, EqualCodeIsTimedOnce) {
   Problem problem = problemOf(128, 10);
-  for (Candidate& candidate : spaceOf(problem))
+  for (autotune::Candidate& candidate : spaceOf(problem))
     candidate.microseconds = 50;
   DeviceFactory make = [] { return std::make_unique<Alike>(); };
   auto store = Store::inMemory();
@@ -368,7 +368,7 @@ class Broken final : public Device {
       throw Lost(FailureKind::crash, "the worker ended by signal 11");
     if (proposal.schedule == "missing")
       throw Error(ErrorKind::unavailable, "no NVRTC");
-    return Rejection{proposal.schedule, "resources", "blocks", 8, 4};
+    return autotune::Rejection{proposal.schedule, "resources", "blocks", 8, 4};
   }
   Check verify(const Artifact&, std::uint64_t) override { return {}; }
   Batch time(std::span<const Artifact* const>, std::size_t) override { return {}; }
@@ -380,12 +380,12 @@ TEST(Compilers, ThatBreakRejectTheSchedule) {
   compilers.begin({});
   for (const char* schedule : {"a", "crash", "b", "missing", "c"})
     compilers.want({schedule, 1});
-  auto crash = std::get<Rejection>(compilers.take({"crash", 1}));
+  auto crash = std::get<autotune::Rejection>(compilers.take({"crash", 1}));
   EXPECT_EQ(crash.gate, "compile");
   EXPECT_NE(crash.constraint.find("signal 11"), std::string::npos);
   EXPECT_THROW(compilers.take({"missing", 1}), Error);
-  EXPECT_EQ(std::get<Rejection>(compilers.take({"c", 1})).gate, "resources");
-  EXPECT_EQ(std::get<Rejection>(compilers.take({"not wanted before", 1})).asked, 8);
+  EXPECT_EQ(std::get<autotune::Rejection>(compilers.take({"c", 1})).gate, "resources");
+  EXPECT_EQ(std::get<autotune::Rejection>(compilers.take({"not wanted before", 1})).asked, 8);
   compilers.begin({});
 }
 

@@ -158,9 +158,9 @@ TEST(Points, FindSchedulesOfSeveralKernels) {
   Points points(spaces);
   EXPECT_EQ(points.size(), 1u + 4 + 5);
   EXPECT_EQ(pointsOf(spaces), 30u);
-  EXPECT_EQ(points[0].schedules, cheapestOf(spaces));
+  EXPECT_EQ(points.schedules(0), cheapestOf(spaces));
   const std::size_t one = 1, both = points.cross(points.size() - 1, one);
-  const std::string text = points[both].schedules;
+  const std::string text = points.schedules(both);
   EXPECT_EQ(Points(spaces).find(text).has_value(), true);
   EXPECT_EQ(points.find(text), both);
   EXPECT_FALSE(points.find("{kiln_other = #kiln.schedule<>}"));

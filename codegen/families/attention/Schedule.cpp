@@ -337,9 +337,9 @@ std::vector<model::Violation> check(const Schedule& s, const Facts& facts, const
 }
 
 Schedule defaultSchedule(const Facts& facts, const Target& target) {
-  const model::Space space = spaceOf(facts, target, 0.0, /*explain=*/false);
+  const model::Space space = spaceOf(facts, target, 0.0, model::Listing::likely);
   if (space.feasible.empty())
-    model::failWithReasons(spaceOf(facts, target, 0.0, /*explain=*/true), target);
+    model::failWithReasons(spaceOf(facts, target, 0.0), target);
   return Schedule::of(space.feasible.front().schedule);
 }
 

@@ -25,8 +25,9 @@ double bytesWrittenOf(const Facts& facts, double elements) {
   return elements * facts.bytesWritten;
 }
 
-model::Space spaceOf(const Facts& facts, const Target& target, double elements, bool explain) {
-  return enumerate(facts, target, elements, explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double elements,
+                     model::Listing listing) {
+  return enumerate(facts, target, elements, listing);
 }
 
 } // namespace kiln::multi_tensor

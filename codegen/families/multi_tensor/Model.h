@@ -12,7 +12,8 @@ model::Resources resourcesOf(const Schedule& schedule, const Facts& facts);
 bool areNear(const Schedule& from, const Schedule& to);
 double bytesReadOf(const Facts& facts, double elements);
 double bytesWrittenOf(const Facts& facts, double elements);
-model::Space spaceOf(const Facts& facts, const Target& target, double elements, bool explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double elements,
+                     model::Listing listing);
 
 /// Of lists of so many elements together.
 using Model = model::TypedModel<Schedule, Facts, scheduleForm>;

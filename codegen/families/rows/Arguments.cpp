@@ -26,20 +26,8 @@ bool Lowering::isOlder(const Node* input) const {
          context.older[cast<BlockArgument>(input->value).getArgNumber()];
 }
 
-Value Lowering::argument(const KernelArgument& what, Type type, StringRef name) {
-  for (auto [i, known] : llvm::enumerate(arguments))
-    if (argumentNames[i] == name && known == what) // a tensor may have the name of a size
-      return block->getArgument(i);
-  arguments.push_back(what);
-  argumentNames.push_back(name.str());
-  return block->addArgument(type, location);
-}
-
 Value Lowering::pointer(const BufferInfo& buffer, Type element) {
-  KernelArgument what;
-  what.kind = KernelArgument::Kind::buffer;
-  what.name = buffer.tensor.name;
-  return argument(what, cu::PointerType::get(builder.getContext(), element), what.name);
+  return entry->pointer(buffer.tensor.name, element);
 }
 
 /// From where an input is read.
@@ -61,14 +49,14 @@ Value Lowering::product(KernelArgument::Kind kind, ArrayRef<Extent> factors,
   KernelArgument what;
   what.kind = kind;
   what.product.factors.assign(factors.begin(), factors.end());
-  return argument(what, builder.getI64Type(), name);
+  return entry->argument(what, builder.getI64Type(), name);
 }
 
 Value Lowering::strideArgument(const Access& access, const Stride& stride) {
   assert((stride.runTimeDimension < 0 || stride.coefficient == 1) &&
          "rows do not split a dimension");
   const auto [what, label] = cu::argumentOf(access, stride);
-  return argument(what, builder.getI64Type(), label);
+  return entry->argument(what, builder.getI64Type(), label);
 }
 
 /// Sizes and strides of the merged leading dimensions, one row map for each distinct text.

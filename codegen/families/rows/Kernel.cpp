@@ -100,13 +100,10 @@ std::unique_ptr<model::KernelModel> RowKernel::model(ArrayRef<int64_t> sizes) co
 }
 
 void RowKernel::lower(ModuleOp module, LaunchPlan& plan) {
-  KernelContext context{family::entryName(op.getName()),
-                        *program,
-                        Schedule::of(op.getSchedule()->getSchedule()),
-                        inputs,
-                        outputs,
-                        older,
-                        space};
+  const Schedule schedule = Schedule::of(op.getSchedule()->getSchedule());
+  KernelContext context{
+      family::entryName(op.getName()), *program, schedule, inputs, outputs, older, space,
+      facts().isSteady(schedule)};
   lowerKernel(context, module, plan);
 }
 

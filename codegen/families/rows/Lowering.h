@@ -6,7 +6,7 @@
 //   release; partial column sums.
 #pragma once
 
-#include "codegen/exit/Exit.h"
+#include "codegen/exit/Entry.h"
 #include "codegen/families/rows/PassPlan.h"
 #include "codegen/families/rows/Schedule.h"
 #include "codegen/families/rows/Skeleton.h"
@@ -15,6 +15,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <deque>
+#include <optional>
 
 namespace kiln::rows {
 
@@ -56,7 +57,6 @@ class Lowering {
   const BufferInfo* tableOf(const Node* gather) const;
   bool isOlder(const Node* input) const;
   int64_t accessWidth(const Access& access) const;
-  mlir::Value argument(const KernelArgument& what, mlir::Type type, llvm::StringRef name);
   mlir::Value pointer(const BufferInfo& buffer, mlir::Type element);
   mlir::Value source(const Access& access, mlir::Type element);
   mlir::Value product(KernelArgument::Kind kind, llvm::ArrayRef<Extent> factors,
@@ -79,6 +79,7 @@ class Lowering {
   void stageColumns();
   void awaitColumns();
   std::string sumName(const Output& output);
+  mlir::Value partials();
   void emitPartial(const Output& output, int64_t first);
   void emitUniforms();
   mlir::Value scalarConstant(Node* node);
@@ -126,8 +127,6 @@ class Lowering {
 
   bool isProgrammatic() const { return schedule.launch != Launch::plain; }
   bool hasRing() const { return schedule.keep == Keep::ring; }
-  /// Whether vectors overlap the ends of rows and the rows of a thread must be shifted alike.
-  bool isSteady() const;
   ir::Keep keep() const { return static_cast<ir::Keep>(schedule.keep); }
   ir::ScheduleAttr scheduleAttr() const {
     return ir::ScheduleAttr::get(builder.getContext(), schedule.general());
@@ -150,13 +149,10 @@ class Lowering {
   llvm::SmallVector<std::pair<const Output*, int64_t>> sums; // and the first column in the partials
   int64_t partialWidth = 0, partialStride = 0;
 
-  cu::KernelOp kernel;
-  mlir::Block* block = nullptr;
+  std::optional<cu::Entry> entry; // the main kernel, then the one that finishes its sums
   mlir::Operation* mapsEnd = nullptr;
   mlir::Value rows, tile, ring;
   llvm::DenseMap<Node*, int64_t> places; // of an input in a stage of the ring
-  std::vector<KernelArgument> arguments;
-  std::vector<std::string> argumentNames;
   llvm::SmallVector<std::pair<cu::RowMapOp, mlir::Value>> maps;
   llvm::DenseMap<Node*, mlir::Value> uniforms, rowValues, fragments, randoms, columns;
   cu::AwaitCopiesOp awaited; // of the tile

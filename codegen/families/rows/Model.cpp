@@ -49,8 +49,8 @@ double bytesWrittenOf(const Facts& facts, double rows) {
 }
 
 /// For as many rows as the facts say, or a typical number.
-model::Space spaceOf(const Facts& facts, const Target& target, double, bool explain) {
-  return enumerate(facts, target, explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double, model::Listing listing) {
+  return enumerate(facts, target, listing);
 }
 
 } // namespace kiln::rows

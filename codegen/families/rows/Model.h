@@ -11,7 +11,7 @@ model::Resources resourcesOf(const Schedule& schedule, const Facts& facts);
 bool areNear(const Schedule& from, const Schedule& to);
 double bytesReadOf(const Facts& facts, double rows);
 double bytesWrittenOf(const Facts& facts, double rows);
-model::Space spaceOf(const Facts& facts, const Target& target, double rows, bool explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double rows, model::Listing listing);
 
 /// Of so many rows, where the facts do not fix it.
 using Model = model::TypedModel<Schedule, Facts, scheduleForm>;

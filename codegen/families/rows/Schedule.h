@@ -1,6 +1,6 @@
-// The schedule of a row kernel as plain numbers: what it must satisfy and what it needs.
-// Every constraint is stated once, here, with the message it gives; the tuner enumerates from
-// the same list. No MLIR.
+// The schedule of a row kernel as plain numbers: what it must satisfy (Rules.cpp) and what it
+// needs. Every constraint is stated once, with the message it gives; the tuner enumerates from the
+// same list. No MLIR.
 #pragma once
 
 #include "codegen/model/Space.h"
@@ -113,14 +113,24 @@ struct Facts {
   bool hasSums() const { return columnSums + totalSums > 0; }
   /// Whether anything belongs to a column of all rows.
   bool hasColumns() const { return !columns.empty() || columnSums > 0; }
+  /// Whether vectors overlap the ends of rows and something belongs to a column: the rows of a
+  /// thread must then all begin at the same place of a vector.
+  bool isSteady(const Schedule& schedule) const { return schedule.overlaps(width) && hasColumns(); }
+  /// Whether blocks must take several tiles each.
+  bool mustLoop(const Schedule& schedule) const {
+    return hasSums() || schedule.keep == Keep::ring || isSteady(schedule);
+  }
   /// Bytes moved for `rowCount` rows, each tensor once.
   double bytes(double rowCount) const;
 };
 
 using model::Violation;
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
-/// Whether nothing is broken; fast, for enumerating.
-bool fits(const Schedule& schedule, const Facts& facts, const Target& target);
+/// The rule that check() tells first; empty: nothing is broken. Fast, for enumerating.
+std::string_view brokenRule(const Schedule& schedule, const Facts& facts, const Target& target);
+inline bool fits(const Schedule& schedule, const Facts& facts, const Target& target) {
+  return brokenRule(schedule, facts, target).empty();
+}
 
 /// Bytes of dynamic shared memory, by use. Places are assigned by kiln-place.
 std::int64_t fragmentBytes(const Schedule& schedule, std::int64_t width, int elementBytes);

@@ -44,26 +44,15 @@ void Lowering::collectAccesses() {
   runs = mergeDimensions(context.space, all);
 }
 
-bool Lowering::isSteady() const {
-  return schedule.overlaps(program.width()) &&
-         (llvm::any_of(program.nodes,
-                       [](const auto& node) {
-                         return node->kind == Node::Kind::input && node->perColumn && !node->perRow;
-                       }) ||
-          llvm::any_of(program.outputs, [](const Output& output) {
-            return output.kind == Output::Kind::columnSum;
-          }));
-}
-
 /// What the text calls Tile: see RowTile in device/tile.cuh.
 std::string Lowering::tileText() const {
   const auto number = [](int64_t value, const char* what) {
     return std::to_string(value) + " /*" + what + "*/";
   };
-  std::string text = isSteady() ? "using Tile = SteadyTile<" : "using Tile = RowTile<";
+  std::string text = context.isSteady ? "using Tile = SteadyTile<" : "using Tile = RowTile<";
   text += number(program.width(), "columns") + ", " + number(schedule.lanes, "lanes") + ", " +
           number(schedule.vector, "vector") + ", ";
-  if (!isSteady())
+  if (!context.isSteady)
     text += number(schedule.rows, "rows") + ", ";
   text += number(schedule.threads, "threads");
   if (hasRing())
@@ -74,14 +63,10 @@ std::string Lowering::tileText() const {
 }
 
 void Lowering::startKernel() {
-  kernel = builder.create<cu::KernelOp>(location, context.name, builder.getStrArrayAttr({}),
-                                        schedule.threads + (hasRing() ? 32 : 0), schedule.blocks,
-                                        program.width(), scheduleAttr(), 0);
-  if (hasRing())
-    kernel.setHeader("ring.cuh");
-  kernel.setPrologue(tileText());
-  block = &kernel.getBody().emplaceBlock();
-  builder.setInsertionPointToEnd(block);
+  entry.emplace(builder, location, context.name, schedule.allThreads(), schedule.blocks,
+                scheduleAttr(), hasRing() ? "ring.cuh" : "row.cuh");
+  entry->op().setColumns(program.width());
+  entry->op().setPrologue(tileText());
   // pointers first, in the order of the kernel's inputs
   for (const BufferInfo* buffer : context.inputs)
     for (auto& node : program.nodes)
@@ -99,12 +84,8 @@ void Lowering::startKernel() {
     }
   partialWidth = sumWidth;
   partialStride = (sumWidth + 3) / 4 * 4;
-  if (!sums.empty()) {
-    KernelArgument what;
-    what.kind = KernelArgument::Kind::buffer;
-    what.name = context.name + "_partials";
-    argument(what, cu::PointerType::get(builder.getContext(), builder.getF32Type()), what.name);
-  }
+  if (!sums.empty())
+    partials();
   rows = product(KernelArgument::Kind::rows, context.space, "row_count");
 }
 
@@ -187,7 +168,7 @@ void Lowering::stageColumns() {
     Type element = node->element();
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
-        pointer(*access.buffer, element), isSteady() ? rows : Value(), accessWidth(access),
+        pointer(*access.buffer, element), context.isSteady ? rows : Value(), accessWidth(access),
         access.column.coefficient);
   }
   if (columns.empty())
@@ -208,15 +189,18 @@ std::string Lowering::sumName(const Output& output) {
   return context.outputs[output.index]->tensor.name + "_sum";
 }
 
+/// Where the main kernel puts its partial sums.
+Value Lowering::partials() {
+  return entry->pointer(context.name + "_partials", builder.getF32Type());
+}
+
 void Lowering::emitPartial(const Output& output, int64_t first) {
-  Value partials = block->getArgument(llvm::find(argumentNames, context.name + "_partials") -
-                                      argumentNames.begin());
   if (output.kind == Output::Kind::columnSum)
-    builder.create<cu::StoreColumnsOp>(location, accumulators[&output], partials, rows,
+    builder.create<cu::StoreColumnsOp>(location, accumulators[&output], partials(), rows,
                                        partialStride, first);
   else
-    builder.create<cu::StoreTotalOp>(location, accumulators[&output], partials, rows, partialStride,
-                                     first);
+    builder.create<cu::StoreTotalOp>(location, accumulators[&output], partials(), rows,
+                                     partialStride, first);
 }
 
 /// Values that are the same for all rows and columns: loaded and computed once.
@@ -264,50 +248,39 @@ void Lowering::notePromises() {
 
 void Lowering::finishKernel() {
   notePromises();
-  SmallVector<StringRef> names(argumentNames.begin(), argumentNames.end());
-  kernel.setArgumentsAttr(builder.getStrArrayAttr(names));
-  KernelLaunch launch;
-  launch.name = context.name;
+  KernelLaunch& launch = entry->launch;
   launch.schedule = toText(schedule);
-  launch.threads = kernel.getThreads();
-  launch.promisedBlocks = schedule.blocks;
+  launch.threads = static_cast<int>(schedule.allThreads());
   launch.programmatic = isProgrammatic();
   bool once = schedule.grid == Grid::oneShot;
   launch.grid = once ? KernelLaunch::Grid::oneShot : KernelLaunch::Grid::resident;
   launch.cluster = static_cast<int>(schedule.cluster);
   launch.rowsPerBlock = schedule.rowsPerBlock();
   launch.blocks = once ? 0 : schedule.blocks;
-  if (isSteady())
+  if (context.isSteady)
     launch.blocksMultiple = schedule.blocksOfOneShift(program.width());
   launch.rows.factors.assign(context.space.begin(), context.space.end());
-  launch.arguments = arguments;
-  plan.kernels.push_back(std::move(launch));
+  entry->finish(plan);
   if (!sums.empty())
     plan.workspaces.push_back({context.name + "_partials",
                                DType::f32,
                                partialStride,
                                static_cast<int>(plan.kernels.size()) - 1,
                                {}});
-  builder.setInsertionPointAfter(kernel);
 }
 
 void Lowering::emitFinishKernel() {
   const int main = static_cast<int>(plan.kernels.size()) - 1;
   bool programmatic = plan.kernels[main].programmatic;
-  std::string name = context.name + "_columns";
-  kernel = builder.create<cu::KernelOp>(location, name, builder.getStrArrayAttr({}), kFinishThreads,
-                                        1, 0, ir::ScheduleAttr(), 0);
-  block = &kernel.getBody().emplaceBlock();
-  arguments.clear();
-  argumentNames.clear();
-  builder.setInsertionPointToEnd(block);
-  KernelArgument partials, lines;
-  partials.name = context.name + "_partials";
+  entry.emplace(builder, location, context.name + "_columns", kFinishThreads, 1, ir::ScheduleAttr(),
+                "row.cuh");
+  KernelArgument stored, lines;
+  stored.name = context.name + "_partials";
   lines.kind = KernelArgument::Kind::blocks;
   lines.kernel = main;
-  Value from = argument(partials, cu::PointerType::get(builder.getContext(), builder.getF32Type()),
-                        "partials");
-  Value count = argument(lines, builder.getI64Type(), "lines");
+  Value from = entry->argument(
+      stored, cu::PointerType::get(builder.getContext(), builder.getF32Type()), "partials");
+  Value count = entry->argument(lines, builder.getI64Type(), "lines");
   for (auto& [output, first] : sums)
     pointer(*context.outputs[output->index], resultElement(*output));
   // Whoever comes next waits for this kernel, which waits for the main one; with a ring it may
@@ -324,17 +297,10 @@ void Lowering::emitFinishKernel() {
     builder.create<cu::FinishColumnsOp>(
         location, total, pointer(*context.outputs[output->index], resultElement(*output)), first,
         output->kind == Output::Kind::columnSum ? program.width() : 1);
-  SmallVector<StringRef> names(argumentNames.begin(), argumentNames.end());
-  kernel.setArgumentsAttr(builder.getStrArrayAttr(names));
-  KernelLaunch launch;
-  launch.name = name;
-  launch.threads = kFinishThreads;
-  launch.promisedBlocks = 1;
-  launch.programmatic = programmatic;
-  launch.grid = KernelLaunch::Grid::fixed;
-  launch.blocks = (partialWidth + 31) / 32;
-  launch.arguments = arguments;
-  plan.kernels.push_back(std::move(launch));
+  entry->launch.programmatic = programmatic;
+  entry->launch.grid = KernelLaunch::Grid::fixed;
+  entry->launch.blocks = (partialWidth + 31) / 32;
+  entry->finish(plan);
 }
 
 void Lowering::run() {

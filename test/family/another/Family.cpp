@@ -45,8 +45,8 @@ class Model : public model::KernelModel {
                    const model::CostConstants&) const override {
     return {.total = 10.0 - schedule.values[0]};
   }
-  model::Space space(const Target& target, bool explain) const override {
-    model::Sorter sorter(explain);
+  model::Space space(const Target& target, model::Listing listing) const override {
+    model::Sorter sorter(listing);
     for (int speed = 0; speed <= 3; ++speed)
       if (std::vector<model::Violation> broken = check(ofSpeed(speed), target); broken.empty())
         sorter.add(ofSpeed(speed), cost(ofSpeed(speed), target, model::kCostConstants));
@@ -55,7 +55,7 @@ class Model : public model::KernelModel {
     return sorter.take(1.0);
   }
   Schedule usual(const Target& target) const override {
-    return space(target, false).feasible.front().schedule;
+    return space(target, model::Listing::all).feasible.front().schedule;
   }
 
  private:

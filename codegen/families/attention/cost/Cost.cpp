@@ -88,6 +88,20 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
 }
 
+/// Registers of a thread that the assembler will spill. A gradient of keys takes more than the
+/// rules estimate, by the pieces of rows that wait for their products: for rows of 32 elements 26
+/// were counted, of 64 to 128 elements 44 to 48, with and without a bias or a mask.
+double spilledOf(const Schedule& s, const Facts& facts, const Target& target) {
+  if (facts.kind != Kind::keyGradient)
+    return 0.0;
+  const std::int64_t row = std::min<std::int64_t>(std::max(facts.width, facts.valueWidth), 64);
+  const std::int64_t wanted = estimatedRegisters(s, facts) + row * 3 / 4;
+  const std::int64_t left = std::min<std::int64_t>(
+      target.registersPerThread,
+      target.registersPerSM / std::max<std::int64_t>(s.blocks * threadsOf(s, facts), 1));
+  return static_cast<double>(std::max<std::int64_t>(wanted - left, 0));
+}
+
 /// By products of warps, at half the tensor cores' rate, and what threads do to scores. Few warps
 /// wait for each other, and for what they load.
 double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
@@ -102,7 +116,9 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
   const double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
                                            std::max(1.0, walk.resident) * 0.8);
-  return walk.rounds(target) * walk.resident * (walk.steps * ofStep + 1500);
+  // What spills is stored and loaded for every tile, and the compiler refuses it.
+  const double spills = 1.0 + spilledOf(s, facts, target) / 16;
+  return walk.rounds(target) * walk.resident * (walk.steps * ofStep * spills + 1500);
 }
 
 /// Elements of rows of queries (or outputs), and of keys (or values).
@@ -175,8 +191,9 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   return result;
 }
 
-model::Space spaceOf(const Facts& facts, const Target& target, double count, bool explain) {
-  model::Sorter sorter(explain);
+model::Space spaceOf(const Facts& facts, const Target& target, double count,
+                     model::Listing listing) {
+  model::Sorter sorter(listing);
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
   using Values = std::initializer_list<std::int64_t>;

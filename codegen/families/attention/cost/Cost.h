@@ -13,6 +13,7 @@ model::Work workOf(const Facts& facts, double count);
 model::Cost costOf(const Schedule& schedule, const Facts& facts, const Target& target, double count,
                    const model::CostConstants& k = model::kCostConstants);
 /// All schedules that fit, cheapest first.
-model::Space spaceOf(const Facts& facts, const Target& target, double count, bool explain = true);
+model::Space spaceOf(const Facts& facts, const Target& target, double count,
+                     model::Listing listing = model::Listing::explained);
 
 } // namespace kiln::attention

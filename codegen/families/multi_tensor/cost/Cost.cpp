@@ -49,8 +49,9 @@ model::Work workOf(const Facts& facts, double elements) {
   return work;
 }
 
-model::Space enumerate(const Facts& facts, const Target& target, double elements, bool explain) {
-  model::Sorter sorter(explain);
+model::Space enumerate(const Facts& facts, const Target& target, double elements,
+                       model::Listing listing) {
+  model::Sorter sorter(listing);
   Schedule s = defaultSchedule(facts, target);
   const Schedule usual = s;
   std::set<std::int64_t> blockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16, usual.blocks};

@@ -13,6 +13,6 @@ model::Work workOf(const Facts& facts, double elements);
 
 /// All schedules that fit, the default first if it does.
 model::Space enumerate(const Facts& facts, const Target& target, double elements,
-                       bool explain = true);
+                       model::Listing listing = model::Listing::explained);
 
 } // namespace kiln::multi_tensor

@@ -80,14 +80,26 @@ double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const 
   return issues / (k.issued * target.multiprocessors);
 }
 
+/// No rows take as long as one: a launch.
+double rowsOf(const Facts& facts, double rows) {
+  return std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
+}
+
+double bandwidthOf(const Target& target, const CostConstants& k) { // bytes a us
+  return target.memoryGBs * 1e3 * k.reachable;
+}
+
+double startOf(const Schedule& s, const CostConstants& k) {
+  return k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
+}
+
 } // namespace
 
 Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double rows,
             const CostConstants& k) {
-  // No rows take as long as one: a launch.
-  rows = std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
+  rows = rowsOf(facts, rows);
   const Shape shape(s, facts, target, rows);
-  const double bandwidth = target.memoryGBs * 1e3 * k.reachable; // bytes a us
+  const double bandwidth = bandwidthOf(target, k);
   Cost result;
   result.copy = k.launch + facts.bytes(rows) / bandwidth;
   result.bytesInFlight = shape.inFlight;
@@ -109,9 +121,13 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
+  if (const double loss = unlikelyLoss(s, facts, target, k); loss > 0.0) {
+    busy *= std::exp(loss);
+    waiting *= std::exp(loss);
+  }
   result.moving = busy;
   result.waiting = waiting;
-  result.starting = k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
+  result.starting = startOf(s, k);
   double time = joined(busy, waiting, /*hardlyWaits=*/ring) + result.starting;
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
@@ -123,6 +139,22 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   }
   result.total = time + k.tie * double(s.blocks);
   return result;
+}
+
+double leastCost(const Schedule& schedule, const Facts& facts, const Target& target, double rows,
+                 const CostConstants& k) {
+  Schedule s = schedule;
+  s.rows = s.blocks = 1;
+  rows = rowsOf(facts, rows);
+  double bytes = facts.bytes(rows);
+  if (s.keep == Keep::global)
+    bytes += rows * rowBytes(facts.inputs, facts) * (facts.passes - 1) * std::min(k.again, 1.0);
+  const double ofElement = k.operationIssues * facts.operations + k.erfIssues * facts.erfs;
+  const double busy =
+      std::max(bytes / bandwidthOf(target, k) * std::exp(leastLoss(s, facts, k)),
+               rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
+  const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
+  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikelyLoss(s, facts, target, k));
 }
 
 Work workOf(const Facts& facts, double rows) {

@@ -1,6 +1,6 @@
 // What the schedules of a kernel of rows cost, and which there are. Cost.cpp has times and waiting,
-// Losses.cpp and RingLosses.cpp what keeps a kernel from the time of a copy, Space.cpp the search
-// space.
+// Losses.cpp and RingLosses.cpp what keeps a kernel from the time of a copy, Unlikely.cpp what no
+// kernel is known to want, Space.cpp the search space.
 #pragma once
 
 #include "codegen/families/rows/Schedule.h"
@@ -20,13 +20,24 @@ Cost costOf(const Schedule& schedule, const Facts& facts, const Target& target, 
             const CostConstants& k = kCostConstants);
 Work workOf(const Facts& facts, double rows);
 
-/// All schedules that fit. Without `explain`, `refused` stays empty, which is several times faster.
-model::Space enumerate(const Facts& facts, const Target& target, bool explain = true);
+/// What none costs less than that has these lanes, threads and vectors, and keeps and launches
+/// alike, whatever its rows and blocks are.
+double leastCost(const Schedule& schedule, const Facts& facts, const Target& target, double rows,
+                 const CostConstants& k = kCostConstants);
+
+/// The logarithm of what costs more by a schedule that the H200 was never seen to want
+/// (Unlikely.cpp); 0: a likely one.
+double unlikelyLoss(const Schedule& schedule, const Facts& facts, const Target& target,
+                    const CostConstants& k = kCostConstants);
+
+/// The schedules that fit. Unless they are to be explained, `refused` stays empty.
+model::Space enumerate(const Facts& facts, const Target& target,
+                       model::Listing listing = model::Listing::explained);
 
 /// The first of the space, without the rest of it: the schedule to run without tuning. Throws
 /// Error(infeasible) with the reasons if nothing fits.
 Schedule defaultSchedule(const Facts& facts, const Target& target);
-/// Whether anything fits; fast.
+/// Whether anything likely fits; fast.
 bool anyFits(const Facts& facts, const Target& target);
 
 } // namespace kiln::rows

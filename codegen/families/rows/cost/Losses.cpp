@@ -114,6 +114,18 @@ int roomFor(const Schedule& s, const Facts& facts, const Target& target, const C
                         sharedBytes(s, facts));
 }
 
+double leastLoss(const Schedule& s, const Facts& facts, const CostConstants& k) {
+  const double pieces = k.pieces * std::log2(double(s.chunks(facts.width)));
+  if (s.keep == Keep::ring)
+    return k.ring + pieces;
+  if (facts.passes == 1)
+    return accessLoss(s, facts, k) + (s.keep == Keep::global ? k.littleAtOnce : 0.0);
+  double sum = accessLoss(s, facts, k) + pieces;
+  if (s.lanes > 32)
+    sum += k.teams + (s.cluster > 1 ? k.clustered : 0.0);
+  return sum;
+}
+
 double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                 const CostConstants& k) {
   const bool maps = facts.passes == 1;

@@ -10,10 +10,16 @@
 
 namespace kiln::rows {
 
+/// Blocks that take several tiles each although they need not. No term of blocks that must was
+/// fitted to them: they cost as if each had one tile, and more (Unlikely.cpp).
+inline bool loopsNeedlessly(const Schedule& s, const Facts& facts) {
+  return s.grid == Grid::resident && !facts.mustLoop(s);
+}
+
 /// What one schedule does to one kernel, in the quantities that the constants speak of.
 struct Shape {
   Shape(const Schedule& s, const Facts& facts, const Target& target, double rows)
-      : once(s.grid == Grid::oneShot), wide(s.lanes > 32),
+      : once(s.grid == Grid::oneShot || loopsNeedlessly(s, facts)), wide(s.lanes > 32),
         steps(std::log2(double(std::min<std::int64_t>(s.lanes, 32)))),
         exchanges(std::max(0, facts.passes - 1)), chunks(double(s.chunks(facts.width))),
         blocks(std::ceil(rows / double(s.rowsPerBlock())) * double(s.cluster)),
@@ -27,9 +33,10 @@ struct Shape {
     held = double(s.rows) * chunks * double(s.vector);
     slots = double(s.blocks) * target.multiprocessors;
     waves = std::max(1.0, blocks / slots);
-    rounds = once ? waves : std::ceil(waves);
+    rounds = s.grid == Grid::oneShot ? waves : std::ceil(waves);
   }
-  bool once, wide;
+  bool once; // whether a block has one tile
+  bool wide;
   double steps, exchanges, chunks, blocks;
   double resident; // blocks on a multiprocessor: no more than there are
   double accesses = 0, loads = 0, inFlight = 0; // of 16 bytes a thread; vectors a thread; bytes
@@ -37,6 +44,12 @@ struct Shape {
 };
 
 using model::halvings;
+
+/// Of launches the one that overlaps most with the kernel before.
+Launch earliestLaunch(const Schedule& s, const Facts& facts, const Target& target);
+
+/// Whether the same schedule by another grid or launch costs less.
+bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target);
 
 /// Bytes that a pass reads of a row, or of the rows that are the same for all.
 double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts);
@@ -51,5 +64,8 @@ double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const
 /// The same where tiles come through a ring (RingLosses.cpp).
 double ringLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                 const CostConstants& k);
+
+/// At least so much of either, whatever rows and blocks are.
+double leastLoss(const Schedule& s, const Facts& facts, const CostConstants& k);
 
 } // namespace kiln::rows

@@ -1,18 +1,29 @@
 // The search space of a kernel of rows; see Cost.h.
-#include "codegen/families/rows/cost/Cost.h"
+#include "codegen/families/rows/cost/Losses.h"
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <map>
 #include <optional>
 #include <span>
 
 namespace kiln::rows {
 namespace {
 
-/// Elements of a row; what is not wider is held in registers or shared memory.
-constexpr std::int64_t kWide = 8192;
+constexpr std::array<std::int64_t, 4> kRowCounts{1, 2, 4, 8};
+/// Blocks of a multiprocessor.
+constexpr std::array<std::int64_t, 9> kBlockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16};
 
-constexpr std::array<std::int64_t, 7> kThreadCounts{64, 128, 256, 320, 512, 640, 1024};
+/// Threads of a block: powers of two, what rows of 1280 and 2560 take, and further ones of which a
+/// whole number fills a multiprocessor (of 1536 threads, say).
+std::vector<std::int64_t> threadCounts(const Target& target) {
+  std::vector<std::int64_t> counts{64, 128, 256, 320, 512, 640, 1024};
+  for (std::int64_t threads : {192, 384, 768})
+    if (target.threadsPerSM % threads == 0)
+      counts.push_back(threads);
+  return counts;
+}
 
 /// Lane counts of use for a width: what a row's vectors can occupy.
 std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
@@ -27,142 +38,205 @@ std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
   return lanes;
 }
 
-/// Where rows may be kept, and with how many stages.
-struct Keeping {
+/// What is chosen beside the sizes of blocks and tiles.
+struct Manner {
   Keep keep;
   std::int64_t stages;
+  Columns columns;
+  Grid grid;
+  Launch launch;
+
+  void applyTo(Schedule& s) const {
+    s.keep = keep, s.stages = stages, s.columns = columns, s.grid = grid, s.launch = launch;
+  }
 };
-std::vector<Keeping> keepChoices(const Facts& facts, const Target& target) {
-  std::vector<Keeping> choices{{Keep::registers, 0}, {Keep::shared, 0}};
-  if (facts.width > kWide)
-    choices.push_back({Keep::global, 0});
-  // A ring is worth its barriers where blocks loop over columns, and where no other access is wide.
-  if (facts.dense && (facts.columnSums > 0 || facts.hasOddRows()) && target.has.bulkCopies)
+
+/// Those that some size may allow.
+std::vector<Manner> mannersOf(const Facts& facts, const Target& target) {
+  std::vector<std::pair<Keep, std::int64_t>> keepings{
+      {Keep::registers, 0}, {Keep::shared, 0}, {Keep::global, 0}};
+  if (facts.dense && target.has.bulkCopies)
     for (std::int64_t stages : {2, 3, 4, 5})
-      choices.push_back({Keep::ring, stages});
-  return choices;
+      keepings.emplace_back(Keep::ring, stages);
+  std::vector<Launch> launches{Launch::plain};
+  if (target.has.programmaticLaunch)
+    launches.push_back(Launch::programmatic);
+  if (target.has.programmaticLaunch && facts.hasOlder())
+    launches.push_back(Launch::olderFirst);
+  std::vector<Manner> manners;
+  for (auto [keep, stages] : keepings)
+    for (auto columns : {Columns::global, Columns::shared})
+      for (auto grid : {Grid::oneShot, Grid::resident})
+        for (Launch launch : launches) {
+          const bool loops = grid == Grid::resident;
+          if (!loops && (facts.hasSums() || keep == Keep::ring))
+            continue;
+          if (launch == Launch::olderFirst && loops && keep != Keep::ring)
+            continue;
+          if (columns == Columns::global || !facts.columns.empty())
+            manners.push_back({keep, stages, columns, grid, launch});
+        }
+  return manners;
 }
 
-/// The best launch that the target and the rest of the schedule allow: it costs nothing.
-Launch launchFor(const Schedule& s, const Facts& facts, const Target& target) {
-  if (!target.has.programmaticLaunch)
-    return Launch::plain;
-  bool ahead = s.grid == Grid::oneShot || s.keep == Keep::ring;
-  return ahead && facts.hasOlder() ? Launch::olderFirst : Launch::programmatic;
-}
-
-/// Whether there is work for all resident blocks and all stages of their rings: where there is not,
-/// the same kernel would be in the space many times.
+/// Whether there is work for all resident blocks, their loops and all stages of their rings: where
+/// there is not, the same kernel would be in the space many times.
 bool isBusy(const Schedule& s, const Facts& facts, const Target& target) {
   if (facts.rows < 0)
     return true;
   const std::int64_t tiles = (facts.rows + s.rowsPerBlock() - 1) / s.rowsPerBlock();
   const std::int64_t slots = s.blocks * target.multiprocessors;
+  if (loopsNeedlessly(s, facts) && tiles <= slots) // one turn
+    return false;
   return (s.blocks == 1 || slots - target.multiprocessors < tiles * s.cluster) &&
          (s.stages <= 2 || (s.stages - 1) * slots < tiles);
 }
 
-/// Blocks of a multiprocessor.
-constexpr std::array<std::int64_t, 9> kBlockCounts{1, 2, 3, 4, 5, 6, 8, 12, 16};
+/// Which schedules a visit wants to see.
+struct Wanted {
+  bool likely = true, unlikely = true;
+  const double* below = nullptr; // costs: a number that falls as better ones are found
+  bool least = false; // only what asks least of a multiprocessor: one block that stages no columns
 
-/// Until `visit` says that it has seen enough; whether it has. `least`: only what asks least of a
-/// multiprocessor, one block that stages no columns; if none of that fits, nothing does.
-template <class Visit>
-bool eachTuple(const Facts& facts, const Target& target, Visit visit, bool least = false) {
-  const std::span blockCounts(kBlockCounts.begin(), least ? 1 : kBlockCounts.size());
-  Schedule s;
-  const std::vector<Keeping> keepings = keepChoices(facts, target);
-  auto eachRest = [&](std::int64_t cluster) {
-    s.cluster = cluster;
-    for (std::int64_t rows : {1, 2, 4, 8})
-      for (std::int64_t blocks : blockCounts)
-        for (auto [keep, stages] : keepings)
-          for (auto columns : {Columns::global, Columns::shared}) {
-            if (keep == Keep::ring && std::max(rows, blocks) > 4)
-              continue; // never among the best
-            if (s.overlaps(facts.width) && (rows > 1 || keep == Keep::ring))
-              continue;
-            if (cluster > 1 && (keep == Keep::global || columns == Columns::shared))
-              continue; // there is nothing that half a row would save
-            if (least && columns == Columns::shared)
-              continue;
-            s.rows = rows;
-            s.blocks = blocks;
-            s.keep = keep;
-            s.stages = stages;
-            s.columns = columns;
-            s.grid = facts.hasSums() || keep == Keep::ring ||
-                             (s.overlaps(facts.width) && facts.hasColumns())
-                         ? Grid::resident
-                         : Grid::oneShot;
-            s.launch = launchFor(s, facts, target);
-            if (isBusy(s, facts, target) && visit(s))
-              return true;
-          }
-    return false;
-  };
-  // Half a row is of use where whole ones fill shared memory.
-  const bool clusters =
-      facts.width > kWide && facts.reductions > 0 && !facts.hasSums() && target.has.clusters;
-  std::int64_t overlapping = 16; // the vector of 16 bytes
-  for (const auto& stream : facts.inputs)
-    overlapping = std::min<std::int64_t>(overlapping, 16 / std::max(1, stream.bytes));
-  for (s.vector = 1; s.vector <= 16; s.vector *= 2) {
-    if (s.overlaps(facts.width) &&
-        !(facts.packed && s.vector == overlapping && s.vector <= facts.width))
-      continue;
-    for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
-      s.lanes = lanes;
-      for (std::int64_t threads : kThreadCounts)
-        if (s.threads = threads;
-            threads % lanes == 0 ? eachRest(1) : 2 * threads == lanes && clusters && eachRest(2))
-          return true;
-      // One row a block where that is none of them.
-      if (s.threads = lanes; lanes > 64 &&
-                             std::ranges::find(kThreadCounts, lanes) == kThreadCounts.end() &&
-                             eachRest(1))
-        return true;
-    }
+  bool sees(const Schedule& s, const Facts& facts, const Target& target) const {
+    return likely == unlikely || (unlikelyLoss(s, facts, target) > 0.0) == unlikely;
   }
-  return false;
-}
+  /// Whether it may see one of any rows and blocks.
+  bool enters(const Schedule& s, const Facts& facts, const Target& target) const {
+    if (least && s.columns == Columns::shared)
+      return false;
+    // Of a ring rows and blocks decide whether it is likely.
+    if (s.keep != Keep::ring && !sees(s, facts, target))
+      return false;
+    return below == nullptr || (!hasBetterTwin(s, facts, target) &&
+                                leastCost(s, facts, target, model::kTypicalRows) < *below);
+  }
+};
 
-std::optional<Cost> costIfFits(const Schedule& schedule, const Facts& facts, const Target& target) {
-  if (!fits(schedule, facts, target))
-    return std::nullopt;
-  return costOf(schedule, facts, target, model::kTypicalRows);
-}
+/// Visits the schedules of a kernel: vectors, lanes and threads, then manners, rows and blocks.
+template <class Visit> class Tuples {
+ public:
+  Tuples(const Facts& facts, const Target& target, const Wanted& wanted, Visit visit)
+      : facts(facts), target(target), wanted(wanted), visit(visit),
+        manners(mannersOf(facts, target)) {
+    if (wanted.below != nullptr || !wanted.unlikely)
+      std::erase_if(manners, [&](const Manner& manner) { // which no size makes better
+        manner.applyTo(s);
+        return s.launch != earliestLaunch(s, facts, target);
+      });
+  }
+
+  /// Until `visit` says that it has seen enough; whether it has.
+  bool each() {
+    const std::vector<std::int64_t> counts = threadCounts(target);
+    const bool clusters = facts.reductions > 0 && !facts.hasSums() && target.has.clusters;
+    for (s.vector = 16; s.vector >= 1; s.vector /= 2) { // wide ones first, which mostly are best
+      if (s.overlaps(facts.width) && (!facts.packed || s.vector > facts.width))
+        continue;
+      for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
+        s.lanes = lanes;
+        for (std::int64_t threads : counts)
+          if (s.threads = threads; threads % lanes == 0
+                                       ? eachManner(1)
+                                       : 2 * threads == lanes && clusters && eachManner(2))
+            return true;
+        // One row a block where that is none of them.
+        if (s.threads = lanes;
+            lanes > 64 && std::ranges::find(counts, lanes) == counts.end() && eachManner(1))
+          return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool eachManner(std::int64_t cluster) {
+    s.cluster = cluster;
+    s.rows = s.blocks = 1;
+    entered.clear();
+    for (const Manner& manner : manners) {
+      manner.applyTo(s);
+      const bool isLegal = s.grid == Grid::oneShot ? !facts.mustLoop(s) : cluster == 1;
+      if (isLegal && !(s.overlaps(facts.width) && s.keep == Keep::ring) &&
+          wanted.enters(s, facts, target))
+        entered.push_back(manner);
+    }
+    return !entered.empty() && eachSize();
+  }
+
+  bool eachSize() {
+    const std::span blockCounts(kBlockCounts.begin(), wanted.least ? 1 : kBlockCounts.size());
+    const std::span rowCounts(kRowCounts.begin(), s.overlaps(facts.width) ? 1 : kRowCounts.size());
+    for (std::int64_t rows : rowCounts)
+      for (std::int64_t blocks : blockCounts)
+        for (const Manner& manner : entered) {
+          s.rows = rows;
+          s.blocks = blocks;
+          manner.applyTo(s);
+          const bool seen = s.keep != Keep::ring || wanted.sees(s, facts, target);
+          if (seen && isBusy(s, facts, target) && visit(s))
+            return true;
+        }
+    return false;
+  }
+
+  const Facts& facts;
+  const Target& target;
+  const Wanted wanted;
+  Visit visit;
+  std::vector<Manner> manners;
+  std::vector<Manner> entered; // of these vectors, lanes and threads
+  Schedule s;
+};
 
 } // namespace
 
-model::Space enumerate(const Facts& facts, const Target& target, bool explain) {
-  model::Sorter sorter(explain);
-  eachTuple(facts, target, [&](const Schedule& schedule) {
-    if (const std::optional<Cost> cost = costIfFits(schedule, facts, target))
-      sorter.add(schedule.general(), *cost);
-    else
-      sorter.refuse([&] { return check(schedule, facts, target); });
+model::Space enumerate(const Facts& facts, const Target& target, model::Listing listing) {
+  model::Sorter sorter(listing);
+  struct Fallen {
+    std::int64_t count = 0;
+    Schedule last;
+  };
+  std::map<std::string_view, Fallen> fallen; // by rule
+  const Wanted wanted{.unlikely = listing != model::Listing::likely};
+  Tuples(facts, target, wanted, [&](const Schedule& schedule) {
+    const std::string_view rule = brokenRule(schedule, facts, target);
+    if (rule.empty()) {
+      sorter.add(schedule.general(), costOf(schedule, facts, target, model::kTypicalRows));
+    } else {
+      Fallen& one = fallen[rule];
+      ++one.count;
+      one.last = schedule;
+    }
     return false;
-  });
+  }).each();
+  for (const auto& [rule, one] : fallen)
+    sorter.refuse(rule, one.count, check(one.last, facts, target).front().message);
   return sorter.take(cheapestMicroseconds(workOf(facts, model::kTypicalRows), target));
 }
 
 bool anyFits(const Facts& facts, const Target& target) {
-  auto fit = [&](const Schedule& schedule) { return fits(schedule, facts, target); };
-  return eachTuple(facts, target, fit, true);
+  return Tuples(facts, target, {.unlikely = false, .least = true},
+                [&](const Schedule& schedule) { return fits(schedule, facts, target); })
+      .each();
 }
 
+/// The likely ones first: what they cost leaves few of the others to look at.
 Schedule defaultSchedule(const Facts& facts, const Target& target) {
   std::optional<Schedule> best;
-  double least = 0;
-  eachTuple(facts, target, [&](const Schedule& schedule) {
-    const std::optional<Cost> cost = costIfFits(schedule, facts, target);
-    if (cost && (!best || cost->total < least)) {
+  double least = std::numeric_limits<double>::infinity();
+  const auto look = [&](const Schedule& schedule) {
+    if (!fits(schedule, facts, target))
+      return false;
+    const double cost = costOf(schedule, facts, target, model::kTypicalRows).total;
+    if (cost < least) {
       best = schedule;
-      least = cost->total;
+      least = cost;
     }
     return false;
-  });
+  };
+  Tuples(facts, target, {.unlikely = false, .below = &least}, look).each();
+  Tuples(facts, target, {.likely = false, .below = &least}, look).each();
   if (!best)
     failWithReasons(enumerate(facts, target), target);
   return *best;
