@@ -18,7 +18,8 @@ using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
 /// Copies of at least so many elements, of so many residues, while it lives; but for those within
-/// products of the CPU. Numbers of channels are powers of two, so that no weight is counted.
+/// products of the CPU. Numbers of channels are powers of two, or three times as many, so that no
+/// weight is counted.
 class LargeCopies {
  public:
   LargeCopies(std::int64_t elements, std::int64_t residues)
@@ -57,7 +58,7 @@ class LargeCopies {
   at::CallbackHandle handle;
 };
 
-constexpr std::int64_t rows = 8, residues = 24;
+constexpr std::int64_t rows = 8, residues = 40;
 
 struct Case {
   Masks masks;
@@ -119,7 +120,7 @@ TEST(AlphaFoldTraffic, ABlockCopiesNoRepresentation) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double error = (found[i].to(at::kDouble) - expected[i]).norm().item<double>();
-    constexpr double least = 2; // that of the bias of pairs' norm is 0: softmax sees no constant
+    constexpr double least = 5; // that of the bias of pairs' norm is 0: softmax sees no constant
     EXPECT_LT(error, 6e-2 * std::max(least, expected[i].norm().item<double>())) << i;
   }
   kiln::disable();
