@@ -17,6 +17,7 @@
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
+#include "models/common/Program.h"
 #include "models/common/Ranks.h"
 #include "models/lm/Model.h"
 #include "models/lm/Progress.h"
@@ -296,6 +297,7 @@ int main(int argc, char** argv) try {
   app.add_option("--modes", given.modes)->capture_default_str();
   app.add_option("--bucket-mib", given.bucketMibs)->delimiter(',');
   CLI11_PARSE(app, argc, argv);
+  models::keepFreedMemory();
   if (models::startsRanks(given.nproc))
     return dist::launch(argc, argv, {.ranks = int(given.nproc)});
   run(given);

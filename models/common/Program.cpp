@@ -7,10 +7,23 @@
 
 #include <c10/util/Exception.h>
 #include <iostream>
+#include <limits>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace kiln::models {
 
+void keepFreedMemory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20); // the most that glibc takes
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
+
 int guarded(const char* name, const std::function<int()>& work) try {
+  keepFreedMemory();
   return work();
 } catch (const c10::Error& error) {
   std::cerr << name << ": " << error.what_without_backtrace() << '\n';
