@@ -9,7 +9,7 @@ namespace kiln::autotune {
 
 struct Described {
   Key key;
-  Key open;                        // the same with all run-time sizes open
+  Key open; // the same with all run-time sizes open, and without the space, which depends on them
   std::string text;                // canonical, of the function: its SHA-256 is key.function
   std::vector<KernelSpace> spaces; // of its kernels with schedules, ranked for the sizes
 };

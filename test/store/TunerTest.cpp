@@ -90,6 +90,20 @@ TEST_F(TunerTest, KeysHaveTheFieldsOfTheFunction) {
   EXPECT_EQ(known[7].second.size(), 64u);
 }
 
+/// A name is made without the sizes that it is given, and few rows leave another space than many.
+TEST_F(TunerTest, NamesFindTasksWhateverTheirSizes) {
+  driver.currentDevice = 0;
+  TuningTask few = softmax(-1, 64), many = few;
+  few.sizes = {300};
+  many.sizes = {8192};
+  fill("store", {few, many});
+  Tuner tuner = open("store", true);
+  const TuningTask tasks[] = {few, many};
+  EXPECT_EQ(tuner.warmup(tasks), 2u);
+  for (const TuningTask& task : tasks)
+    EXPECT_TRUE(tuner.lookup(tuner.name(task))) << task.sizes[0];
+}
+
 TEST_F(TunerTest, LaunchesWhatIsStoredWithoutCompiling) {
   driver.currentDevice = 0;
   TuningTask task = softmax(64), other = softmax(32);
