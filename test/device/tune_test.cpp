@@ -122,8 +122,8 @@ Problem gateProblem(std::size_t count) {
   problem.spaces = {{"kiln_gate", model, {}, 0, {}}};
   for (autotune::Candidate& candidate : model->space(target, model::Listing::likely).feasible)
     if (rows::Schedule::of(candidate.schedule).grid == rows::Grid::oneShot &&
-        test::spaceOf(problem).size() < count)
-      test::spaceOf(problem).push_back(candidate);
+        autotune::test::spaceOf(problem).size() < count)
+      autotune::test::spaceOf(problem).push_back(candidate);
   return problem;
 }
 
@@ -135,8 +135,8 @@ TEST(FaultKernels, Compile) {
   for (const Fault& fault : kFaults) {
     bool spilled = false;
     try {
-      EXPECT_FALSE(
-          artifactOf(faulty(toText(test::spaceOf(problem)[1].schedule), fault)).cubin.empty());
+      EXPECT_FALSE(artifactOf(faulty(toText(autotune::test::spaceOf(problem)[1].schedule), fault))
+                       .cubin.empty());
     } catch (const Error& error) {
       spilled = std::string_view(error.what()).find("spills") != std::string_view::npos;
       EXPECT_TRUE(spilled) << error.what();
@@ -165,13 +165,13 @@ TEST_F(TuneOnDevice, FaultKernelsEndAsRows) {
   std::map<std::string, FailureKind> planted;
   std::size_t place = 2;
   for (const Fault& fault : kFaults) {
-    const std::string schedule = test::scheduleAt(problem, place++);
+    const std::string schedule = autotune::test::scheduleAt(problem, place++);
     faults.emplace(schedule, fault);
     planted.emplace(schedule, fault.kind);
   }
-  test::MemoryJournal journal;
+  autotune::test::MemoryJournal journal;
   DeviceFactory compiler = [&] { return std::make_unique<FaultyCompiler>(faults); };
-  SearchOptions options = test::thorough();
+  SearchOptions options = autotune::test::thorough();
   Result result = tune({&problem, 1}, journal, gpuWorker(), compiler, options).at(0);
   std::map<std::string, FailureKind> found;
   for (const autotune::Failure& failure : journal.history(problem.key).failures) {

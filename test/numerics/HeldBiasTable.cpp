@@ -119,21 +119,22 @@ struct HeldBiasTable : Builder {
                                 ", kiln_attention_backward_2 = " + ofKeys.text() + "}";
     };
     const Tiles queries = {64, 32, 3, 2, 2}, keys = {32, 64, 3, 3, 2};
-    addOne("plain", {}, {5, 70, 90}, queries, keys);
-    addOne("narrow", {.width = 8, .valueWidth = 8}, {5, 70, 90}, queries, keys);
-    addOne("wide", {.width = 64, .valueWidth = 64}, {3, 140, 150}, {128, 32, 2, 1, 1},
+    addOne("plain", {.leading = {5}}, {70, 90}, queries, keys);
+    addOne("narrow", {.leading = {5}, .width = 8, .valueWidth = 8}, {70, 90}, queries, keys);
+    addOne("wide", {.leading = {3}, .width = 64, .valueWidth = 64}, {140, 150}, {128, 32, 2, 1, 1},
            {32, 128, 2, 1, 1});
     addOne("causal",
-           {.width = 64,
+           {.leading = {2},
+            .width = 64,
             .valueWidth = 64,
             .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
-           {2, 150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
-    addOne("column", {.heads = 4, .keyHeads = 4, .mask = "?x1x1x?"}, {9, 132, 132}, queries, keys);
-    addOne("dropout", {.p = 0.1}, {3, 70, 90}, queries, keys);
-    addOne("two_leading", {.leading = {2, 0}}, {3, 70, 33}, queries, keys);
-    addOne("nothing", {}, {0, 70, 90}, queries, keys);
-    addOne("no_keys", {}, {2, 70, 0}, queries, keys);
-    addOne("no_queries", {}, {2, 0, 70}, queries, keys);
+           {150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
+    addOne("column", {.leading = {9}, .heads = 4, .keyHeads = 4, .mask = "9x1x1x?"}, {132, 132},
+           queries, keys);
+    addOne("dropout", {.leading = {3}, .p = 0.1}, {70, 90}, queries, keys);
+    addOne("two_leading", {.leading = {2, 3}}, {70, 33}, queries, keys);
+    addOne("no_keys", {.leading = {2}}, {70, 0}, queries, keys);
+    addOne("no_queries", {.leading = {2}}, {0, 70}, queries, keys);
     addOne("packed", {.leading = {}, .sequences = 4}, {100, 120}, queries, {32, 64, 3, 2, 1});
     cases.back().numbers = {{"qs", {3, 40, 40, 90, 95}}, {"ks", {0, 50, 60, 60, 110}}};
   }

@@ -118,6 +118,8 @@ TEST(AttentionRules, HeldBiases) {
     return violations(schedule, facts);
   };
   EXPECT_EQ(broken([](Schedule&, Facts& f) { f.biasBytes = 0, f.knownKeys = 0; }), "");
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.biasBytes = 0, f.sharing = 0; }),
+              HasSubstr("without a bias needs a number of heads that the function's type tells\n"));
   EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
               HasSubstr("bias: bias = held needs products = warpgroups\n"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),

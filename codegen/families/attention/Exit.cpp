@@ -115,13 +115,13 @@ static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& 
   emitTile(e, op, tile,
            ", " + number(op.getSide(), "side by side") + ", " + number(op.getHeld(), "held") + more,
            bytes);
-  emitCallOfWarpgroups(
-      e, op,
-      function + "<" + e.memoryType(op.getBiasElement()) + ", " + number(op.getGroups(), "groups") +
-          ", " + number(op.getLoading(), "loading") + ", " + number(op.getWorking(), "working") +
-          ">",
-      ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()), last,
-      op.getHeld() == 0 ? ", NoBias{}" : "");
+  emitCallOfWarpgroups(e, op,
+                       function + "<" + e.memoryType(op.getBiasElement()) + ", " +
+                           number(op.getGroups(), "groups") + ", " +
+                           number(op.getLoading(), "loading") + ", " +
+                           number(op.getWorking(), "working") + ">",
+                       ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()),
+                       last, op.getHeld() == 0 ? ", NoBias{}" : "");
 }
 void AttendSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", false /*differentiates*/",

@@ -264,8 +264,10 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
   if (facts.hasSoftcap || !facts.hasPositiveScale)
     return "bias = held needs a positive scale and no softcap";
-  if (facts.biasBytes == 0)
-    return ""; // it takes heads one after the other
+  if (facts.biasBytes == 0) // groups of heads are so many whatever the number of heads
+    return facts.sharing > 0 ? ""
+                             : "bias = held without a bias needs a number of heads that the "
+                               "function's type tells";
   if (facts.kind == Kind::keyGradient && facts.knownQueries == 0)
     return "bias = held of gradients of keys and values needs a number of queries that the "
            "function's type tells, and not 0";

@@ -268,7 +268,8 @@ class Lowering {
     const Registers registers = registersOf(s, context.facts);
     builder.create<Op>(
         location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors, sharers.biases,
-        sharers.sharing, more..., element(), program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype) : element(),
+        sharers.sharing, more..., element(),
+        program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype) : element(),
         program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
         s.groups, s.side, heldPlaces(s, context.facts), registers.loading, registers.working);
   }
