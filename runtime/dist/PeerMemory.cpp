@@ -8,6 +8,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <cstdlib>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
 namespace kiln::dist {
 
@@ -68,14 +69,17 @@ PeerMemory::PeerMemory(const StorePtr& store, const Place& place, const GroupOpt
   ::setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", /*replace=*/0); // nothing here needs it
   const std::string name = nameOfGroup();
   try {
+    // Symmetric memory looks a group up by its name, for its ranks and their store alone.
+    group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+    c10d::register_process_group(name, group);
     symmetric::set_group_info(name, rank, size, store);
     memory = symmetric::empty_strided_p2p({most}, {1}, at::kByte, device, name, std::nullopt);
     peers = symmetric::rendezvous(memory, name);
-  } catch (const std::exception& error) {
+  } catch (const c10::Error& error) {
     fail(ErrorKind::unavailable,
          "rank {} of {}: GPUs of this machine cannot share {} bytes of memory: {}; leave peerBytes "
          "0",
-         rank, size, most, error.what());
+         rank, size, most, error.what_without_backtrace());
   }
 }
 

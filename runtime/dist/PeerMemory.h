@@ -9,6 +9,7 @@
 
 #include <c10/core/Stream.h>
 #include <map>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 
 namespace kiln::dist {
@@ -42,7 +43,8 @@ class PeerMemory {
   at::Device device;
   int rank, size;
   std::int64_t most;
-  std::size_t timeout; // milliseconds
+  std::size_t timeout;                          // milliseconds
+  c10::intrusive_ptr<c10d::ProcessGroup> group; // the registry does not keep it
   at::Tensor memory;
   c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory> peers;
   c10::Stream stream;
