@@ -214,9 +214,9 @@ KILN_DEVICE void multiply_accumulated(float (&d)[wide][4], const float (&c)[deep
   }
 }
 
-/// Rounds and stores 16 rows of accumulators, the first `width` of (16, 8 tiles), through a warp's own part of shared
-/// memory, of which rows from `end` on do not exist. All lanes of the warp take part, and none of
-/// them reads what lay there any more.
+/// Rounds and stores 16 rows of accumulators, the first `width` of (16, 8 tiles), through a warp's
+/// own part of shared memory, of which rows from `end` on do not exist. All lanes of the warp take
+/// part, and none of them reads what lay there any more.
 template <int access, int width, int tiles, class T>
 KILN_DEVICE void store_rows(char* memory, const float (&c)[tiles][4], T* to, i64 stride, int end) {
   using Tile = MatrixTile<T, 16, width>;

@@ -5,6 +5,7 @@
 #include "test/host/Harness.h"
 #include "test/host/Numbers.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace kiln::test {

@@ -101,7 +101,7 @@ func.func @shared_groups(%do: tensor<4x2x?x8xbf16>, %delta: tensor<4x2x?xf32>, %
 }
 // -----
 func.func @stages(%do: tensor<4x2x?x8xbf16>, %delta: tensor<4x2x?xf32>, %lse: tensor<4x2x?xf32>, %q: tensor<4x2x?x8xbf16>, %k: tensor<4x2x?x8xbf16>, %b: tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> {
-  // expected-error @+1 {{schedule refused: stages = 2: the gradient of a bias has 1}}
+  // expected-error @+1 {{schedule refused: stages = 2: the gradient of a bias that is read has 1}}
   %r = kiln.kernel "stages"(%do, %delta, %lse, %q, %k, %b) schedule(#kiln.schedule<attention, queries = 64, keys = 64, stages = 2, blocks = 1, launch = plain>) : (tensor<4x2x?x8xbf16>, tensor<4x2x?xf32>, tensor<4x2x?xf32>, tensor<4x2x?x8xbf16>, tensor<4x2x?x8xbf16>, tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> {
   ^bb0(%a: tensor<4x2x?x8xbf16>, %c: tensor<4x2x?xf32>, %d: tensor<4x2x?xf32>, %e: tensor<4x2x?x8xbf16>, %f: tensor<4x2x?x8xbf16>, %g: tensor<1x2x?x?xf32>):
     %h = kiln.attention_backward %a, %c, %d, %e, %f, %f bias %g : (tensor<4x2x?x8xbf16>, tensor<4x2x?xf32>, tensor<4x2x?xf32>, tensor<4x2x?x8xbf16>, tensor<4x2x?x8xbf16>, tensor<4x2x?x8xbf16>, tensor<1x2x?x?xf32>) -> bias tensor<1x2x?x?xf32>

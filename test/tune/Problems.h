@@ -41,7 +41,8 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   problem.key.tensors = std::to_string(width);
   problem.label = "layer_norm 65536x" + std::to_string(width);
   const auto model = std::make_shared<rows::Model>(facts, 65536);
-  problem.spaces = {{"kiln_layer_norm", model, model->space(target, model::Listing::likely).feasible, 0, {}}};
+  problem.spaces = {
+      {"kiln_layer_norm", model, model->space(target, model::Listing::likely).feasible, 0, {}}};
   if (count > 0 && spaceOf(problem).size() > count)
     spaceOf(problem).resize(count);
   problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);

@@ -216,7 +216,8 @@ TEST(Cost, MoreRowsNeverCostLess) {
         double now =
             costOf(rows::Schedule::of(space.feasible[i].schedule), f, findTarget("sm_90a"), rows)
                 .total;
-        EXPECT_GE(now, before * (1 - 1e-12)) << toText(space.feasible[i].schedule) << " rows " << rows;
+        EXPECT_GE(now, before * (1 - 1e-12))
+            << toText(space.feasible[i].schedule) << " rows " << rows;
         before = now;
       }
     }
