@@ -198,7 +198,7 @@ TEST(BucketKernels, GradientsAreThoseOfATens) {
     std::vector<Tensor> all;
     for (int step = 0; step < 3; ++step) {
       model.zero_grad();
-      torch::manual_seed(std::uint64_t(10 * step + group->rank()));
+      torch::manual_seed(10 * std::uint64_t(step) + std::uint64_t(group->rank()));
       const Tensor hidden = model.fc1(torch::randn({4, 10}));
       const bool isShort = step == 1 && group->rank() == 0; // a rank without fc2 and fc3
       (isShort ? hidden.sum() : model.fc3(model.fc2(hidden.relu())).square().sum()).backward();

@@ -6,6 +6,7 @@
 #include "kiln/torch.h"
 
 #include <filesystem>
+#include <fmt/format.h>
 
 namespace kiln::dist {
 
@@ -25,7 +26,7 @@ std::shared_ptr<Group> startWith(GroupOptions options) {
 }
 
 Tensor numbersOf(int rank, std::int64_t count, at::ScalarType dtype) {
-  torch::manual_seed(std::uint64_t(1 + rank));
+  torch::manual_seed(1 + std::uint64_t(rank));
   return torch::randn({count}).to(dtype);
 }
 
