@@ -32,6 +32,12 @@ KILN_DEVICE constexpr int larger_store_bytes() {
                                                                      : store_bytes<OutB, width_b>();
 }
 
+/// Multiplies gradients of queries or keys by the scale of scores.
+template <int wide> KILN_DEVICE void scale_gradients(float (&values)[wide][4], float scale) {
+  const float both[2] = {scale, scale};
+  scale_rows(values, both);
+}
+
 //===- Keys and values ----------------------------------------------------------------------===//
 
 /// A block has `keys` keys, 16 a warp, and takes `queries` queries at a time.
@@ -158,11 +164,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
                            larger_store_bytes<typename KeyGradient::Element, Tile::width,
                                               typename ValueGradient::Element, Tile::value_width>();
   if constexpr (Tile::has_keys) {
-#pragma unroll
-    for (int n = 0; n < Tile::wide_keys; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        dk[n][i] *= scores.scale;
+    scale_gradients(dk, scores.scale);
     store_rows<KeyGradient::access, Tile::width>(
         own, dk, key_gradient.row(at.head, at.first + warp_row), key_gradient.stride, left);
     warp_barrier();
@@ -278,11 +280,7 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
   wait_for_copies();
   block_barrier();
 
-#pragma unroll
-  for (int n = 0; n < wide; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      dq[n][i] *= scores.scale;
+  scale_gradients(dq, scores.scale);
   store_rows<QueryGradient::access, Tile::width>(
       memory + thread_index() / 32 * store_bytes<Out, Tile::width>(), dq,
       query_gradient.row(at.head, at.first + warp_row), query_gradient.stride,
@@ -290,6 +288,21 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
 }
 
 //===- Bias ---------------------------------------------------------------------------------===//
+
+/// Stores what is summed of the rows `row` and `row` + 8 of a thread, and columns from `first_key`
+/// on, of which there are (queries, keys).
+template <int deep>
+KILN_DEVICE void store_sums(float* to, const float (&sums)[deep][4], int row, int first_key,
+                            i64 queries, i64 keys) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int query = row + i / 2 * 8, key = first_key + 8 * n + lane_column() + i % 2;
+      if (query < queries && key < keys)
+        store_global(to + i64(query) * keys + key, sums[n][i]);
+    }
+}
 
 /// Sums of score gradients over the heads that share a bias, of which the grid takes `groups` for
 /// each. Heads are counted so that those that share a bias are neighbours, `sharing` of them.
@@ -347,15 +360,8 @@ KILN_DEVICE void differentiate_bias(Tile, char* memory, const Scores& scores, i6
     block_barrier();
   }
 
-  float* to = partials + (group * biases + bias) * all_queries * all_keys;
-#pragma unroll
-  for (int n = 0; n < Tile::deep; ++n)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int query_of = row + j / 2 * 8, key_of = first_key + 8 * n + lane_column() + j % 2;
-      if (query_of < all_queries && key_of < all_keys)
-        store_global(to + i64(query_of) * all_keys + key_of, sums[n][j]);
-    }
+  store_sums(partials + (group * biases + bias) * all_queries * all_keys, sums, row, first_key,
+             all_queries, all_keys);
 }
 template <class Tile> KILN_DEVICE constexpr int bias_gradient_bytes() {
   return Tile::Queries::bytes +

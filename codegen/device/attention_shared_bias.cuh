@@ -149,6 +149,17 @@ struct BlockOfSharers {
   }
 };
 
+/// Four matrices of pairs, times `factor`, as accumulators of the n-th eight columns and the next.
+template <class Element, int deep>
+KILN_DEVICE void widen_matrices(float (&s)[deep][4], int n, const u32 (&words)[4], float factor) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const Vec<Element, 2> pair = __builtin_bit_cast(Vec<Element, 2>, words[i]);
+    s[n + i / 2][i % 2 * 2] = float(pair[0]) * factor;
+    s[n + i / 2][i % 2 * 2 + 1] = float(pair[1]) * factor;
+  }
+}
+
 /// The bias of 64 queries as a tensor map has brought it, for accumulators of scores: over the
 /// scale, since exponents are made of both.
 template <class Tile, class Element> struct HeldBias {
@@ -171,12 +182,7 @@ template <class Tile, class Element> struct HeldBias {
       const int column = (key % 64 / 8 + lane / 16) ^ (lane % 8); // in pieces of 16 bytes
       u32 words[4];
       load_matrices<false>(words, row + panel * Tile::Bias::panel_bytes + column * 16);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Vec<Element, 2> pair = __builtin_bit_cast(Vec<Element, 2>, words[i]);
-        s[n + i / 2][i % 2 * 2] = float(pair[0]) * over_scale;
-        s[n + i / 2][i % 2 * 2 + 1] = float(pair[1]) * over_scale;
-      }
+      widen_matrices<Element>(s, n, words, over_scale);
     }
   }
 };
@@ -245,6 +251,21 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
         load_keys(ring, stage, loads.first, loads.second, head, tiles.first + tile * Tile::keys);
     }
   }
+}
+
+/// Starts the products of which the gradients of a stage's scores are made, when it is full: `s` of
+/// the warpgroup's own rows, to what is in the accumulators if it `adds`, and `dp` of their others
+/// (queries and the output's gradient, or keys and values).
+template <class Tile, bool adds>
+KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], float (&dp)[Tile::deep][4],
+                              const KeyRing<Tile>& ring, const StagePhase<Tile::stages>& now,
+                              const char* rows, const char* others) {
+  using T = typename Tile::Element;
+  mbarrier_wait(ring.keys_full(now.stage), now.parity);
+  start_rows<T, typename Tile::Queries, typename Tile::Keys, adds>(s, rows, ring.keys(now.stage));
+  mbarrier_wait(ring.values_full(now.stage), now.parity);
+  start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(dp, others,
+                                                                        ring.values(now.stage));
 }
 
 /// What is the same for all heads that a warp takes.

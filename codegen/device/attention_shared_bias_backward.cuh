@@ -27,12 +27,7 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
     start.begin(s, key);
     open = open_keys(scores, lane);
     lane = read_mask<Tile::keys>(scores, key + Tile::keys);
-    mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, queries,
-                                                                            ring.keys(now.stage));
-    mbarrier_wait(ring.values_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(dp, gradients,
-                                                                          ring.values(now.stage));
+    start_scores<Tile, Start::adds>(s, dp, ring, now, queries, gradients);
   };
   const auto take = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
@@ -108,11 +103,7 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
                              start, scores.of(head), lane, numbers, turn);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
-#pragma unroll
-    for (int n = 0; n < Tile::width / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        dq[n][i] *= scores.scale;
+    scale_gradients(dq, scores.scale);
     store_rows<QueryGradient::access, Tile::row_width>(
         at.stored_by(turn.warp()), dq, query_gradient.row(head, turn.first_row()),
         query_gradient.stride, end - turn.first_row());
@@ -130,7 +121,6 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
                                             const MappedHeads& key, const MappedHeads& value,
                                             const MappedHeads& gradient, const MappedHeads& bias,
                                             const Lse& lse, const Delta& delta, float* partials) {
-  using T = typename Tile::Element;
   const SharedBiasMemory<Tile, 0> at{memory};
   const i64 all_queries = scores.sight.queries, all_keys = scores.sight.keys;
   const i64 key_tiles = (all_keys + Tile::keys - 1) / Tile::keys;
@@ -164,13 +154,8 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     const int group_row = turn.group_row();
     float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
     start.begin(s, 0); // the block holds the bias of its keys
-    mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Queries, typename Tile::Keys, true>(
-        s, own + group_row * Tile::Queries::swizzle, ring.keys(now.stage));
-    mbarrier_wait(ring.values_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(
-        dp, own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle,
-        ring.values(now.stage));
+    start_scores<Tile, true>(s, dp, ring, now, own + group_row * Tile::Queries::swizzle,
+                             own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle);
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
@@ -192,16 +177,9 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
   take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, add);
   const int side = thread_index() / (2 * Tile::queries);
   const int row = block.first_row + SharersTurn<Tile>::row_in_tile() + thread_index() % 32 / 4;
-  float* to = partials + ((i64(block.group) * Tile::side + side) * biases + block.bias) *
-                             all_queries * all_keys;
-#pragma unroll
-  for (int n = 0; n < Tile::deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int query_of = row + i / 2 * 8, key_of = first_key + 8 * n + lane_column() + i % 2;
-      if (query_of < all_queries && key_of < all_keys)
-        store_global(to + i64(query_of) * all_keys + key_of, sums[n][i]);
-    }
+  const i64 which = (i64(block.group) * Tile::side + side) * biases + block.bias;
+  store_sums(partials + which * all_queries * all_keys, sums, row, first_key, all_queries,
+             all_keys);
 }
 
 } // namespace kiln

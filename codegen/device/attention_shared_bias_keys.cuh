@@ -69,12 +69,7 @@ template <class Tile, class Element> struct HeldBiasOfKeys {
     for (int n = 0; n < deep; n += 2) {
       u32 words[4];
       load_matrices<true>(words, from + n * 8 * 128);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Vec<Element, 2> pair = __builtin_bit_cast(Vec<Element, 2>, words[i]);
-        s[n + i / 2][i % 2 * 2] = float(pair[0]) * over_scale;
-        s[n + i / 2][i % 2 * 2 + 1] = float(pair[1]) * over_scale;
-      }
+      widen_matrices<Element>(s, n, words, over_scale);
     }
   }
 };
@@ -115,12 +110,7 @@ KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
   StagePhase<Tile::stages> before = now;
   const auto begin = [&](int tile) {
     start.begin(s, turn.tiles.first + tile * Tile::keys);
-    mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, keys,
-                                                                            ring.keys(now.stage));
-    mbarrier_wait(ring.values_full(now.stage), now.parity);
-    start_rows<T, typename Tile::Gradients, typename Tile::Values, false>(dp, values,
-                                                                          ring.values(now.stage));
+    start_scores<Tile, Start::adds>(s, dp, ring, now, keys, values);
   };
   const auto take = [&](int tile) {
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -200,11 +190,7 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
         open, turn);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
-#pragma unroll
-    for (int n = 0; n < Tile::width / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        dk[n][i] *= scores.scale;
+    scale_gradients(dk, scores.scale);
     char* through = at.stored_by(turn.warp());
     const int left = end - turn.first_row();
     store_rows<KeyGradient::access, Tile::row_width>(

@@ -95,15 +95,18 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     const bool share = bias && bias->shape[d] == Extent{1, -1};
     return share && facts.knownKeys > 0 ? static_cast<double>(facts.knownKeys) : 8;
   };
-  double batch = 1;
-  for (auto [d, extent] : llvm::enumerate(ArrayRef(query.shape).drop_back(3)))
-    batch *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : rowsOf(d);
+  const auto countOf = [&](ArrayRef<Extent> leading) {
+    double count = 1;
+    for (auto [d, extent] : llvm::enumerate(leading))
+      count *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : rowsOf(d);
+    return count;
+  };
+  const double batch = countOf(ArrayRef(query.shape).drop_back(3));
   facts.heads = batch * static_cast<double>(program.heads());
   facts.keyHeads = batch * static_cast<double>(program.keyHeads());
   if (bias) {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
-    for (auto [d, extent] : llvm::enumerate(ArrayRef(bias->shape).drop_back(2)))
-      facts.biases *= extent.isStatic() || !sizes.empty() ? sizeOf(extent) : rowsOf(d);
+    facts.biases = countOf(ArrayRef(bias->shape).drop_back(2));
   }
   const auto outBytes = [&](size_t result) {
     const int to = result < program.outputs.size() ? program.outputs[result] : -1;

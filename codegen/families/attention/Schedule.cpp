@@ -204,12 +204,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
-    // Sums stay live while places are counted and drawn for.
-    return others + (s.bias == Bias::held ? 0 : operands) + scores * 3 +
-           (s.bias == Bias::held ? (facts.hasDropout    ? 48
-                                    : facts.masksPlaces ? 24
-                                                        : 0)
-                                 : 0);
+    if (s.bias == Bias::held) // sums stay live while places are counted and drawn for
+      return others + scores * 3 + (facts.hasDropout ? 48 : facts.masksPlaces ? 24 : 0);
+    return others + operands + scores * 3;
   }
   return 0;
 }
