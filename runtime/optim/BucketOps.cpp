@@ -7,6 +7,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -38,6 +39,15 @@ class Text {
     }
     add(value, fmt::format("tensor<?x{}>", kiln::name(dtype)),
         fmt::format(" {{kiln.list = {}}}", part));
+  }
+  /// `value` times a constant, the n-th of the text.
+  std::string scaled(const std::string& value, double scale, std::size_t n) {
+    line("%scale{} = arith.constant dense<{:.9e}> : tensor<f32>", n, scale);
+    line("%scales{0} = kiln.broadcast %scale{0} dims [] like {1} : tensor<f32>, tensor<?xf32> -> "
+         "tensor<?xf32>",
+         n, value);
+    line("%scaled{0} = arith.mulf {1}, %scales{0} : tensor<?xf32>", n, value);
+    return fmt::format("%scaled{}", n);
   }
   void number(const std::string& value) { add(value, "tensor<f32>", ""); }
   template <typename... Parts> void line(fmt::format_string<Parts...> format, Parts&&... parts) {
@@ -108,6 +118,38 @@ void scaledCopyByATen(const std::vector<Tensor>& from, const std::vector<Tensor>
     at::_foreach_mul_(inPlace, scale);
 }
 
+void checkSum(const std::vector<std::vector<Tensor>>& from, const std::vector<Tensor>& to) {
+  if (from.empty() || to.empty())
+    throw Error(ErrorKind::input, "OrderedSum: no tensor to sum; one at least is needed");
+  for (const std::vector<Tensor>& list : from) {
+    if (list.size() != to.size())
+      throw Error(ErrorKind::input,
+                  fmt::format("OrderedSum: {} tensors into {}; as many are needed", list.size(),
+                              to.size()));
+    for (std::size_t i = 0; i < to.size(); ++i)
+      if (const Tensor& one = list[i];
+          one.numel() != to[i].numel() || !one.is_contiguous() || !to[i].is_contiguous() ||
+          one.scalar_type() != from[0][0].scalar_type() || one.device() != to[0].device() ||
+          to[i].scalar_type() != to[0].scalar_type() || to[i].device() != to[0].device())
+        throw Error(
+            ErrorKind::input,
+            fmt::format("OrderedSum: {} elements of {} on {} into {} on {}; contiguous tensors "
+                        "of as many elements, one dtype and one device are needed",
+                        one.numel(), c10::toString(one.scalar_type()), one.device().str(),
+                        to[i].numel(), to[i].device().str()));
+  }
+}
+
+/// Of tensor `i` of each list. `to` may be one of them.
+void orderedSumByATen(const std::vector<std::vector<Tensor>>& from, std::size_t i, double scale,
+                      const Tensor& to) {
+  const at::ScalarType wide = at::promoteTypes(to.scalar_type(), at::kFloat);
+  Tensor sum = from[0][i].view_as(to).to(wide, /*non_blocking=*/false, /*copy=*/true);
+  for (std::size_t list = 1; list < from.size(); ++list)
+    sum.add_(from[list][i].view_as(to));
+  to.copy_(scale == 1 ? sum : sum.mul_(scale));
+}
+
 } // namespace
 
 ScaledCopy::ScaledCopy(double scale)
@@ -139,13 +181,7 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
       lists.inputs.emplace_back();
       lists.outputs.emplace_back();
       const std::string x = text.argument(fmt::format("x{}", part), kind.first, part);
-      if (part == 0)
-        text.line("%scale = arith.constant dense<{:.9e}> : tensor<f32>", scale);
-      text.line("%scales{0} = kiln.broadcast %scale dims [] like {1} : tensor<f32>, tensor<?xf32> "
-                "-> tensor<?xf32>",
-                part, x);
-      text.line("%y{0} = arith.mulf {1}, %scales{0} : tensor<?xf32>", part, x);
-      text.result(fmt::format("%y{}", part), kind.second, part);
+      text.result(text.scaled(x, scale, part), kind.second, part);
     }
     lists.inputs[part].push_back(
         liesLike(from[i], to[i])
@@ -158,54 +194,50 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
     scaledCopyByATen(from, to, scale);
 }
 
-OrderedSum::OrderedSum() : call(std::make_unique<ListCall>("ordered_sum")) {}
+OrderedSum::OrderedSum(double scale)
+    : scale(scale), call(std::make_unique<ListCall>("ordered_sum")) {}
 OrderedSum::~OrderedSum() = default;
 std::size_t OrderedSum::launches() const {
   return call->launches;
 }
 
 void OrderedSum::run(const std::vector<Tensor>& from, const Tensor& to) {
+  std::vector<std::vector<Tensor>> lists;
+  for (const Tensor& one : from)
+    lists.push_back({one});
+  run(lists, std::vector<Tensor>{to});
+}
+
+void OrderedSum::run(const std::vector<std::vector<Tensor>>& from, const std::vector<Tensor>& to) {
   const at::NoGradGuard constant;
   call->launches = 0;
-  if (from.empty())
-    throw Error(ErrorKind::input, "OrderedSum: no tensor to sum; one at least is needed");
-  bool isTaken = call->takes(to.device()) && isKilns(to) && from.size() <= kMostTerms;
-  for (const Tensor& one : from) {
-    if (one.numel() != to.numel() || !one.is_contiguous() || !to.is_contiguous() ||
-        one.scalar_type() != from[0].scalar_type() || one.device() != to.device())
-      throw Error(
-          ErrorKind::input,
-          fmt::format("OrderedSum: {} elements of {} on {} into {} on {}; contiguous tensors "
-                      "of as many elements, one dtype and one device are needed",
-                      one.numel(), c10::toString(one.scalar_type()), one.device().str(), to.numel(),
-                      to.device().str()));
-    isTaken = isTaken && isKilns(one);
-  }
-  if (isTaken) {
+  checkSum(from, to);
+  const auto areKilns = [](const std::vector<Tensor>& list) {
+    return std::ranges::all_of(list, isKilns);
+  };
+  const Tensor &first = from[0][0], &result = to[0];
+  if (call->takes(result.device()) && from.size() <= kMostTerms && areKilns(to) &&
+      std::ranges::all_of(from, areKilns)) {
     Text text;
-    ListCall::Lists lists;
     std::string sum;
     for (std::size_t i = 0; i < from.size(); ++i) {
       const std::string x =
-          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(from[i].scalar_type()), 0);
+          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(first.scalar_type()), 0);
       if (i > 0)
         text.line("%s{} = arith.addf {}, {} : tensor<?xf32>", i, sum, x);
       sum = i > 0 ? fmt::format("%s{}", i) : x;
-      lists.inputs.push_back({from[i]});
     }
-    text.result(sum, *runtime::dtypeOf(to.scalar_type()), 0);
-    lists.outputs.push_back({to});
-    const bool isPlainCopy = from.size() == 1 && from[0].scalar_type() == to.scalar_type();
-    if (!isPlainCopy && call->run(text.of("ordered_sum"), lists, to.device()))
+    if (scale != 1)
+      sum = text.scaled(sum, scale, 0);
+    text.result(sum, *runtime::dtypeOf(result.scalar_type()), 0);
+    const bool isPlainCopy =
+        from.size() == 1 && scale == 1 && first.scalar_type() == result.scalar_type();
+    if (!isPlainCopy &&
+        call->run(text.of("ordered_sum"), {.inputs = from, .outputs = {to}}, result.device()))
       return;
   }
-  const bool isWide = to.scalar_type() == at::kFloat;
-  const Tensor sum = isWide ? to : at::empty(to.sizes(), to.options().dtype(at::kFloat));
-  sum.copy_(from[0].view_as(to));
-  for (std::size_t i = 1; i < from.size(); ++i)
-    sum.add_(from[i].view_as(to));
-  if (!isWide)
-    to.copy_(sum);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    orderedSumByATen(from, i, scale, to[i]);
 }
 
 SquareSum::SquareSum() : call(std::make_unique<ListCall>("square_sum")) {}
