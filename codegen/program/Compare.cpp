@@ -22,7 +22,7 @@ constexpr double kSafety = 10.0;
 /// The same for a single element, whose noise may have cancelled where its error does not.
 constexpr double kSafetyOfOne = 4.0;
 constexpr std::int64_t kFewNumbers = 8;
-constexpr int kDrawsForFew = 4;
+constexpr std::size_t kDrawsForFew = 4, kMostDraws = 8;
 /// Of a reference, in elements (family::referenceCost): some ten seconds.
 constexpr double kMostCost = 1 << 24;
 
@@ -147,40 +147,6 @@ std::vector<T> ordered(std::span<const T> given, const std::vector<std::size_t>&
   return all;
 }
 
-/// The function of a module, to be evaluated.
-struct Function {
-  Function(const Module& module, const std::string& name) {
-    parsed = session.parse(module.text(), module.state().name);
-    auto found =
-        passes::findFunction(*parsed, module.functions().size() == 1 ? "" : StringRef(name));
-    if (failed(found))
-      session.fail("finding the function");
-    op = *found;
-  }
-  Block& block() { return op.getBody().front(); }
-  std::vector<ir::Tensor64>
-  evaluate(ArrayRef<ir::Tensor64> inputs,
-           llvm::function_ref<void(Value, ir::Tensor64&)> afterEach = {}) {
-    auto results = ir::evaluate(block(), inputs, afterEach);
-    if (failed(results))
-      session.fail("evaluating");
-    return std::move(*results);
-  }
-
-  /// Whether any operation will compute a row of so many.
-  bool sample(std::int64_t step) {
-    bool any = false;
-    for (Operation& operation : block())
-      if (auto named = dyn_cast<ir::KilnOpInterface>(operation); named && step > 1)
-        any |= named.sample(step);
-    return any;
-  }
-
-  Session session;
-  OwningOpRef<ModuleOp> parsed;
-  func::FuncOp op;
-};
-
 /// A row of so many keeps the cost within limits; odd, so that all places of a tile are met.
 std::int64_t stepOf(double cost) {
   return cost > kMostCost ? static_cast<std::int64_t>(std::ceil(cost / kMostCost)) | 1 : 1;
@@ -202,72 +168,8 @@ void allowUnknown(const TensorInfo& info, const ir::Tensor64& exact, ir::Tensor6
          info.name, cost * static_cast<double>(family::multiplyAddsPerElement));
 }
 
-} // namespace
-
-Expected expect(const Module& module, const std::string& function,
-                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
-                double cost) {
-  Function exactly(module, function), noisily(module, function);
-  func::FuncOp op = exactly.op;
-  if (op.getNumArguments() != inputs.size() || op.getNumResults() != outputs.size())
-    fail(ErrorKind::input,
-         "the reference @{} has {} arguments and {} results, the program {} and "
-         "{}",
-         op.getName().str(), op.getNumArguments(), op.getNumResults(), inputs.size(),
-         outputs.size());
-  const auto arguments = placesOf(inputs.size(), [&](std::size_t i) {
-    return op.getArgAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
-  });
-  const auto results = placesOf(outputs.size(), [&](std::size_t i) {
-    return op.getResultAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
-  });
-  const std::vector<ir::Tensor64> values = ordered(inputs, arguments);
-  const std::int64_t step = exactly.sample(stepOf(cost)) ? stepOf(cost) : 1;
-  noisily.sample(step);
-  auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(values); });
-  noteArithmetic(noisily.op);
-  family::decomposeNamedOps(noisily.block());
-  std::vector<std::vector<ir::Tensor64>> noisy;
-  Noise noise;
-  bool roundsWithin = false;
-  auto evaluateOnce = [&] {
-    std::vector<ir::Tensor64> disturbed = values;
-    for (auto [argument, tensor] : llvm::zip(noisily.block().getArguments(), disturbed))
-      if (ir::tensorType(argument).getElementType().isF32())
-        noise(argument, tensor);
-    for (Operation& operation : noisily.block())
-      roundsWithin |= movesItself(noisily.op, operation, noise.state);
-    noisy.push_back(noisily.evaluate(disturbed, noise));
-    noise.forget();
-  };
-  evaluateOnce();
-  // Few numbers may happen to be moved by next to nothing, all of them; and a row of few, where
-  // what is rounded on the way is far larger than they.
-  auto isFew = [&](const ir::Tensor64& tensor) {
-    return tensor.size() <= kFewNumbers || (roundsWithin && tensor.width() <= kFewNumbers);
-  };
-  for (int more = 1; more < kDrawsForFew && llvm::any_of(noisy.front(), isFew); ++more)
-    evaluateOnce();
-  std::vector<ir::Tensor64> found = exact.get();
-  Expected expected;
-  expected.step = step;
-  expected.exact.resize(outputs.size());
-  expected.allowed.resize(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::size_t place = results[i];
-    SmallVector<const ir::Tensor64*> drawn;
-    for (const std::vector<ir::Tensor64>& results : noisy)
-      drawn.push_back(&results[i]);
-    expected.allowed[place] = allowedErrors(outputs[place], found[i], drawn);
-    if (step > 1)
-      allowUnknown(outputs[place], found[i], expected.allowed[place], cost);
-    expected.exact[place] = std::move(found[i]);
-  }
-  return expected;
-}
-
-OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
-                    const ir::Tensor64& allowed) {
+OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
+                        const ir::Tensor64& exact, const ir::Tensor64& allowed) {
   OutputCheck check;
   check.name = info.name;
   check.dtype = info.dtype;
@@ -303,6 +205,145 @@ OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir
   }
   if (finite > 0)
     check.rmsError = std::sqrt(square / static_cast<double>(finite));
+  return check;
+}
+
+} // namespace
+
+/// The function of a module, to be evaluated.
+struct Evaluated {
+  Evaluated(const Module& module, const std::string& name) {
+    parsed = session.parse(module.text(), module.state().name);
+    auto found =
+        passes::findFunction(*parsed, module.functions().size() == 1 ? "" : StringRef(name));
+    if (failed(found))
+      session.fail("finding the function");
+    op = *found;
+  }
+  Block& block() { return op.getBody().front(); }
+  std::vector<ir::Tensor64>
+  evaluate(ArrayRef<ir::Tensor64> inputs,
+           llvm::function_ref<void(Value, ir::Tensor64&)> afterEach = {}) {
+    auto results = ir::evaluate(block(), inputs, afterEach);
+    if (failed(results))
+      session.fail("evaluating");
+    return std::move(*results);
+  }
+
+  /// Whether any operation will compute a row of so many.
+  bool sample(std::int64_t step) {
+    bool any = false;
+    for (Operation& operation : block())
+      if (auto named = dyn_cast<ir::KilnOpInterface>(operation); named && step > 1)
+        any |= named.sample(step);
+    return any;
+  }
+
+  Session session;
+  OwningOpRef<ModuleOp> parsed;
+  func::FuncOp op;
+};
+
+struct Draws {
+  Draws(const Module& module, const std::string& function) : noisily(module, function) {}
+
+  Evaluated noisily;
+  Noise noise{};
+  std::vector<ir::Tensor64> values{};
+  std::vector<TensorInfo> outputs{};  // in the order of a launch plan
+  std::vector<std::size_t> results{}; // the function's, there
+  double cost = 0;
+  std::vector<std::vector<ir::Tensor64>> drawn{}; // the function's results
+  bool roundsWithin = false;
+
+  void once() {
+    std::vector<ir::Tensor64> disturbed = values;
+    for (auto [argument, tensor] : llvm::zip(noisily.block().getArguments(), disturbed))
+      if (ir::tensorType(argument).getElementType().isF32())
+        noise(argument, tensor);
+    for (Operation& operation : noisily.block())
+      roundsWithin |= movesItself(noisily.op, operation, noise.state);
+    drawn.push_back(noisily.evaluate(disturbed, noise));
+    noise.forget();
+  }
+
+  /// Few numbers may happen to be moved by next to nothing, all of them; and a row of few, where
+  /// what is rounded on the way is far larger than they.
+  bool isAnyFew() const {
+    return llvm::any_of(drawn.front(), [&](const ir::Tensor64& tensor) {
+      return tensor.size() <= kFewNumbers || (roundsWithin && tensor.width() <= kFewNumbers);
+    });
+  }
+
+  void allow(Expected& expected) const {
+    expected.allowed.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::size_t place = results[i];
+      SmallVector<const ir::Tensor64*> ofOne;
+      for (const std::vector<ir::Tensor64>& all : drawn)
+        ofOne.push_back(&all[i]);
+      expected.allowed[place] = allowedErrors(outputs[place], expected.exact[place], ofOne);
+      if (expected.step > 1)
+        allowUnknown(outputs[place], expected.exact[place], expected.allowed[place], cost);
+    }
+  }
+};
+
+bool Expected::drawAgain() {
+  const std::size_t count = draws->drawn.size();
+  if (count >= kMostDraws)
+    return false;
+  for (std::size_t i = 0; i < count; ++i)
+    draws->once();
+  draws->allow(*this);
+  return true;
+}
+
+Expected expect(const Module& module, const std::string& function,
+                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
+                double cost) {
+  Evaluated exactly(module, function);
+  auto draws = std::make_shared<Draws>(module, function);
+  func::FuncOp op = exactly.op;
+  if (op.getNumArguments() != inputs.size() || op.getNumResults() != outputs.size())
+    fail(ErrorKind::input,
+         "the reference @{} has {} arguments and {} results, the program {} and "
+         "{}",
+         op.getName().str(), op.getNumArguments(), op.getNumResults(), inputs.size(),
+         outputs.size());
+  const auto arguments = placesOf(inputs.size(), [&](std::size_t i) {
+    return op.getArgAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
+  });
+  draws->results = placesOf(outputs.size(), [&](std::size_t i) {
+    return op.getResultAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
+  });
+  draws->values = ordered(inputs, arguments);
+  draws->outputs.assign(outputs.begin(), outputs.end());
+  draws->cost = cost;
+  Expected expected{.exact = {}, .allowed = {}};
+  expected.step = exactly.sample(stepOf(cost)) ? stepOf(cost) : 1;
+  draws->noisily.sample(expected.step);
+  auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(draws->values); });
+  noteArithmetic(draws->noisily.op);
+  family::decomposeNamedOps(draws->noisily.block());
+  draws->once();
+  while (draws->drawn.size() < kDrawsForFew && draws->isAnyFew())
+    draws->once();
+  std::vector<ir::Tensor64> found = exact.get();
+  expected.exact.resize(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    expected.exact[draws->results[i]] = std::move(found[i]);
+  draws->allow(expected);
+  expected.draws = std::move(draws);
+  return expected;
+}
+
+OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, Expected& expected,
+                    std::size_t output) {
+  OutputCheck check;
+  do
+    check = compareOnce(info, result, expected.exact[output], expected.allowed[output]);
+  while (!check.passed && expected.drawAgain());
   return check;
 }
 
