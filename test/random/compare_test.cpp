@@ -125,7 +125,7 @@ TEST(Compare, OfMuchWorkASampleIsComputed) {
 /// (x + c) - c, where c is large in one column only: a draw of noise that moved it by next to
 /// nothing allows less there than fp32 does, and more draws do not.
 TEST(Compare, AnElementThatHangsOnOneRoundingIsDrawnAgain) {
-  constexpr std::int64_t wide = 2048;
+  constexpr std::int64_t wide = 8192;
   const std::string type = fmt::format("tensor<{}x{}xf32>", rows, wide);
   const Module module = Module::parse(fmt::format(
       "func.func @f(%x: {0}, %c: {0}) -> ({0} {{kiln.name = \"y\"}}) {{\n"
