@@ -12,6 +12,10 @@ struct Expected {
   std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains; infinite
                                      // where nobody computed what is exact
   std::int64_t step = 1;             // a row of so many was computed
+
+  /// Whether fp64 gives no number for any element of some result, so that it was not compared: of a
+  /// logarithm that is added up, say, and operands that are drawn below zero too.
+  bool leavesOut() const;
 };
 
 /// Evaluates the function of `module` on the values that the inputs hold, in the order of a launch
