@@ -99,7 +99,8 @@ void addStore(const std::filesystem::path& path, std::vector<TimedKey>& keys,
 }
 
 void addSweep(const std::string& text, std::vector<TimedKey>& keys) {
-  for (const Json& line : Json::parse(text).at("keys"))
+  const Json sweep = Json::parse(text);
+  for (const Json& line : sweep.at("keys"))
     keys.push_back({line.at("label"), line.at("twin"), line.at("arch"), line.at("module"),
                     line.at("sizes"), line.at("chosen"), line.at("standard"), line.at("times")});
 }
