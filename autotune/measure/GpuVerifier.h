@@ -42,6 +42,9 @@ class GpuVerifier {
     Outputs outputs;
     std::string outside;
   };
+  static std::shared_ptr<Reference> makeReference(const std::string& text, const LaunchPlan& plan,
+                                                  const Shape& shape, std::uint64_t seed,
+                                                  program::Signs signs = program::Signs::any);
   SharedReference& reference(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
   Memory& memory(const LaunchPlan& plan, const Shape& shape, std::uint64_t seed);
   static Run run(const GpuKernel& kernel, Memory& memory, const Stream& stream);

@@ -65,24 +65,37 @@ RowError errorOfRow(const ir::Tensor64& exact, ArrayRef<const ir::Tensor64*> noi
 }
 
 /// What is typical of all rows: noise may cancel in one of many. Rows that are smaller than their
-/// noise are what is left where numbers cancel, and say nothing about the others.
+/// noise are what is left where numbers cancel, and say nothing about the others. Where what rows
+/// subtract cancels in some, all have the noise of what they subtract, whatever they amount to: a
+/// row is allowed what half of those have that are about as large.
 struct Typical {
-  double ofValue = 0.0;   // difference over value
-  double ofNothing = 0.0; // difference where a row is nothing but noise
+  double ofValue = 0.0;               // difference over value
+  double ofNothing = 0.0;             // difference where a row is nothing but noise
+  llvm::DenseMap<int, double> ofSize; // difference of rows of this power of two, and its neighbours
 
   explicit Typical(ArrayRef<RowError> rows) {
     double values = 0.0, nothings = 0.0;
+    llvm::DenseMap<int, std::vector<double>> near;
     for (const RowError& row : rows)
-      if (row.value > row.difference)
+      if (row.value > row.difference) {
         ofValue += row.difference / row.value, values += 1.0;
-      else
+        for (int size : {-1, 0, 1})
+          near[std::ilogb(row.value) + size].push_back(row.difference);
+      } else
         ofNothing += row.difference, nothings += 1.0;
     ofValue /= std::max(values, 1.0);
     ofNothing /= std::max(nothings, 1.0);
+    for (auto& [size, differences] : near) {
+      const auto half = differences.begin() + std::ssize(differences) / 2;
+      std::nth_element(differences.begin(), half, differences.end());
+      ofSize[size] = *half;
+    }
   }
   double of(const RowError& row) const {
     const bool isNothing = row.value <= std::max(row.difference, 0x1p-24 * ofNothing);
-    return std::max(row.difference, isNothing ? ofNothing : ofValue * row.value);
+    return isNothing ? std::max(row.difference, ofNothing)
+                     : std::max({row.difference, ofValue * row.value,
+                                 ofSize.lookup(std::ilogb(row.value))});
   }
 };
 
@@ -180,6 +193,7 @@ OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
   for (std::int64_t i = 0; i < exact.size(); ++i) {
     if (std::isinf(allowed.data[i]))
       continue;
+    check.numbers += std::isfinite(exact.data[i]);
     double error = std::abs(result.data[i] - exact.data[i]);
     bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
     if (std::isfinite(error)) {
@@ -288,6 +302,13 @@ struct Draws {
     }
   }
 };
+
+bool Expected::leavesOut() const {
+  return std::ranges::any_of(exact, [](const ir::Tensor64& result) {
+    return result.size() > 0 &&
+           std::ranges::none_of(result.data, [](double value) { return std::isfinite(value); });
+  });
+}
 
 bool Expected::drawAgain() {
   const std::size_t count = draws->drawn.size();

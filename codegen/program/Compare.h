@@ -18,6 +18,10 @@ struct Expected {
 
   /// Twice as many draws, up to eight, for `allowed`; false, once there are. By one thread.
   bool drawAgain();
+
+  /// Whether fp64 gives no number for any element of some result, so that it was not compared: of a
+  /// logarithm that is added up, say, and operands that are drawn below zero too.
+  bool leavesOut() const;
 };
 
 /// Evaluates the function of `module` on the values that the inputs hold, in the order of a launch

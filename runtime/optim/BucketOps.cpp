@@ -76,6 +76,37 @@ bool isKilns(const Tensor& tensor) {
          tensor.is_non_overlapping_and_dense();
 }
 
+/// Tensors gathered for a program over lists: a part for each dtype that inputs, and results where
+/// there are some, have.
+class Parts {
+ public:
+  explicit Parts(at::Device device) : device(device) {}
+  bool takes(const Tensor& tensor) const { return isKilns(tensor) && tensor.device() == device; }
+  /// Puts `input` into the lists; of the first of a part, `begin(part, dtypes)` writes its text.
+  template <class Begin> void add(const Tensor& input, const Tensor& result, Begin begin) {
+    const auto dtypeOf = [](const Tensor& tensor) {
+      return *runtime::dtypeOf(tensor.scalar_type());
+    };
+    const std::pair dtypes(dtypeOf(input), dtypeOf(result.defined() ? result : input));
+    const auto [found, isNew] = numbers.try_emplace(dtypes, numbers.size());
+    const std::size_t part = found->second;
+    lists.inputs.resize(numbers.size());
+    lists.outputs.resize(result.defined() ? numbers.size() : 0);
+    if (isNew)
+      begin(part, dtypes.first, dtypes.second);
+    lists.inputs[part].push_back(input);
+    if (result.defined())
+      lists.outputs[part].push_back(result);
+  }
+  std::size_t count() const { return numbers.size(); }
+
+  ListCall::Lists lists;
+
+ private:
+  at::Device device;
+  std::map<std::pair<DType, DType>, std::size_t> numbers; // of parts
+};
+
 void check(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
   bool fits = from.size() == to.size();
   std::size_t i = 0;
@@ -165,32 +196,25 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
   call->launches = 0;
   if (from.empty())
     return;
-  std::map<std::pair<DType, DType>, std::size_t> parts; // in the order of their numbers
-  ListCall::Lists lists;
-  bool isTaken = call->takes(to.front().device());
+  const at::Device device = to.front().device();
+  Parts parts(device);
+  bool isTaken = call->takes(device);
   Text text;
   for (std::size_t i = 0; isTaken && i < from.size(); ++i) {
-    isTaken = isKilns(to[i]) && isKilns(from[i]) && to[i].device() == to.front().device();
+    isTaken = parts.takes(to[i]) && parts.takes(from[i]);
     if (!isTaken)
       break;
-    const auto kind =
-        std::pair(*runtime::dtypeOf(from[i].scalar_type()), *runtime::dtypeOf(to[i].scalar_type()));
-    const auto [found, isNew] = parts.try_emplace(kind, parts.size());
-    const std::size_t part = found->second;
-    if (isNew) {
-      lists.inputs.emplace_back();
-      lists.outputs.emplace_back();
-      const std::string x = text.argument(fmt::format("x{}", part), kind.first, part);
-      text.result(text.scaled(x, scale, part), kind.second, part);
-    }
-    lists.inputs[part].push_back(
+    const Tensor input =
         liesLike(from[i], to[i])
             ? from[i]
-            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]));
-    lists.outputs[part].push_back(to[i]);
+            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]);
+    parts.add(input, to[i], [&](std::size_t part, DType given, DType wanted) {
+      const std::string x = text.argument(fmt::format("x{}", part), given, part);
+      text.result(text.scaled(x, scale, part), wanted, part);
+    });
   }
-  if (!isTaken || parts.size() > kMostParts ||
-      !call->run(text.of("scaled_copy"), lists, to.front().device()))
+  if (!isTaken || parts.count() > kMostParts ||
+      !call->run(text.of("scaled_copy"), parts.lists, device))
     scaledCopyByATen(from, to, scale);
 }
 
@@ -252,35 +276,29 @@ Tensor SquareSum::run(const std::vector<Tensor>& tensors) {
   if (tensors.empty())
     throw Error(ErrorKind::input, "SquareSum: no tensor; one at least is needed");
   const at::Device device = tensors.front().device();
-  std::map<DType, std::size_t> parts;
-  ListCall::Lists lists;
+  Parts parts(device);
   bool isTaken = call->takes(device);
   Text text;
   std::string sum;
   for (std::size_t i = 0; isTaken && i < tensors.size(); ++i) {
-    isTaken = isKilns(tensors[i]) && tensors[i].device() == device;
+    isTaken = parts.takes(tensors[i]);
     if (!isTaken)
       break;
-    const DType dtype = *runtime::dtypeOf(tensors[i].scalar_type());
-    const auto [found, isNew] = parts.try_emplace(dtype, parts.size());
-    const std::size_t part = found->second;
-    if (isNew) {
-      lists.inputs.emplace_back();
-      const std::string x = text.argument(fmt::format("x{}", part), dtype, part);
+    parts.add(tensors[i], {}, [&](std::size_t part, DType given, DType) {
+      const std::string x = text.argument(fmt::format("x{}", part), given, part);
       text.line("%square{0} = arith.mulf {1}, {1} : tensor<?xf32>", part, x);
       text.line("%own{0} = kiln.reduce sum %square{0} dims [0] : tensor<?xf32> -> tensor<f32>",
                 part);
       if (part > 0)
         text.line("%sum{0} = arith.addf {1}, %own{0} : tensor<f32>", part, sum);
       sum = fmt::format("%{}{}", part > 0 ? "sum" : "own", part);
-    }
-    lists.inputs[part].push_back(tensors[i]);
+    });
   }
   if (isTaken) {
     text.number(sum);
-    lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
-    if (call->run(text.of("square_sum"), lists, device))
-      return lists.numbers[0];
+    parts.lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
+    if (call->run(text.of("square_sum"), parts.lists, device))
+      return parts.lists.numbers[0];
   }
   return at::stack(at::_foreach_norm(tensors, 2, at::kFloat)).square().sum();
 }

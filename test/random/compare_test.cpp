@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <random>
 
 namespace kiln::test {
 namespace {
@@ -43,6 +44,37 @@ TEST(Compare, RowsThatCancelMayKeepWhatIsLeftOfRounding) {
   EXPECT_LT(std::abs(std::ranges::max(expected.exact[0].data)), 1e-15);
   EXPECT_GT(std::ranges::min(expected.allowed[0].data), 0x1p-26);
   EXPECT_LT(std::ranges::max(expected.allowed[0].data), 0x1p-16);
+}
+
+/// The sum that a gradient of softmax subtracts: next to nothing in some rows, whose noise may have
+/// cancelled too, while its partial sums are rounded as those of all rows are.
+TEST(Compare, RowsWhoseSumsCancelMayKeepWhatOthersMay) {
+  constexpr std::int64_t count = 2000, wide = 128;
+  const std::string type = fmt::format("tensor<?x{}xf32>", wide);
+  const Module module = Module::parse(
+      fmt::format("func.func @f(%y: {0}, %g: {0}) -> {0} {{\n"
+                  "  %p = arith.mulf %y, %g : {0}\n"
+                  "  %s = kiln.reduce sum %p dims [1] : {0} -> tensor<?xf32>\n"
+                  "  %sums = kiln.broadcast %s dims [0] like %y : tensor<?xf32>, {0} -> {0}\n"
+                  "  %d = arith.subf %g, %sums : {0}\n"
+                  "  %x = arith.mulf %y, %d : {0}\n  return %x : {0}\n}}\n",
+                  type));
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<ir::Tensor64> inputs(2, ir::makeTensor64({count, wide}));
+  for (ir::Tensor64& input : inputs)
+    std::ranges::generate(input.data, [&] { return normal(random); });
+  TensorInfo info;
+  info.dtype = DType::f32;
+  const program::Expected expected = program::expect(module, "f", inputs, std::span(&info, 1));
+  std::vector<double> largest; // of each row
+  for (std::int64_t r = 0; r < count; ++r)
+    largest.push_back(
+        *std::max_element(expected.allowed[0].row(r), expected.allowed[0].row(r + 1)));
+  std::vector<double> sorted = largest;
+  std::ranges::sort(sorted);
+  EXPECT_GT(sorted.front(), sorted[count / 2] / 4);
+  EXPECT_LT(sorted.back(), sorted[count / 2] * 10);
 }
 
 /// A tenth less a tenth is not always nothing, in fp64 either.
