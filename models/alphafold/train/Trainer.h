@@ -86,6 +86,7 @@ class Trainer {
   void seed(std::size_t protein) const;
   at::Tensor ofAllRanks(const at::Tensor& values) const;
   at::Tensor replay(const Proteins& proteins, const std::string& kind);
+  models::StepGraph* anyGraph() const;
   void rehearse(const Proteins& proteins, const std::string& kind);
   Step read(const at::Tensor& values, const Proteins& proteins) const;
 
