@@ -26,7 +26,7 @@ Tensors gradientsOf(const Tensors& results, const Tensors& leaves) {
     cotangents.push_back(at::linspace(-1, 1 + double(i), results[i].numel(), at::kDouble)
                              .view(results[i].sizes())
                              .to(results[i].scalar_type()));
-  return torch::autograd::grad(results, leaves, cotangents, /*retain_graph=*/{},
+  return torch::autograd::grad(results, leaves, cotangents, /*retain_graph=*/true,
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
@@ -140,21 +140,38 @@ TEST(AlphaFoldProducts, OuterProductsThroughALinearMap) {
              gradientsOf({expected}, {left, right, weight}));
 }
 
+/// With and without a gate, a scale and a norm behind.
 TEST(AlphaFoldProducts, UpdatesOfStreams) {
   at::manual_seed(7);
-  const Tensor z = leaf({4, 4, 6}), gate = leaf({4, 4, 6}), update = leaf({4, 4, 6}),
-               bias = leaf({6}), row = at::rand({1, 4, 6}, at::kDouble),
+  const Tensor z = leaf({4, 4, 6}), values = leaf({4, 4, 6}), bias = leaf({6}),
+               gate = leaf({4, 4, 6}), gateBias = leaf({6}), row = at::rand({1, 4, 6}, at::kDouble),
                pair = at::rand({4, 4, 1}, at::kDouble);
-  const Tensors leaves = {z, gate, update, bias};
-  const std::vector<std::pair<Tensor, Tensor>> all = {
-      {added(z, update), z + update},
-      {added(z, update, row), z + row * update},
-      {addedGated(z, gate, update), z + at::sigmoid(gate) * update},
-      {addedGated(z, gate, update, row), z + row * at::sigmoid(gate) * update},
-      {addedBiased(z, update, bias, pair), z + pair * (update + bias)}};
-  for (const auto& [found, expected] : all) {
-    expectSame({found}, {expected});
-    expectSame(gradientsOf({found}, leaves), gradientsOf({expected}, leaves));
+  LayerNorm norm(6);
+  norm->to(at::kDouble);
+  const Tensors leaves = {z, values, bias, gate, gateBias, norm->weight, norm->bias};
+  const std::vector<std::pair<Update, Tensor>> all = {
+      {{values, bias}, values + bias},
+      {{.values = values, .bias = bias, .scale = pair}, pair * (values + bias)},
+      {{values, bias, gate, gateBias}, at::sigmoid(gate + gateBias) * (values + bias)},
+      {{values, bias, gate, gateBias, row}, row * at::sigmoid(gate + gateBias) * (values + bias)}};
+  for (const auto& [update, alone] : all) {
+    const Tensor sum = z + alone, found = added(z, update);
+    expectSame({found, update.alone()}, {sum, alone});
+    expectSame(gradientsOf({found}, leaves), gradientsOf({sum}, leaves));
+    const auto [stream, normed] = added(z, update, norm);
+    const Tensor expected = at::layer_norm(sum, {6}, norm->weight, norm->bias, LayerNormImpl::eps);
+    expectSame({stream, normed}, {sum, expected});
+    expectSame(gradientsOf({stream, normed}, leaves), gradientsOf({sum, expected}, leaves));
+    expectSame(gradientsOf({normed}, leaves), gradientsOf({expected}, leaves));
+  }
+}
+
+TEST(AlphaFoldProducts, SumsDownColumns) {
+  at::manual_seed(8);
+  const Tensor wide = at::randn({3, 5, 12}).to(at::kBFloat16);
+  for (const Tensor& x : {wide, wide.narrow(-1, 4, 8), at::randn({9, 2}, at::kDouble)}) {
+    const Tensor sums = columnSums(x, at::kDouble);
+    EXPECT_TRUE(at::allclose(sums, x.flatten(0, -2).to(at::kDouble).sum(0), 1e-5, 1e-5));
   }
 }
 

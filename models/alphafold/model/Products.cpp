@@ -1,6 +1,7 @@
 // See Products.h.
 #include "models/alphafold/model/Products.h"
 
+#include "kiln/fuse.h"
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
@@ -23,6 +24,12 @@ Tensor product(const Tensor& a, const Tensor& b, at::ScalarType type) {
   return a.is_cuda() && at::isReducedFloatingType(a.scalar_type()) && type == at::kFloat
              ? at::mm(a, b, type)
              : at::mm(a, b).to(type);
+}
+
+Tensor columnSums(const Tensor& x, at::ScalarType type) {
+  static const auto sums =
+      fuse([](const Expr& x) { return kiln::columnSums(x); }, {.name = "column_sums"});
+  return sums(x).view(-1).to(type);
 }
 
 std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
@@ -209,7 +216,7 @@ struct Products : torch::autograd::Function<Products> {
     for (const auto& [gradient, begin] : runs) {
       const Tensor byOut = group.layout == Layout::rows ? gradient.t() : gradient; // [outs, N]
       const Tensor ofWeights = product(byOut, x, type);
-      const Tensor ofBiases = group.hasBias ? byOut.sum(1, /*keepdim=*/false, type) : Tensor();
+      const Tensor ofBiases = group.hasBias ? columnSums(gradient, type) : Tensor();
       std::int64_t from = 0;
       for (std::size_t i = 0; i < group.outs.size(); from += group.outs[i++]) {
         if (from < begin || from >= begin + byOut.size(0))
