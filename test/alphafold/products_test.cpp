@@ -1,5 +1,6 @@
 // Maps of one tensor as few products, products of planes and updates of streams, beside the same
 // step by step in fp64: results, gradients, and which gradients are read as one.
+#include "models/alphafold/model/Casts.h"
 #include "models/alphafold/model/OuterProduct.h"
 #include "models/alphafold/model/Products.h"
 #include "models/alphafold/model/Stream.h"
@@ -7,6 +8,7 @@
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -164,6 +166,30 @@ TEST(AlphaFoldProducts, UpdatesOfStreams) {
     expectSame(gradientsOf({stream, normed}, leaves), gradientsOf({sum, expected}, leaves));
     expectSame(gradientsOf({normed}, leaves), gradientsOf({expected}, leaves));
   }
+}
+
+/// Within a scope parameters are cast once, from the second scope on; what has changed between two
+/// is seen.
+TEST(AlphaFoldProducts, ParametersAreCastOnceAScope) {
+  at::manual_seed(9);
+  const Tensor w = leaf({5, 16}, at::kFloat), v = leaf({8, 16}, at::kFloat);
+  const auto both = [&] { return cast({w, v}, at::kBFloat16); };
+  Casts casts;
+  for (int step = 0; step < 3; ++step) {
+    {
+      const at::NoGradGuard constant;
+      w.add_(1);
+    }
+    const Casts::Scope once(casts);
+    const Tensors first = both(), again = both();
+    EXPECT_EQ(first[0].is_alias_of(again[0]), step > 0) << "learnt from the first scope";
+    for (const Tensors& found : {first, again}) {
+      EXPECT_TRUE(at::equal(found[0], w.to(at::kBFloat16)));
+      EXPECT_TRUE(at::equal(found[1], v.to(at::kBFloat16)));
+      EXPECT_TRUE(found[0].is_alias_of(found[1])) << "side by side";
+    }
+  }
+  EXPECT_FALSE(both()[0].is_alias_of(both()[0])) << "nothing is kept for who is outside";
 }
 
 TEST(AlphaFoldProducts, SumsDownColumns) {

@@ -2,6 +2,7 @@
 #include "models/alphafold/model/Products.h"
 
 #include "kiln/fuse.h"
+#include "models/alphafold/model/Casts.h"
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
@@ -32,25 +33,13 @@ Tensor columnSums(const Tensor& x, at::ScalarType type) {
   return sums(x).view(-1).to(type);
 }
 
-std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
-  constexpr std::int64_t step = 16; // bytes, where products want matrices to begin
-  if (tensors[0].scalar_type() == type)
-    return tensors.vec();
-  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
-  const auto padded = [&](const Tensor& tensor) {
-    return (tensor.numel() + unit - 1) / unit * unit;
-  };
-  std::int64_t count = 0;
-  for (const Tensor& tensor : tensors)
-    count += padded(tensor);
-  const Tensor memory = at::empty({count}, tensors[0].options().dtype(type));
-  std::vector<Tensor> all;
-  std::int64_t from = 0;
-  for (const Tensor& tensor : tensors) {
-    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
-    from += padded(tensor);
-  }
-  at::_foreach_copy_(all, tensors);
+std::vector<Tensor> cast(at::TensorList parameters, at::ScalarType type) {
+  if (parameters[0].scalar_type() == type)
+    return parameters.vec();
+  if (const std::vector<Tensor>* kept = Casts::find(parameters, type))
+    return *kept;
+  const std::vector<Tensor> all = besideEachOther(parameters, type);
+  at::_foreach_copy_(all, parameters);
   return all;
 }
 

@@ -35,8 +35,8 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type
 /// Sums down columns [..., columns], accumulated in fp32: the gradient of a bias from that of what
 /// it was added to.
 at::Tensor columnSums(const at::Tensor& x, at::ScalarType type);
-/// Parameters of one dtype in another, by one launch and one behind the other in memory; themselves
-/// if they have it.
+/// Parameters of one dtype in another, one behind the other in memory, by one launch or as Casts
+/// keeps them; themselves if they have it.
 std::vector<at::Tensor> cast(at::TensorList parameters, at::ScalarType type);
 
 } // namespace kiln::alphafold
