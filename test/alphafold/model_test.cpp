@@ -5,6 +5,7 @@
 #include "models/common/Checkpoint.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
+#include "test/torch/Peak.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -226,6 +227,28 @@ TEST(AlphaFold, RecomputationChangesNothing) {
   EXPECT_NEAR(sums[0], sums[1], 1e-10 * sums[0]);
   for (std::size_t i = 0; i < gradients[0].size(); ++i)
     EXPECT_TRUE(at::allclose(gradients[0][i], gradients[1][i], 1e-9, 1e-11));
+}
+
+/// Templates keep two representations a block, whatever is computed within; and hold less at most.
+TEST(AlphaFold, RecomputedTemplatesKeepTheirStreamsOnly) {
+  ModelConfig config = ModelConfig::named("tiny");
+  config.templateBlocks = 2;
+  TemplatePairStack stack(config);
+  stir(*stack, 7, 0.1);
+  const Tensor t = at::randn({2, 24, 24, config.templatePair}).requires_grad_();
+  std::vector<std::size_t> kept, most;
+  for (const bool recompute : {false, true}) {
+    stack->recompute = recompute;
+    test::Peak memory;
+    const Tensor made = stack(t, Tensor());
+    kept.push_back(memory.held);
+    torch::autograd::grad({made}, {t}, {at::ones_like(made)});
+    most.push_back(memory.most);
+  }
+  const auto streams = std::size_t(2 * stack->blocks->size() + 2); // the first norm has its input
+  EXPECT_LE(kept[1], (streams + 1) * t.nbytes());
+  EXPECT_GT(kept[0], 4 * kept[1]);
+  EXPECT_LT(most[1], most[0]);
 }
 
 /// Masks of dropout are the same along one dimension.

@@ -60,8 +60,8 @@ TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
       transition(register_module("pair_transition",
                                  Transition(config.templatePair, config.templateTransition))) {}
 
-Renewed TemplatePairBlockImpl::then(const LayerNorm& next, Renewed t, const Tensor& mask) {
-  const PairScales scales = drawPairScales(t.stream, share, is_training());
+Renewed TemplatePairBlockImpl::scaled(const LayerNorm& next, Renewed t, const Tensor& mask,
+                                      const PairScales& scales) {
   const auto add = [&](const Update& update, const Tensor& scale, const LayerNorm& norm) {
     t = added(t.stream, update.scaledBy(scale), norm);
   };

@@ -39,10 +39,14 @@ struct TemplatePairBlockImpl : torch::nn::Module {
   explicit TemplatePairBlockImpl(const ModelConfig& config);
   /// t [..., R, R, templatePair], mask [R, R].
   at::Tensor forward(const at::Tensor& t, const at::Tensor& mask) {
-    return then(starting->norm, {t, starting->norm(t)}, mask).stream;
+    return scaled(starting->norm, {t, starting->norm(t)}, mask,
+                  drawPairScales(t, share, is_training()))
+        .stream;
   }
-  /// The same of t and its norm by starting->norm, and the norm that is read next.
-  Renewed then(const LayerNorm& next, Renewed t, const at::Tensor& mask);
+  /// The same of t and its norm by starting->norm, and the norm that is read next, with scales that
+  /// were drawn before.
+  Renewed scaled(const LayerNorm& next, Renewed t, const at::Tensor& mask,
+                 const PairScales& scales);
 
   double share;
   TriangleAttention starting, ending;

@@ -2,12 +2,36 @@
 #include "models/alphafold/model/TemplateEmbedder.h"
 
 #include "models/alphafold/model/TemplateFeatures.h"
+#include "models/common/Recompute.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+
+namespace {
+
+/// What `block` makes of its inputs, kept or computed again in the backward, where nothing is drawn
+/// again.
+Renewed passed(TemplatePairBlockImpl& block, const LayerNorm& next, const Renewed& in,
+               const Tensor& mask, bool recompute) {
+  const PairScales scales = drawPairScales(in.stream, block.share, block.is_training());
+  if (!recompute || !at::GradMode::is_enabled())
+    return block.scaled(next, in, mask, scales);
+  const auto step = [&block, next, mask, scales](const models::Tensors& x) {
+    const Renewed out = block.scaled(next, {x[0], x[1]}, mask, scales);
+    return models::Tensors{out.stream, out.normed};
+  };
+  models::Tensors parameters = block.parameters();
+  for (const Tensor& parameter : next->parameters())
+    parameters.push_back(parameter);
+  const models::Tensors out =
+      models::recomputed(step, {in.stream, in.normed}, parameters, models::Draws::nothing);
+  return {out[0], out[1]};
+}
+
+} // namespace
 
 TemplateAngleEmbedderImpl::TemplateAngleEmbedderImpl(const ModelConfig& config)
     : first(
@@ -39,7 +63,7 @@ Tensor TemplatePairStackImpl::forward(const Tensor& t, const Tensor& mask) {
   };
   Renewed now = {t, normOf(0)(t)};
   for (std::size_t i = 0; i < blocks->size(); ++i)
-    now = blocks[i]->as<TemplatePairBlock>()->then(normOf(i + 1), now, mask);
+    now = passed(*blocks[i]->as<TemplatePairBlock>(), normOf(i + 1), now, mask, recompute);
   return now.normed;
 }
 
