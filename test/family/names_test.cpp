@@ -67,8 +67,9 @@ TEST(Models, IncludePublicHeadersOnly) {
   }
 }
 
-/// dialect <- codegen <- autotune <- runtime <- models: nothing points back. What links alone says
-/// the same of libraries (dialect_alone, codegen_alone).
+/// dialect <- codegen <- autotune <- runtime <- models: nothing points back, but that a command of
+/// a model tells its progress as others do. What links alone says the same of libraries
+/// (dialect_alone, codegen_alone).
 TEST(Rooms, IncludeNoneThatStandOnThem) {
   const char* rooms[] = {"dialect", "codegen", "autotune", "runtime", "models"};
   int files = 0;
@@ -80,7 +81,8 @@ TEST(Rooms, IncludeNoneThatStandOnThem) {
     ASSERT_TRUE(std::regex_search("#include \"test/Errors.h\"", back));
     for (const auto& entry : fs::recursive_directory_iterator(kSources / rooms[room])) {
       const std::string suffix = entry.path().extension();
-      if (suffix != ".h" && suffix != ".cpp" && suffix != ".td")
+      const bool isText = suffix == ".h" || suffix == ".cpp" || suffix == ".td";
+      if (!isText || entry.path().filename() == "Main.cpp")
         continue;
       ++files;
       EXPECT_FALSE(std::regex_search(kiln::readFile(entry.path()), back)) << entry.path();
