@@ -51,14 +51,15 @@ void TrainOptions::check() const {
   inside("ema", ema, 0, 0.9999999);
   oneOf("stage", stage, {"initial", "finetune"});
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
-  oneOf("kiln", kiln, {"off", "on", "verify"});
+  oneOf("kiln", kiln, {"off", "on", "verify", "record"});
   oneOf("recompute", recompute, {"none", "blocks"});
   if (graphs && kiln == "verify")
     fail(ErrorKind::input, "--graphs and --kiln=verify: results are compared on the host; take "
                            "--kiln=on, or leave --graphs out");
   if (!recordShapes.empty() && kiln == "off")
     fail(ErrorKind::input,
-         "--record-shapes={} and --kiln=off: no kernel of Kiln's runs; take --kiln=on",
+         "--record-shapes={} and --kiln=off: no kernel of Kiln's is asked for; take --kiln=on, or "
+         "--kiln=record, with which LibTorch computes",
          recordShapes);
   if (!resume.empty() && !weights.empty())
     fail(ErrorKind::input, "--resume={} and --weights={}: a run begins with one of them", resume,
