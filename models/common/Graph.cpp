@@ -1,4 +1,6 @@
-// See Graph.h. Captured on a stream of its own, as CUDA asks for, and replayed on the caller's.
+// See Graph.h. Captured on a stream beside the caller's, as CUDA asks for, and replayed on the
+// caller's. It is the same stream for all graphs: what one has given back in their common memory is
+// taken again on its own stream only.
 #include "models/common/Graph.h"
 
 #include "models/common/Fail.h"
@@ -8,6 +10,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <map>
+#include <mutex>
 #endif
 
 namespace kiln::models {
@@ -22,6 +26,23 @@ void needGraphs(at::Device device) {
 
 #if KILN_TORCH_CUDA
 
+namespace {
+
+c10::cuda::CUDAStream captureStream(at::Device device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+  const std::lock_guard held(mutex);
+  const auto found = streams.find(device.index());
+  return found != streams.end()
+             ? found->second
+             : streams
+                   .emplace(device.index(),
+                            c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()))
+                   .first->second;
+}
+
+} // namespace
+
 struct StepGraph::Impl {
   at::cuda::CUDAGraph graph;
 };
@@ -32,8 +53,7 @@ StepGraph::StepGraph(at::Device device, const std::function<void()>& work,
   impl = std::make_unique<Impl>();
   c10::cuda::device_synchronize();               // what the step reads was made on another stream
   c10::cuda::CUDACachingAllocator::emptyCache(); // the graph's memory is apart
-  const c10::cuda::CUDAStreamGuard side(
-      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+  const c10::cuda::CUDAStreamGuard side(captureStream(device));
   try {
     // Of this thread alone: those of a loader may take pinned memory meanwhile.
     impl->graph.capture_begin(beside ? beside->impl->graph.pool() : at::cuda::MempoolId_t{0, 0},

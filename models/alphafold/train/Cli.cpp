@@ -51,7 +51,9 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
        "on: Kiln's kernels under LibTorch's ops, and its AdamW; verify: on, compared with ATen's; "
        "record: LibTorch computes, for --record-shapes; off"},
       {numbers, "recompute", &o.recompute,
-       "none; blocks: of trunk and templates, again in the backward, to save memory"},
+       "none; blocks: of trunk and templates, again in the backward, to save memory; every=N: one "
+       "of "
+       "N of them"},
       {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
       {numbers, "graphs", &o.graphs,
        "replays forward and backward as one CUDA graph for each number of passes"},

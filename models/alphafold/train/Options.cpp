@@ -5,6 +5,7 @@
 #include "models/common/Flags.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace kiln::alphafold {
@@ -52,7 +53,7 @@ void TrainOptions::check() const {
   oneOf("stage", stage, {"initial", "finetune"});
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
   oneOf("kiln", kiln, {"off", "on", "verify", "record"});
-  oneOf("recompute", recompute, {"none", "blocks"});
+  recomputedBlocks(recompute);
   if (graphs && kiln == "verify")
     fail(ErrorKind::input, "--graphs and --kiln=verify: results are compared on the host; take "
                            "--kiln=on, or leave --graphs out");
@@ -66,6 +67,24 @@ void TrainOptions::check() const {
          weights);
   ranks.check();
   model.check();
+}
+
+std::int64_t recomputedBlocks(const std::string& text) {
+  if (text == "none" || text == "blocks")
+    return text == "blocks" ? 1 : 0;
+  constexpr std::string_view prefix = "every=";
+  std::int64_t every = 0;
+  const char* const end = text.data() + text.size();
+  if (text.starts_with(prefix)) {
+    const auto [stop, error] = std::from_chars(text.data() + prefix.size(), end, every);
+    every = error == std::errc() && stop == end ? every : 0;
+  }
+  if (every < 1)
+    fail(
+        ErrorKind::input,
+        "--recompute={}: allowed are none, blocks, and every=N with a number of blocks, 1 at least",
+        text);
+  return every;
 }
 
 double learningRate(const TrainOptions& options, std::int64_t step) {

@@ -30,7 +30,7 @@ TrainOptions checked(TrainOptions options) {
 AlphaFold makeModel(const TrainOptions& options, at::Device device) {
   at::manual_seed(std::uint64_t(options.seed));
   AlphaFold model(options.model);
-  model->setRecompute(options.recompute == "blocks");
+  model->setRecompute(recomputedBlocks(options.recompute));
   model->to(device);
   return model;
 }
@@ -184,15 +184,20 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
 }
 
 /// What is compiled, chosen or allocated once is there before a kind of step is first made, so that
-/// what it computes does not depend on when that was.
+/// what it computes does not depend on when that was. Beside the memory of graphs, which is as much
+/// as a step needs, there is no room for another step: all blocks are computed again then, by the
+/// same kernels.
 void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
   if ((options.kiln == "off" && !options.graphs) || !rehearsed.insert(kind).second)
     return;
+  if (!captured.empty())
+    model->setRecompute(1);
   for (int i = 0; i < (options.graphs ? 2 : 1); ++i) {
     enqueue(proteins, /*sends=*/false);
     updater.clear();
     kiln::wait();
   }
+  model->setRecompute(recomputedBlocks(options.recompute));
 }
 
 /// Those of rank 0's proteins first.
