@@ -276,7 +276,12 @@ class Compiler {
     task.options.until = backend.until();
     const bool onlyGains =
         text.onlyChosen && from.options().mode == Mode::use && !from.options().strict;
-    if (const Tuned* tuned = from.find(task, backend, order.device))
+    const Tuned* tuned = from.find(task, backend, order.device);
+    if (from.options().mode == Mode::record) {
+      order.detail = "only recorded";
+      return Order::State::aten;
+    }
+    if (tuned)
       return take(order, *tuned, task, onlyGains);
     if (onlyGains) {
       order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";

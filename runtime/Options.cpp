@@ -23,12 +23,15 @@ bool parseBool(std::string_view name, std::string_view value) {
 }
 
 Mode parseMode(std::string_view name, std::string_view value) {
-  constexpr std::pair<std::string_view, Mode> modes[] = {
-      {"use", Mode::use}, {"tune", Mode::tune}, {"verify", Mode::verify}, {"off", Mode::off}};
+  constexpr std::pair<std::string_view, Mode> modes[] = {{"use", Mode::use},
+                                                         {"tune", Mode::tune},
+                                                         {"verify", Mode::verify},
+                                                         {"off", Mode::off},
+                                                         {"record", Mode::record}};
   for (auto [text, mode] : modes)
     if (text == value)
       return mode;
-  refuse(name, value, "use, tune, verify and off");
+  refuse(name, value, "use, tune, verify, off and record");
 }
 
 Place parsePlace(std::string_view name, std::string_view value) {

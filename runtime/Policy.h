@@ -12,9 +12,13 @@ namespace kiln::runtime {
 struct Policy {
   Mode mode = Mode::off;
   bool strict = false;
-  std::int64_t formulaBytes = 0; // of Options
+  std::int64_t formulaBytes = 0;      // of Options
   std::array<std::uint64_t, 2> ops{}; // by place: a bit a routed op
 
+  /// Whether lists of tensors, which no plan stands for, are Kiln's to compute.
+  bool computesLists(Place place) const {
+    return mode != Mode::off && mode != Mode::record && ops[static_cast<std::size_t>(place)] != 0;
+  }
   bool takes(Place place, unsigned op) const {
     return (ops[static_cast<std::size_t>(place)] >> op & 1) != 0;
   }

@@ -78,6 +78,7 @@ std::string_view nameOf(Mode mode) {
   return mode == Mode::use      ? "use"
          : mode == Mode::tune   ? "tune"
          : mode == Mode::verify ? "verify"
+         : mode == Mode::record ? "record"
                                 : "off";
 }
 

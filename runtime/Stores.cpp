@@ -46,7 +46,7 @@ Stores::Stores(const Options& given, bool isForked, bool isFrozen)
 }
 
 const Tuned* Stores::find(TuningTask& task, const Backend& backend, int device) const {
-  if (backend.until() != Stage::cubin && !cache)
+  if (backend.until() != Stage::cubin && !cache && wanted.mode != Mode::record)
     return nullptr;
   if (backend.until() == Stage::cubin && wanted.mode == Mode::tune)
     tuneInto(wanted.cache, task, device);
@@ -70,7 +70,7 @@ Cache::Result Stores::compile(const TuningTask& task, const Backend& backend) co
 }
 
 std::string Stores::describe() const {
-  constexpr const char* modes[] = {"use", "tune", "verify", "off"};
+  constexpr const char* modes[] = {"use", "tune", "verify", "off", "record"};
   const TunerChoices choices = tuner->choices();
   return fmt::format("{}\nmode {}, ops {}\n{} tuned choices, SHA-256 {}\n", choices.compiler,
                      modes[static_cast<int>(wanted.mode)], wanted.ops.empty() ? "all" : wanted.ops,

@@ -1,4 +1,6 @@
-// See Graph.h. Captured on a stream of its own, as CUDA asks for, and replayed on the caller's.
+// See Graph.h. Captured on a stream beside the caller's, as CUDA asks for, and replayed on the
+// caller's. It is the same stream for all graphs: what one has given back in their common memory is
+// taken again on its own stream only.
 #include "models/common/Graph.h"
 
 #include "models/common/Fail.h"
@@ -9,6 +11,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <map>
+#include <mutex>
 #endif
 
 namespace kiln::models {
@@ -23,27 +26,28 @@ void needGraphs(at::Device device) {
 
 #if KILN_TORCH_CUDA
 
+namespace {
+
+c10::cuda::CUDAStream captureStream(at::Device device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+  const std::lock_guard held(mutex);
+  const auto found = streams.find(device.index());
+  return found != streams.end()
+             ? found->second
+             : streams
+                   .emplace(device.index(),
+                            c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()))
+                   .first->second;
+}
+
+} // namespace
+
 struct StepGraph::Impl {
   explicit Impl(at::Device device) : device(device) {}
   at::cuda::CUDAGraph graph;
   at::Device device;
 };
-
-namespace {
-
-/// The same for all graphs of a device: memory is lent to its own stream alone.
-c10::cuda::CUDAStream streamOf(at::Device device) {
-  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
-  const auto found = streams.find(device.index());
-  if (found != streams.end())
-    return found->second;
-  return streams
-      .emplace(device.index(),
-               c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()))
-      .first->second;
-}
-
-} // namespace
 
 StepGraph::StepGraph(at::Device device, const std::function<void()>& work,
                      const StepGraph* beside) {
@@ -51,7 +55,7 @@ StepGraph::StepGraph(at::Device device, const std::function<void()>& work,
   impl = std::make_unique<Impl>(device);
   c10::cuda::device_synchronize();               // what the step reads was made on another stream
   c10::cuda::CUDACachingAllocator::emptyCache(); // the graph's memory is apart
-  const c10::cuda::CUDAStreamGuard side(streamOf(device));
+  const c10::cuda::CUDAStreamGuard side(captureStream(device));
   try {
     // Of this thread alone: those of a loader may take pinned memory meanwhile.
     impl->graph.capture_begin(beside ? beside->impl->graph.pool() : at::cuda::MempoolId_t{0, 0},
@@ -83,7 +87,7 @@ void StepGraph::lendMemory(const std::function<void()>& work) {
   };
   allocator::beginAllocateToPool(device, pool, [](cudaStream_t) { return true; });
   const Lent lent{device, pool};
-  const c10::cuda::CUDAStreamGuard side(streamOf(impl->device));
+  const c10::cuda::CUDAStreamGuard side(captureStream(impl->device));
   work();
   c10::cuda::device_synchronize();
 }

@@ -39,6 +39,8 @@ void startKiln(const std::string& mode) {
   auto chosen = Options::fromEnvironment();
   if (mode == "verify")
     chosen.mode = Mode::verify;
+  if (mode == "record")
+    chosen.mode = Mode::record;
   enable(chosen);
 }
 

@@ -105,18 +105,29 @@ runtime::OrderText Part::text() const {
           variant.label + (isBackward ? " backward" : ""), runTimeSizes()};
 }
 
+Program Part::written() const {
+  CompileOptions options;
+  options.function = isBackward ? variant.backwardName : variant.forwardName;
+  options.until = Stage::cuda;
+  return Program::compile(Module::parse(variant.module, variant.label), options);
+}
+
 /// Which symbols several groups have, the launch plan tells. None: whoever compiles says why not.
 std::vector<std::int64_t> Part::runTimeSizes() const try {
   if (variant.kind.groups == 1)
     return {variant.first.rows()};
-  if (isBackward && !variant.forward.kernel.load(std::memory_order_acquire))
-    return {}; // what it saves is not known
-  CompileOptions options;
-  options.function = isBackward ? variant.backwardName : variant.forwardName;
-  options.until = Stage::cuda;
-  const Program program = Program::compile(Module::parse(variant.module, variant.label), options);
+  std::vector<Saved> saved;
+  const Part& forward = variant.forward;
+  if (isBackward && forward.kernel.load(std::memory_order_acquire)) {
+    saved = variant.saved;
+  } else if (isBackward) {
+    const Program program = forward.written();
+    const Roles roles = forward.rolesOf(program.inputs(), program.outputs(), {});
+    saved = savedOf(program.outputs(), roles.groupOf);
+  }
+  const Program program = written();
   std::vector<std::int64_t> sizes;
-  for (const unsigned group : rolesOf(program.inputs(), program.outputs()).groupOf) {
+  for (const unsigned group : rolesOf(program.inputs(), program.outputs(), saved).groupOf) {
     if (group == unknown)
       return {};
     sizes.push_back(variant.first.groupSizes[group]);
@@ -147,8 +158,8 @@ Mask Part::maskOf(const Binding& binding) const {
 }
 
 /// From the tensors whose groups are known.
-Part::Roles Part::rolesOf(std::span<const TensorInfo> inputs,
-                          std::span<const TensorInfo> outputs) const {
+Part::Roles Part::rolesOf(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs,
+                          std::span<const Saved> saved) const {
   unsigned nextSaved = 0;
   Roles roles;
   const auto learn = [&](int symbol, unsigned group) {
@@ -165,10 +176,10 @@ Part::Roles Part::rolesOf(std::span<const TensorInfo> inputs,
   for (const TensorInfo& tensor : inputs) {
     const Binding& binding = roles.bindings.emplace_back(bindingOf(tensor.name, nextSaved));
     if (binding.is == Binding::Is::saved) {
-      const Saved& saved = variant.saved.at(binding.index);
+      TORCH_INTERNAL_ASSERT(binding.index < saved.size(), variant.label);
       for (std::size_t d = 0; d < tensor.shape.size(); ++d)
         if (!tensor.shape[d].isStatic())
-          learn(tensor.shape[d].symbol, static_cast<unsigned>(-1 - saved.sizes[d]));
+          learn(tensor.shape[d].symbol, static_cast<unsigned>(-1 - saved[binding.index].sizes[d]));
     } else if (binding.is != Binding::Is::seed) {
       learnFrom(tensor, maskOf(binding));
     }
@@ -178,20 +189,26 @@ Part::Roles Part::rolesOf(std::span<const TensorInfo> inputs,
   return roles;
 }
 
+std::vector<Saved> Part::savedOf(std::span<const TensorInfo> outputs,
+                                 std::span<const unsigned> groups) const {
+  std::vector<Saved> saved;
+  for (std::size_t i = variant.masks.size(); i < outputs.size(); ++i) {
+    Saved& one = saved.emplace_back(Saved{outputs[i].dtype, {}});
+    for (const Extent& extent : outputs[i].shape)
+      one.sizes.push_back(
+          extent.isStatic()
+              ? extent.size
+              : -1 - static_cast<std::int64_t>(groups[static_cast<std::size_t>(extent.symbol)]));
+  }
+  return saved;
+}
+
 void Part::accept(const runtime::Kernel& made) {
-  Roles roles = rolesOf(made.inputs, made.outputs);
+  Roles roles = rolesOf(made.inputs, made.outputs, variant.saved);
   bindings = std::move(roles.bindings);
   groupOf = std::move(roles.groupOf);
-  if (isBackward)
-    return;
-  for (std::size_t i = variant.masks.size(); i < made.outputs.size(); ++i) {
-    const TensorInfo& tensor = made.outputs[i];
-    Saved& saved = variant.saved.emplace_back(Saved{tensor.dtype, {}});
-    for (const Extent& extent : tensor.shape)
-      saved.sizes.push_back(extent.isStatic() ? extent.size
-                                              : -1 - static_cast<std::int64_t>(groupOf.at(
-                                                         static_cast<std::size_t>(extent.symbol))));
-  }
+  if (!isBackward)
+    variant.saved = savedOf(made.outputs, groupOf);
 }
 
 void Part::launch(const Space& space, std::span<void* const> pointers) const {

@@ -40,11 +40,18 @@ class Part final : public runtime::Order {
   Binding bindingOf(std::string_view name, unsigned& nextSaved) const;
   Mask maskOf(const Binding& binding) const;
   /// What the inputs of the part's function are, and out of which group each run-time size is.
+  /// `saved`: what a backward reads of the forward.
   struct Roles {
     std::vector<Binding> bindings;
     std::vector<unsigned> groupOf;
   };
-  Roles rolesOf(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs) const;
+  Roles rolesOf(std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs,
+                std::span<const Saved> saved) const;
+  /// What a forward with these outputs and groups keeps.
+  std::vector<Saved> savedOf(std::span<const TensorInfo> outputs,
+                             std::span<const unsigned> groups) const;
+  /// As text, for what a plan tells of it.
+  Program written() const;
   /// Of the first call, in the order of their symbols.
   std::vector<std::int64_t> runTimeSizes() const;
 

@@ -116,8 +116,7 @@ std::string AdamW::Impl::whyByTorch(const AdamW& optimizer, const StepOf& step) 
   if (!where.is_cuda() && !where.is_cpu())
     return fmt::format("parameters on {}", where.str());
   const Place place = where.is_cuda() ? Place::gpu : Place::cpu;
-  const runtime::Policy& policy = runtime::currentPolicy();
-  if (policy.mode == Mode::off || policy.ops[static_cast<std::size_t>(place)] == 0)
+  if (!runtime::currentPolicy().computesLists(place))
     return "Kiln is not enabled there";
   for (const auto& group : optimizer.param_groups())
     if (static_cast<const Options&>(group.options()).amsgrad())

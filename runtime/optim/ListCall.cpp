@@ -30,8 +30,7 @@ bool ListCall::takes(at::Device device) {
   if (failed || (!device.is_cuda() && !device.is_cpu()))
     return false;
   const Place place = placeOf(device);
-  const runtime::Policy& policy = runtime::currentPolicy();
-  return policy.mode != Mode::off && policy.ops[static_cast<std::size_t>(place)] != 0 &&
+  return runtime::currentPolicy().computesLists(place) &&
          runtime::backendOf(place).whyNot().empty();
 }
 

@@ -2,13 +2,16 @@
 // goes on bit by bit, averages are what is evaluated, and what is not finite changes no weight.
 #include "kiln/torch.h"
 #include "models/alphafold/train/Trainer.h"
+#include "models/common/Graph.h"
 #include "models/common/Random.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
 
 #include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
@@ -281,6 +284,32 @@ TEST(AlphaFoldTrainerOnGpu, AgreesWithTheCpu) {
   }
 }
 
+/// What lives only within steps is in the same place for all graphs.
+TEST(AlphaFoldTrainerOnGpu, GraphsBesideEachOtherShareMemory) {
+  if (!at::hasCUDA() || at::getNumGPUs() == 0)
+    GTEST_SKIP() << "no GPU, so that nothing can be captured";
+  const at::Device device(at::kCUDA, 0);
+  const Tensor x = at::ones({64, 1024, 1024}, device); // 256 MiB
+  std::vector<Tensor> sums(2);
+  const auto work = [&](std::size_t i) { return [&, i] { sums[i] = (x * 2).exp().sum(); }; };
+  const auto reserved = [&] {
+    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return c10::getDeviceAllocator(device.type())->getDeviceStats(0).reserved_bytes[all].current;
+  };
+  models::StepGraph first(device, work(0));
+  const std::int64_t alone = reserved();
+  double lent = 0;
+  first.lendMemory([&] { lent = (x * 2).exp().sum().item<double>(); });
+  EXPECT_NEAR(lent / double(x.numel()), std::exp(2.0), 1e-3);
+  EXPECT_LT(reserved(), alone + std::int64_t(x.nbytes()));
+  models::StepGraph second(device, work(1), &first);
+  EXPECT_LT(reserved(), alone + std::int64_t(x.nbytes()));
+  for (std::size_t i : {0, 1, 0}) {
+    (i == 0 ? first : second).replay();
+    EXPECT_NEAR(sums[i].item<double>() / double(x.numel()), std::exp(2.0), 1e-3);
+  }
+}
+
 TEST(AlphaFoldTrainer, TheRateRisesAndFalls) {
   TrainOptions options;
   EXPECT_DOUBLE_EQ(learningRate(options, 0), 1e-6);
@@ -304,6 +333,9 @@ TEST(AlphaFoldTrainer, OptionsThatDoNotFitAreRefused) {
   EXPECT_SAYS(error([](TrainOptions& o) { o.steps = 0; }), "--steps=0: at least 1");
   EXPECT_SAYS(error([](TrainOptions& o) { o.precision = "fp8"; }), "--precision=fp8: allowed");
   EXPECT_SAYS(error([](TrainOptions& o) { o.stage = "last"; }), "--stage=last");
+  for (const char* text : {"all", "every=0", "every=2x", "every="})
+    EXPECT_SAYS(error([&](TrainOptions& o) { o.recompute = text; }),
+                std::string("--recompute=") + text + ": allowed are none, blocks, and every=N");
   EXPECT_SAYS(error([](TrainOptions& o) { o.ema = 1; }), "--ema=1: must lie in");
   TrainOptions options = smallOptions(folder.string());
   Trainer trainer(options, source);

@@ -215,5 +215,34 @@ TEST_F(TorchStores, ShapesOfARunAreRecorded) {
   EXPECT_HAS(text, "# _softmax 7x36 f32");
 }
 
+/// ATen computes, no kernel is made, and no store needs to be there.
+TEST_F(TorchStores, ShapesAreRecordedWhileATenComputes) {
+  Options recording = onCpu();
+  recording.mode = Mode::record;
+  enable(recording);
+  const auto shifted = fuse([](const Expr& x, const Expr& scale) { return x * scale; },
+                            {.name = "noted", .place = Place::cpu});
+  const Tensor x = at::randn({6, 5, 26}).requires_grad_(), scale = at::rand({1, 5, 26});
+  const auto before = callsByKiln("_softmax");
+  for (int i = 0; i < 2; ++i) {
+    const Tensor made = shifted(x, scale);
+    EXPECT_TRUE(at::equal(made, x * scale));
+    made.sum().backward();
+    const Tensor given = at::randn({7, 38});
+    const Tensor ours = at::softmax(given, -1);
+    const Guard off(Mode::off);
+    EXPECT_TRUE(at::equal(ours, at::softmax(given, -1)));
+    wait(); // until everything asked for is noted
+  }
+  EXPECT_EQ(callsByKiln("_softmax"), before);
+  EXPECT_HAS(lineOf("_softmax", "7x38 f32"), "only recorded");
+  recordShapes(folder.path / "shapes.txt");
+  std::ifstream file(folder.path / "shapes.txt");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_HAS(text, "  6x5  -");
+  EXPECT_HAS(text, "forward,function=noted_backward");
+  EXPECT_HAS(text, "# _softmax 7x38 f32");
+}
+
 } // namespace
 } // namespace kiln::test

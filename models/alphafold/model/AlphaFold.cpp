@@ -33,9 +33,8 @@ AlphaFoldImpl::AlphaFoldImpl(const ModelConfig& given)
       structureModule(register_module("structure_module", StructureModule(config))),
       heads(register_module("aux_heads", Heads(config))) {}
 
-void AlphaFoldImpl::setRecompute(bool recompute) {
-  templateEmbedder->stack->recompute = recompute;
-  extraMsaStack->recompute = evoformer->recompute = recompute;
+void AlphaFoldImpl::setRecompute(std::int64_t every) {
+  templateEmbedder->stack->recompute = extraMsaStack->recompute = evoformer->recompute = {every};
 }
 
 std::int64_t AlphaFoldImpl::parameterCount() const {

@@ -38,9 +38,9 @@ struct AlphaFoldImpl : torch::nn::Module {
   /// Of the alignment with the rows of templates, and of pairs.
   static Masks masksOf(const Inputs& inputs);
 
-  /// Whether blocks of trunk and templates keep what is between for the backward, or compute it
-  /// again.
-  void setRecompute(bool recompute);
+  /// Every so many blocks of trunk and templates, of each stack the first one, compute what is
+  /// between again in the backward, instead of keeping it: 1 all, 2 each second, 0 none.
+  void setRecompute(std::int64_t every);
 
   std::int64_t parameterCount() const;
   /// The parameters alone as a safetensors file, which says of which model they are.

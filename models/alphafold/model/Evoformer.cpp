@@ -86,8 +86,8 @@ ExtraMsaStackImpl::ExtraMsaStackImpl(const ModelConfig& config)
 }
 
 Tensor ExtraMsaStackImpl::forward(Representations in, const Masks& masks) {
-  for (const auto& block : *blocks)
-    in = passed(*block->as<ExtraMsaBlock>(), in, masks, recompute);
+  for (std::size_t i = 0; i < blocks->size(); ++i)
+    in = passed(*blocks[i]->as<ExtraMsaBlock>(), in, masks, recompute(i));
   return in.z;
 }
 
@@ -99,8 +99,8 @@ EvoformerImpl::EvoformerImpl(const ModelConfig& config)
 }
 
 Trunk EvoformerImpl::forward(Representations in, const Masks& masks) {
-  for (const auto& block : *blocks)
-    in = passed(*block->as<EvoformerBlock>(), in, masks, recompute);
+  for (std::size_t i = 0; i < blocks->size(); ++i)
+    in = passed(*blocks[i]->as<EvoformerBlock>(), in, masks, recompute(i));
   return {in.m, in.z, single(in.m[0])};
 }
 

@@ -82,7 +82,7 @@ struct ExtraMsaStackImpl : torch::nn::Module {
   explicit ExtraMsaStackImpl(const ModelConfig& config);
   at::Tensor forward(Representations in, const Masks& masks);
 
-  bool recompute = false; // in the backward, block by block, instead of keeping what is between
+  Recomputing recompute;
   torch::nn::ModuleList blocks;
 };
 TORCH_MODULE(ExtraMsaStack);
@@ -97,7 +97,7 @@ struct EvoformerImpl : torch::nn::Module {
   explicit EvoformerImpl(const ModelConfig& config);
   Trunk forward(Representations in, const Masks& masks);
 
-  bool recompute = false; // as above
+  Recomputing recompute;
   torch::nn::ModuleList blocks;
   Linear single;
 };

@@ -33,6 +33,13 @@ struct PairStackImpl : torch::nn::Module {
 };
 TORCH_MODULE(PairStack);
 
+/// Which blocks of a stack compute what is between again in the backward, instead of keeping it:
+/// every so many, from the first one on; 0: none.
+struct Recomputing {
+  std::int64_t every = 0;
+  bool operator()(std::size_t block) const { return every > 0 && std::int64_t(block) % every == 0; }
+};
+
 /// A block of Algorithm 16: attentions first. Parameters: tri_att_start, tri_att_end, tri_mul_out,
 /// tri_mul_in, pair_transition.
 struct TemplatePairBlockImpl : torch::nn::Module {

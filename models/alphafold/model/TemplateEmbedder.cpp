@@ -63,7 +63,7 @@ Tensor TemplatePairStackImpl::forward(const Tensor& t, const Tensor& mask) {
   };
   Renewed now = {t, normOf(0)(t)};
   for (std::size_t i = 0; i < blocks->size(); ++i)
-    now = passed(*blocks[i]->as<TemplatePairBlock>(), normOf(i + 1), now, mask, recompute);
+    now = passed(*blocks[i]->as<TemplatePairBlock>(), normOf(i + 1), now, mask, recompute(i));
   return now.normed;
 }
 

@@ -33,7 +33,7 @@ struct TemplatePairStackImpl : torch::nn::Module {
   /// One template or all at once, [..., R, R, templatePair], mask [R, R].
   at::Tensor forward(const at::Tensor& t, const at::Tensor& mask);
 
-  bool recompute = false; // in the backward, block by block, instead of keeping what is between
+  Recomputing recompute;
   torch::nn::ModuleList blocks;
   LayerNorm norm;
 };

@@ -49,9 +49,11 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
        "fp32, tf32, or bf16 (autocast; structure module, heads and losses in fp32)"},
       {numbers, "kiln", &o.kiln,
        "on: Kiln's kernels under LibTorch's ops, and its AdamW; verify: on, compared with ATen's; "
-       "off"},
+       "record: LibTorch computes, for --record-shapes; off"},
       {numbers, "recompute", &o.recompute,
-       "none; blocks: of trunk and templates, again in the backward, to save memory"},
+       "none; blocks: of trunk and templates, again in the backward, to save memory; every=N: one "
+       "of "
+       "N of them"},
       {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
       {numbers, "graphs", &o.graphs,
        "replays forward and backward as one CUDA graph for each number of passes"},
@@ -70,8 +72,8 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
       {run, "profile", &o.profile,
        "as many rows of tables of ops and kernels, of three steps before the run or after --bench"},
       {run, "record-shapes", &o.recordShapes,
-       "a workload file for kernel-compile tune, written at the end: the kernels that ran and that "
-       "no store has measured"},
+       "a workload file for kernel-compile tune, written at the end: the kernels that were asked "
+       "for and that no store has measured"},
       {other, "bench", &o.bench,
        "times as many steps on made-up proteins for each number of passes, then each part of the "
        "model; lines of JSON"},

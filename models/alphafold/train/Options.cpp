@@ -5,6 +5,7 @@
 #include "models/common/Flags.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace kiln::alphafold {
@@ -51,20 +52,39 @@ void TrainOptions::check() const {
   inside("ema", ema, 0, 0.9999999);
   oneOf("stage", stage, {"initial", "finetune"});
   oneOf("precision", precision, {"fp32", "tf32", "bf16"});
-  oneOf("kiln", kiln, {"off", "on", "verify"});
-  oneOf("recompute", recompute, {"none", "blocks"});
+  oneOf("kiln", kiln, {"off", "on", "verify", "record"});
+  recomputedBlocks(recompute);
   if (graphs && kiln == "verify")
     fail(ErrorKind::input, "--graphs and --kiln=verify: results are compared on the host; take "
                            "--kiln=on, or leave --graphs out");
   if (!recordShapes.empty() && kiln == "off")
     fail(ErrorKind::input,
-         "--record-shapes={} and --kiln=off: no kernel of Kiln's runs; take --kiln=on",
+         "--record-shapes={} and --kiln=off: no kernel of Kiln's is asked for; take --kiln=on, or "
+         "--kiln=record, with which LibTorch computes",
          recordShapes);
   if (!resume.empty() && !weights.empty())
     fail(ErrorKind::input, "--resume={} and --weights={}: a run begins with one of them", resume,
          weights);
   ranks.check();
   model.check();
+}
+
+std::int64_t recomputedBlocks(const std::string& text) {
+  if (text == "none" || text == "blocks")
+    return text == "blocks" ? 1 : 0;
+  constexpr std::string_view prefix = "every=";
+  std::int64_t every = 0;
+  const char* const end = text.data() + text.size();
+  if (text.starts_with(prefix)) {
+    const auto [stop, error] = std::from_chars(text.data() + prefix.size(), end, every);
+    every = error == std::errc() && stop == end ? every : 0;
+  }
+  if (every < 1)
+    fail(
+        ErrorKind::input,
+        "--recompute={}: allowed are none, blocks, and every=N with a number of blocks, 1 at least",
+        text);
+  return every;
 }
 
 double learningRate(const TrainOptions& options, std::int64_t step) {

@@ -57,6 +57,9 @@ struct TrainOptions {
 /// usage error. Throws Error(input) for values that do not fit.
 std::optional<TrainOptions> parse(int argc, const char* const* argv, int& status);
 
+/// Of how many blocks one is computed again, 0: none. Throws Error(input) for another text.
+std::int64_t recomputedBlocks(const std::string& text);
+
 /// Of step 0 to steps - 1: a line up to the full rate, then a fall by a factor at times.
 double learningRate(const TrainOptions& options, std::int64_t step);
 

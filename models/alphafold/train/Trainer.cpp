@@ -30,7 +30,7 @@ TrainOptions checked(TrainOptions options) {
 AlphaFold makeModel(const TrainOptions& options, at::Device device) {
   at::manual_seed(std::uint64_t(options.seed));
   AlphaFold model(options.model);
-  model->setRecompute(options.recompute == "blocks");
+  model->setRecompute(recomputedBlocks(options.recompute));
   model->to(device);
   return model;
 }
@@ -189,7 +189,8 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
 }
 
 /// What is compiled, chosen or allocated once is there before a kind of step is first made, so that
-/// what it computes does not depend on when that was.
+/// what it computes does not depend on when that was. Graphs lend their memory, beside which there
+/// may be no room for another step.
 void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
   if ((options.kiln == "off" && !options.graphs) || !rehearsed.insert(kind).second)
     return;

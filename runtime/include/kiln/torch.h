@@ -28,8 +28,10 @@ namespace kiln {
 /// `use`: kernels of the stores, else the cost model's choice, compiled in the background. `tune`:
 /// the same, and what no store has is tuned in the background into the store `cache`; for runs
 /// whose purpose that is, since it takes the GPU's time. `verify`: Kiln and ATen both run and their
-/// results are compared; slow. `off`: ATen.
-enum class Mode { use, tune, verify, off };
+/// results are compared; slow. `off`: ATen. `record`: ATen computes
+/// all, and what Kiln would be asked for is only noted, for recordShapes(); by enable() alone, a
+/// guard's is `use`.
+enum class Mode { use, tune, verify, off, record };
 
 /// Which tensors: those on GPUs, or, to try things out without one, those of the CPU, for which
 /// Kiln's kernels are executed by its host target, slowly.
@@ -92,7 +94,8 @@ KILN_API std::string report();
 
 /// Waits as wait() does, then writes what was asked for since enable() and no store has measured
 /// yet: a workload for `kernel-compile tune`, and beside it the .mlir files that it names. On the
-/// CPU only what was asked for while Options::cache named a store. Throws Error(io).
+/// CPU only what was asked for while Options::cache named a store. With mode `record` nothing is
+/// compiled, and no store needs to be named. Throws Error(io).
 KILN_API void recordShapes(const std::filesystem::path& workload);
 
 } // namespace kiln
