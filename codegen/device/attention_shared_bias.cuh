@@ -10,8 +10,9 @@
 
 namespace kiln {
 
-/// Blocks have queries and walk over keys.
+/// Blocks have queries and walk over keys. Later queries see most where attention is causal.
 struct OverKeys {
+  static constexpr bool last_sees_most = true;
   template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.queries; }
   template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.keys; }
   template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
@@ -27,6 +28,7 @@ struct OverKeys {
 /// Blocks have keys and walk over queries: in the names of tiles the block's rows are `queries`,
 /// and `keys` are what it walks over.
 struct OverQueries {
+  static constexpr bool last_sees_most = false;
   template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.keys; }
   template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.queries; }
   template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
@@ -48,12 +50,12 @@ struct NoBias {
 /// `width` a block loads those of `value_width`. `Bias_`: the part of it that a block holds.
 /// `Number_`: what comes with each row that a block walks over, or NoNumbers.
 template <class T, int width_, int value_width_, int own, int others, int stages, int side_,
-          class Walk_, class Bias_, bool differentiates_, class Number_>
+          int slots_, class Walk_, class Bias_, bool differentiates_, class Number_>
 struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages> {
   using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
   static constexpr int side = side_;
   static constexpr bool differentiates = differentiates_;
-  static constexpr int slots = 2; // of what a head has of its own, for each of the heads
+  static constexpr int slots = slots_; // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
   using Queries = SwizzledTile<own, Rows::width>;
@@ -72,9 +74,10 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
 /// A block has `queries` queries and holds the bias of all keys, or of its tile of them: `held`, a
 /// multiple of 64; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int held, bool differentiates>
-using SharedBiasTile = SharersTile<T, width, value_width, queries, keys, stages, side, OverKeys,
-                                   SwizzledTile<queries, held>, differentiates, NoNumbers>;
+          int slots, int held, bool differentiates>
+using SharedBiasTile =
+    SharersTile<T, width, value_width, queries, keys, stages, side, slots, OverKeys,
+                SwizzledTile<queries, held>, differentiates, NoNumbers>;
 
 /// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
 /// own (queries, and the output's gradient; or keys and values), then of each its ring, then what
@@ -129,23 +132,27 @@ template <class Tile, class Out, int stored_width> KILN_DEVICE constexpr int sha
 }
 
 /// What a block works on: a tile of rows of its own, a bias, and [first, end) of the heads that
-/// share it, of which the grid has `groups` groups. Tiles of rows come first in the grid, then
-/// biases. Heads are counted so that those that share a bias are neighbours, `sharing` of them.
+/// share it, of which the grid has `groups` groups. Tiles of rows come first in the grid, those
+/// that see most before the others, then biases. Heads are counted so that those that share a bias
+/// are neighbours, `sharing` of them.
 struct BlockOfSharers {
   u32 bias, head; // the bias's first head
   int first, end; // of those that share it
   int first_row;
   int group;
 
-  KILN_DEVICE BlockOfSharers(i64 block, i64 rows, int tile, i64 biases, i64 sharing, int groups) {
-    const i64 tiles = (rows + tile - 1) / tile;
-    const i64 of_bias = block / tiles;
+  template <class Tile, class Scores>
+  KILN_DEVICE BlockOfSharers(Tile, const Scores& scores, i64 block, i64 biases, i64 sharing,
+                             int groups) {
+    constexpr int tile = Tile::queries;
+    const i64 tiles = (Tile::Walk::own(scores.sight) + tile - 1) / tile;
+    const i64 of_bias = block / tiles, of_tile = block % tiles;
     group = int(of_bias / biases);
     bias = u32(of_bias % biases);
     head = bias * u32(sharing);
     first = int(sharing * group / groups);
     end = int(sharing * (group + 1) / groups);
-    first_row = int(block % tiles) * tile;
+    first_row = int(Tile::Walk::last_sees_most ? tiles - 1 - of_tile : of_tile) * tile;
   }
 };
 
@@ -364,8 +371,7 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
                                 const Lse& lse) {
   const SharedBiasMemory<Tile, store_bytes<typename Output::Element, Tile::row_value_width>()> at{
       memory};
-  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);

@@ -80,8 +80,7 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
                                                const QueryGradient& query_gradient) {
   const SharedBiasMemory<Tile, store_bytes<typename QueryGradient::Element, Tile::row_width>()> at{
       memory};
-  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);
@@ -124,8 +123,7 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
   const SharedBiasMemory<Tile, 0> at{memory};
   const i64 all_queries = scores.sight.queries, all_keys = scores.sight.keys;
   const i64 key_tiles = (all_keys + Tile::keys - 1) / Tile::keys;
-  const BlockOfSharers block(block_index() / key_tiles, all_queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index() / key_tiles, biases, sharing, groups);
   const int first_key = int(block_index() % key_tiles) * Tile::keys;
   SeenTiles tiles = tiles_of<Tile>(scores, block);
   const bool is_seen =

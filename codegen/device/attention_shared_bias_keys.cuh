@@ -14,8 +14,8 @@ inline constexpr int bias_box = 64; // rows of the bias's map
 /// A block has `keys` keys, and holds the bias of `held` queries, a multiple of 64, in whole tiles
 /// of `queries`; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int held>
-using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side,
+          int slots, int held>
+using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side, slots,
                                       OverQueries, SwizzledTile<held, keys>, true, QueryNumbers>;
 
 template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int shared_bias_key_store() {
@@ -169,7 +169,7 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
                                                      typename ValueGradient::Element>()>
       at{memory};
   const int end = int(scores.sight.keys);
-  const BlockOfSharers block(block_index(), end, Tile::queries, biases, sharing, groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, 0, block.first_row);

@@ -4,6 +4,7 @@
 #include "codegen/families/attention/cost/Cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace kiln::attention {
@@ -96,6 +97,16 @@ std::int64_t heldPlaces(const Schedule& s, const Facts& facts) {
   return (places + panel - 1) / panel * panel;
 }
 
+double headsOfBlock(const Schedule& s, const Facts& facts) {
+  const double sharing =
+      facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads / facts.biases;
+  return std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) /
+                   static_cast<double>(s.side));
+}
+std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
+  return facts.sharing > 0 && headsOfBlock(s, facts) <= 1 ? 1 : 2;
+}
+
 std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
   return ownRows(s, facts) / 64 * s.side;
 }
@@ -139,7 +150,7 @@ static std::int64_t storeBytes(const Facts& facts) {
 
 /// SharedBiasMemory in device/attention_shared_bias.cuh.
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
-  constexpr std::int64_t slots = 2; // of what a head has of its own
+  const std::int64_t slots = slotsOf(s, facts);
   const std::int64_t rows = ownRows(s, facts), step = stepRows(s, facts);
   const std::int64_t held = rows * heldPlaces(s, facts) * 2;
   const std::int64_t width = paddedWidth(facts.width);

@@ -266,12 +266,13 @@ class Lowering {
               More... more) {
     const Schedule& s = context.schedule;
     const Registers registers = registersOf(s, context.facts);
-    builder.create<Op>(
-        location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors, sharers.biases,
-        sharers.sharing, more..., element(),
-        program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype) : element(),
-        program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
-        s.groups, s.side, heldPlaces(s, context.facts), registers.loading, registers.working);
+    builder.create<Op>(location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors,
+                       sharers.biases, sharers.sharing, more..., element(),
+                       program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype)
+                                         : element(),
+                       program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(),
+                       order.group(), s.groups, s.side, slotsOf(s, context.facts),
+                       heldPlaces(s, context.facts), registers.loading, registers.working);
   }
   /// A block for each of `tiles` of each group of heads that share a bias; `ofNone`: also where
   /// there are no heads, for whose bias a gradient of zeros is stored.
