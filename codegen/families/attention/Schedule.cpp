@@ -117,9 +117,14 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   const std::int64_t threads = 128 * (groups + 1);
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
-  // Who loads for heads that share a bias counts heads and tiles.
-  const bool counts = walksOverQueries(facts); // and reads numbers of queries
-  const std::int64_t loading = counts ? 56 : groups > 2 ? 32 : s.bias == Bias::held ? 40 : 24;
+  // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
+  // for gradients of keys reads numbers of queries.
+  const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
+  const std::int64_t loading = isOne                     ? 24
+                               : walksOverQueries(facts) ? 56
+                               : groups > 2              ? 32
+                               : s.bias == Bias::held    ? 40
+                                                         : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
                                      std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
