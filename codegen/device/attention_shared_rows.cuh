@@ -85,8 +85,8 @@ template <class Tile> struct RowsOfWarp {
   KILN_DEVICE static int thread_row() { return row_in_tile() + thread_index() % 32 / 4; }
 };
 
-/// What a thread's two rows see. Where all rows of the block see whole tiles is told for them at
-/// once, and what each row sees is found anew where they do not. Of one sequence: the later a row,
+/// What a thread's two rows see. Where all rows of the block exist and see whole tiles is told for
+/// them at once, and what each row sees is found anew elsewhere. Of one sequence: the later a row,
 /// the later it begins and ends to see.
 template <class Tile, class Sight> struct SeenByBlock {
   const Sight& sight;
@@ -95,9 +95,10 @@ template <class Tile, class Sight> struct SeenByBlock {
 
   KILN_DEVICE SeenByBlock(const Sight& sight, int first) : sight(sight), first(first) {
     using Walk = typename Tile::Walk;
-    const int last = first + Tile::queries, end = int(Walk::own(sight));
+    const int last = first + Tile::queries - 1;
+    const bool exist = last < int(Walk::own(sight)); // those that do not must not read masks
     const Span of_first = Walk::seen(sight, first);
-    const Span of_last = Walk::seen(sight, (last < end ? last : end) - 1);
+    const Span of_last = exist ? Walk::seen(sight, last) : Span{0, 0};
     whole.begin = of_first.begin > of_last.begin ? of_first.begin : of_last.begin;
     whole.end = of_first.end < of_last.end ? of_first.end : of_last.end;
   }
