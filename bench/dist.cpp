@@ -16,6 +16,7 @@
 #include "bench/DistKernels.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
+#include "models/common/Graph.h"
 #include "models/common/Precision.h"
 #include "models/common/Program.h"
 #include "models/common/Ranks.h"
@@ -41,10 +42,10 @@ namespace {
 
 struct Given {
   std::string what = "sweep", device, model = "tiny", precision = "fp32", wire = "as-is",
-              modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
+              transport = "auto", modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
   std::int64_t nproc = 0, mostMib = 1024, peerKib = 0, batch = 4, context = 0, steps = 200,
                vocabulary = 10'000;
-  bool sharded = false;
+  bool sharded = false, graphs = false;
   std::vector<double> bucketMibs = {1, 10, 25, 100, 1000};
 };
 
@@ -85,7 +86,8 @@ class Bench {
     double forward = 0, backward = 0, step = 0;
   };
   lm::Transformer makeModel() const;
-  at::Tensor loss(lm::Transformer& model);
+  at::Tensor draw(const lm::Transformer& model) const;
+  at::Tensor loss(lm::Transformer& model, const at::Tensor& tokens) const;
   void checkAlike(const torch::nn::Module& model) const;
   void print(ordered_json line) const {
     if (group->rank() == 0)
@@ -98,16 +100,20 @@ class Bench {
 };
 
 void Bench::sweep() {
+  const auto sum = [&](const at::Tensor& tensor) {
+    return group->goesByCopyEngines(tensor) ? group->sumOfParts(tensor, {}, 1)
+                                            : group->allReduce(tensor);
+  };
   for (std::int64_t bytes = 1024; bytes <= given.mostMib << 20; bytes *= 4) {
-    const at::Tensor tensor = at::ones({bytes / 4}, device);
+    const at::Tensor tensor = group->buffer(bytes / 4, at::kFloat);
     const int times = bytes < (1 << 20) ? 200 : bytes < (64 << 20) ? 20 : 5;
     for (int i = 0; i < 5; ++i)
-      group->allReduce(tensor).wait();
+      sum(tensor).wait();
     synchronize(device);
     group->barrier();
     const auto begin = Clock::now();
     for (int i = 0; i < times; ++i)
-      group->allReduce(tensor).wait();
+      sum(tensor).wait();
     synchronize(device);
     const double seconds = group->largest(millisecondsSince(begin) / 1e3 / times);
     const double rate = double(bytes) / seconds / 1e9, n = group->size();
@@ -117,6 +123,7 @@ void Bench::sweep() {
            {"device", device.str()},
            {"bytes", bytes},
            {"by_peers", bytes <= group->peerBytes()},
+           {"by_copy_engines", group->goesByCopyEngines(tensor)},
            {"microseconds", seconds * 1e6},
            {"algorithm_gb_per_s", rate},
            {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
@@ -134,9 +141,12 @@ lm::Transformer Bench::makeModel() const {
   return model;
 }
 
-at::Tensor Bench::loss(lm::Transformer& model) {
-  const at::Tensor tokens =
-      at::randint(given.vocabulary, {given.batch, model->config.context + 1}, at::kLong).to(device);
+at::Tensor Bench::draw(const lm::Transformer& model) const {
+  return at::randint(given.vocabulary, {given.batch, model->config.context + 1}, at::kLong)
+      .to(device);
+}
+
+at::Tensor Bench::loss(lm::Transformer& model, const at::Tensor& tokens) const {
   const models::Autocast autocast(device.type(), models::Autocast::of(given.precision));
   return lm::crossEntropy(model(tokens.slice(1, 0, -1)).flatten(0, 1),
                           tokens.slice(1, 1).flatten());
@@ -171,18 +181,31 @@ void Bench::steps(const std::string& mode, double bucketMib) {
   at::manual_seed(100 + std::uint64_t(group->rank()));
   constexpr int warmup = 5;
   Times mean;
+  const at::Tensor tokens = draw(model);
+  std::unique_ptr<models::StepGraph> graph;
   for (std::int64_t step = -warmup; step < given.steps; ++step) {
     synchronize(device);
     group->barrier();
     const auto begin = Clock::now();
-    const at::Tensor one = loss(model);
-    synchronize(device);
-    const double forward = millisecondsSince(begin);
-    one.backward();
-    synchronize(device);
-    const double backward = millisecondsSince(begin) - forward;
-    optimizer->step();
-    optimizer->zero_grad();
+    double forward = 0, backward = 0;
+    if (given.graphs && step == -1)
+      graph = std::make_unique<models::StepGraph>(device, [&] {
+        loss(model, tokens).backward();
+        optimizer->step();
+        optimizer->zero_grad();
+      });
+    if (graph) {
+      graph->replay();
+    } else {
+      const at::Tensor one = loss(model, tokens);
+      synchronize(device);
+      forward = millisecondsSince(begin);
+      one.backward();
+      synchronize(device);
+      backward = millisecondsSince(begin) - forward;
+      optimizer->step();
+      optimizer->zero_grad();
+    }
     synchronize(device);
     const double whole = millisecondsSince(begin);
     const auto least = [&](double value) { return -group->largest(-value); };
@@ -200,6 +223,8 @@ void Bench::steps(const std::string& mode, double bucketMib) {
          {"mode", mode},
          {"bucket_mib", bucketMib},
          {"wire", given.wire},
+         {"transport", given.transport},
+         {"graphs", given.graphs},
          {"model", given.model},
          {"parameters", model->config.parameters()},
          {"batch", given.batch},
@@ -242,7 +267,7 @@ void Bench::memory(bool sharded) {
   else
     optimizer = std::make_unique<optim::AdamW>(model->parameters(), adamw);
   note("model");
-  at::Tensor one = loss(model);
+  at::Tensor one = loss(model, draw(model));
   note("forward");
   one.backward();
   one.reset();
@@ -253,7 +278,8 @@ void Bench::memory(bool sharded) {
 }
 
 void run(const Given& given) {
-  const auto group = models::startGroup({.peerKib = given.peerKib}, given.device);
+  const auto group =
+      models::startGroup({.transport = given.transport, .peerKib = given.peerKib}, given.device);
   models::setPrecision(given.precision == "fp32" ? "tf32" : given.precision, false);
   if (group->device().is_cuda())
     enable();
@@ -262,7 +288,7 @@ void run(const Given& given) {
     bench.sweep();
   if (given.what == "steps")
     for (const std::string& mode : CLI::detail::split(given.modes, ','))
-      bench.steps(mode, 25);
+      bench.steps(mode, 0);
   if (given.what == "buckets")
     for (const double mib : given.bucketMibs)
       bench.steps("overlapped", mib);
@@ -286,6 +312,7 @@ int main(int argc, char** argv) try {
   app.add_option("--most-mib", given.mostMib)->capture_default_str();
   app.add_option("--peer-kib", given.peerKib,
                  "of GPUs' shared memory, where it is faster; 0: none");
+  app.add_option("--transport", given.transport, "auto, nccl or copy-engines: of buffers");
   app.add_option("--model", given.model)->capture_default_str();
   app.add_option("--batch", given.batch)->capture_default_str();
   app.add_option("--context", given.context, "0: the model's");
@@ -293,6 +320,7 @@ int main(int argc, char** argv) try {
   app.add_option("--precision", given.precision, "fp32 (products in tf32) or bf16");
   app.add_option("--wire", given.wire, "as-is or bf16");
   app.add_option("--steps", given.steps)->capture_default_str();
+  app.add_flag("--graphs", given.graphs, "replays whole steps as CUDA graphs, timed as a whole");
   app.add_flag("--sharded", given.sharded, "of memory");
   app.add_option("--modes", given.modes)->capture_default_str();
   app.add_option("--bucket-mib", given.bucketMibs)->delimiter(',');

@@ -1,9 +1,11 @@
 // How good the cost model is by the times in stores, and constants that make it better:
 //   fit_cost autotune/stores/h200.db                              what it is worth as it stands
 //   fit_cost tuned.db --refit=time --write=codegen/model/cost_constants.def
-// A store that a tuning has filled knows all the schedules that it timed; one that was exported
-// knows choices and defaults, which is enough for the time and little for the ranking. Every refit
-// is also tried on keys, and on ops, that it was not shown. No GPU is needed.
+//   fit_cost tuned.db --save=sweep.json                           times of schedules, to be kept
+// A store that a tuning has filled knows all the schedules that it timed, and so does a sweep that
+// was saved of it, without cubins; a store that was exported knows choices and defaults, which is
+// enough for the time and little for the ranking. Every refit is also tried on keys, and on ops,
+// that it was not shown. No GPU is needed.
 #include "bench/fit_cost/Fit.h"
 #include "kiln/files.h"
 
@@ -86,12 +88,14 @@ CostConstants refit(CostConstant::Part part, std::span<const TunedKey> keys) {
 struct Request {
   std::vector<std::filesystem::path> stores;
   std::string part;
-  std::filesystem::path constants;
+  std::filesystem::path constants, sweep;
   bool keys = false;
 };
 
 void run(const Request& request) {
   std::vector<std::string> skipped;
+  if (!request.sweep.empty())
+    return writeSweep(request.sweep, timedKeys(request.stores, skipped));
   const std::vector<TunedKey> keys = tunedKeys(request.stores, skipped);
   for (const std::string& reason : skipped)
     fmt::print(stderr, "fit_cost: left out {}\n", reason);
@@ -114,12 +118,14 @@ void run(const Request& request) {
 int main(int count, char** arguments) {
   Request request;
   CLI::App app("How good the cost model is by the times in stores, and constants that fit them.");
-  app.add_option("stores", request.stores, "files of 'kernel-compile tune'")->required();
+  app.add_option("stores", request.stores, "files of 'kernel-compile tune', or sweeps (.json)")
+      ->required();
   auto* refitted = app.add_option("--refit", request.part, "fit the constants of this part anew")
                        ->check(CLI::IsMember({"time", "ranking"}));
   app.add_option("--write", request.constants,
                  "codegen/model/cost_constants.def, to get their values")
       ->needs(refitted);
+  app.add_option("--save", request.sweep, "write all times into this file (.json), nothing else");
   app.add_flag("--keys", request.keys, "every timed schedule as a line of CSV, nothing else");
   CLI11_PARSE(app, count, arguments);
   try {

@@ -5,8 +5,21 @@
 #include "autotune/Kernels.h"
 
 #include <filesystem>
+#include <map>
 
 namespace kiln::bench {
+
+/// What a store knows of a key, and a sweep keeps of it: no cubins, and one time a schedule.
+struct TimedKey {
+  std::string label, twin, arch, module;
+  std::vector<std::int64_t> sizes;
+  std::string chosen, standard;
+  std::map<std::string, double> times; // the last taken of each schedule, in microseconds
+};
+/// Of stores, and of sweeps that writeSweep() has written. Throws Error if a file is neither.
+std::vector<TimedKey> timedKeys(std::span<const std::filesystem::path> files,
+                                std::vector<std::string>& skipped);
+void writeSweep(const std::filesystem::path& file, std::span<const TimedKey> keys);
 
 struct Sample {
   std::string schedules;          // as stores name them
@@ -27,8 +40,8 @@ struct TunedKey {
 };
 
 /// Keys with a choice and at least one timed schedule, in the order of their labels. What cannot be
-/// read any more is told in `skipped`. Throws Error if a file is no store.
-std::vector<TunedKey> tunedKeys(std::span<const std::filesystem::path> stores,
+/// read any more is told in `skipped`. Throws Error if a file is neither a store nor a sweep.
+std::vector<TunedKey> tunedKeys(std::span<const std::filesystem::path> files,
                                 std::vector<std::string>& skipped);
 
 } // namespace kiln::bench

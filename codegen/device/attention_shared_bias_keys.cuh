@@ -9,8 +9,6 @@
 
 namespace kiln {
 
-inline constexpr int bias_box = 64; // rows of the bias's map
-
 /// A block has `keys` keys, and holds the bias of `held` queries, a multiple of 64, in whole tiles
 /// of `queries`; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
@@ -155,8 +153,9 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
   finish(now.before());
 }
 
-template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
-          class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient>
+/// `bias_box`: rows of the bias's map.
+template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
+          class Scores, class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient>
 KILN_DEVICE void
 differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
                            const MappedHeads& query, const MappedHeads& key,

@@ -95,21 +95,24 @@ template <class Tile> struct KeyRing {
   }
 };
 
-/// What a block keeps in shared memory: its queries and a ring.
-template <class Tile> struct WarpgroupMemory {
+/// What a block keeps in shared memory: its queries and a ring, and at the end in their place what
+/// it stores; barriers behind both, since memory of a barrier is nothing else's.
+template <class Tile, class Out> struct WarpgroupMemory {
   static constexpr int tiles = Tile::Queries::bytes + KeyRing<Tile>::bytes;
-  static constexpr int bytes = tiles + (1 + KeyRing<Tile>::barriers) * int(sizeof(u64));
+  static constexpr int stored = 4 * Tile::groups * store_bytes<Out, Tile::row_value_width>();
+  static constexpr int below = tiles > stored ? tiles : stored; // the barriers
+  static constexpr int bytes = below + (1 + KeyRing<Tile>::barriers) * int(sizeof(u64));
+  static_assert(below % sizeof(u64) == 0, "barriers lie at multiples of 8");
   char* memory;
 
   KILN_DEVICE char* queries() const { return memory; }
-  KILN_DEVICE u64* queries_full() const { return reinterpret_cast<u64*>(memory + tiles); }
+  KILN_DEVICE u64* queries_full() const { return reinterpret_cast<u64*>(memory + below); }
   KILN_DEVICE KeyRing<Tile> ring() const {
     return {memory + Tile::Queries::bytes, queries_full() + 1};
   }
 };
 template <class Tile, class Out> KILN_DEVICE constexpr int attend_by_warpgroups_bytes() {
-  constexpr int stored = 4 * Tile::groups * store_bytes<Out, Tile::row_value_width>();
-  return WarpgroupMemory<Tile>::bytes > stored ? WarpgroupMemory<Tile>::bytes : stored;
+  return WarpgroupMemory<Tile, Out>::bytes;
 }
 
 /// A stage of a ring and the parity of its phase.
@@ -260,7 +263,7 @@ template <int loading, int working, class Tile, class Scores, class Query, class
 KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, const Query& query,
                                       const Key& key, const Value& value, const Output& output,
                                       const Lse& lse) {
-  const WarpgroupMemory<Tile> at{memory};
+  const WarpgroupMemory<Tile, typename Output::Element> at{memory};
   const KeyRing<Tile> ring = at.ring();
   if (thread_index() == Tile::loader) {
     mbarrier_initialize(at.queries_full(), 1);

@@ -188,64 +188,6 @@ KILN_DEVICE void load(const Tile& at, Keep& to, const From& from, const RowMap<r
   }
 }
 
-/// Chunk c of a tensor that is the same for every row.
-template <int access, class Tile, class From>
-KILN_DEVICE auto load_columns(const Tile& at, int c, const From& from, i64 column_stride = 1) {
-  return load_row<Tile::vector, access>(from, at.column(c), column_stride);
-}
-
-/// Bytes that stage_columns needs.
-template <class Tile, class T> KILN_DEVICE constexpr int staged_columns_bytes() {
-  return (Tile::overlaps ? Tile::threads * Tile::chunks * Tile::vector : Tile::columns) * sizeof(T);
-}
-
-/// Starts to copy such a tensor into shared memory, dense, and returns where. It may be read after
-/// wait_for_copies() and a barrier.
-template <class Tile, int access, class T>
-KILN_DEVICE const T* stage_columns(char* memory, const T* from, i64 column_stride = 1) {
-  constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;
-  T* to = reinterpret_cast<T*>(memory);
-// A loop even for one place a thread: conditional copies alone would be moved behind the
-// reductions.
-#pragma unroll 1
-  for (int column = thread_index() * step; column < Tile::columns; column += Tile::threads * step)
-    if constexpr (step * sizeof(T) >= 4)
-      copy_to_shared<step * sizeof(T)>(to + column, from + column * column_stride);
-    else
-      store_shared(to + column, load_global<Vec<T, step>>(from + column * column_stride));
-  return to;
-}
-/// Chunk c of what stage_columns copied.
-template <class Tile, class T>
-KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* from) {
-  return load_shared_vector<Tile::vector>(from + at.column(c));
-}
-
-/// The same for the rows of `at` and all that have its shift: each group has a copy of its own, in
-/// which its vectors are those of memory.
-template <int columns, int lanes, int vector, int threads, class T>
-KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads>& at,
-                                   char* memory, const T* from, i64 column_stride = 1) {
-  constexpr int places = SteadyTile<columns, lanes, vector, threads>::chunks * lanes * vector;
-  T* to = reinterpret_cast<T*>(memory) + at.group * places;
-#pragma unroll 1
-  for (int place = at.lane; place < places; place += lanes) {
-    const int column = place - at.shift;
-    if (u32(column) >= u32(columns))
-      store_shared(to + place, T{});
-    else if constexpr (sizeof(T) >= 4)
-      copy_to_shared<sizeof(T)>(to + place, from + column * column_stride);
-    else
-      store_shared(to + place, load_global<Vec<T, 1>>(from + column * column_stride)[0]);
-  }
-  return to;
-}
-template <int columns, int lanes, int vector, int threads, class T>
-KILN_DEVICE Vec<T, vector> staged_columns(const SteadyTile<columns, lanes, vector, threads>& at,
-                                          int c, const T* from) {
-  return load_shared_vector<vector>(from + (c * lanes + at.lane) * vector);
-}
-
 /// The first chunk of a part of the rows, 0 <= part <= parts.
 template <class Tile> KILN_DEVICE constexpr int first_chunk(int part, int parts) {
   return Tile::chunks * part / parts;

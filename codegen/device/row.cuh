@@ -2,6 +2,7 @@
 #pragma once
 
 #include "angle.cuh"
+#include "columns.cuh"
 #include "gather.cuh"
 #include "move.cuh"
 #include "online.cuh"

@@ -25,37 +25,29 @@ static bool isWord(StringRef text) {
          llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-/// Loop variables, what the skeleton calls, and what C++ and CUDA reserve; the names of
-/// device/*.cuh that a kernel does not call may be shadowed.
+/// Variables of what families print, and what C++ and CUDA reserve; beside them what the headers of
+/// the device library declare for all.
 static constexpr StringLiteral kReserved =
-    "ChunkTile Halves ListTile ListedTerms Max Min Neighbours Paired Registers Reread Ring "
-    "RingStage RowMap RowStore RowTile Segment Shared StridedTerms Sum SumTile Tile Transposed "
-    "Vec alignas alignof and and_eq asm auto bf16 bitand bitor bits_to_float block_barrier "
-    "block_count block_index bool break c case catch ceilf char char16_t char32_t char8_t chunk "
-    "class cluster_arrive cluster_wait co_await co_return co_yield combine_chunk "
-    "combine_exponentials compl concept const const_cast consteval constexpr constinit continue "
-    "copy_to_shared cosine decltype default delete divide_by do double dynamic_cast else enum "
-    "erff exp2f expf explicit expm1f export extern f16 fabsf false fast_cosine fast_exp "
-    "fast_sine float floorf fmaf fmaxf fminf for friend gathered goto i i32 i64 if inline int "
-    "inverse_sqrt kiln list_rows list_rows_bytes load load_columns load_rows load_transposed "
-    "load_vector log2f logf long main maximum minimum mutable namespace near_cosine near_sine "
-    "new noexcept not not_eq nullptr older operator or or_eq partial_columns_bytes "
-    "partial_scalar_bytes pick_rows piece powf private protected public r random_rows "
-    "random_tile register reinterpret_cast release_successor requires reread rest return "
-    "ring_bytes rounded_product row_reduce row_reduce_bytes rsqrtf shared_memory short signed "
-    "sine sizeof sqrtf stage stage_columns stage_rows staged_columns staged_columns_bytes "
-    "staged_rows_bytes static static_assert static_cast store store_partial_columns "
-    "store_partial_scalar store_rows store_scalar store_total store_transposed struct "
-    "sum_of_partials sum_of_partials_bytes sum_partials sum_partials_bytes sum_rows "
-    "sum_rows_bytes switch tanhf template this thread_local throw true try typedef typeid "
-    "typename u16 u32 u64 u8 union unsigned using virtual void volatile wait_for_copies "
-    "wait_for_predecessor wchar_t while xor xor_eq";
+    "Tile alignas alignof and and_eq asm auto bitand bitor bool break c case catch ceilf char "
+    "char16_t char32_t char8_t chunk class co_await co_return co_yield compl concept const "
+    "const_cast consteval constexpr constinit continue decltype default delete do double "
+    "dynamic_cast else enum erff exp2f expf explicit expm1f export extern fabsf false float "
+    "floorf fmaf fmaxf fminf for friend goto i if inline int kiln log2f logf long main "
+    "mutable namespace new noexcept not not_eq nullptr older operator or or_eq piece powf "
+    "private protected public r register reinterpret_cast requires rest return rsqrtf short "
+    "signed sizeof sqrtf stage static static_assert static_cast struct switch tanhf template "
+    "this thread_local throw true try typedef typeid typename union unsigned using virtual "
+    "void volatile wchar_t while xor xor_eq";
+static constexpr StringLiteral kDeclared =
+#include "codegen/emit/device_names.inc"
+    ;
 
 static const llvm::StringSet<>& reservedNames() {
   static const llvm::StringSet<> names = [] {
     llvm::StringSet<> set;
     SmallVector<StringRef> words;
     kReserved.split(words, ' ');
+    kDeclared.split(words, ' ', -1, /*KeepEmpty=*/false);
     for (StringRef word : words)
       set.insert(word);
     return set;

@@ -22,7 +22,7 @@ constexpr double kSafety = 10.0;
 /// The same for a single element, whose noise may have cancelled where its error does not.
 constexpr double kSafetyOfOne = 4.0;
 constexpr std::int64_t kFewNumbers = 8;
-constexpr int kDrawsForFew = 4;
+constexpr std::size_t kDrawsForFew = 4, kMostDraws = 8;
 /// Of a reference, in elements (family::referenceCost): some ten seconds.
 constexpr double kMostCost = 1 << 24;
 
@@ -65,24 +65,37 @@ RowError errorOfRow(const ir::Tensor64& exact, ArrayRef<const ir::Tensor64*> noi
 }
 
 /// What is typical of all rows: noise may cancel in one of many. Rows that are smaller than their
-/// noise are what is left where numbers cancel, and say nothing about the others.
+/// noise are what is left where numbers cancel, and say nothing about the others. Where what rows
+/// subtract cancels in some, all have the noise of what they subtract, whatever they amount to: a
+/// row is allowed what half of those have that are about as large.
 struct Typical {
-  double ofValue = 0.0;   // difference over value
-  double ofNothing = 0.0; // difference where a row is nothing but noise
+  double ofValue = 0.0;               // difference over value
+  double ofNothing = 0.0;             // difference where a row is nothing but noise
+  llvm::DenseMap<int, double> ofSize; // difference of rows of this power of two, and its neighbours
 
   explicit Typical(ArrayRef<RowError> rows) {
     double values = 0.0, nothings = 0.0;
+    llvm::DenseMap<int, std::vector<double>> near;
     for (const RowError& row : rows)
-      if (row.value > row.difference)
+      if (row.value > row.difference) {
         ofValue += row.difference / row.value, values += 1.0;
-      else
+        for (int size : {-1, 0, 1})
+          near[std::ilogb(row.value) + size].push_back(row.difference);
+      } else
         ofNothing += row.difference, nothings += 1.0;
     ofValue /= std::max(values, 1.0);
     ofNothing /= std::max(nothings, 1.0);
+    for (auto& [size, differences] : near) {
+      const auto half = differences.begin() + std::ssize(differences) / 2;
+      std::nth_element(differences.begin(), half, differences.end());
+      ofSize[size] = *half;
+    }
   }
   double of(const RowError& row) const {
     const bool isNothing = row.value <= std::max(row.difference, 0x1p-24 * ofNothing);
-    return std::max(row.difference, isNothing ? ofNothing : ofValue * row.value);
+    return isNothing ? std::max(row.difference, ofNothing)
+                     : std::max({row.difference, ofValue * row.value,
+                                 ofSize.lookup(std::ilogb(row.value))});
   }
 };
 
@@ -147,9 +160,73 @@ std::vector<T> ordered(std::span<const T> given, const std::vector<std::size_t>&
   return all;
 }
 
+/// A row of so many keeps the cost within limits; odd, so that all places of a tile are met.
+std::int64_t stepOf(double cost) {
+  return cost > kMostCost ? static_cast<std::int64_t>(std::ceil(cost / kMostCost)) | 1 : 1;
+}
+
+/// What nobody computed may be anything. Fails where that is all of a result.
+void allowUnknown(const TensorInfo& info, const ir::Tensor64& exact, ir::Tensor64& allowed,
+                  double cost) {
+  bool isAnyKnown = exact.size() == 0;
+  for (std::int64_t i = 0; i < exact.size(); ++i)
+    if (std::isnan(exact.data[i]))
+      allowed.data[i] = std::numeric_limits<double>::infinity();
+    else
+      isAnyKnown = true;
+  if (!isAnyKnown)
+    fail(ErrorKind::input,
+         "'{}' cannot be compared with fp64 at these sizes: {:.1e} multiply-adds are too many, and "
+         "each element needs all of them; leave sizes open ('?') and give smaller ones",
+         info.name, cost * static_cast<double>(family::multiplyAddsPerElement));
+}
+
+OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
+                        const ir::Tensor64& exact, const ir::Tensor64& allowed) {
+  OutputCheck check;
+  check.name = info.name;
+  check.dtype = info.dtype;
+  check.shape.assign(exact.shape.begin(), exact.shape.end());
+  check.passed = true;
+  double worst = -1.0, square = 0.0;
+  std::int64_t finite = 0;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    if (std::isinf(allowed.data[i]))
+      continue;
+    check.numbers += std::isfinite(exact.data[i]);
+    double error = std::abs(result.data[i] - exact.data[i]);
+    bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
+    if (std::isfinite(error)) {
+      check.maxError = std::max(check.maxError, error);
+      square += error * error;
+      ++finite;
+    }
+    const bool isFinite = std::isfinite(error);
+    if (good && worst >= 0.0 && !(isFinite && error > worst * allowed.data[i]))
+      continue; // without a division: most are
+    double share =
+        good ? (isFinite ? error / allowed.data[i] : 0.0) : std::numeric_limits<double>::infinity();
+    if (!(share > worst))
+      continue;
+    worst = share;
+    check.passed &= good;
+    check.result = result.data[i];
+    check.reference = exact.data[i];
+    check.allowed = allowed.data[i];
+    check.worst.clear();
+    for (std::int64_t rest = i, d = exact.shape.size() - 1; d >= 0; rest /= exact.shape[d--])
+      check.worst.insert(check.worst.begin(), rest % exact.shape[d]);
+  }
+  if (finite > 0)
+    check.rmsError = std::sqrt(square / static_cast<double>(finite));
+  return check;
+}
+
+} // namespace
+
 /// The function of a module, to be evaluated.
-struct Function {
-  Function(const Module& module, const std::string& name) {
+struct Evaluated {
+  Evaluated(const Module& module, const std::string& name) {
     parsed = session.parse(module.text(), module.state().name);
     auto found =
         passes::findFunction(*parsed, module.functions().size() == 1 ? "" : StringRef(name));
@@ -181,33 +258,73 @@ struct Function {
   func::FuncOp op;
 };
 
-/// A row of so many keeps the cost within limits; odd, so that all places of a tile are met.
-std::int64_t stepOf(double cost) {
-  return cost > kMostCost ? static_cast<std::int64_t>(std::ceil(cost / kMostCost)) | 1 : 1;
+struct Draws {
+  Draws(const Module& module, const std::string& function) : noisily(module, function) {}
+
+  Evaluated noisily;
+  Noise noise{};
+  std::vector<ir::Tensor64> values{};
+  std::vector<TensorInfo> outputs{};  // in the order of a launch plan
+  std::vector<std::size_t> results{}; // the function's, there
+  double cost = 0;
+  std::vector<std::vector<ir::Tensor64>> drawn{}; // the function's results
+  bool roundsWithin = false;
+
+  void once() {
+    std::vector<ir::Tensor64> disturbed = values;
+    for (auto [argument, tensor] : llvm::zip(noisily.block().getArguments(), disturbed))
+      if (ir::tensorType(argument).getElementType().isF32())
+        noise(argument, tensor);
+    for (Operation& operation : noisily.block())
+      roundsWithin |= movesItself(noisily.op, operation, noise.state);
+    drawn.push_back(noisily.evaluate(disturbed, noise));
+    noise.forget();
+  }
+
+  /// Few numbers may happen to be moved by next to nothing, all of them; and a row of few, where
+  /// what is rounded on the way is far larger than they.
+  bool isAnyFew() const {
+    return llvm::any_of(drawn.front(), [&](const ir::Tensor64& tensor) {
+      return tensor.size() <= kFewNumbers || (roundsWithin && tensor.width() <= kFewNumbers);
+    });
+  }
+
+  void allow(Expected& expected) const {
+    expected.allowed.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::size_t place = results[i];
+      SmallVector<const ir::Tensor64*> ofOne;
+      for (const std::vector<ir::Tensor64>& all : drawn)
+        ofOne.push_back(&all[i]);
+      expected.allowed[place] = allowedErrors(outputs[place], expected.exact[place], ofOne);
+      if (expected.step > 1)
+        allowUnknown(outputs[place], expected.exact[place], expected.allowed[place], cost);
+    }
+  }
+};
+
+bool Expected::leavesOut() const {
+  return std::ranges::any_of(exact, [](const ir::Tensor64& result) {
+    return result.size() > 0 &&
+           std::ranges::none_of(result.data, [](double value) { return std::isfinite(value); });
+  });
 }
 
-/// What nobody computed may be anything. Fails where that is all of a result.
-void allowUnknown(const TensorInfo& info, const ir::Tensor64& exact, ir::Tensor64& allowed,
-                  double cost) {
-  bool isAnyKnown = exact.size() == 0;
-  for (std::int64_t i = 0; i < exact.size(); ++i)
-    if (std::isnan(exact.data[i]))
-      allowed.data[i] = std::numeric_limits<double>::infinity();
-    else
-      isAnyKnown = true;
-  if (!isAnyKnown)
-    fail(ErrorKind::input,
-         "'{}' cannot be compared with fp64 at these sizes: {:.1e} multiply-adds are too many, and "
-         "each element needs all of them; leave sizes open ('?') and give smaller ones",
-         info.name, cost * static_cast<double>(family::multiplyAddsPerElement));
+bool Expected::drawAgain() {
+  const std::size_t count = draws->drawn.size();
+  if (count >= kMostDraws)
+    return false;
+  for (std::size_t i = 0; i < count; ++i)
+    draws->once();
+  draws->allow(*this);
+  return true;
 }
-
-} // namespace
 
 Expected expect(const Module& module, const std::string& function,
                 std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
                 double cost) {
-  Function exactly(module, function), noisily(module, function);
+  Evaluated exactly(module, function);
+  auto draws = std::make_shared<Draws>(module, function);
   func::FuncOp op = exactly.op;
   if (op.getNumArguments() != inputs.size() || op.getNumResults() != outputs.size())
     fail(ErrorKind::input,
@@ -218,91 +335,36 @@ Expected expect(const Module& module, const std::string& function,
   const auto arguments = placesOf(inputs.size(), [&](std::size_t i) {
     return op.getArgAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
   });
-  const auto results = placesOf(outputs.size(), [&](std::size_t i) {
+  draws->results = placesOf(outputs.size(), [&](std::size_t i) {
     return op.getResultAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
   });
-  const std::vector<ir::Tensor64> values = ordered(inputs, arguments);
-  const std::int64_t step = exactly.sample(stepOf(cost)) ? stepOf(cost) : 1;
-  noisily.sample(step);
-  auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(values); });
-  noteArithmetic(noisily.op);
-  family::decomposeNamedOps(noisily.block());
-  std::vector<std::vector<ir::Tensor64>> noisy;
-  Noise noise;
-  bool roundsWithin = false;
-  auto evaluateOnce = [&] {
-    std::vector<ir::Tensor64> disturbed = values;
-    for (auto [argument, tensor] : llvm::zip(noisily.block().getArguments(), disturbed))
-      if (ir::tensorType(argument).getElementType().isF32())
-        noise(argument, tensor);
-    for (Operation& operation : noisily.block())
-      roundsWithin |= movesItself(noisily.op, operation, noise.state);
-    noisy.push_back(noisily.evaluate(disturbed, noise));
-    noise.forget();
-  };
-  evaluateOnce();
-  // Few numbers may happen to be moved by next to nothing, all of them; and a row of few, where
-  // what is rounded on the way is far larger than they.
-  auto isFew = [&](const ir::Tensor64& tensor) {
-    return tensor.size() <= kFewNumbers || (roundsWithin && tensor.width() <= kFewNumbers);
-  };
-  for (int more = 1; more < kDrawsForFew && llvm::any_of(noisy.front(), isFew); ++more)
-    evaluateOnce();
+  draws->values = ordered(inputs, arguments);
+  draws->outputs.assign(outputs.begin(), outputs.end());
+  draws->cost = cost;
+  Expected expected{.exact = {}, .allowed = {}};
+  expected.step = exactly.sample(stepOf(cost)) ? stepOf(cost) : 1;
+  draws->noisily.sample(expected.step);
+  auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(draws->values); });
+  noteArithmetic(draws->noisily.op);
+  family::decomposeNamedOps(draws->noisily.block());
+  draws->once();
+  while (draws->drawn.size() < kDrawsForFew && draws->isAnyFew())
+    draws->once();
   std::vector<ir::Tensor64> found = exact.get();
-  Expected expected;
-  expected.step = step;
   expected.exact.resize(outputs.size());
-  expected.allowed.resize(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::size_t place = results[i];
-    SmallVector<const ir::Tensor64*> drawn;
-    for (const std::vector<ir::Tensor64>& results : noisy)
-      drawn.push_back(&results[i]);
-    expected.allowed[place] = allowedErrors(outputs[place], found[i], drawn);
-    if (step > 1)
-      allowUnknown(outputs[place], found[i], expected.allowed[place], cost);
-    expected.exact[place] = std::move(found[i]);
-  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    expected.exact[draws->results[i]] = std::move(found[i]);
+  draws->allow(expected);
+  expected.draws = std::move(draws);
   return expected;
 }
 
-OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, const ir::Tensor64& exact,
-                    const ir::Tensor64& allowed) {
+OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, Expected& expected,
+                    std::size_t output) {
   OutputCheck check;
-  check.name = info.name;
-  check.dtype = info.dtype;
-  check.shape.assign(exact.shape.begin(), exact.shape.end());
-  check.passed = true;
-  double worst = -1.0, square = 0.0;
-  std::int64_t finite = 0;
-  for (std::int64_t i = 0; i < exact.size(); ++i) {
-    if (std::isinf(allowed.data[i]))
-      continue;
-    double error = std::abs(result.data[i] - exact.data[i]);
-    bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
-    if (std::isfinite(error)) {
-      check.maxError = std::max(check.maxError, error);
-      square += error * error;
-      ++finite;
-    }
-    const bool isFinite = std::isfinite(error);
-    if (good && worst >= 0.0 && !(isFinite && error > worst * allowed.data[i]))
-      continue; // without a division: most are
-    double share =
-        good ? (isFinite ? error / allowed.data[i] : 0.0) : std::numeric_limits<double>::infinity();
-    if (!(share > worst))
-      continue;
-    worst = share;
-    check.passed &= good;
-    check.result = result.data[i];
-    check.reference = exact.data[i];
-    check.allowed = allowed.data[i];
-    check.worst.clear();
-    for (std::int64_t rest = i, d = exact.shape.size() - 1; d >= 0; rest /= exact.shape[d--])
-      check.worst.insert(check.worst.begin(), rest % exact.shape[d]);
-  }
-  if (finite > 0)
-    check.rmsError = std::sqrt(square / static_cast<double>(finite));
+  do
+    check = compareOnce(info, result, expected.exact[output], expected.allowed[output]);
+  while (!check.passed && expected.drawAgain());
   return check;
 }
 

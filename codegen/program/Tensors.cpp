@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace kiln::program {
 
@@ -107,12 +108,14 @@ static void drawAscending(std::int64_t most, std::mt19937_64& random,
 }
 
 ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
-                  std::mt19937_64& random) {
+                  std::mt19937_64& random, Signs signs) {
   ir::Tensor64 values = ir::makeTensor64(sizesOf(info, symbols));
   if (info.ascendsTo) {
     drawAscending(sizeOf(*info.ascendsTo, info.name, symbols), random, values.data);
     return values;
   }
+  const std::optional<double> lowest =
+      signs == Signs::positive ? std::max(info.lowest.value_or(0.0), 0.0) : info.lowest;
   std::normal_distribution<double> normal;
   for (double& value : values.data)
     if (info.dtype == DType::i1)
@@ -120,7 +123,7 @@ ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
     else if (info.dtype == DType::i32 || info.dtype == DType::i64)
       value = static_cast<double>(random() % 64);
     else
-      value = info.lowest ? *info.lowest + std::abs(normal(random)) : normal(random);
+      value = lowest ? *lowest + std::abs(normal(random)) : normal(random);
   return values;
 }
 

@@ -60,8 +60,10 @@ void store(DType dtype, double value, std::byte* to);
 /// The sizes of a tensor, given the values of the run-time sizes by symbol.
 std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::int64_t> symbols);
 
+/// `positive`: of what may have any sign, too.
+enum class Signs { any, positive };
 /// Numbers as training has them: floats near a normal distribution, three of four masks open.
 ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
-                  std::mt19937_64& random);
+                  std::mt19937_64& random, Signs signs = Signs::any);
 
 } // namespace kiln::program

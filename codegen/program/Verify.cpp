@@ -107,8 +107,8 @@ void checkWork(const LaunchPlan& plan, std::span<const std::int64_t> symbols) {
 struct Tensors {
   std::vector<HostTensor> inputs, outputs;
 
-  Tensors(const Program& program, const RunOptions& options,
-          std::span<const std::int64_t> lengths) {
+  Tensors(const Program& program, const RunOptions& options, std::span<const std::int64_t> lengths,
+          program::Signs signs = program::Signs::any) {
     auto symbols = symbolsOf(program, options);
     const LaunchPlan& plan = program.state().plan;
     const program::Operands operands(plan, lengths);
@@ -119,7 +119,7 @@ struct Tensors {
     for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
       const TensorInfo& info = operands.inputs[i];
       auto& tensor = inputs.emplace_back(info, program::sizesOf(info, symbols));
-      tensor.write(options.inputs.empty() ? program::draw(info, symbols, random)
+      tensor.write(options.inputs.empty() ? program::draw(info, symbols, random, signs)
                                           : valuesOf(options.inputs[i]));
     }
     for (const TensorInfo& info : operands.outputs)
@@ -197,37 +197,58 @@ Verification verify(const Program& program, const RunOptions& options) {
   return program::verify(program, options, shapes.front().lengths);
 }
 
-Verification program::verify(const Program& program, const RunOptions& options,
-                             std::span<const std::int64_t> lengths) {
-  Module reference = referenceOf(program, options);
-  Tensors tensors(program, options, lengths);
-  const Operands operands(program.state().plan, lengths);
-  std::vector<ir::Tensor64> inputs;
-  for (const HostTensor& tensor : tensors.inputs)
-    inputs.push_back(tensor.read());
-  std::optional<LoadedProgram> loaded;
-  std::optional<HostProgram> host;
-  if (options.where == Where::gpu)
-    loaded.emplace(program.state().plan, program.cubin());
-  else
-    host.emplace(program.state().plan, program.text(Stage::cuda));
+namespace {
 
-  Verification result;
-  auto run = [&] {
+/// A program where it runs, loaded or compiled once.
+class Runner {
+ public:
+  Runner(const Program& program, Where where, std::span<const std::int64_t> lengths)
+      : plan(program.state().plan), lengths(lengths) {
+    if (where == Where::gpu)
+      loaded.emplace(plan, program.cubin());
+    else
+      host.emplace(plan, program.text(Stage::cuda));
+  }
+  void run(Tensors& tensors, std::vector<std::string>& problems) const {
     for (HostTensor& output : tensors.outputs)
       output.poison();
     if (loaded)
       runOnGpu(*loaded, tensors, lengths);
     else
-      runOnHost(program.state().plan, *host, tensors, lengths);
+      runOnHost(plan, *host, tensors, lengths);
     for (HostTensor& output : tensors.outputs)
       if (!output.guardsIntact())
-        result.problems.push_back(
+        problems.push_back(
             fmt::format("output '{}': memory outside the tensor was written", output.info().name));
-  };
-  run();
+  }
+
+ private:
+  const LaunchPlan& plan;
+  std::span<const std::int64_t> lengths;
+  std::optional<LoadedProgram> loaded;
+  std::optional<HostProgram> host;
+};
+
+NpyArray toNpy(const HostTensor& tensor) {
+  NpyArray array{tensor.info().dtype, tensor.sizes(), {}};
+  const ir::Tensor64 values = tensor.read();
+  array.data.resize(values.data.size() * sizeInBytes(array.dtype));
+  for (std::size_t k = 0; k < values.data.size(); ++k)
+    program::store(array.dtype, values.data[k], array.data.data() + k * sizeInBytes(array.dtype));
+  return array;
+}
+
+/// `leavesOut`: whether some result was not compared (Expected::leavesOut()).
+Verification verifyOn(Tensors& tensors, const Runner& runner, const Program& program,
+                      const RunOptions& options, std::span<const std::int64_t> lengths,
+                      bool& leavesOut) {
+  std::vector<ir::Tensor64> inputs;
+  for (const HostTensor& tensor : tensors.inputs)
+    inputs.push_back(tensor.read());
+  Verification result;
+  runner.run(tensors, result.problems);
   auto first = tensors.outputs;
-  run();
+  runner.run(tensors, result.problems);
   result.repeatable = true;
   for (std::size_t i = 0; i < first.size(); ++i)
     if (!std::ranges::equal(first[i].data(), tensors.outputs[i].data())) {
@@ -235,20 +256,45 @@ Verification program::verify(const Program& program, const RunOptions& options,
       result.problems.push_back(
           fmt::format("output '{}' differs between two runs", first[i].info().name));
     }
-  const double cost = family::referenceCost(program.state().plan, symbolsOf(program, options));
-  auto expected = expect(reference, program.state().function, inputs, operands.outputs, cost);
+  const LaunchPlan& plan = program.state().plan;
+  const program::Operands operands(plan, lengths);
+  auto expected =
+      program::expect(referenceOf(program, options), program.state().function, inputs,
+                      operands.outputs, family::referenceCost(plan, symbolsOf(program, options)));
+  leavesOut = expected.leavesOut();
   result.step = expected.step;
   result.passed = result.problems.empty();
   for (std::size_t i = 0; i < first.size(); ++i) {
-    result.outputs.push_back(
-        compare(operands.outputs[i], first[i].read(), expected.exact[i], expected.allowed[i]));
+    result.outputs.push_back(program::compare(operands.outputs[i], first[i].read(), expected, i));
     result.passed &= result.outputs.back().passed;
-    NpyArray array{first[i].info().dtype, first[i].sizes(), {}};
-    ir::Tensor64 values = first[i].read();
-    array.data.resize(values.data.size() * sizeInBytes(array.dtype));
-    for (std::size_t k = 0; k < values.data.size(); ++k)
-      store(array.dtype, values.data[k], array.data.data() + k * sizeInBytes(array.dtype));
-    result.results.push_back(std::move(array));
+    result.results.push_back(toNpy(first[i]));
+  }
+  return result;
+}
+
+/// What was compared on other numbers, for results that had none.
+void addTo(Verification& result, const Verification& more) {
+  for (std::size_t i = 0; i < result.outputs.size(); ++i)
+    if (result.outputs[i].numbers == 0 || !more.outputs[i].passed) {
+      result.outputs[i] = more.outputs[i];
+      result.results[i] = more.results[i];
+    }
+  result.problems.insert(result.problems.end(), more.problems.begin(), more.problems.end());
+  result.repeatable &= more.repeatable;
+  result.passed &= more.passed;
+}
+
+} // namespace
+
+Verification program::verify(const Program& program, const RunOptions& options,
+                             std::span<const std::int64_t> lengths) {
+  Tensors tensors(program, options, lengths);
+  const Runner runner(program, options.where, lengths);
+  bool leavesOut = false;
+  Verification result = verifyOn(tensors, runner, program, options, lengths, leavesOut);
+  if (leavesOut && options.inputs.empty()) {
+    Tensors positive(program, options, lengths, Signs::positive);
+    addTo(result, verifyOn(positive, runner, program, options, lengths, leavesOut));
   }
   return result;
 }

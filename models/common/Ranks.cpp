@@ -53,8 +53,12 @@ std::vector<Flag> RankOptions::flags() {
        "Open MPI says"},
       {group, "reduce", &reduce,
        "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
-      {group, "bucket-mib", &bucketMib, "MiB of gradients that are sent at a time"},
+      {group, "bucket-mib", &bucketMib,
+       "MiB of gradients that are sent at a time; 0: a sixteenth of all, from 25 to 100"},
       {group, "wire", &wire, "as-is, or bf16: fp32 gradients are sent in it"},
+      {group, "transport", &transport,
+       "of gradients between GPUs: nccl, copy-engines, which leave multiprocessors to the backward "
+       "and need all ranks on one machine, or auto: those where GPUs reach each other's memory"},
       {group, "peer-kib", &peerKib,
        "KiB up to which sums of GPUs of one machine may go through memory that all of them see, "
        "where "
@@ -68,6 +72,7 @@ void RankOptions::check() const {
   inside("nproc", double(nproc), 0, 1024);
   oneOf("reduce", reduce, modeNames());
   oneOf("wire", wire, {"as-is", "bf16"});
+  oneOf("transport", transport, {"auto", "nccl", "copy-engines"});
   inside("bucket-mib", bucketMib, 0, 1 << 20);
   inside("peer-kib", double(peerKib), 0, 1 << 20);
   inside("peer-limit", peerLimit, 0.1, 1e6);
@@ -90,15 +95,19 @@ std::shared_ptr<dist::Group> startGroup(const RankOptions& options, const std::s
   auto group = dist::Group::start(
       place, {.device = deviceOfRank(place, device),
               .limit = std::chrono::milliseconds(std::int64_t(options.peerLimit * 1e3)),
-              .peerBytes = options.peerKib << 10});
+              .peerBytes = options.peerKib << 10,
+              .copyEngines = options.transport == "auto"
+                                 ? std::nullopt
+                                 : std::optional(options.transport == "copy-engines")});
   if (kiln != "off" && group->size() > 1)
     dist::freezeChoices(*group);
   return group;
 }
 
 dist::DataParallelOptions dataParallelOptions(const RankOptions& options) {
-  dist::DataParallelOptions chosen{.mode = modeOf(options.reduce),
-                                   .bucketBytes = std::int64_t(options.bucketMib * 0x1p20)};
+  dist::DataParallelOptions chosen{.mode = modeOf(options.reduce)};
+  if (options.bucketMib > 0)
+    chosen.bucketBytes = std::int64_t(options.bucketMib * 0x1p20);
   if (options.wire == "bf16")
     chosen.wire = at::kBFloat16;
   return chosen;

@@ -13,8 +13,8 @@ namespace kiln::models {
 
 struct RankOptions {
   std::int64_t nproc = 0; // ranks to start on this machine; 0: as a launcher's environment says
-  std::string reduce = "overlapped", wire = "as-is";
-  double bucketMib = 25, peerLimit = 300; // seconds
+  std::string reduce = "overlapped", wire = "as-is", transport = "auto";
+  double bucketMib = 0, peerLimit = 300; // 0: by the model; seconds
   std::int64_t peerKib = 0;
 
   std::vector<Flag> flags();

@@ -18,6 +18,8 @@ StorePtr meet(const Place& place, const GroupOptions& options);
 BackendPtr glooOf(const StorePtr& store, const Place& place, const GroupOptions& options);
 /// Throws Error(unavailable) if this LibTorch has none.
 BackendPtr ncclOf(const StorePtr& store, const Place& place, const GroupOptions& options);
+/// Whether the first `count` GPUs that this process sees can write to each other's memory.
+bool gpusReachEachOther(int count);
 /// Whether what the current stream gets goes into a graph.
 bool isCapturing(at::Device device);
 

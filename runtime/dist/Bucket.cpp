@@ -52,8 +52,7 @@ Tensor sharing(const Tensor& buffer, std::int64_t offset, at::IntArrayRef sizes,
 
 Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
                const DataParallelOptions& options, std::optional<at::ScalarType> sums)
-    : all(std::move(slots)), group(std::move(ranks)), options(options),
-      copyIn(1.0 / group->size()) {
+    : all(std::move(slots)), group(std::move(ranks)), options(options) {
   std::int64_t end = 0;
   for (Slot* slot : all) {
     slot->offset = end;
@@ -62,12 +61,19 @@ Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
   flags = end;
   const Tensor& like = all.front()->tensor();
   const int size = group->size();
-  buffer = at::zeros({roundedUp(end + std::int64_t(all.size()), kAligned * size)},
-                     like.options().requires_grad(false).dtype(sums.value_or(like.scalar_type())));
+  const std::int64_t elements = roundedUp(end + std::int64_t(all.size()), kAligned * size);
+  if (sums || options.wire) // whose memory comes and goes; which is not sent
+    buffer = at::zeros(
+        {elements}, like.options().requires_grad(false).dtype(sums.value_or(like.scalar_type())));
+  else
+    buffer = group->buffer(elements, like.scalar_type());
+  if (group->goesByCopyEngines(buffer))
+    used = at::empty({std::int64_t(all.size())}, buffer.options());
+  copyIn.emplace(used.defined() ? 1 : 1.0 / size); // those sums divide
   for (Slot* slot : all)
     slot->view = viewOf(buffer, slot->offset, slot->tensor());
   if (options.sharded)
-    part = at::empty({buffer.numel() / size}, buffer.options());
+    part = at::zeros({buffer.numel() / size}, buffer.options());
   if (options.wire && buffer.scalar_type() == at::kFloat && size > 1) {
     sent = at::zeros_like(buffer, buffer.options().dtype(*options.wire));
     for (const Slot* slot : all)
@@ -103,43 +109,71 @@ void Bucket::fill() {
     takeMemory(buffer);
     buffer.zero_();
   }
+  // A host that enqueues a graph once may send each gradient from where it lies; one that does so
+  // in every step has less to do with one buffer. The sums are the same.
+  const bool fromWhereTheyLie = used.defined() && isCapturing(buffer.device());
   std::vector<Tensor> gradients, targets;
+  parts.clear();
   for (std::size_t i = 0; i < all.size(); ++i) {
     Slot& slot = *all[i];
     const Tensor &to = sent.defined() ? sentViews[i] : slot.view, &gradient = slot.tensor().grad();
     slot.missing = !gradient.defined();
-    if (slot.missing) {
+    if (slot.missing)
       to.zero_();
+    else
+      checkGradient(slot);
+    if (fromWhereTheyLie)
+      parts.push_back(partOf(slot));
+    const bool isThere = (group->size() == 1 || used.defined()) && gradient.is_same(to);
+    if (fromWhereTheyLie || slot.missing || isThere)
       continue;
-    }
-    checkGradient(slot);
-    if (group->size() == 1 && gradient.is_same(to))
-      continue; // it is there
     gradients.push_back(gradient);
     targets.push_back(to);
   }
-  copyIn.run(gradients, targets);
-  flagUsed();
+  copyIn->run(gradients, targets);
+  if (!used.defined())
+    return flagUsed(
+        (sent.defined() ? sent : buffer).slice(0, flags, flags + std::int64_t(all.size())));
+  flagUsed(used);
+  if (!fromWhereTheyLie)
+    parts.push_back({buffer.slice(0, 0, flags), 0});
+  parts.push_back({used, flags});
+}
+
+/// Of a slot, where its gradient lies; or in the buffer, if it lies otherwise or is missing.
+Group::Part Bucket::partOf(const Slot& slot) const {
+  const std::int64_t count = slot.tensor().numel();
+  const Tensor own = sharing(buffer, slot.offset, {count}, {1});
+  if (slot.missing)
+    return {own, slot.offset};
+  const Tensor& gradient = slot.tensor().grad();
+  if (gradient.scalar_type() == buffer.scalar_type() && gradient.is_non_overlapping_and_dense() &&
+      gradient.strides() == slot.view.strides())
+    return {gradient.detach().as_strided({count}, {1}), slot.offset};
+  Tensor(slot.view).copy_(gradient);
+  return {own, slot.offset};
 }
 
 /// Says which gradients this rank has.
-void Bucket::flagUsed() {
+void Bucket::flagUsed(const Tensor& mine) {
   const auto count = std::int64_t(all.size());
-  const Tensor mine = (sent.defined() ? sent : buffer).slice(0, flags, flags + count);
   if (std::ranges::none_of(all, &Slot::missing)) {
-    mine.fill_(1);
+    if (!usedIsOnes)
+      mine.fill_(1);
+    usedIsOnes = used.defined();
     return;
   }
+  usedIsOnes = false;
   if (isCapturing(buffer.device()))
     fail(ErrorKind::input,
          "DataParallel: {} has no gradient in a step that is captured; a graph "
          "needs one for each parameter",
          all.front()->parameter.name);
-  Tensor used = at::ones({count}, mine.options().device(at::kCPU));
+  Tensor present = at::ones({count}, mine.options().device(at::kCPU));
   for (std::int64_t i = 0; i < count; ++i)
     if (all[std::size_t(i)]->missing)
-      used[i] = 0;
-  mine.copy_(used);
+      present[i] = 0;
+  mine.copy_(present);
 }
 
 /// On a stream of its own, behind what the current one has got so far; on a CPU at once.
@@ -172,6 +206,10 @@ void Bucket::finishWire() {
 
 void Bucket::start() {
   const at::NoGradGuard constant;
+  if (used.defined()) {
+    pending = group->sumOfParts(buffer, parts, 1.0 / group->size(), part);
+    return;
+  }
   if (!sent.defined()) {
     pending = options.sharded ? group->reduceScatter(part, buffer) : group->allReduce(buffer);
     return;
@@ -188,6 +226,7 @@ void Bucket::finish() {
   if (sent.defined() && !side)
     finishWire();
   pending.wait();
+  parts.clear();
   if (!side)
     return;
   c10::Event done(buffer.device().type());

@@ -39,7 +39,8 @@ class Bucket {
   Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> group, const DataParallelOptions& options,
          std::optional<at::ScalarType> sums = {}); // else the slots' own
 
-  /// Takes the gradients in, divided by the number of ranks, in the dtype in which they travel.
+  /// Takes the gradients in, in the dtype in which they travel, and divided by the number of ranks
+  /// unless the sum does that; or says where they lie.
   void fill();
   /// Sends it.
   void start();
@@ -56,20 +57,25 @@ class Bucket {
   std::size_t waitsFor = 0; // gradients of this backward that have not come
 
  private:
+  Group::Part partOf(const Slot& slot) const;
   void startWire();
   void finishWire();
   template <typename Work> void onSide(Work work);
   bool isUsedAnywhere(std::size_t slot);
-  void flagUsed();
+  void flagUsed(const at::Tensor& flags);
 
   std::vector<Slot*> all;
   std::shared_ptr<Group> group;
   DataParallelOptions options;
   std::int64_t flags = 0; // where they begin
   at::Tensor buffer, part;
-  at::Tensor sent, received;         // of another dtype; undefined: the buffer travels itself
-  std::vector<at::Tensor> sentViews; // of `sent`, by slot
-  optim::ScaledCopy copyIn;          // of gradients, divided by the number of ranks
+  std::vector<Group::Part>
+      parts;       // of the buffer, where they go by copy engines, from where they lie
+  at::Tensor used; // its flags then
+  bool usedIsOnes = false;
+  at::Tensor sent, received;               // of another dtype; undefined: the buffer travels itself
+  std::vector<at::Tensor> sentViews;       // of `sent`, by slot
+  std::optional<optim::ScaledCopy> copyIn; // of gradients, divided by the number of ranks
   optim::OrderedSum sumOfRanks;
   Pending pending;
   std::optional<c10::Stream> side;

@@ -3,6 +3,7 @@
 
 #include "runtime/dist/Alarm.h"
 #include "runtime/dist/Backends.h"
+#include "runtime/dist/CopyEngines.h"
 #include "runtime/dist/Fail.h"
 #include "runtime/dist/PeerMemory.h"
 
@@ -25,7 +26,8 @@ struct Group::Impl {
   BackendPtr device{}, host{}; // the same for CPUs; none for a process alone
   std::unique_ptr<Alarm> alarm{};
   std::unique_ptr<Watch> watch{};
-  std::unique_ptr<PeerMemory> peers{}; // none: NCCL does all
+  std::unique_ptr<PeerMemory> peers{};   // none: NCCL does all
+  std::unique_ptr<CopyEngines> copies{}; // likewise
   std::int64_t step = 0;
   bool aborted = false;
   int exceptions = std::uncaught_exceptions(); // at the start
@@ -189,18 +191,26 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
           self->device->abort();
         });
   const std::shared_ptr<Group> group(new Group(std::move(impl)));
-  group->openPeers();
+  group->shareMemory();
   return group;
 }
 
-/// From 1 KiB on; beyond, the start would wait for what no sum needs.
-void Group::openPeers() {
+/// Peers from 1 KiB on; below, the start would wait for what no sum needs.
+void Group::shareMemory() {
   const GroupOptions& options = impl->options;
-  if (options.peerBytes < 1024)
-    return;
-  impl->peers = std::make_unique<PeerMemory>(impl->store, impl->place, options);
-  if (!options.peersAlways)
-    impl->peers->measure(*this);
+  if (options.peerBytes >= 1024) {
+    const SharedMemory memory("peerBytes", impl->store, impl->place, options);
+    impl->peers = std::make_unique<PeerMemory>(memory, options.peerBytes);
+    if (!options.peersAlways)
+      impl->peers->measure(*this);
+  }
+  const bool isLocal = options.device.is_cuda() && place().localSize == size();
+  const bool byChoice = options.copyEngines ? *options.copyEngines
+                                            : isLocal && size() > 1 &&
+                                                  largest(gpusReachEachOther(size()) ? 0 : 1) == 0;
+  if (byChoice && size() > 1)
+    impl->copies = std::make_unique<CopyEngines>(
+        std::make_shared<SharedMemory>("copyEngines", impl->store, impl->place, options));
 }
 
 std::int64_t Group::peerBytes() const {
@@ -267,6 +277,28 @@ Pending Group::allReduce(const Tensor& tensor, Sum sum) {
       reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));
 }
 
+Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {
+  if (!impl->copies || !CopyEngines::takes(dtype) || elements == 0)
+    return at::zeros({elements}, at::TensorOptions().device(device()).dtype(dtype));
+  return impl->copies->empty(elements, dtype).zero_();
+}
+
+bool Group::goesByCopyEngines(const Tensor& buffer) const {
+  return impl->copies && impl->copies->has(buffer);
+}
+
+Pending Group::sumOfParts(const Tensor& buffer, const std::vector<Part>& parts, double scale,
+                          const Tensor& mine) {
+  if (!goesByCopyEngines(buffer) || buffer.numel() % size() != 0)
+    fail(ErrorKind::input,
+         "sumOfParts: a tensor of {} elements for {} ranks; one of Group::buffer's is needed, of a "
+         "multiple of the ranks, in a group with copyEngines",
+         buffer.numel(), size());
+  return impl->onDevice("sum", {buffer}, [&](c10d::Backend&) {
+    return impl->copies->sum(buffer, parts, scale, mine);
+  });
+}
+
 Pending Group::broadcast(const Tensor& tensor, int from) {
   return impl->onDevice("broadcast", {tensor}, [&](c10d::Backend& backend) {
     std::vector<Tensor> tensors = {bytesOf(tensor)};
@@ -302,7 +334,11 @@ Pending Group::allGather(const Tensor& out, const Tensor& in) {
   checkParts("all-gather", out, in, size());
   if (impl->isAlone() && out.data_ptr() != in.data_ptr())
     out.copy_(in.view_as(out));
+  const bool isOwnPart =
+      in.const_data_ptr() == static_cast<const char*>(out.const_data_ptr()) + rank() * in.nbytes();
   return impl->onDevice("all-gather", {in, out}, [&](c10d::Backend& backend) {
+    if (isOwnPart && goesByCopyEngines(out))
+      return impl->copies->gather(out);
     Tensor to = bytesOf(out), from = bytesOf(in);
     return backend._allgather_base(to, from);
   });

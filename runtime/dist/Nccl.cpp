@@ -4,6 +4,8 @@
 #include "runtime/dist/Fail.h"
 
 #if KILN_DIST_NCCL
+#include <ATen/cuda/PeerToPeerAccess.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cstdlib>
@@ -26,6 +28,16 @@ BackendPtr ncclOf(const StorePtr& store, const Place& place, const GroupOptions&
   return made;
 }
 
+bool gpusReachEachOther(int count) {
+  if (c10::cuda::device_count() < count)
+    return false;
+  for (int from = 0; from < count; ++from)
+    for (int to = 0; to < count; ++to)
+      if (from != to && !at::cuda::get_p2p_access(c10::DeviceIndex(from), c10::DeviceIndex(to)))
+        return false;
+  return true;
+}
+
 bool isCapturing(at::Device device) {
   return device.is_cuda() &&
          c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
@@ -38,6 +50,10 @@ BackendPtr ncclOf(const StorePtr&, const Place&, const GroupOptions& options) {
        "ranks with tensors on {}: Kiln was built without NCCL's header or for a LibTorch without "
        "CUDA; install LibTorch's wheel with CUDA, or take device cpu",
        options.device.str());
+}
+
+bool gpusReachEachOther(int) {
+  return false;
 }
 
 bool isCapturing(at::Device) {

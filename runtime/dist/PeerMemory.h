@@ -1,24 +1,19 @@
 // Sums of small tensors by ranks of one machine without NCCL: each rank writes its tensor into
 // memory that all of them see, and reads and adds those of all, in the order of ranks (one-shot
-// all-reduce). The memory and the barriers are c10d's symmetric memory, without multicast; the sum
-// is Kiln's kernel over lists (kiln/bucket_ops.h).
+// all-reduce). The sum is Kiln's kernel over lists (kiln/bucket_ops.h).
 #pragma once
 
 #include "kiln/bucket_ops.h"
-#include "runtime/dist/Backends.h"
+#include "runtime/dist/SharedMemory.h"
 
-#include <c10/core/Stream.h>
 #include <map>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 
 namespace kiln::dist {
 
 class PeerMemory {
  public:
-  /// By all ranks at once. Throws Error(input) for ranks of several machines and tensors of CPUs,
-  /// Error(unavailable) where GPUs cannot reach each other's memory.
-  PeerMemory(const StorePtr& store, const Place& place, const GroupOptions& options);
+  /// By all ranks at once; `bytes` at most.
+  PeerMemory(const SharedMemory& memory, std::int64_t bytes);
 
   /// Up to how many bytes it is faster than what the group takes without it, from 1 KiB on, agreed
   /// by all ranks: takes() says so from here on.
@@ -43,10 +38,7 @@ class PeerMemory {
   at::Device device;
   int rank, size;
   std::int64_t most;
-  std::size_t timeout;                          // milliseconds
-  c10::intrusive_ptr<c10d::ProcessGroup> group; // the registry does not keep it
-  at::Tensor memory;
-  c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory> peers;
+  SharedMemory::Block block;
   c10::Stream stream;
   std::map<std::pair<std::int64_t, at::ScalarType>, Shared> shared;
 };

@@ -22,7 +22,7 @@ std::pair<std::int64_t, std::int64_t> meeting(const Slot& slot, std::int64_t beg
 
 FlatWeights::FlatWeights(Bucket& bucket, Group& group) {
   const at::NoGradGuard constant;
-  all = at::zeros({bucket.elements()}, bucket.shard().options());
+  all = group.buffer(bucket.elements(), bucket.shard().scalar_type());
   const std::int64_t each = bucket.elements() / group.size(), begin = group.rank() * each;
   mine = all.slice(0, begin, begin + each);
   for (Slot* slot : bucket.slots()) {

@@ -16,16 +16,17 @@ namespace {
 
 std::string optionsText(const DataParallelOptions& options) {
   return fmt::format("options: mode {}, buckets of {} bytes, the first of {}, wire {}{}{}",
-                     int(options.mode), options.bucketBytes, options.firstBucketBytes,
+                     int(options.mode), options.bucketBytes.value_or(-1), options.firstBucketBytes,
                      options.wire ? c10::toString(*options.wire) : "as it is",
                      options.deferred ? ", deferred" : "", options.sharded ? ", sharded" : "");
 }
 
 void checkOptions(const DataParallelOptions& options) {
-  if (options.bucketBytes < 0 || options.firstBucketBytes < 0)
+  const std::int64_t bytes = options.bucketBytes.value_or(0);
+  if (bytes < 0 || options.firstBucketBytes < 0)
     fail(ErrorKind::input,
-         "DataParallel: buckets of {} bytes, the first of {}; 0 or more are needed",
-         options.bucketBytes, options.firstBucketBytes);
+         "DataParallel: buckets of {} bytes, the first of {}; 0 or more are needed", bytes,
+         options.firstBucketBytes);
   if (options.wire && *options.wire != at::kBFloat16 && *options.wire != at::kHalf)
     fail(ErrorKind::input, "DataParallel: wire = {}; allowed are bf16 and fp16",
          c10::toString(*options.wire));
@@ -142,13 +143,17 @@ void DataParallel::Impl::makeBuckets() {
   };
   std::map<at::ScalarType, Open> open;
   std::vector<std::vector<Slot*>> made;
+  std::int64_t total = 0;
+  for (const Slot& slot : slots)
+    total += std::int64_t(slot.tensor().nbytes());
+  const std::int64_t usual =
+      options.bucketBytes.value_or(std::clamp<std::int64_t>(total / 16, 25 << 20, 100 << 20));
   const auto limit = [&]() -> std::int64_t {
     if (options.mode == Mode::flat)
       return std::numeric_limits<std::int64_t>::max();
     if (options.mode == Mode::perParameter)
       return 0;
-    return made.empty() ? std::min(options.firstBucketBytes, options.bucketBytes)
-                        : options.bucketBytes;
+    return made.empty() ? std::min(options.firstBucketBytes, usual) : usual;
   };
   for (std::size_t index : agreedOrder()) {
     Slot& slot = slots[index];

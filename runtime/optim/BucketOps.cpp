@@ -7,6 +7,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -39,6 +40,15 @@ class Text {
     add(value, fmt::format("tensor<?x{}>", kiln::name(dtype)),
         fmt::format(" {{kiln.list = {}}}", part));
   }
+  /// `value` times a constant, the n-th of the text.
+  std::string scaled(const std::string& value, double scale, std::size_t n) {
+    line("%scale{} = arith.constant dense<{:.9e}> : tensor<f32>", n, scale);
+    line("%scales{0} = kiln.broadcast %scale{0} dims [] like {1} : tensor<f32>, tensor<?xf32> -> "
+         "tensor<?xf32>",
+         n, value);
+    line("%scaled{0} = arith.mulf {1}, %scales{0} : tensor<?xf32>", n, value);
+    return fmt::format("%scaled{}", n);
+  }
   void number(const std::string& value) { add(value, "tensor<f32>", ""); }
   template <typename... Parts> void line(fmt::format_string<Parts...> format, Parts&&... parts) {
     body += "  " + fmt::format(format, std::forward<Parts>(parts)...) + '\n';
@@ -65,6 +75,37 @@ bool isKilns(const Tensor& tensor) {
   return runtime::dtypeOf(tensor.scalar_type()).has_value() &&
          tensor.is_non_overlapping_and_dense();
 }
+
+/// Tensors gathered for a program over lists: a part for each dtype that inputs, and results where
+/// there are some, have.
+class Parts {
+ public:
+  explicit Parts(at::Device device) : device(device) {}
+  bool takes(const Tensor& tensor) const { return isKilns(tensor) && tensor.device() == device; }
+  /// Puts `input` into the lists; of the first of a part, `begin(part, dtypes)` writes its text.
+  template <class Begin> void add(const Tensor& input, const Tensor& result, Begin begin) {
+    const auto dtypeOf = [](const Tensor& tensor) {
+      return *runtime::dtypeOf(tensor.scalar_type());
+    };
+    const std::pair dtypes(dtypeOf(input), dtypeOf(result.defined() ? result : input));
+    const auto [found, isNew] = numbers.try_emplace(dtypes, numbers.size());
+    const std::size_t part = found->second;
+    lists.inputs.resize(numbers.size());
+    lists.outputs.resize(result.defined() ? numbers.size() : 0);
+    if (isNew)
+      begin(part, dtypes.first, dtypes.second);
+    lists.inputs[part].push_back(input);
+    if (result.defined())
+      lists.outputs[part].push_back(result);
+  }
+  std::size_t count() const { return numbers.size(); }
+
+  ListCall::Lists lists;
+
+ private:
+  at::Device device;
+  std::map<std::pair<DType, DType>, std::size_t> numbers; // of parts
+};
 
 void check(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
   bool fits = from.size() == to.size();
@@ -108,6 +149,38 @@ void scaledCopyByATen(const std::vector<Tensor>& from, const std::vector<Tensor>
     at::_foreach_mul_(inPlace, scale);
 }
 
+void checkSum(const std::vector<std::vector<Tensor>>& from, const std::vector<Tensor>& to) {
+  if (from.empty() || to.empty())
+    throw Error(ErrorKind::input, "OrderedSum: no tensor to sum; one at least is needed");
+  for (const std::vector<Tensor>& list : from) {
+    if (list.size() != to.size())
+      throw Error(ErrorKind::input,
+                  fmt::format("OrderedSum: {} tensors into {}; as many are needed", list.size(),
+                              to.size()));
+    for (std::size_t i = 0; i < to.size(); ++i)
+      if (const Tensor& one = list[i];
+          one.numel() != to[i].numel() || !one.is_contiguous() || !to[i].is_contiguous() ||
+          one.scalar_type() != from[0][0].scalar_type() || one.device() != to[0].device() ||
+          to[i].scalar_type() != to[0].scalar_type() || to[i].device() != to[0].device())
+        throw Error(
+            ErrorKind::input,
+            fmt::format("OrderedSum: {} elements of {} on {} into {} on {}; contiguous tensors "
+                        "of as many elements, one dtype and one device are needed",
+                        one.numel(), c10::toString(one.scalar_type()), one.device().str(),
+                        to[i].numel(), to[i].device().str()));
+  }
+}
+
+/// Of tensor `i` of each list. `to` may be one of them.
+void orderedSumByATen(const std::vector<std::vector<Tensor>>& from, std::size_t i, double scale,
+                      const Tensor& to) {
+  const at::ScalarType wide = at::promoteTypes(to.scalar_type(), at::kFloat);
+  Tensor sum = from[0][i].view_as(to).to(wide, /*non_blocking=*/false, /*copy=*/true);
+  for (std::size_t list = 1; list < from.size(); ++list)
+    sum.add_(from[list][i].view_as(to));
+  to.copy_(scale == 1 ? sum : sum.mul_(scale));
+}
+
 } // namespace
 
 ScaledCopy::ScaledCopy(double scale)
@@ -123,89 +196,72 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
   call->launches = 0;
   if (from.empty())
     return;
-  std::map<std::pair<DType, DType>, std::size_t> parts; // in the order of their numbers
-  ListCall::Lists lists;
-  bool isTaken = call->takes(to.front().device());
+  const at::Device device = to.front().device();
+  Parts parts(device);
+  bool isTaken = call->takes(device);
   Text text;
   for (std::size_t i = 0; isTaken && i < from.size(); ++i) {
-    isTaken = isKilns(to[i]) && isKilns(from[i]) && to[i].device() == to.front().device();
+    isTaken = parts.takes(to[i]) && parts.takes(from[i]);
     if (!isTaken)
       break;
-    const auto kind =
-        std::pair(*runtime::dtypeOf(from[i].scalar_type()), *runtime::dtypeOf(to[i].scalar_type()));
-    const auto [found, isNew] = parts.try_emplace(kind, parts.size());
-    const std::size_t part = found->second;
-    if (isNew) {
-      lists.inputs.emplace_back();
-      lists.outputs.emplace_back();
-      const std::string x = text.argument(fmt::format("x{}", part), kind.first, part);
-      if (part == 0)
-        text.line("%scale = arith.constant dense<{:.9e}> : tensor<f32>", scale);
-      text.line("%scales{0} = kiln.broadcast %scale dims [] like {1} : tensor<f32>, tensor<?xf32> "
-                "-> tensor<?xf32>",
-                part, x);
-      text.line("%y{0} = arith.mulf {1}, %scales{0} : tensor<?xf32>", part, x);
-      text.result(fmt::format("%y{}", part), kind.second, part);
-    }
-    lists.inputs[part].push_back(
+    const Tensor input =
         liesLike(from[i], to[i])
             ? from[i]
-            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]));
-    lists.outputs[part].push_back(to[i]);
+            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]);
+    parts.add(input, to[i], [&](std::size_t part, DType given, DType wanted) {
+      const std::string x = text.argument(fmt::format("x{}", part), given, part);
+      text.result(text.scaled(x, scale, part), wanted, part);
+    });
   }
-  if (!isTaken || parts.size() > kMostParts ||
-      !call->run(text.of("scaled_copy"), lists, to.front().device()))
+  if (!isTaken || parts.count() > kMostParts ||
+      !call->run(text.of("scaled_copy"), parts.lists, device))
     scaledCopyByATen(from, to, scale);
 }
 
-OrderedSum::OrderedSum() : call(std::make_unique<ListCall>("ordered_sum")) {}
+OrderedSum::OrderedSum(double scale)
+    : scale(scale), call(std::make_unique<ListCall>("ordered_sum")) {}
 OrderedSum::~OrderedSum() = default;
 std::size_t OrderedSum::launches() const {
   return call->launches;
 }
 
 void OrderedSum::run(const std::vector<Tensor>& from, const Tensor& to) {
+  std::vector<std::vector<Tensor>> lists;
+  for (const Tensor& one : from)
+    lists.push_back({one});
+  run(lists, std::vector<Tensor>{to});
+}
+
+void OrderedSum::run(const std::vector<std::vector<Tensor>>& from, const std::vector<Tensor>& to) {
   const at::NoGradGuard constant;
   call->launches = 0;
-  if (from.empty())
-    throw Error(ErrorKind::input, "OrderedSum: no tensor to sum; one at least is needed");
-  bool isTaken = call->takes(to.device()) && isKilns(to) && from.size() <= kMostTerms;
-  for (const Tensor& one : from) {
-    if (one.numel() != to.numel() || !one.is_contiguous() || !to.is_contiguous() ||
-        one.scalar_type() != from[0].scalar_type() || one.device() != to.device())
-      throw Error(
-          ErrorKind::input,
-          fmt::format("OrderedSum: {} elements of {} on {} into {} on {}; contiguous tensors "
-                      "of as many elements, one dtype and one device are needed",
-                      one.numel(), c10::toString(one.scalar_type()), one.device().str(), to.numel(),
-                      to.device().str()));
-    isTaken = isTaken && isKilns(one);
-  }
-  if (isTaken) {
+  checkSum(from, to);
+  const auto areKilns = [](const std::vector<Tensor>& list) {
+    return std::ranges::all_of(list, isKilns);
+  };
+  const Tensor &first = from[0][0], &result = to[0];
+  if (call->takes(result.device()) && from.size() <= kMostTerms && areKilns(to) &&
+      std::ranges::all_of(from, areKilns)) {
     Text text;
-    ListCall::Lists lists;
     std::string sum;
     for (std::size_t i = 0; i < from.size(); ++i) {
       const std::string x =
-          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(from[i].scalar_type()), 0);
+          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(first.scalar_type()), 0);
       if (i > 0)
         text.line("%s{} = arith.addf {}, {} : tensor<?xf32>", i, sum, x);
       sum = i > 0 ? fmt::format("%s{}", i) : x;
-      lists.inputs.push_back({from[i]});
     }
-    text.result(sum, *runtime::dtypeOf(to.scalar_type()), 0);
-    lists.outputs.push_back({to});
-    const bool isPlainCopy = from.size() == 1 && from[0].scalar_type() == to.scalar_type();
-    if (!isPlainCopy && call->run(text.of("ordered_sum"), lists, to.device()))
+    if (scale != 1)
+      sum = text.scaled(sum, scale, 0);
+    text.result(sum, *runtime::dtypeOf(result.scalar_type()), 0);
+    const bool isPlainCopy =
+        from.size() == 1 && scale == 1 && first.scalar_type() == result.scalar_type();
+    if (!isPlainCopy &&
+        call->run(text.of("ordered_sum"), {.inputs = from, .outputs = {to}}, result.device()))
       return;
   }
-  const bool isWide = to.scalar_type() == at::kFloat;
-  const Tensor sum = isWide ? to : at::empty(to.sizes(), to.options().dtype(at::kFloat));
-  sum.copy_(from[0].view_as(to));
-  for (std::size_t i = 1; i < from.size(); ++i)
-    sum.add_(from[i].view_as(to));
-  if (!isWide)
-    to.copy_(sum);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    orderedSumByATen(from, i, scale, to[i]);
 }
 
 SquareSum::SquareSum() : call(std::make_unique<ListCall>("square_sum")) {}
@@ -220,35 +276,29 @@ Tensor SquareSum::run(const std::vector<Tensor>& tensors) {
   if (tensors.empty())
     throw Error(ErrorKind::input, "SquareSum: no tensor; one at least is needed");
   const at::Device device = tensors.front().device();
-  std::map<DType, std::size_t> parts;
-  ListCall::Lists lists;
+  Parts parts(device);
   bool isTaken = call->takes(device);
   Text text;
   std::string sum;
   for (std::size_t i = 0; isTaken && i < tensors.size(); ++i) {
-    isTaken = isKilns(tensors[i]) && tensors[i].device() == device;
+    isTaken = parts.takes(tensors[i]);
     if (!isTaken)
       break;
-    const DType dtype = *runtime::dtypeOf(tensors[i].scalar_type());
-    const auto [found, isNew] = parts.try_emplace(dtype, parts.size());
-    const std::size_t part = found->second;
-    if (isNew) {
-      lists.inputs.emplace_back();
-      const std::string x = text.argument(fmt::format("x{}", part), dtype, part);
+    parts.add(tensors[i], {}, [&](std::size_t part, DType given, DType) {
+      const std::string x = text.argument(fmt::format("x{}", part), given, part);
       text.line("%square{0} = arith.mulf {1}, {1} : tensor<?xf32>", part, x);
       text.line("%own{0} = kiln.reduce sum %square{0} dims [0] : tensor<?xf32> -> tensor<f32>",
                 part);
       if (part > 0)
         text.line("%sum{0} = arith.addf {1}, %own{0} : tensor<f32>", part, sum);
       sum = fmt::format("%{}{}", part > 0 ? "sum" : "own", part);
-    }
-    lists.inputs[part].push_back(tensors[i]);
+    });
   }
   if (isTaken) {
     text.number(sum);
-    lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
-    if (call->run(text.of("square_sum"), lists, device))
-      return lists.numbers[0];
+    parts.lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
+    if (call->run(text.of("square_sum"), parts.lists, device))
+      return parts.lists.numbers[0];
   }
   return at::stack(at::_foreach_norm(tensors, 2, at::kFloat)).square().sum();
 }

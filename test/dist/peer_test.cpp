@@ -93,6 +93,88 @@ TEST_F(Peers, GradientsAreThoseByNccl) {
   }
 }
 
+/// Buffers by copy engines.
+class Copies : public Peers {
+ protected:
+  static GroupOptions byCopies() {
+    GroupOptions options = byPeers();
+    options.peerBytes = 0;
+    options.copyEngines = true;
+    return options;
+  }
+};
+
+TEST_F(Copies, SumsOfPartsAreInTheOrderOfRanks) {
+  const auto group = startWith(byCopies());
+  const int size = group->size(), rank = group->rank();
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+    for (const std::int64_t each : {1, 64, 1000, 1 << 20}) {
+      const std::int64_t count = each * size;
+      const Tensor buffer = group->buffer(count, dtype);
+      ASSERT_TRUE(group->goesByCopyEngines(buffer));
+      EXPECT_EQ(buffer.abs().sum().item<double>(), 0);
+      Tensor exact = numbersOf(0, count, dtype).to(at::kFloat);
+      for (int other = 1; other < size; ++other)
+        exact += numbersOf(other, count, dtype).to(at::kFloat);
+      exact = (exact * (1.0F / float(size))).to(dtype);
+      for (int time = 0; time < 4; ++time) { // both lanes, twice
+        const Tensor mine = numbersOf(rank, count, dtype).to(group->device());
+        std::vector<Group::Part> parts;
+        if (time % 2 == 0) // in three pieces that lie elsewhere
+          for (const auto& [from, to] :
+               {std::pair(std::int64_t(0), count / 3), std::pair(count / 3, count / 2),
+                std::pair(count / 2, count)})
+            parts.push_back({mine.slice(0, from, to).clone(), from});
+        buffer.copy_(time % 2 == 0 ? at::full_like(mine, 7) : mine);
+        group->sumOfParts(buffer, parts, 1.0 / size).wait();
+        EXPECT_TRUE(at::equal(buffer.cpu(), exact)) << dtype << " " << count << " " << time;
+        const Tensor part = at::empty({each}, buffer.options());
+        buffer.copy_(mine);
+        group->sumOfParts(buffer, {}, 1.0 / size, part).wait();
+        EXPECT_TRUE(at::equal(part.cpu(), exact.slice(0, rank * each, (rank + 1) * each)));
+      }
+    }
+}
+
+TEST_F(Copies, GatherAndWhatIsNoBufferGoAsBefore) {
+  const auto group = startWith(byCopies());
+  const Tensor buffer = group->buffer(1000 * group->size(), at::kFloat);
+  for (int time = 0; time < 3; ++time) {
+    const Tensor mine = buffer.slice(0, 1000 * group->rank(), 1000 * (group->rank() + 1));
+    mine.fill_(10 * time + group->rank());
+    group->allGather(buffer, mine).wait();
+    for (int rank = 0; rank < group->size(); ++rank)
+      EXPECT_EQ(buffer[1000 * rank + 999].item<float>(), float(10 * time + rank));
+  }
+  EXPECT_FALSE(group->goesByCopyEngines(group->buffer(8, at::kDouble)));
+  const Tensor other = at::ones({1000}, at::TensorOptions().device(group->device()));
+  EXPECT_FALSE(group->goesByCopyEngines(other));
+  EXPECT_THROW(group->sumOfParts(other, {}, 1), Error);
+  group->allReduce(other).wait();
+  EXPECT_EQ(other[999].item<float>(), float(group->size()));
+}
+
+TEST_F(Copies, GradientsAreThoseByNccl) {
+  GroupOptions byNccl = byCopies();
+  byNccl.copyEngines = false;
+  for (const Mode mode : {Mode::perParameter, Mode::flat, Mode::bucketed, Mode::overlapped}) {
+    const auto expected = gradientsBy(startWith(byNccl), mode),
+               found = gradientsBy(startWith(byCopies()), mode);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-5, 1e-6)) << i;
+  }
+}
+
+TEST_F(Copies, AreTheChoiceOfRanksThatReachEachOther) {
+  GroupOptions options = byCopies();
+  options.copyEngines = std::nullopt;
+  const auto group = startWith(options);
+  const Tensor buffer = group->buffer(64, at::kFloat);
+  const std::string mine = group->goesByCopyEngines(buffer) ? "copies" : "nccl";
+  for (const std::string& other : group->gather(mine))
+    EXPECT_EQ(other, mine);
+}
+
 TEST_F(Peers, WhichSizesGoThereIsMeasured) {
   GroupOptions options = byPeers();
   options.peersAlways = false;
@@ -105,10 +187,14 @@ TEST_F(Peers, WhichSizesGoThereIsMeasured) {
 TEST(PeersOfCpus, AreRefused) {
   if (ranks()->size() == 1)
     GTEST_SKIP() << "one rank has no peers";
-  for (const auto& [bytes, expected] : {std::pair(1024, "tensors are on cpu; leave it 0"),
-                                        std::pair(-1, "peerBytes = -1; 0 or more")})
+  for (const auto& [bytes, copies, expected] :
+       {std::tuple(1024, false,
+                   "peerBytes: memory that ranks share is that of GPUs, and tensors "
+                   "are on cpu; leave it out"),
+        std::tuple(0, true, "copyEngines: memory that ranks share is that of GPUs"),
+        std::tuple(-1, false, "peerBytes = -1; 0 or more")})
     try {
-      startWith({.peerBytes = bytes});
+      startWith({.peerBytes = bytes, .copyEngines = copies});
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::input);

@@ -8,7 +8,7 @@ import random
 import time
 import unittest
 
-from launched import REPEAT, TORCHRUN, Launched, children_of, is_alive
+from launched import REPEAT, TORCHRUN, Launched, children_of, gpus, is_alive
 
 TEXT = pathlib.Path(__file__).parent.parent / "lm" / "shakespeare.txt"
 SMALL = ["--width=16", "--hidden=32", "--layers=1", "--heads=2", "--context=16", "--device=cpu",
@@ -100,6 +100,44 @@ class Ranks(Launched):
     @unittest.skipUnless(TORCHRUN, "there is no torchrun")
     def test_torchrun_restarts_what_was_killed(self):
         self.torchrun_restarts("--batch=2", "--checkpoint-every=5", steps=300, after=6)
+
+
+@unittest.skipUnless(gpus() > 1, "there are no two GPUs")
+class RanksOnGpus(Launched):
+    """By NCCL and by copy engines, launched one by one and as graphs."""
+    program, limit = os.environ["TRAIN_LM"], 120
+    flags = [flag for flag in SMALL if "device" not in flag] + ["--kiln=on", "--nproc=2", "--batch=4"]
+
+    def test_graphs_have_the_bits_of_single_launches(self):
+        for transport in ("nccl", "copy-engines"):
+            with self.subTest(transport):
+                flags, runs = ["--steps=12", f"--transport={transport}"], []
+                for more in ([], ["--graphs"]):
+                    runs.append(self.folder / "-".join([transport, *more]))
+                    self.train(*flags, *more, out=runs[-1])
+                self.assertEqual(*map(self.losses, runs))
+
+    def test_transports_have_one_curve(self):
+        curves = []
+        for transport in ("nccl", "copy-engines", "auto"):
+            out = self.folder / transport
+            self.train("--steps=12", f"--transport={transport}", out=out)
+            curves.append(self.losses(out))
+        for other in curves[1:]:
+            for a, b in zip(curves[0], other, strict=True):
+                self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_a_stopped_run_goes_on_bit_by_bit(self):
+        self.stopped_run_goes_on(steps=3000, after=500)
+
+    def test_killed_ranks_cost_what_was_not_saved(self):
+        self.killed_ranks_lose_nothing("--steps=400", "--checkpoint-every=20", most=15,
+                                       repeat=min(REPEAT, 3))
+
+    def test_a_rank_that_hangs_ends_the_run_soon(self):
+        for transport in ("nccl", "copy-engines"):
+            with self.subTest(transport):
+                self.hanging_rank_is_named(f"--transport={transport}", ranks=2, within=30)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,7 @@ struct WarpgroupTable : Builder {
         add(fmt::format("{}_{}", type, width), {.width = width, .valueWidth = width, .type = type},
             {1, 70, 100});
     add("other_width", {.width = 64, .valueWidth = 128}, {2, 70, 150}, 128, 64, 3);
+    add("stores_more_than_tiles", {.width = 8, .valueWidth = 64}, {1, 177, 177}, 192, 64);
     for (auto [queries, keys, stages] :
          {std::tuple(64, 128, 2), {128, 64, 3}, {192, 96, 2}, {128, 80, 4}})
       add(fmt::format("{}_{}_{}", queries, keys, stages),

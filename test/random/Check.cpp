@@ -56,12 +56,11 @@ std::vector<Tensor64> write(std::vector<Storage>& inputs, const std::vector<Tens
 }
 
 std::string compare(const Chain& chain, std::vector<Storage>& first, std::vector<Storage>& second,
-                    const program::Expected& expected) {
+                    program::Expected& expected) {
   std::string problems;
   for (std::size_t i = 0; i < first.size(); ++i) {
     const TensorInfo& info = chain.results[i];
-    const OutputCheck check =
-        program::compare(info, first[i].read(), expected.exact[i], expected.allowed[i]);
+    const OutputCheck check = program::compare(info, first[i].read(), expected, i);
     if (!check.passed)
       problems += fmt::format("{}: {:.9g} instead of {:.9g}, {:.3g} allowed\n", info.name,
                               check.result, check.reference, check.allowed);
@@ -82,7 +81,7 @@ std::string tryInputs(const Chain& chain, const Case& numericCase, std::uint64_t
   Parsed parsed(numericCase.text);
   mlir::func::FuncOp computed = parsed.whatIsComputed(numericCase);
   const std::string name = computed.getName().str();
-  const program::Expected expected =
+  program::Expected expected =
       program::expect(Module::parse(parsed.text()), name, values, chain.results);
   const std::string problems = compare(chain, first, second, expected);
   disagrees = problems.find("instead of") != std::string::npos &&

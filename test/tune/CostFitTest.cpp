@@ -153,6 +153,33 @@ TEST(CostFit, FindsARankingThatWasPlanted) {
   EXPECT_EQ(found.readShare, kCostConstants.readShare) << "of the time";
 }
 
+/// A sweep keeps what the program reads of a store.
+TEST(CostFit, SavesASweepThatSaysTheSame) {
+  const std::filesystem::path store = kSources / "autotune/stores/h200.db",
+                              sweep = testing::TempDir() + "fit_cost_sweep.json";
+  std::vector<std::string> skipped;
+  writeSweep(sweep, timedKeys({&store, 1}, skipped));
+  const std::vector<TunedKey> again = tunedKeys({&sweep, 1}, skipped);
+  ASSERT_EQ(again.size(), shipped().size());
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    EXPECT_EQ(again[i].label, shipped()[i].label);
+    EXPECT_EQ(again[i].samples.size(), shipped()[i].samples.size());
+  }
+  const auto figures = [](std::span<const TunedKey> keys) {
+    return figuresOf(rank(keys, kCostConstants), kCostConstants);
+  };
+  const Figures a = figures(again), b = figures(shipped());
+  EXPECT_EQ(a.ranking.bestEight.count, b.ranking.bestEight.count);
+  EXPECT_EQ(a.ranking.standard.count, b.ranking.standard.count);
+  EXPECT_NEAR(a.timed.quantile(0.5), b.timed.quantile(0.5), 1e-3);
+  std::filesystem::remove(sweep);
+  const std::filesystem::path nothing = testing::TempDir() + "no_sweep.json";
+  writeFile(nothing, "{}");
+  EXPECT_THAT(errorOf(ErrorKind::input, [&] { tunedKeys({&nothing, 1}, skipped); }),
+              testing::HasSubstr("no_sweep.json is no sweep"));
+  std::filesystem::remove(nothing);
+}
+
 TEST(CostFit, LeavesWhatTheTimesSayNothingOf) {
   std::vector<TunedKey> maps; // without sums, error functions and values of rows
   for (const TunedKey& key : shipped())

@@ -60,6 +60,30 @@ TEST(FirstCheck, PassesWhatComparesItsOwnResults) {
   });
 }
 
+/// Of numbers of any sign the logarithm of some is NaN, and so is their sum, right or wrong.
+TEST(FirstCheck, MeetsNumbersWhereFp64HasSome) {
+  const Module module =
+      Module::parse("func.func @f(%x: tensor<?x96xf32>, %w: tensor<96xf32>) -> (tensor<?xf32>, "
+                    "tensor<?x96xf32>) {\n"
+                    "  %l = math.log %x : tensor<?x96xf32>\n"
+                    "  %s = kiln.reduce sum %l dims [1] : tensor<?x96xf32> -> tensor<?xf32>\n"
+                    "  %y = arith.negf %x : tensor<?x96xf32>\n"
+                    "  return %s, %y : tensor<?xf32>, tensor<?x96xf32>\n}\n");
+  skipIfUnavailable([&] {
+    const Program right = compileToCuda(module);
+    EXPECT_EQ(firstCheck(right, Where::host), "");
+    RunOptions small;
+    small.sizes = {9};
+    const Verification verification = verify(right, small);
+    EXPECT_TRUE(verification.passed);
+    EXPECT_EQ(verification.outputs.at(0).numbers, 9);
+    EXPECT_LT(verification.outputs.at(1).reference, 1e3);
+    const std::string wrong =
+        firstCheck(edited(right, "logf(", "0.01f + logf("), Where::host, &module);
+    EXPECT_NE(wrong.find("where fp64 gives"), std::string::npos) << wrong;
+  });
+}
+
 TEST(FirstCheck, TakesBackwards) {
   skipIfUnavailable([] {
     CompileOptions options;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -154,6 +155,59 @@ TEST(Strangers, NamesOfTheCompilersOwnAreFree) {
                       type, name);
       EXPECT_NO_THROW(Program::compile(Module::parse(text), options)) << name;
     }
+}
+
+/// What a text calls, or makes something of: names before ( < and ::, types before {, but for
+/// members and the kernels themselves.
+std::set<std::string> calledBy(const std::string& cuda) {
+  std::set<std::string> names;
+  const std::regex called(
+      R"((?:[-(,=!<{+*/] ?|\n +|return )([A-Za-z]\w*(?=\(|<|::)|[A-Z]\w*(?=\{)))");
+  for (std::sregex_iterator at(cuda.begin(), cuda.end(), called), end; at != end; ++at)
+    names.insert((*at)[1]);
+  return names;
+}
+
+std::string textWith(std::string function, const std::string& name, bool backward) {
+  for (std::size_t at; (at = function.find("NAME")) != std::string::npos;)
+    function.replace(at, 4, name);
+  CompileOptions options;
+  options.until = Stage::cuda;
+  options.backward = backward;
+  const std::string text = Program::compile(Module::parse(function), options).text(Stage::cuda);
+  return text.substr(text.find("using namespace"));
+}
+
+/// Whatever family's device functions a kernel calls.
+TEST(Strangers, ArgumentsAreNoNamesThatTheirKernelCalls) {
+  const std::string attention =
+      "func.func @f(%q: tensor<2x4x64x32xbf16> {kiln.name = \"NAME\"}, %k: tensor<2x4x64x32xbf16>, "
+      "%v: tensor<2x4x64x32xbf16>, %b: tensor<1x4x64x64xbf16>) -> (tensor<2x4x64x32xbf16>, "
+      "tensor<2x4x64xf32>) {\n  %o, %l = kiln.attention %q, %k, %v bias %b : "
+      "(tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, tensor<2x4x64x32xbf16>, "
+      "tensor<1x4x64x64xbf16>) -> (tensor<2x4x64x32xbf16>, tensor<2x4x64xf32>)\n"
+      "  return %o, %l : tensor<2x4x64x32xbf16>, tensor<2x4x64xf32>\n}\n";
+  const std::string norm =
+      "func.func @f(%x: tensor<?x95xbf16> {kiln.name = \"NAME\"}, %w: tensor<95xf32>, %b: "
+      "tensor<95xf32>) -> tensor<?x95xbf16> {\n  %y, %m, %r = kiln.layer_norm %x, %w, %b {eps = "
+      "1.0e-05 : f32} : (tensor<?x95xbf16>, tensor<95xf32>, tensor<95xf32>) -> (tensor<?x95xbf16>, "
+      "tensor<?xf32>, tensor<?xf32>)\n  return %y : tensor<?x95xbf16>\n}\n";
+  const std::string lists =
+      "func.func @f(%g: tensor<?xf32> {kiln.list, kiln.name = \"NAME\"}) -> (tensor<?xf32> "
+      "{kiln.list}, tensor<f32>) {\n  %s = arith.mulf %g, %g : tensor<?xf32>\n"
+      "  %n = kiln.reduce sum %s dims [0] : tensor<?xf32> -> tensor<f32>\n"
+      "  return %s, %n : tensor<?xf32>, tensor<f32>\n}\n";
+  const std::pair<std::string, bool> functions[] = {
+      {attention, false}, {attention, true}, {norm, false}, {norm, true}, {lists, false}};
+  for (const auto& [function, backward] : functions) {
+    const std::set<std::string> called = calledBy(textWith(function, "nobodys", backward));
+    EXPECT_GT(called.size(), 10U);
+    for (const std::string& name : called) {
+      const std::string text = textWith(function, name, backward);
+      EXPECT_FALSE(std::regex_search(text, std::regex("[*&P] " + name + "[,)]"))) << name;
+      EXPECT_TRUE(calledBy(text).contains(name)) << name;
+    }
+  }
 }
 
 TEST(Strangers, ArgumentsAreNoKeywordsAndNoMacros) {

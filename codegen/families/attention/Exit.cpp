@@ -1,5 +1,6 @@
 // How the operations of attention print themselves.
 #include "codegen/exit/Exit.h"
+#include "codegen/families/attention/TensorMaps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -107,11 +108,11 @@ void AttendByWarpgroupsOp::emit(Emitter& e) {
                        "");
 }
 /// `tile`: "using Tile = ..." of the numbers that all have, and `more`. `last`: what follows in the
-/// call.
+/// call, `lastNumber` in the function's own numbers.
 template <class Op>
 static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& more,
                         const std::string& bytes, const std::string& function,
-                        const std::string& last = "") {
+                        const std::string& last = "", const std::string& lastNumber = "") {
   emitTile(e, op, tile,
            ", " + number(op.getSide(), "side by side") + ", " + number(op.getSlots(), "slots") +
                ", " + number(op.getHeld(), "held") + more,
@@ -120,7 +121,7 @@ static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& 
                        function + "<" + e.memoryType(op.getBiasElement()) + ", " +
                            number(op.getGroups(), "groups") + ", " +
                            number(op.getLoading(), "loading") + ", " +
-                           number(op.getWorking(), "working") + ">",
+                           number(op.getWorking(), "working") + lastNumber + ">",
                        ", " + e.expression(op.getBiases()) + ", " + e.expression(op.getSharing()),
                        last, op.getHeld() == 0 ? ", NoBias{}" : "");
 }
@@ -138,7 +139,8 @@ void DifferentiateKeysSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasKeyTile", "",
               "shared_bias_key_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
                   storedType(e, getOf()[3]) + ">()",
-              "differentiate_keys_sharing");
+              "differentiate_keys_sharing", "",
+              ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",

@@ -180,11 +180,11 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   case Kind::forward:
     if (s.products == Products::warpgroups)
       return std::max(
-          (s.queries * paddedWidth(facts.width) +
-           s.stages * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth))) *
-                  facts.bytes +
-              (1 + 4 * s.stages) * 8,
-          computingGroups(s, facts) * 4 * storeBytes(facts));
+                 (s.queries * paddedWidth(facts.width) +
+                  s.stages * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth))) *
+                     facts.bytes,
+                 computingGroups(s, facts) * 4 * storeBytes(facts)) +
+             (1 + 4 * s.stages) * 8;
     return std::max(queries + s.stages * keys, stored);
   case Kind::queryGradient:
     return std::max(queries + gradients + s.stages * keys, stored);

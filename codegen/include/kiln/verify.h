@@ -36,6 +36,7 @@ struct OutputCheck {
   double reference = 0;
   double allowed = 0; // |result - reference| allowed at `worst`
   bool passed = false;
+  std::int64_t numbers = 0; // elements where fp64 gives a number; elsewhere NaN and infinity agree
 };
 
 struct Verification {

@@ -36,17 +36,21 @@ class KILN_API ScaledCopy {
   std::unique_ptr<ListCall> call;
 };
 
-/// to = from[0] + from[1] + ..., summed in fp32 in this order, and rounded to the dtype of `to`.
+/// to = scale * (from[0] + from[1] + ...), summed in fp32 in this order, and rounded to the dtype
+/// of `to`, which may be one of those summed.
 class KILN_API OrderedSum {
  public:
-  OrderedSum();
+  explicit OrderedSum(double scale = 1);
   ~OrderedSum();
   /// Contiguous, from one tensor on, of one dtype and as many elements as `to`. Throws
   /// Error(input).
   void run(const std::vector<at::Tensor>& from, const at::Tensor& to);
+  /// Of lists: to[i] = scale * (from[0][i] + from[1][i] + ...).
+  void run(const std::vector<std::vector<at::Tensor>>& from, const std::vector<at::Tensor>& to);
   std::size_t launches() const;
 
  private:
+  double scale;
   std::unique_ptr<ListCall> call;
 };
 

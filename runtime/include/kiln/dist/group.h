@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kiln::dist {
@@ -31,6 +32,10 @@ struct GroupOptions {
   /// instead of NCCL; for which sizes is measured at the start. 0: none do.
   std::int64_t peerBytes = 0;
   bool peersAlways = false; // without measuring
+  /// GPUs of one machine: sums and gathers of Group::buffer()s go by the GPUs' copy engines and
+  /// memory that ranks share, not by NCCL's kernels, which take multiprocessors from what runs
+  /// beside them. None: where all ranks have GPUs of this machine that reach each other's memory.
+  std::optional<bool> copyEngines = false;
 };
 
 class Group;
@@ -84,6 +89,23 @@ class KILN_API Group {
   /// of `out`. Of any dtype.
   Pending allToAll(const at::Tensor& out, const at::Tensor& in);
 
+  /// A contiguous tensor for collectives of it as a whole, by all ranks in the same order: with
+  /// copyEngines, and for fp32, bf16 and fp16, it is memory that ranks share and lives as long as
+  /// the group; its numbers are zeros.
+  at::Tensor buffer(std::int64_t elements, at::ScalarType dtype);
+  bool goesByCopyEngines(const at::Tensor& buffer) const;
+  /// Contiguous elements that stand for those of a buffer from `offset` on.
+  struct Part {
+    at::Tensor elements;
+    std::int64_t offset;
+  };
+  /// Of a buffer that goes by copy engines and has a multiple of size() elements: scale times the
+  /// sum over ranks, in their order, in fp32, of what `parts` bring; elements without a part are
+  /// left as they are; without parts the buffer brings itself. `mine`: only this rank's equal part
+  /// is wanted, there. Parts may lie in the buffer, and are not used by others until wait().
+  Pending sumOfParts(const at::Tensor& buffer, const std::vector<Part>& parts, double scale,
+                     const at::Tensor& mine = {});
+
   /// Of numbers of the host, which all ranks get; they wait for each other, devices do not.
   double sum(double value);
   double largest(double value);
@@ -104,6 +126,7 @@ class KILN_API Group {
   struct Impl;
   explicit Group(std::unique_ptr<Impl> impl);
   void openPeers();
+  void shareMemory();
   friend class Pending;
   std::unique_ptr<Impl> impl;
 };

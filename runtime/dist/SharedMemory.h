@@ -1,0 +1,76 @@
+// Memory of the GPUs of one machine that all ranks see: c10d's symmetric memory, without multicast.
+// Whoever allocates does so on all ranks at once, in the same order.
+#pragma once
+
+#include "runtime/dist/Backends.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+namespace kiln::dist {
+
+class SharedMemory {
+ public:
+  /// Throws Error(input) for ranks of several machines and tensors of CPUs. `option`: what asked
+  /// for it, for the message.
+  SharedMemory(const char* option, const StorePtr& store, const Place& place,
+               const GroupOptions& options);
+
+  struct Block {
+    at::Tensor bytes; // this rank's
+    c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory> peers;
+
+    /// Elements of a rank's, from the block's begin on.
+    at::Tensor of(int rank, std::int64_t elements, at::ScalarType dtype) const {
+      return peers->get_buffer(rank, {elements}, dtype, 0);
+    }
+    /// Enqueues on the current stream: behind it, all ranks have come as far. Peers that do not
+    /// come within the limit end in an error of the device.
+    void barrier() const { peers->barrier(/*channel=*/0, timeout); }
+    std::size_t timeout = 0; // milliseconds
+  };
+  /// Throws Error(unavailable) where GPUs cannot reach each other's memory.
+  Block allocate(std::int64_t bytes) const;
+
+  at::Device device() const { return onDevice; }
+  int rank() const { return place.rank; }
+  int size() const { return place.size; }
+
+ private:
+  at::Device onDevice;
+  Place place;
+  const char* option;
+  std::size_t timeout;
+  std::string name;                             // of the group
+  c10::intrusive_ptr<c10d::ProcessGroup> group; // the registry does not keep it
+};
+
+/// What has been enqueued on a stream, as c10d's operations are.
+class Enqueued : public c10d::Work {
+ public:
+  explicit Enqueued(at::Device device) : device(device), done(device.type()) {}
+  void record(const c10::Stream& stream) { done.record(stream); }
+
+  bool isCompleted() override { return done.query(); }
+  bool isSuccess() const override { return true; }
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void synchronize() override;
+
+ private:
+  at::Device device;
+  c10::Event done;
+};
+
+/// Does `work` on a stream, behind what the current one has got so far.
+c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
+                                         const std::function<void()>& work);
+/// Of high priority: what waits for it shall not.
+c10::Stream streamOf(at::Device device);
+
+} // namespace kiln::dist
