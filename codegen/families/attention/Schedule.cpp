@@ -118,9 +118,10 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
   // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
-  // for gradients of keys reads numbers of queries.
+  // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
+  // head it spilled.
   const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
-  const std::int64_t loading = isOne                     ? 24
+  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? 40 : 24)
                                : walksOverQueries(facts) ? 56
                                : groups > 2              ? 32
                                : s.bias == Bias::held    ? 40
