@@ -6,7 +6,8 @@
 //             [--verify=none|some|all] [--only=TEXT] [--list]
 // --verify compares with fp64 before anything is timed: some (the default) is the first program of
 // each width, direction and setting. --only takes entries whose label has the text in it. --list
-// needs no GPU: it compiles, and prints schedules, registers and spills.
+// needs no GPU: it compiles, prints schedules, registers and spills, and verifies on the host what
+// --verify names, if anything.
 #include "bench/Chosen.h"
 #include "bench/Operands.h"
 #include "codegen/backend/Timer.h"
@@ -72,10 +73,10 @@ void compile(Cell& cell, const CompileOptions& given, const Tuner* tuner) try {
 
 /// Files leave the number of heads open, so that few of them show what is wrong. An op's program
 /// has all its sizes in its text.
-void verifyCell(Cell& cell) try {
+void verifyCell(Cell& cell, Where where) try {
   constexpr std::int64_t few = 19;
   RunOptions run;
-  run.where = Where::gpu;
+  run.where = where;
   if (cell.entry.workload.isFile)
     for (std::int64_t size : cell.entry.sizes())
       run.sizes.push_back(std::min(size, few));
@@ -165,6 +166,7 @@ Json lineOf(const Cell& cell) {
                                  {"spills", kernel.usage.spillStoreBytes},
                                  {"shared", kernel.usage.sharedBytes}});
   }
+  json["verified"] = cell.verified;
   if (!cell.trouble.empty())
     json["trouble"] = cell.trouble;
   if (cell.whole.samples.empty())
@@ -174,7 +176,6 @@ Json lineOf(const Cell& cell) {
   json["lowest"] = lowest;
   json["highest"] = highest;
   json["replays"] = cell.whole.samples.size();
-  json["verified"] = cell.verified;
   if (const double operations = operationsOf(cell.entry); operations > 0)
     json["TFLOPs"] = operations / cell.whole.medianMicros * 1e-6;
   for (std::size_t i = 0; i < cell.parts.size(); ++i)
@@ -212,9 +213,9 @@ Given parse(int count, char** words) {
   Given result;
   const std::string command = commandText(given);
   result.store = takeOption(given, "--store=");
-  result.verify = takeOption(given, "--verify=").value_or("some");
-  result.only = takeOption(given, "--only=").value_or("");
   result.list = takeOption(given, "--list").has_value();
+  result.verify = takeOption(given, "--verify=").value_or(result.list ? "none" : "some");
+  result.only = takeOption(given, "--only=").value_or("");
   if (result.verify != "none" && result.verify != "some" && result.verify != "all")
     throw Error(ErrorKind::input, fmt::format("--verify={}: none, some or all", result.verify));
   result.arguments =
@@ -222,7 +223,7 @@ Given parse(int count, char** words) {
   return result;
 }
 
-void verifySideBySide(std::vector<Cell>& cells, const std::string& which) {
+void verifySideBySide(std::vector<Cell>& cells, const std::string& which, Where where) {
   constexpr unsigned atOnce = 4; // each holds gigabytes in fp64
   std::vector<Cell*> wanted = someOf(cells);
   if (which == "all") {
@@ -232,7 +233,7 @@ void verifySideBySide(std::vector<Cell>& cells, const std::string& which) {
   }
   sideBySide(which == "none" ? 0 : wanted.size(), atOnce, [&](std::size_t i) {
     if (wanted[i]->trouble.empty())
-      verifyCell(*wanted[i]);
+      verifyCell(*wanted[i], where);
   });
 }
 
@@ -253,8 +254,7 @@ int main(int count, char** words) try {
   sideBySide(cells.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
     compile(cells[i], arguments.compile, tuner ? &*tuner : nullptr);
   });
-  if (!given.list)
-    verifySideBySide(cells, given.verify);
+  verifySideBySide(cells, given.verify, given.list ? Where::host : Where::gpu);
   Json report = reportHeader(arguments, "kiln");
   report["timings"] = Json::array();
   bool isTrouble = false;

@@ -52,6 +52,24 @@ class Peers(unittest.TestCase):
                 self.assertGreater(line.get("microseconds", 0), 0, line)
 
 
+class Kiln(unittest.TestCase):
+    program = os.environ.get("KILN_BENCH_ATTENTION", "")
+
+    @unittest.skipUnless(program, "the measuring program is not built")
+    def test_programs_with_all_sizes_in_their_text_are_verified(self):
+        """Of more heads than files are verified with."""
+        with tempfile.TemporaryDirectory() as folder:
+            workload, report = (os.path.join(folder, name) for name in ("w.txt", "report.json"))
+            with open(workload, "w", encoding="utf-8") as file:
+                file.write("attention  24x1x16x16  bf16  100%  forward,backward causal=last\n")
+            done = subprocess.run([self.program, "--list", "--verify=all", f"--json={report}",
+                                   f"--workload={workload}"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(report, encoding="utf-8") as file:
+                timings = json.load(file)["timings"]
+        self.assertEqual([line["verified"] for line in timings], [True, True], timings)
+
+
 class Table(unittest.TestCase):
     line = {"what": "attention", "shape": "4x16x4096x128", "dtype": "bf16", "direction": "forward"}
 
