@@ -222,7 +222,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
     if (s.bias == Bias::held) // sums stay live while places are counted and drawn for
-      return others + scores * 3 + (facts.hasDropout ? 48 : facts.masksPlaces ? 24 : 0);
+      return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
     return others + operands + scores * 3;
   }
   return 0;
