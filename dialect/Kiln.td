@@ -72,7 +72,7 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
       "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::kiln::ir::MathBuilder &":$math),
       "", "return {};">,
     InterfaceMethod<"Is it cheaper to make than to load? Each kernel that uses it then makes its own.",
-      "bool", "isFree", (ins), "", "return false;">,
+      "bool", "isRematerializable", (ins), "", "return false;">,
     InterfaceMethod<"Does it cost more to compute again than to load? A backward then reads the "
                     "results that the forward saved.",
       "bool", "isSaved", (ins), "", "return false;">,
@@ -132,7 +132,7 @@ class Kiln_ElementaryOp<string mnemonic, list<Trait> traits = []>
 // The same for those that every kernel makes for itself.
 class Kiln_FreeOp<string mnemonic, list<Trait> traits = []>
     : Kiln_ElementaryOp<mnemonic, traits> {
-  let extraClassDeclaration = [{ bool isFree() { return true; } }];
+  let extraClassDeclaration = [{ bool isRematerializable() { return true; } }];
 }
 
 #endif

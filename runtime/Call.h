@@ -30,6 +30,8 @@ struct Call {
   std::int64_t rows = 0;
   std::array<std::int64_t, 3> others{}; // run-time sizes behind the rows; 0: no more of them
 
+  std::int64_t formulaBytes = 0; // that ATen's formula holds, where it is many
+
   /// All run-time sizes, by symbol.
   std::vector<std::int64_t> sizes() const;
 

@@ -121,7 +121,8 @@ std::deque<Site>& sitesOf(Place place) {
 }
 
 Policy scopedPolicy(const Options& options) {
-  Policy policy{.mode = options.mode, .strict = options.strict};
+  Policy policy{
+      .mode = options.mode, .strict = options.strict, .formulaBytes = options.formulaBytes};
   if (options.mode != Mode::off)
     policy.ops.fill(selected(options.ops));
   return policy;

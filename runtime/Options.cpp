@@ -2,6 +2,7 @@
 #include "kiln/torch.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
 
@@ -36,6 +37,14 @@ Place parsePlace(std::string_view name, std::string_view value) {
   refuse(name, value, "gpu and cpu");
 }
 
+std::int64_t parseBytes(std::string_view name, std::string_view value) {
+  std::int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+  if (error != std::errc() || end != value.data() + value.size() || bytes < 0)
+    refuse(name, value, "numbers of bytes, not negative,");
+  return bytes;
+}
+
 /// Sets the option that is called `key` in text and KILN_KEY in the environment.
 struct Field {
   std::string_view key;
@@ -49,6 +58,8 @@ constexpr Field fields[] = {
     {"log", "KILN_LOG", [](Options& o, auto, auto v) { o.log = v; }},
     {"strict", "KILN_STRICT", [](Options& o, auto name, auto v) { o.strict = parseBool(name, v); }},
     {"place", "KILN_PLACE", [](Options& o, auto name, auto v) { o.place = parsePlace(name, v); }},
+    {"formula_bytes", "KILN_FORMULA_BYTES",
+     [](Options& o, auto name, auto v) { o.formulaBytes = parseBytes(name, v); }},
 };
 
 } // namespace
@@ -74,9 +85,10 @@ Options Options::parse(std::string_view text) {
     if (field == std::end(fields) || equals == word.size())
       throw Error(
           ErrorKind::input,
-          fmt::format("option '{}': write mode=, ops=, cache=, log=, strict= or place= with "
-                      "a value, parted by blanks",
-                      word));
+          fmt::format(
+              "option '{}': write mode=, ops=, cache=, log=, strict=, place= or formula_bytes= "
+              "with a value, parted by blanks",
+              word));
     field->set(options, field->key, word.substr(equals + 1));
   }
   return options;

@@ -12,6 +12,7 @@ namespace kiln::runtime {
 struct Policy {
   Mode mode = Mode::off;
   bool strict = false;
+  std::int64_t formulaBytes = 0; // of Options
   std::array<std::uint64_t, 2> ops{}; // by place: a bit a routed op
 
   bool takes(Place place, unsigned op) const {

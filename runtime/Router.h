@@ -121,7 +121,7 @@ class Router<Op, place, Result(Args...)> : Previous<Op, place> {
     Plan& plan = planOf(call);
     const Kernel* kernel = plan.kernel.load(std::memory_order_acquire);
     if (!kernel) {
-      kernel = site->withoutKernel(plan, policy);
+      kernel = site->withoutKernel(plan, policy, call.formulaBytes);
       if (!kernel)
         return withoutKernel(call, args...);
     }

@@ -37,17 +37,17 @@ Plan& Site::plan(const Call& call) {
   });
 }
 
-const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy) {
+const Kernel* Site::withoutKernel(Plan& plan, const Policy& policy, std::int64_t formulaBytes) {
   if (plan.isSettled() && !policy.strict) [[likely]] { // ATen's for good: nothing more to ask
     plan.missed.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
   resumeCompiling();
-  if (policy.strict) {
+  if (policy.strict || formulaBytes > policy.formulaBytes) {
     waitFor(plan);
     if (const Kernel* kernel = plan.kernel.load(std::memory_order_acquire))
       return kernel;
-    if (plan.state == Plan::State::failed)
+    if (policy.strict && plan.state == Plan::State::failed)
       throw Error(ErrorKind::infeasible,
                   fmt::format("{} {}: no kernel: {}; without KILN_STRICT ATen's runs", route.name,
                               labelOf(route, plan.key, plan.firstSizes), plan.detail));

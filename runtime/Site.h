@@ -35,8 +35,9 @@ class Site {
   /// The plan of a call's key; asked for the first time it is queued for compilation. No lock
   /// otherwise.
   Plan& plan(const Call& call);
-  /// A plan without a kernel: counts the call, or, in strict mode, waits for the kernel.
-  const Kernel* withoutKernel(Plan& plan, const Policy& policy);
+  /// A plan without a kernel: counts the call, or waits for the kernel, in strict mode and where
+  /// ATen would hold `formulaBytes` that are too many.
+  const Kernel* withoutKernel(Plan& plan, const Policy& policy, std::int64_t formulaBytes);
   /// Counts a call that is not taken, `example` being its first tensor; an error in strict mode.
   void refuse(const char* reason, const at::Tensor& example, const Policy& policy);
   /// Counts a call for a reason, compared by address; `exampleOf` it is asked for the first time.

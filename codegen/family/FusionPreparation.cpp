@@ -16,11 +16,12 @@ static bool isSingleInteger(Operation* op) {
   return type.getRank() == 0 && type.getElementType().isInteger();
 }
 
-bool isFree(Operation* op) {
+bool isRematerializable(Operation* op) {
   if (op->hasAttr(ir::kCutAttr))
     return false;
   auto named = dyn_cast<ir::KilnOpInterface>(op);
-  return op->hasTrait<OpTrait::ConstantLike>() || (named && named.isFree()) || isSingleInteger(op);
+  return op->hasTrait<OpTrait::ConstantLike>() || (named && named.isRematerializable()) ||
+         isSingleInteger(op);
 }
 
 void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
@@ -28,7 +29,7 @@ void eachUser(Value value, llvm::function_ref<void(Operation*)> visit) {
   llvm::DenseSet<Operation*> seen; // free operations, which many paths may lead to
   while (!work.empty())
     for (Operation* user : work.pop_back_val().getUsers())
-      if (!isFree(user))
+      if (!isRematerializable(user))
         visit(user);
       else if (seen.insert(user).second)
         work.push_back(user->getResult(0));
@@ -38,7 +39,7 @@ Value capture(OpBuilder& builder, Value value, ir::KernelOp kernel, IRMapping& m
   if (Value known = map.lookupOrNull(value))
     return known;
   Operation* op = value.getDefiningOp();
-  if (!op || !isFree(op)) {
+  if (!op || !isRematerializable(op)) {
     kernel.getInputsMutable().append(value);
     Value argument = kernel.getBody().front().addArgument(value.getType(), value.getLoc());
     map.map(value, argument);
@@ -56,7 +57,7 @@ void FusionPreparation::absorbIntoKernels() {
     Block& body = kernel.getBody().front();
     for (unsigned i = 0; i < kernel.getInputs().size();) {
       Value input = kernel.getInputs()[i];
-      if (!input.getDefiningOp() || !isFree(input.getDefiningOp())) {
+      if (!input.getDefiningOp() || !isRematerializable(input.getDefiningOp())) {
         ++i;
         continue;
       }
@@ -80,7 +81,7 @@ void FusionPreparation::copyReturned() {
   llvm::DenseSet<Value> seen;
   for (OpOperand& operand : end->getOpOperands()) {
     Value value = operand.get();
-    bool free = value.getDefiningOp() && isFree(value.getDefiningOp());
+    bool free = value.getDefiningOp() && isRematerializable(value.getDefiningOp());
     if (value.getDefiningOp() && !free && seen.insert(value).second)
       continue;
     auto type = ir::tensorType(value);

@@ -16,11 +16,12 @@ namespace kiln::family {
 using Group = llvm::SetVector<mlir::Operation*>;
 
 /// Cheaper to make than to load, and not asked to be stored: copied to wherever it is used.
-bool isFree(mlir::Operation* op);
+bool isRematerializable(mlir::Operation* op);
 /// Users, looking through free operations.
 void eachUser(mlir::Value value, llvm::function_ref<void(mlir::Operation*)> visit);
 
-/// Makes `value` available inside `kernel`, copying what is free. `builder` stands there.
+/// Makes `value` available inside `kernel`, copying what is rematerializable. `builder` stands
+/// there.
 mlir::Value capture(mlir::OpBuilder& builder, mlir::Value value, ir::KernelOp kernel,
                     mlir::IRMapping& map);
 

@@ -17,7 +17,8 @@ struct Cost {
   double bytesInFlight = 0; // per multiprocessor
   double waves = 0;         // rounds of resident blocks
   // What `total` is made of. The first two are joined: the longer counts, and a little more.
-  double moving = 0;  // its bytes, with the losses of this schedule against a copy, or instructions
+  double moving =
+      0; // its bytes, with the cost terms of this schedule beside a copy, or instructions
   double waiting = 0; // rounds of blocks, each from its first load to its last store
   double starting = 0;
   double summing = 0; // partial sums down the columns

@@ -42,7 +42,7 @@ class Fuser {
     for (Group& group : groups)
       grouped.insert(group.begin(), group.end());
     for (Operation& op : block.without_terminator())
-      if (!isFree(&op) && !isa<ir::KernelOp>(op) && !grouped.contains(&op))
+      if (!isRematerializable(&op) && !isa<ir::KernelOp>(op) && !grouped.contains(&op))
         groups.push_back(Group()), groups.back().insert(&op);
     if (failed(mergeRequested()))
       return failure();

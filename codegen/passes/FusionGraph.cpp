@@ -13,7 +13,7 @@ static SmallVector<Value, 2> readsOf(Operation* op) {
   while (!work.empty()) {
     Value value = work.pop_back_val();
     Operation* from = value.getDefiningOp();
-    if (!from || !isFree(from))
+    if (!from || !isRematerializable(from))
       reads.insert(value);
     else if (seen.insert(from).second)
       llvm::append_range(work, llvm::reverse(from->getOperands()));

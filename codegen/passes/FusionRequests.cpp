@@ -37,7 +37,7 @@ FailureOr<llvm::MapVector<StringAttr, Group>> requestedGroups(func::FuncOp funct
       continue;
     if (isa<ir::KernelOp>(op))
       return refuse(&op, ir::kFuseAttr, "is a kernel; write what is to join it into its body");
-    if (isFree(&op))
+    if (isRematerializable(&op))
       return refuse(&op, ir::kFuseAttr, "is copied into every kernel that uses it; leave it out");
     groups[name].insert(&op);
   }

@@ -15,7 +15,7 @@ namespace kiln::passes {
 
 using family::eachUser;
 using family::Group;
-using family::isFree;
+using family::isRematerializable;
 
 /// An operation whose results are to be stored, and one that reads them.
 struct Cut {

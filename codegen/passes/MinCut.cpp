@@ -135,7 +135,8 @@ llvm::DenseSet<Value> farFromSources(Block& block, const llvm::DenseSet<Value>& 
     for (Value result : op.getResults()) {
       if (isSource(result) || backward.contains(result))
         continue;
-      const bool isFar = most >= kMostSteps && behind.lookup(result) >= kMore && !isFree(&op);
+      const bool isFar =
+          most >= kMostSteps && behind.lookup(result) >= kMore && !isRematerializable(&op);
       before[result] = isFar ? 0 : most + 1;
       if (isFar)
         far.insert(result);

@@ -82,7 +82,7 @@ class Rematerializer {
   /// What a free operation reads is left as it is: its copies read it too.
   void follow(Value value, const Group* own, llvm::DenseSet<Operation*>& seen, Cone& cone) {
     Operation* op = value.getDefiningOp();
-    const bool isCopied = op && isFree(op);
+    const bool isCopied = op && isRematerializable(op);
     const bool isAgain = own && op && !isCopied && groupOf.lookup(op) == own && isElementwise(op);
     if (!isCopied && !isAgain) {
       cone.leaves.insert(value);
@@ -157,7 +157,7 @@ class Rematerializer {
     for (Operation* user : users) {
       if (reader.contains(user))
         user->replaceUsesOfWith(value, copy);
-      if (reader.contains(user) || !isFree(user))
+      if (reader.contains(user) || !isRematerializable(user))
         continue;
       OpBuilder builder(user->getContext());
       builder.setInsertionPointAfter(user);

@@ -20,6 +20,10 @@ class StepGraph {
 
   /// On the current stream.
   void replay();
+  /// Does `work` now, in memory that replays write only while they run: for a step that is no graph
+  /// yet, where there is no room for both. Nothing that it makes may be used behind it but by later
+  /// graphs.
+  void lendMemory(const std::function<void()>& work);
 
  private:
   struct Impl;

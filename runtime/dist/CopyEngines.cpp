@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <thread>
 
 namespace kiln::dist {
 
@@ -152,6 +154,20 @@ CopyEngines::Work CopyEngines::gather(const Tensor& buffer) {
     spread(here);
     lane.received.barrier();
   });
+}
+
+void CopyEngines::abort() {
+  using std::chrono::milliseconds;
+  constexpr milliseconds most{10'000}, pause{5};
+  const c10::StreamGuard guard(streamOf(memory->device()));
+  const auto areIdle = [&] {
+    return std::ranges::all_of(lanes, [](const Lane& lane) { return lane.stream.query(); });
+  };
+  for (milliseconds passed{0}; passed < most && !areIdle(); passed += pause) {
+    for (const Lane& lane : lanes)
+      lane.received.letPass();
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 } // namespace kiln::dist

@@ -34,6 +34,9 @@ class CopyEngines {
            const at::Tensor& mine);
   /// Each rank's equal part of the buffer to all.
   Work gather(const at::Tensor& buffer);
+  /// What is enqueued ends, whatever it computes, without peers that may never come. By the thread
+  /// that watches.
+  void abort();
 
  private:
   struct Buffer {

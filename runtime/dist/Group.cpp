@@ -189,6 +189,8 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
         [self](const Operation& operation, const std::string& why) {
           self->alarm->raise(operation, why);
           self->device->abort();
+          if (self->copies)
+            self->copies->abort();
         });
   const std::shared_ptr<Group> group(new Group(std::move(impl)));
   group->shareMemory();
@@ -425,6 +427,8 @@ void Group::abort() {
   impl->aborted = true;
   if (impl->device && impl->options.device.is_cuda())
     impl->device->abort();
+  if (impl->copies)
+    impl->copies->abort();
 }
 
 } // namespace kiln::dist

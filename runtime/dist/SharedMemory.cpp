@@ -2,6 +2,7 @@
 #include "runtime/dist/SharedMemory.h"
 #include "runtime/dist/Fail.h"
 
+#include <ATen/ATen.h>
 #include <atomic>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -13,6 +14,8 @@ namespace kiln::dist {
 namespace symmetric = c10d::symmetric_memory;
 
 namespace {
+
+constexpr std::size_t kGrace = 20'000; // milliseconds behind what a group's watch needs
 
 void check(const char* option, const Place& place, const GroupOptions& options) {
   if (!options.device.is_cuda())
@@ -37,7 +40,7 @@ std::string nameOfGroup() {
 SharedMemory::SharedMemory(const char* option, const StorePtr& store, const Place& place,
                            const GroupOptions& options)
     : onDevice((check(option, place, options), options.device)), place(place), option(option),
-      timeout(std::size_t(options.limit.count())), name(nameOfGroup()) {
+      timeout(2 * std::size_t(options.limit.count()) + kGrace), name(nameOfGroup()) {
   ::setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", /*replace=*/0); // nothing here needs it
   // Symmetric memory looks a group up by its name, for its ranks and their store alone.
   group = c10::make_intrusive<c10d::ProcessGroup>(store, place.rank, place.size);
@@ -58,6 +61,14 @@ SharedMemory::Block SharedMemory::allocate(std::int64_t bytes) const {
          "rank {} of {}: GPUs of this machine cannot share {} bytes of memory: {}; leave {} out",
          place.rank, place.size, bytes, error.what_without_backtrace(), option);
   }
+}
+
+/// A barrier waits until each peer has put a signal into this rank's pad, which it takes out again,
+/// and before that until the peer has taken out this rank's last one.
+void SharedMemory::Block::letPass() const {
+  const auto signals = std::int64_t(peers->get_signal_pad_size() / 4);
+  for (int rank = 0; rank < peers->get_world_size(); ++rank)
+    peers->get_signal_pad(rank, {signals}, at::kInt).fill_(rank == peers->get_rank() ? 1 : 0);
 }
 
 void Enqueued::synchronize() {

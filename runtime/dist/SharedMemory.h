@@ -27,9 +27,12 @@ class SharedMemory {
     at::Tensor of(int rank, std::int64_t elements, at::ScalarType dtype) const {
       return peers->get_buffer(rank, {elements}, dtype, 0);
     }
-    /// Enqueues on the current stream: behind it, all ranks have come as far. Peers that do not
-    /// come within the limit end in an error of the device.
+    /// Enqueues on the current stream: behind it, all ranks have come as far. Who watches over the
+    /// group's limit calls letPass(); where nobody does, the device fails a while later.
     void barrier() const { peers->barrier(/*channel=*/0, timeout); }
+    /// Of a group that has failed: this rank's barriers need no peer, while this is called again
+    /// and again.
+    void letPass() const;
     std::size_t timeout = 0; // milliseconds
   };
   /// Throws Error(unavailable) where GPUs cannot reach each other's memory.

@@ -136,7 +136,7 @@ std::vector<at::Tensor> Function::compute(const char* why,
   }
   auto types = resultTypes(graph, kind);
   for (unsigned i = 0; i < types.size(); ++i)
-    if (isDouble && !graph.fixedType(i))
+    if (isDouble && graph.fixedType(i).value_or(at::kFloat) == at::kFloat)
       types[i] = at::kDouble;
   return computeEagerly(graph, operands, types, static_cast<std::int64_t>(space.shape.size()));
 }

@@ -48,6 +48,7 @@ struct Graph {
 
 bool isDropout(const Node& node);
 bool isCast(const Node& node);
+bool isColumnSums(const Node& node);
 bool isComparison(const Node& node);
 
 inline constexpr unsigned maxOperands = 16;

@@ -50,6 +50,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace kiln {
 
@@ -111,6 +112,12 @@ Tensor scaled(Tensor y, Tensors parameters) {
   if (!parameters.empty())
     y = y * parameters[0];
   return parameters.size() > 1 ? y + parameters[1] : y;
+}
+
+Tensor sumDown(const Tensor& x) {
+  at::DimVector leading(static_cast<std::size_t>(std::max<std::int64_t>(x.dim() - 1, 1)));
+  std::iota(leading.begin(), leading.end(), 0);
+  return x.dim() > 1 ? x.sum(leading, true) : x;
 }
 
 at::ScalarType scalarTypeOf(const Node& node) {
@@ -205,6 +212,7 @@ const Op maximum{"maximum", elementwise<"arith.maximumf">, binary<at::maximum>};
 const Op minimum{"minimum", elementwise<"arith.minimumf">, binary<at::minimum>};
 const Op sumOp{"sum", reduce<"sum">, EAGER(t[0].sum(-1, true)), Op::Kind::alongRows};
 const Op meanOp{"mean", reduce<"mean">, EAGER(t[0].mean(-1, true)), Op::Kind::alongRows};
+const Op columnSumsOp{"column_sums", WRITE(writer.columnSums(v[0])), EAGER(sumDown(t[0])), Op::Kind::alongRows};
 const Op maxOp{"max", reduce<"max">, EAGER(t[0].amax(-1, true)), Op::Kind::alongRows};
 const Op minOp{"min", reduce<"min">, EAGER(t[0].amin(-1, true)), Op::Kind::alongRows};
 const Op softmaxOp{"softmax", alongRows<"kiln.softmax">, EAGER(at::softmax(t[0], -1)), Op::Kind::alongRows};
@@ -234,6 +242,9 @@ bool isDropout(const Node& node) {
 }
 bool isCast(const Node& node) {
   return node.op == &cast;
+}
+bool isColumnSums(const Node& node) {
+  return node.op == &columnSumsOp;
 }
 bool isComparison(const Node& node) {
   return node.op && node.op->kind == Op::Kind::comparison;
@@ -288,6 +299,7 @@ UNARY(silu, siluOp)
 UNARY(relu, reluOp)
 UNARY(sum, sumOp)
 UNARY(mean, meanOp)
+UNARY(columnSums, columnSumsOp)
 UNARY(max, maxOp)
 UNARY(min, minOp)
 UNARY(softmax, softmaxOp)

@@ -64,7 +64,8 @@ static at::ScalarType commonType(const Kind& kind) {
 std::vector<at::ScalarType> resultTypes(const Graph& graph, const Kind& kind) {
   std::vector<at::ScalarType> types;
   for (unsigned i = 0; i < graph.results.size(); ++i)
-    types.push_back(graph.fixedType(i).value_or(commonType(kind)));
+    types.push_back(graph.fixedType(i).value_or(
+        isColumnSums(*graph.steps[graph.results[i]].node) ? at::kFloat : commonType(kind)));
   return types;
 }
 

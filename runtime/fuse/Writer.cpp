@@ -205,6 +205,19 @@ Value Writer::reduce(const char* kind, const Value& value) {
                           std::popcount(x.mask) - 1, type(x), type(mask, DType::f32)));
 }
 
+Value Writer::columnSums(const Value& value) {
+  const Value x = f32(value);
+  needColumns("columnSums", x);
+  if (x.mask != kind.full())
+    refuse("columnSums of what several rows share; expand it to all rows first");
+  std::string leading;
+  for (unsigned i = 0; i < kind.groups; ++i)
+    addTo(leading, std::to_string(i));
+  return line(columns(), DType::f32,
+              fmt::format("kiln.reduce sum {} dims [{}] : {} -> {}", x.name, leading, type(x),
+                          type(columns(), DType::f32)));
+}
+
 Value Writer::norm(const char* op, double eps, std::span<const Value> operands) {
   const Value x = f32(operands[0]);
   needColumns(op, x);

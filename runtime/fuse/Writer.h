@@ -40,6 +40,7 @@ class Writer {
   /// Refuses values that have one element a row.
   void needColumns(const char* op, const Value& value) const;
   Value reduce(const char* kind, const Value& value);
+  Value columnSums(const Value& value);
   Value norm(const char* op, double eps, std::span<const Value> operands);
   Value dropout(const Value& value, double p);
   Value rope(const Value& value, const Value& positions, const std::string& attributes);

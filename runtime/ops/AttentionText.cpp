@@ -285,6 +285,9 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   key.rowClass = classOf(q.size(0));
   key.otherClasses = {classOf(q.size(-2)), classOf(k.size(-2))};
   call.rows = q.size(0);
+  if (attention.bias.defined() || attention.mask.defined() || attention.p > 0)
+    call.formulaBytes = q.numel() / std::max<std::int64_t>(q.size(-1), 1) * k.size(-2) *
+                        static_cast<std::int64_t>(q.itemsize());
   std::size_t next = 0;
   if (rank == 5)
     call.others[next++] = q.size(1);

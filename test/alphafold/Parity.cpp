@@ -190,8 +190,8 @@ Runs embedderRuns() {
        [](Case& in) {
          const Inputs all = in.inputs();
          return Results{
-             {"pair", templatePairFeatures(all, 1, in.config.templateBins, in.config.aminoAcids,
-                                           in.config.templateUnitVectors)},
+             {"pair", templatePairFeatures(all, in.config.templateBins, in.config.aminoAcids,
+                                           in.config.templateUnitVectors)[1]},
              {"angle", templateAngleFeatures(all, in.config.aminoAcids)}};
        }},
       {"template_embedder",

@@ -188,6 +188,26 @@ TEST(AlphaFoldLosses, GradientsOfAtomsAreThoseOfFiniteDifferences) {
   });
 }
 
+/// Angles are those of the published formula, and so are gradients, until vectors are so short that
+/// theirs would outweigh all others.
+TEST(AlphaFoldLosses, GradientsOfShortAnglesAreBounded) {
+  const auto options = at::TensorOptions(at::kDouble);
+  const Tensor lengths = at::tensor({0.0, 1e-9, 1e-5, 9e-3, 1.1e-2, 0.3, 7.0}, options);
+  const Tensor raw = (lengths.unsqueeze(1) * at::tensor({0.6, -0.8}, options)).requires_grad_();
+  const Tensor given = at::tensor({2.0, 1.0}, options).expand_as(raw);
+  const auto gradientOf = [&](const Tensor& angles) {
+    return torch::autograd::grad({angles}, {raw}, {given})[0];
+  };
+  const Tensor found = directionsOf(raw);
+  const Tensor expected = raw / raw.square().sum(-1, /*keepdim=*/true).clamp_min(1e-12).sqrt();
+  EXPECT_TRUE(at::allclose(found, expected, 1e-12, 1e-12));
+  const Tensor ours = gradientOf(found), formula = gradientOf(expected);
+  EXPECT_TRUE(at::allclose(ours.slice(0, 4), formula.slice(0, 4), 1e-9, 1e-12));
+  EXPECT_GT(formula.norm(2, -1).max().item<double>(), 1e5) << "nothing needs to be bounded";
+  EXPECT_LE(ours.norm(2, -1).max().item<double>(), steepest * std::sqrt(5.0) * (1 + 1e-9));
+  EXPECT_GT(ours.norm(2, -1).min().item<double>(), 0);
+}
+
 /// The prediction is the truth with some names swapped: each is found, and costs nothing.
 TEST(AlphaFoldLosses, SymmetricAtomsGetTheNamesThatFit) {
   const Inputs truth = protein(); // 3, 6, 13 and 18 have symmetric atoms, but 18 is padding

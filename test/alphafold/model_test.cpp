@@ -5,6 +5,7 @@
 #include "models/common/Checkpoint.h"
 #include "test/alphafold/Synthetic.h"
 #include "test/lm/Helpers.h"
+#include "test/torch/Peak.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -228,6 +229,28 @@ TEST(AlphaFold, RecomputationChangesNothing) {
     EXPECT_TRUE(at::allclose(gradients[0][i], gradients[1][i], 1e-9, 1e-11));
 }
 
+/// Templates keep two representations a block, whatever is computed within; and hold less at most.
+TEST(AlphaFold, RecomputedTemplatesKeepTheirStreamsOnly) {
+  ModelConfig config = ModelConfig::named("tiny");
+  config.templateBlocks = 2;
+  TemplatePairStack stack(config);
+  stir(*stack, 7, 0.1);
+  const Tensor t = at::randn({2, 24, 24, config.templatePair}).requires_grad_();
+  std::vector<std::size_t> kept, most;
+  for (const bool recompute : {false, true}) {
+    stack->recompute = recompute;
+    test::Peak memory;
+    const Tensor made = stack(t, Tensor());
+    kept.push_back(memory.held);
+    torch::autograd::grad({made}, {t}, {at::ones_like(made)});
+    most.push_back(memory.most);
+  }
+  const auto streams = std::size_t(2 * stack->blocks->size() + 2); // the first norm has its input
+  EXPECT_LE(kept[1], (streams + 1) * t.nbytes());
+  EXPECT_GT(kept[0], 4 * kept[1]);
+  EXPECT_LT(most[1], most[0]);
+}
+
 /// Masks of dropout are the same along one dimension.
 TEST(AlphaFold, DropoutIsSharedAlongADimension) {
   at::manual_seed(3);
@@ -237,14 +260,32 @@ TEST(AlphaFold, DropoutIsSharedAlongADimension) {
     sizes[std::size_t(shared)] = 1;
     const auto scales = drawScales(x.options(), 0.25, /*training=*/true, {sizes, {3}});
     ASSERT_EQ(scales[1].numel(), 3);
-    const Tensor y = added(at::zeros_like(x), x, scales[0]);
+    const Tensor y =
+        added(at::zeros_like(x), {.values = x, .bias = at::zeros({7}), .scale = scales[0]});
     EXPECT_TRUE(at::equal(y, y.narrow(shared, 0, 1).expand_as(y)));
     EXPECT_TRUE(((y == 0) | (y - 1 / 0.75).abs().lt(1e-6)).all().item<bool>());
     EXPECT_GT((y == 0).sum().item<int>(), 0);
     EXPECT_LT((y == 0).sum().item<int>(), 105);
   }
   EXPECT_FALSE(drawScales(x.options(), 0.25, /*training=*/false, {{1, 6, 7}})[0].defined());
-  EXPECT_TRUE(at::equal(added(x, x), 2 * x));
+  EXPECT_TRUE(at::equal(added(x, {x, at::zeros({7})}), 2 * x));
+}
+
+/// Templates go through their blocks at once, as they do one by one.
+TEST(AlphaFold, TemplatesDoNotSeeEachOther) {
+  const ModelConfig config = ModelConfig::named("tiny");
+  at::manual_seed(6);
+  TemplatePairStack stack(config);
+  stir(*stack, 7, 0.1);
+  stack->to(at::kDouble);
+  stack->eval();
+  const Tensor t = at::randn({3, 6, 6, config.templatePair}, at::kDouble),
+               some = (at::rand({6, 6}) > 0.3).to(at::kDouble);
+  for (const Tensor& mask : {some, Tensor()}) {
+    const Tensor all = stack(t, mask);
+    for (std::int64_t i = 0; i < t.size(0); ++i)
+      EXPECT_TRUE(at::allclose(all[i], stack(t[i], mask), 1e-10, 1e-10)) << i;
+  }
 }
 
 /// Each update of a new block is made constant, one after the other, so that what comes out shows

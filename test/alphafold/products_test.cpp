@@ -1,5 +1,6 @@
 // Maps of one tensor as few products, products of planes and updates of streams, beside the same
 // step by step in fp64: results, gradients, and which gradients are read as one.
+#include "models/alphafold/model/Casts.h"
 #include "models/alphafold/model/OuterProduct.h"
 #include "models/alphafold/model/Products.h"
 #include "models/alphafold/model/Stream.h"
@@ -7,6 +8,7 @@
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -26,7 +28,7 @@ Tensors gradientsOf(const Tensors& results, const Tensors& leaves) {
     cotangents.push_back(at::linspace(-1, 1 + double(i), results[i].numel(), at::kDouble)
                              .view(results[i].sizes())
                              .to(results[i].scalar_type()));
-  return torch::autograd::grad(results, leaves, cotangents, /*retain_graph=*/{},
+  return torch::autograd::grad(results, leaves, cotangents, /*retain_graph=*/true,
                                /*create_graph=*/false, /*allow_unused=*/true);
 }
 
@@ -140,21 +142,62 @@ TEST(AlphaFoldProducts, OuterProductsThroughALinearMap) {
              gradientsOf({expected}, {left, right, weight}));
 }
 
+/// With and without a gate, a scale and a norm behind.
 TEST(AlphaFoldProducts, UpdatesOfStreams) {
   at::manual_seed(7);
-  const Tensor z = leaf({4, 4, 6}), gate = leaf({4, 4, 6}), update = leaf({4, 4, 6}),
-               bias = leaf({6}), row = at::rand({1, 4, 6}, at::kDouble),
+  const Tensor z = leaf({4, 4, 6}), values = leaf({4, 4, 6}), bias = leaf({6}),
+               gate = leaf({4, 4, 6}), gateBias = leaf({6}), row = at::rand({1, 4, 6}, at::kDouble),
                pair = at::rand({4, 4, 1}, at::kDouble);
-  const Tensors leaves = {z, gate, update, bias};
-  const std::vector<std::pair<Tensor, Tensor>> all = {
-      {added(z, update), z + update},
-      {added(z, update, row), z + row * update},
-      {addedGated(z, gate, update), z + at::sigmoid(gate) * update},
-      {addedGated(z, gate, update, row), z + row * at::sigmoid(gate) * update},
-      {addedBiased(z, update, bias, pair), z + pair * (update + bias)}};
-  for (const auto& [found, expected] : all) {
-    expectSame({found}, {expected});
-    expectSame(gradientsOf({found}, leaves), gradientsOf({expected}, leaves));
+  LayerNorm norm(6);
+  norm->to(at::kDouble);
+  const Tensors leaves = {z, values, bias, gate, gateBias, norm->weight, norm->bias};
+  const std::vector<std::pair<Update, Tensor>> all = {
+      {{values, bias}, values + bias},
+      {{.values = values, .bias = bias, .scale = pair}, pair * (values + bias)},
+      {{values, bias, gate, gateBias}, at::sigmoid(gate + gateBias) * (values + bias)},
+      {{values, bias, gate, gateBias, row}, row * at::sigmoid(gate + gateBias) * (values + bias)}};
+  for (const auto& [update, alone] : all) {
+    const Tensor sum = z + alone, found = added(z, update);
+    expectSame({found, update.alone()}, {sum, alone});
+    expectSame(gradientsOf({found}, leaves), gradientsOf({sum}, leaves));
+    const auto [stream, normed] = added(z, update, norm);
+    const Tensor expected = at::layer_norm(sum, {6}, norm->weight, norm->bias, LayerNormImpl::eps);
+    expectSame({stream, normed}, {sum, expected});
+    expectSame(gradientsOf({stream, normed}, leaves), gradientsOf({sum, expected}, leaves));
+    expectSame(gradientsOf({normed}, leaves), gradientsOf({expected}, leaves));
+  }
+}
+
+/// Within a scope parameters are cast once, from the second scope on; what has changed between two
+/// is seen.
+TEST(AlphaFoldProducts, ParametersAreCastOnceAScope) {
+  at::manual_seed(9);
+  const Tensor w = leaf({5, 16}, at::kFloat), v = leaf({8, 16}, at::kFloat);
+  const auto both = [&] { return cast({w, v}, at::kBFloat16); };
+  Casts casts;
+  for (int step = 0; step < 3; ++step) {
+    {
+      const at::NoGradGuard constant;
+      w.add_(1);
+    }
+    const Casts::Scope once(casts);
+    const Tensors first = both(), again = both();
+    EXPECT_EQ(first[0].is_alias_of(again[0]), step > 0) << "learnt from the first scope";
+    for (const Tensors& found : {first, again}) {
+      EXPECT_TRUE(at::equal(found[0], w.to(at::kBFloat16)));
+      EXPECT_TRUE(at::equal(found[1], v.to(at::kBFloat16)));
+      EXPECT_TRUE(found[0].is_alias_of(found[1])) << "side by side";
+    }
+  }
+  EXPECT_FALSE(both()[0].is_alias_of(both()[0])) << "nothing is kept for who is outside";
+}
+
+TEST(AlphaFoldProducts, SumsDownColumns) {
+  at::manual_seed(8);
+  const Tensor wide = at::randn({3, 5, 12}).to(at::kBFloat16);
+  for (const Tensor& x : {wide, wide.narrow(-1, 4, 8), at::randn({9, 2}, at::kDouble)}) {
+    const Tensor sums = columnSums(x, at::kDouble);
+    EXPECT_TRUE(at::allclose(sums, x.flatten(0, -2).to(at::kDouble).sum(0), 1e-5, 1e-5));
   }
 }
 

@@ -105,6 +105,22 @@ TEST(DataParallel, BucketsAreInTheOrderOfTheFirstBackward) {
   EXPECT_EQ(parallel.buckets(), expected);
 }
 
+/// Of 8 MiB each: a sixteenth of all would be 4 MiB.
+TEST(DataParallel, BucketsAreAtLeast25MiBUnlessTold) {
+  std::vector<NamedParameter> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back({fmt::format("w{}", i), torch::zeros({1 << 21}).requires_grad_()});
+  DataParallel parallel(all, ranks());
+  Tensor sum = torch::zeros({});
+  for (const NamedParameter& one : all)
+    sum = sum + one.tensor.sum();
+  sum.backward();
+  std::vector<std::size_t> counts;
+  for (const auto& bucket : parallel.buckets())
+    counts.push_back(bucket.size());
+  EXPECT_EQ(counts, (std::vector<std::size_t>{1, 4, 3}));
+}
+
 TEST(DataParallel, GradientsAreViewsOfBuckets) {
   auto model = seeded<ToyModel>(0);
   DataParallel parallel(*model, ranks());

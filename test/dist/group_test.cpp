@@ -99,6 +99,17 @@ TEST(Group, RefusesTensorsThatDoNotFit) {
                Error);
 }
 
+TEST(Group, BuffersOfCpusAreTensorsAsAll) {
+  const Tensor buffer = ranks()->buffer(8 * ranks()->size(), at::kFloat);
+  EXPECT_EQ(buffer.numel(), 8 * ranks()->size());
+  EXPECT_EQ(buffer.abs().sum().item<float>(), 0);
+  EXPECT_FALSE(ranks()->goesByCopyEngines(buffer));
+  EXPECT_THROW(ranks()->sumOfParts(buffer, {}, 1), Error);
+  buffer.fill_(1);
+  ranks()->allReduce(buffer).wait();
+  EXPECT_EQ(buffer[7].item<float>(), float(ranks()->size()));
+}
+
 TEST(Group, NothingIsMovedForNoElements) {
   ranks()->allReduce(at::zeros({0})).wait();
   ranks()->broadcast(at::zeros({0, 3})).wait();

@@ -3,6 +3,7 @@
 #include "test/dist/Ranks.h"
 #include "test/dist/Toys.h"
 
+#include "kiln/dist/sharded_optimizer.h"
 #include "kiln/torch.h"
 
 #include <filesystem>
@@ -163,6 +164,30 @@ TEST_F(Copies, GradientsAreThoseByNccl) {
     for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-5, 1e-6)) << i;
   }
+}
+
+TEST_F(Copies, ShardedWeightsAreThoseByNccl) {
+  GroupOptions byNccl = byCopies();
+  byNccl.copyEngines = false;
+  const auto trained = [](const std::shared_ptr<Group>& group) {
+    torch::manual_seed(0);
+    ToyModel model;
+    model.to(group->device());
+    DataParallel parallel(model, group, {.sharded = true});
+    ShardedOptimizer optimizer(parallel, trainable(model), torch::optim::AdamWOptions(1e-2));
+    for (int step = 0; step < 5; ++step) {
+      const Tensor x = numbersOf(10 * step + group->rank(), 40, at::kFloat).view({4, 10});
+      model.forward(x.to(group->device())).square().sum().backward();
+      optimizer.step();
+    }
+    std::vector<Tensor> all;
+    for (const Tensor& one : trainable(model))
+      all.push_back(one.detach().clone());
+    return all;
+  };
+  const auto expected = trained(startWith(byNccl)), found = trained(startWith(byCopies()));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-4, 1e-5)) << i;
 }
 
 TEST_F(Copies, AreTheChoiceOfRanksThatReachEachOther) {

@@ -1,5 +1,5 @@
 // Shared rooms know no family by its name, and no operation that a family adds to the exit dialect;
-// models know no private header.
+// no room includes one that stands on it, and models include no private header.
 #include "kiln/files.h"
 
 #include <gtest/gtest.h>
@@ -65,6 +65,30 @@ TEST(Models, IncludePublicHeadersOnly) {
       EXPECT_FALSE(std::regex_search(kiln::readFile(entry.path()), privateHeader)) << entry.path();
     }
   }
+}
+
+/// dialect <- codegen <- autotune <- runtime <- models: nothing points back, but that a command of
+/// a model tells its progress as others do. What links alone says the same of libraries
+/// (dialect_alone, codegen_alone).
+TEST(Rooms, IncludeNoneThatStandOnThem) {
+  const char* rooms[] = {"dialect", "codegen", "autotune", "runtime", "models"};
+  int files = 0;
+  for (std::size_t room = 0; room < std::size(rooms); ++room) {
+    std::string above = "tools|bench|test";
+    for (std::size_t later = room + 1; later < std::size(rooms); ++later)
+      above += std::string("|") + rooms[later];
+    const std::regex back("#include \"(" + above + ")/");
+    ASSERT_TRUE(std::regex_search("#include \"test/Errors.h\"", back));
+    for (const auto& entry : fs::recursive_directory_iterator(kSources / rooms[room])) {
+      const std::string suffix = entry.path().extension();
+      const bool isText = suffix == ".h" || suffix == ".cpp" || suffix == ".td";
+      if (!isText || entry.path().filename() == "Main.cpp")
+        continue;
+      ++files;
+      EXPECT_FALSE(std::regex_search(kiln::readFile(entry.path()), back)) << entry.path();
+    }
+  }
+  EXPECT_GT(files, 400);
 }
 
 TEST(SharedRooms, NameNoFamily) {

@@ -4,8 +4,8 @@
 #include "test/backend/Helpers.h"
 #include "test/torch/AutocastInFp32.h"
 #include "test/torch/Helpers.h"
+#include "test/torch/Peak.h"
 
-#include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/torch.h>
 
@@ -127,33 +127,6 @@ TEST(TorchArrival, NodesAreTheSameBeforeTheKernelIsThere) {
       expectClose(first[i].gradients[k], later.gradients[k], name);
   }
 }
-
-/// The bytes that a step holds at most.
-struct Peak : c10::Allocator {
-  Peak() : below(c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, /*priority=*/1); }
-  ~Peak() override { c10::SetCPUAllocator(below, 1); }
-  struct Block {
-    c10::DataPtr memory;
-    Peak* of;
-    std::size_t bytes;
-  };
-  c10::DataPtr allocate(std::size_t bytes) override {
-    held += bytes;
-    most = std::max(most, held);
-    auto* block = new Block{below->allocate(bytes), this, bytes};
-    return {block->memory.get(), block, &release, c10::DeviceType::CPU};
-  }
-  static void release(void* context) {
-    auto* block = static_cast<Block*>(context);
-    block->of->held -= block->bytes;
-    delete block;
-  }
-  void copy_data(void* to, const void* from, std::size_t count) const override {
-    below->copy_data(to, from, count);
-  }
-  c10::Allocator* below;
-  std::size_t held = 0, most = 0;
-};
 
 /// Of a loss whose logits somebody still has, and of one whose logits nobody has, forward and
 /// backward: with a kernel, and before.

@@ -257,6 +257,33 @@ TEST_F(TorchAttention, NothingThatIsSeenDependsOnTheKernelsArrival) {
   EXPECT_GT(without, of / 2); // what the first calls are for
 }
 
+/// ATen's formula holds all scores: of large ones the first call waits.
+TEST_F(TorchAttention, WhatWouldHoldManyScoresWaitsForItsKernel) {
+  Options options = onCpu();
+  const std::int64_t scores = 2 * 6 * 9 * 4; // bytes
+  std::int64_t width = 71;                   // of shapes that nobody else has
+  for (const bool isBiased : {true, false})
+    for (const std::int64_t most : {scores, scores - 1}) {
+      options.formulaBytes = most;
+      enable(options);
+      Arguments all{at::randn({1, 2, 6, width}), at::randn({1, 2, 9, width}),
+                    at::randn({1, 2, 9, width})};
+      if (isBiased)
+        all.mask = at::randn({6, 9});
+      const auto before = callsByKiln(kForward);
+      BusyCompiler busy(4);
+      std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        busy.release();
+      });
+      all.call();
+      later.join();
+      const bool waits = isBiased && most < scores; // without a bias ATen has kernels of its own
+      EXPECT_EQ(callsByKiln(kForward), before + waits) << isBiased << ' ' << most;
+      ++width;
+    }
+}
+
 TEST_F(TorchAttention, GradientsHaveGradients) {
   const Tensor x = at::randn({1, 2, 5, 8}).requires_grad_();
   const auto second = [](const Tensor& in) {

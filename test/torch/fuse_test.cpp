@@ -66,6 +66,49 @@ TEST(Fuse, EqualGradientsDoNotShareMemory) {
   }
 }
 
+TEST(Fuse, SumsDownColumnsComeBesideWhatTheySum) {
+  const auto both = fuse(
+      [](Expr x, Expr scale) {
+        const Expr y = x * scale;
+        return std::array{y, columnSums(y)};
+      },
+      onHost("beside_sums"));
+  const auto alone = fuse([](Expr x) { return columnSums(x); }, onHost("alone_sums"));
+  const auto asFloat = fuse([](Expr x) { return sum(x).to(at::kFloat); }, onHost("float_sums"));
+  at::manual_seed(3);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Tensor x = at::randn({6, 5, 24}).to(type), scale = at::randn({1, 5, 24}).to(type);
+    const Tensors found = run(of(both), {x, scale});
+    const Tensors expected = run(
+        [](const Tensors& t) {
+          const Tensor y = t[0] * t[1];
+          return Tensors{y, y.sum(at::IntArrayRef{0, 1}, /*keepdim=*/true)};
+        },
+        {x.to(at::kDouble), scale.to(at::kDouble)});
+    ASSERT_EQ(found.size(), expected.size());
+    EXPECT_EQ(found[0].scalar_type(), type);
+    EXPECT_EQ(found[1].scalar_type(), at::kFloat) << "not rounded to the operands' dtype";
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i].sizes(), expected[i].sizes()) << i;
+      const double most = expected[i].abs().max().item<double>();
+      EXPECT_LE((found[i].to(at::kDouble) - expected[i]).abs().max().item<double>(),
+                (i == 1 ? allowed(at::kFloat) : allowed(type)) * (1 + most))
+          << i;
+    }
+    EXPECT_TRUE(at::allclose(alone(x).to(at::kDouble),
+                             x.to(at::kDouble).sum(at::IntArrayRef{0, 1}, /*keepdim=*/true), 1e-5,
+                             1e-5));
+  }
+  const Tensor exact = at::randn({3, 4}, at::kDouble);
+  EXPECT_EQ(asFloat(exact).scalar_type(), at::kDouble);
+  EXPECT_TRUE(at::equal(alone(exact), exact.sum(at::IntArrayRef{0}, /*keepdim=*/true)))
+      << "fp64 stays so";
+  EXPECT_GE(callsByKiln("beside_sums"), 2U) << report();
+  const auto shared =
+      fuse([](Expr x, Expr b) { return std::array{x * b, columnSums(b)}; }, onHost("shared_sums"));
+  EXPECT_THROW(shared(at::randn({4, 8}), at::randn({8})), Error);
+}
+
 TEST(Fuse, OnlyWantedGradients) {
   const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("wanted"));
   const Tensor x = at::randn({3, 8}).requires_grad_(), y = at::randn({3, 8});

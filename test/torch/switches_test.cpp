@@ -245,8 +245,10 @@ TEST(Torch, Environment) {
   std::stringstream written;
   written << std::ifstream(log).rdbuf();
   EXPECT_NE(written.str().find("silu 2x8 f32: ready"), std::string::npos) << written.str();
-  for (const auto& [name, wrong] :
-       {std::pair("KILN_MODE", "fast"), {"KILN_STRICT", "maybe"}, {"KILN_PLACE", "tpu"}}) {
+  for (const auto& [name, wrong] : {std::pair("KILN_MODE", "fast"),
+                                    {"KILN_STRICT", "maybe"},
+                                    {"KILN_PLACE", "tpu"},
+                                    {"KILN_FORMULA_BYTES", "-1"}}) {
     setenv(name, wrong, 1);
     EXPECT_THROW(Options::fromEnvironment(), Error) << name;
     unsetenv(name);
@@ -255,6 +257,7 @@ TEST(Torch, Environment) {
     unsetenv(name);
   EXPECT_EQ(Options::fromEnvironment().mode, Mode::use);
   EXPECT_EQ(Options::parse("mode=verify  ops=gelu,-silu").ops, "gelu,-silu");
+  EXPECT_EQ(Options::parse("formula_bytes=4096").formulaBytes, 4096);
   EXPECT_THROW(Options::parse("speed=high"), Error);
   EXPECT_THROW(Options::parse("mode"), Error);
 }

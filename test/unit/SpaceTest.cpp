@@ -53,7 +53,7 @@ TEST(Space, SmallSpaceEqualsBruteForce) {
               s.launch = static_cast<rows::Launch>(choice / 6);
               ++tuples;
               feasible += fits(s, f, target);
-              likely += fits(s, f, target) && unlikelyLoss(s, f, target) == 0.0;
+              likely += fits(s, f, target) && unlikelyTerm(s, f, target) == 0.0;
             }
   Space space = enumerate(f, target);
   EXPECT_EQ(space.tuples, tuples);

@@ -76,7 +76,7 @@ void prepareOne(Operation* op, const std::string& number, family::FusionPreparat
   preparation.builder.setInsertionPoint(op);
   for (OpOperand& operand : op->getOpOperands()) {
     Operation* from = operand.get().getDefiningOp();
-    if ((from && family::isFree(from)) ||
+    if ((from && family::isRematerializable(from)) ||
         (isa<FloatType>(ir::tensorType(operand.get()).getElementType()) &&
          hasScatteredRows(preparation.function, operand.get())))
       preparation.copyInto(operand,

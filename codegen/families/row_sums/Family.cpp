@@ -51,7 +51,7 @@ void prepareSum(Operation* op, const std::string& number, family::FusionPreparat
           result.hasOneUse() ? dyn_cast<arith::TruncFOp>(*result.user_begin()) : arith::TruncFOp())
     group.insert(round);
   auto store = [&](OpOperand& read, const char* suffix) {
-    if (Operation* from = read.get().getDefiningOp(); from && family::isFree(from))
+    if (Operation* from = read.get().getDefiningOp(); from && family::isRematerializable(from))
       preparation.copyInto(read, suffix + number);
   };
   store(*source, "_summed");

@@ -34,6 +34,7 @@ AlphaFoldImpl::AlphaFoldImpl(const ModelConfig& given)
       heads(register_module("aux_heads", Heads(config))) {}
 
 void AlphaFoldImpl::setRecompute(bool recompute) {
+  templateEmbedder->stack->recompute = recompute;
   extraMsaStack->recompute = evoformer->recompute = recompute;
 }
 

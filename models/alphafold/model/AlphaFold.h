@@ -38,7 +38,8 @@ struct AlphaFoldImpl : torch::nn::Module {
   /// Of the alignment with the rows of templates, and of pairs.
   static Masks masksOf(const Inputs& inputs);
 
-  /// Whether trunk blocks keep what is between for the backward, or compute it again.
+  /// Whether blocks of trunk and templates keep what is between for the backward, or compute it
+  /// again.
   void setRecompute(bool recompute);
 
   std::int64_t parameterCount() const;

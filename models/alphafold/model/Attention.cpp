@@ -35,11 +35,12 @@ AttentionImpl::AttentionImpl(const AttentionSizes& sizes)
     gate = register_module("linear_g", Linear(sizes.queries, sizes.heads * sizes.head, Init::gate));
 }
 
-Tensor AttentionImpl::ended(const Tensor& heard, const Tensor& gates) {
-  return output(gate ? nn::sigmoidGate(heard, gates, gate->bias) : heard);
+Update AttentionImpl::ended(const Tensor& heard, const Tensor& gates) {
+  const Tensor open = gate ? nn::sigmoidGate(heard, gates, gate->bias) : heard;
+  return {products(open, {{output->weight}})[0], output->bias};
 }
 
-Tensor AttentionImpl::forward(const Tensor& x, const Attended& attended) {
+Update AttentionImpl::forward(const Tensor& x, const Attended& attended) {
   std::vector<Map> maps = {{q->weight}, {k->weight}, {v->weight}};
   if (gate)
     maps.push_back({gate->weight});
@@ -47,18 +48,21 @@ Tensor AttentionImpl::forward(const Tensor& x, const Attended& attended) {
     maps.push_back({attended.pairs->weight, {}, Layout::planes});
   const std::vector<Tensor> made = products(x, maps);
   const bool isTurned = attended.along == Along::columns;
-  const auto split = [&](const Tensor& all) { // [batch, heads, rows, head]
-    const Tensor byHead = all.unflatten(-1, {heads, -1});
-    return isTurned ? byHead.permute({1, 2, 0, 3}) : byHead.transpose(1, 2);
+  const auto turned = [&](const Tensor& byHead) { // [..., A, B, heads, head], or B before A
+    return isTurned ? byHead.transpose(-4, -3) : byHead;
+  };
+  const auto split = [&](const Tensor& all) { // [..., batch, heads, rows, head]
+    return turned(all.unflatten(-1, {heads, -1})).transpose(-3, -2);
   };
   Tensor bias = attended.pairs ? made.back() : attended.bias;
   if (isTurned && bias.defined())
-    bias = bias.transpose(1, 2).contiguous(); // kernels keep it in shared memory
+    bias = bias.transpose(-2, -1).contiguous(); // kernels keep it in shared memory
+  if (bias.defined() && bias.dim() > 3)
+    bias = bias.transpose(0, 1).unsqueeze(1); // one for all rows of each [A, B]
   const Tensor mask =
       isTurned && attended.mask.defined() ? attended.mask.t().contiguous() : attended.mask;
   const Tensor heard = attend(split(made[0]), split(made[1]), split(made[2]), mask, bias);
-  const Tensor rows = isTurned ? heard.permute({2, 0, 1, 3}) : heard.transpose(1, 2);
-  return ended(rows.flatten(-2), gate ? made[3] : Tensor());
+  return ended(turned(heard.transpose(-3, -2)).flatten(-2), gate ? made[3] : Tensor());
 }
 
 Tensor AttentionImpl::between(const Tensor& x, const Tensor& keys, const Tensor& mask) {
@@ -72,7 +76,7 @@ Tensor AttentionImpl::between(const Tensor& x, const Tensor& keys, const Tensor&
   const std::vector<Tensor> ofKeys = products(keys, {{k->weight}, {v->weight}});
   const Tensor heard =
       attend(split(ofQueries[0]), split(ofKeys[0]), split(ofKeys[1]), mask, Tensor());
-  return ended(heard.transpose(1, 2).flatten(-2), gate ? ofQueries[1] : Tensor());
+  return ended(heard.transpose(1, 2).flatten(-2), gate ? ofQueries[1] : Tensor()).alone();
 }
 
 GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t heads,
@@ -84,17 +88,17 @@ GlobalAttentionImpl::GlobalAttentionImpl(std::int64_t channels, std::int64_t hea
       gate(register_module("linear_g", Linear(channels, heads * head, Init::gate))),
       output(register_module("linear_o", Linear(heads * head, channels, Init::zero))) {}
 
-Tensor GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
+Update GlobalAttentionImpl::forward(const Tensor& x, const Tensor& mask) {
   const Tensor mean =
       mask.defined() ? masked(x, mask).sum(0) / (mask.sum(0) + 1e-10).unsqueeze(-1) : x.mean(0);
   // The heads' queries are rows of one attention, since keys and values are the same for all.
   const Tensor queries = q(mean).unflatten(-1, {1, heads, -1}); // [B, 1, heads, head]
-  const std::vector<Tensor> made =
-      products(x, {{k->weight}, {v->weight}, {gate->weight, gate->bias}});
+  const std::vector<Tensor> made = products(x, {{k->weight}, {v->weight}, {gate->weight}});
   const auto byColumn = [](const Tensor& all) { return all.transpose(0, 1).unsqueeze(1); };
   const Tensor heard = attend(queries, byColumn(made[0]), byColumn(made[1]),
                               mask.defined() ? mask.t().contiguous() : mask, Tensor());
-  return output(at::sigmoid(made[2]) * heard.flatten(1)); // one row for all of a column
+  const Tensor open = nn::sigmoidGate(heard.flatten(1), made[2], gate->bias);
+  return {products(open, {{output->weight}})[0], output->bias}; // one row for all of a column
 }
 
 } // namespace kiln::alphafold

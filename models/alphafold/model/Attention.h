@@ -3,7 +3,7 @@
 // rows.
 #pragma once
 
-#include "models/alphafold/model/Primitives.h"
+#include "models/alphafold/model/Stream.h"
 
 namespace kiln::alphafold {
 
@@ -14,8 +14,8 @@ struct AttentionSizes {
   bool gated = true;
 };
 
-/// Which rows of [A, B, channels] see each other. Neither makes a copy: attention takes queries,
-/// keys and values as they lie.
+/// Which rows of [..., A, B, channels] see each other. Neither makes a copy: attention takes
+/// queries, keys and values as they lie.
 enum class Along {
   rows,   // those of one A: attention over B
   columns // those of one B: attention over A
@@ -25,7 +25,7 @@ enum class Along {
 struct Attended {
   at::Tensor mask{};      // [A, B], or undefined: all are there
   at::Tensor bias{};      // [heads, Q, K], or undefined
-  Linear pairs = nullptr; // gives the bias of Q = K = A = B from x itself
+  Linear pairs = nullptr; // gives the bias of Q = K = A = B from x itself, each [A, B] its own
   Along along = Along::rows;
 };
 
@@ -34,8 +34,8 @@ struct Attended {
 /// nothing: it gets zeros before the gate.
 struct AttentionImpl : torch::nn::Module {
   explicit AttentionImpl(const AttentionSizes& sizes);
-  /// Of x [A, B, queries] with itself.
-  at::Tensor forward(const at::Tensor& x, const Attended& attended);
+  /// Of x [..., A, B, queries] with itself.
+  Update forward(const at::Tensor& x, const Attended& attended);
   /// Of x [B, Q, queries] with keys [B, K, keys], mask [B, K] or undefined.
   at::Tensor between(const at::Tensor& x, const at::Tensor& keys, const at::Tensor& mask);
 
@@ -43,7 +43,7 @@ struct AttentionImpl : torch::nn::Module {
   Linear q, k, v, output, gate = nullptr;
 
  private:
-  at::Tensor ended(const at::Tensor& heard, const at::Tensor& gates);
+  Update ended(const at::Tensor& heard, const at::Tensor& gates);
 };
 TORCH_MODULE(Attention);
 
@@ -52,7 +52,7 @@ TORCH_MODULE(Attention);
 struct GlobalAttentionImpl : torch::nn::Module {
   GlobalAttentionImpl(std::int64_t channels, std::int64_t heads, std::int64_t head);
   /// x [S, B, channels], mask [S, B] or undefined; the attention is over S.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& mask);
+  Update forward(const at::Tensor& x, const at::Tensor& mask);
 
   std::int64_t heads;
   Linear q, k, v, gate, output;

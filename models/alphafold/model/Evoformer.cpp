@@ -1,7 +1,6 @@
 // See Evoformer.h.
 #include "models/alphafold/model/Evoformer.h"
 
-#include "models/alphafold/model/Stream.h"
 #include "models/common/Recompute.h"
 
 #include <ATen/ATen.h>
@@ -46,10 +45,12 @@ BlockScales BlockImpl::drawScales(const Representations& in) const {
 
 Representations BlockImpl::scaled(const Representations& in, const Masks& masks,
                                   const BlockScales& scales) {
-  Tensor m = added(in.m, row(in.m, in.z, masks.msa), scales.row);
-  m = added(m, columns(m, masks.msa));
-  m = added(m, transition(m));
-  return {m, pairs->scaled(outer->addTo(in.z, m, masks.msa), masks.pair, scales.pairs)};
+  Renewed m = added(in.m, row->update(in.m, in.z, masks.msa).scaledBy(scales.row), columnNorm());
+  m = added(m.stream, columns(m.normed, masks.msa), transition->norm);
+  m = added(m.stream, transition->update(m.normed), outer->norm);
+  return {m.stream,
+          pairs->scaled(added(in.z, outer->update(m.normed, masks.msa), pairs->outgoing->normIn),
+                        masks.pair, scales.pairs)};
 }
 
 EvoformerBlockImpl::EvoformerBlockImpl(const ModelConfig& config)
@@ -57,8 +58,8 @@ EvoformerBlockImpl::EvoformerBlockImpl(const ModelConfig& config)
       column(register_module("msa_att_col",
                              MsaColumnAttention(config.msa, config.msaHeads, config.msaHead))) {}
 
-Tensor EvoformerBlockImpl::columns(const Tensor& m, const Tensor& mask) {
-  return column(m, mask);
+Update EvoformerBlockImpl::columns(const Tensor& normed, const Tensor& mask) {
+  return column->update(normed, mask);
 }
 
 ExtraMsaBlockImpl::ExtraMsaBlockImpl(const ModelConfig& config)
@@ -67,8 +68,8 @@ ExtraMsaBlockImpl::ExtraMsaBlockImpl(const ModelConfig& config)
           register_module("msa_att_col", MsaGlobalColumnAttention(config.extraMsa, config.msaHeads,
                                                                   config.extraHead))) {}
 
-Tensor ExtraMsaBlockImpl::columns(const Tensor& m, const Tensor& mask) {
-  return column(m, mask);
+Update ExtraMsaBlockImpl::columns(const Tensor& normed, const Tensor& mask) {
+  return column->update(normed, mask);
 }
 
 ExtraMsaEmbedderImpl::ExtraMsaEmbedderImpl(const ModelConfig& config)

@@ -33,8 +33,9 @@ struct BlockImpl : torch::nn::Module {
   BlockScales drawScales(const Representations& in) const;
 
  protected:
-  /// What is to be added to the alignment for its columns.
-  virtual at::Tensor columns(const at::Tensor& m, const at::Tensor& mask) = 0;
+  /// What is to be added to the alignment for its columns, of the alignment behind this norm.
+  virtual Update columns(const at::Tensor& normed, const at::Tensor& mask) = 0;
+  virtual const LayerNorm& columnNorm() const = 0;
 
  private:
   double share; // of dropout
@@ -49,7 +50,8 @@ struct EvoformerBlockImpl : BlockImpl {
   explicit EvoformerBlockImpl(const ModelConfig& config);
 
  private:
-  at::Tensor columns(const at::Tensor& m, const at::Tensor& mask) override;
+  Update columns(const at::Tensor& normed, const at::Tensor& mask) override;
+  const LayerNorm& columnNorm() const override { return column->rows->normM; }
   MsaColumnAttention column;
 };
 TORCH_MODULE(EvoformerBlock);
@@ -59,7 +61,8 @@ struct ExtraMsaBlockImpl : BlockImpl {
   explicit ExtraMsaBlockImpl(const ModelConfig& config);
 
  private:
-  at::Tensor columns(const at::Tensor& m, const at::Tensor& mask) override;
+  Update columns(const at::Tensor& normed, const at::Tensor& mask) override;
+  const LayerNorm& columnNorm() const override { return column->norm; }
   MsaGlobalColumnAttention column;
 };
 TORCH_MODULE(ExtraMsaBlock);

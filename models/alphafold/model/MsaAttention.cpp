@@ -20,20 +20,17 @@ MsaRowAttentionImpl::MsaRowAttentionImpl(std::int64_t channels, std::int64_t pai
       register_module("mha", Attention(AttentionSizes{channels, channels, heads, head, channels}));
 }
 
-Tensor MsaRowAttentionImpl::forward(const Tensor& m, const Tensor& z, const Tensor& mask,
-                                    Along along) {
-  Attended attended{.mask = mask, .along = along};
-  if (bias)
-    attended.bias = products(normZ(z), {{bias->weight, {}, Layout::planes}})[0];
-  return mha(normM(m), attended);
+Update MsaRowAttentionImpl::update(const Tensor& m, const Tensor& z, const Tensor& mask) {
+  const Tensor pairs = products(normZ(z), {{bias->weight, {}, Layout::planes}})[0];
+  return mha->forward(normM(m), {.mask = mask, .bias = pairs});
 }
 
 MsaColumnAttentionImpl::MsaColumnAttentionImpl(std::int64_t channels, std::int64_t heads,
                                                std::int64_t head)
     : rows(register_module("_msa_att", MsaRowAttention(channels, 0, heads, head))) {}
 
-Tensor MsaColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return rows->forward(m, Tensor(), mask, Along::columns);
+Update MsaColumnAttentionImpl::update(const Tensor& normed, const Tensor& mask) {
+  return rows->mha->forward(normed, {.mask = mask, .along = Along::columns});
 }
 
 MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels,
@@ -41,8 +38,8 @@ MsaGlobalColumnAttentionImpl::MsaGlobalColumnAttentionImpl(std::int64_t channels
     : norm(register_module("layer_norm_m", LayerNorm(channels))),
       attention(register_module("global_attention", GlobalAttention(channels, heads, head))) {}
 
-Tensor MsaGlobalColumnAttentionImpl::forward(const Tensor& m, const Tensor& mask) {
-  return attention(norm(m), mask);
+Update MsaGlobalColumnAttentionImpl::update(const Tensor& normed, const Tensor& mask) {
+  return attention->forward(normed, mask);
 }
 
 } // namespace kiln::alphafold

@@ -11,10 +11,11 @@ namespace kiln::alphafold {
 struct MsaRowAttentionImpl : torch::nn::Module {
   MsaRowAttentionImpl(std::int64_t channels, std::int64_t pair, std::int64_t heads,
                       std::int64_t head);
-  /// m [S, R, channels], z [R, R, pair] or undefined, mask [S, R] or undefined; what is to be added
-  /// to m.
-  at::Tensor forward(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask,
-                     Along along = Along::rows);
+  /// m [S, R, channels], z [R, R, pair], mask [S, R] or undefined; what is to be added to m.
+  at::Tensor forward(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask) {
+    return update(m, z, mask).alone();
+  }
+  Update update(const at::Tensor& m, const at::Tensor& z, const at::Tensor& mask);
 
   LayerNorm normM, normZ = nullptr;
   Linear bias = nullptr;
@@ -25,7 +26,11 @@ TORCH_MODULE(MsaRowAttention);
 /// Algorithm 8. Parameters: _msa_att.
 struct MsaColumnAttentionImpl : torch::nn::Module {
   MsaColumnAttentionImpl(std::int64_t channels, std::int64_t heads, std::int64_t head);
-  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask) {
+    return update(rows->normM(m), mask).alone();
+  }
+  /// Of m behind its norm, rows->normM.
+  Update update(const at::Tensor& normed, const at::Tensor& mask);
 
   MsaRowAttention rows;
 };
@@ -34,7 +39,11 @@ TORCH_MODULE(MsaColumnAttention);
 /// Algorithm 19. Parameters: layer_norm_m, global_attention.
 struct MsaGlobalColumnAttentionImpl : torch::nn::Module {
   MsaGlobalColumnAttentionImpl(std::int64_t channels, std::int64_t heads, std::int64_t head);
-  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask) {
+    return update(norm(m), mask).alone();
+  }
+  /// Of m behind its norm.
+  Update update(const at::Tensor& normed, const at::Tensor& mask);
 
   LayerNorm norm;
   GlobalAttention attention;

@@ -1,7 +1,7 @@
 // From the alignment to pairs: the mean of outer products over sequences. Algorithm 10.
 #pragma once
 
-#include "models/alphafold/model/Primitives.h"
+#include "models/alphafold/model/Stream.h"
 
 namespace kiln::alphafold {
 
@@ -11,19 +11,14 @@ struct OuterProductMeanImpl : torch::nn::Module {
   /// m [S, R, channels], mask [S, R] or undefined; what is to be added to pairs, [R, R, pair]. As
   /// in the published code the sum goes through the last linear map before it is divided by the
   /// number of sequences that have both residues, plus 1e-3.
-  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask);
-  /// z with that added, in one pass.
-  at::Tensor addTo(const at::Tensor& z, const at::Tensor& m, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& m, const at::Tensor& mask) {
+    return update(norm(m), mask).alone();
+  }
+  /// Of m behind its norm.
+  Update update(const at::Tensor& normed, const at::Tensor& mask);
 
   LayerNorm norm;
   Linear left, right, output;
-
- private:
-  struct Parts {
-    at::Tensor sums;    // through the last linear map, but for its bias
-    at::Tensor weights; // of each pair: one by the number of sequences
-  };
-  Parts parts(const at::Tensor& m, const at::Tensor& mask);
 };
 TORCH_MODULE(OuterProductMean);
 

@@ -1,8 +1,6 @@
 // See PairStack.h.
 #include "models/alphafold/model/PairStack.h"
 
-#include "models/alphafold/model/Stream.h"
-
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
@@ -10,8 +8,8 @@ namespace kiln::alphafold {
 using at::Tensor;
 
 PairScales drawPairScales(const Tensor& z, double share, bool training) {
-  const std::vector<std::int64_t> first = {1, z.size(1), z.size(2)},
-                                  second = {z.size(0), 1, z.size(2)};
+  std::vector<std::int64_t> first = z.sizes().vec(), second = first;
+  first[first.size() - 3] = second[second.size() - 2] = 1;
   const std::vector<Tensor> scales =
       drawScales(z.options(), share, training, {first, first, first, second});
   return {scales[0], scales[1], scales[2], scales[3]};
@@ -31,15 +29,18 @@ PairStackImpl::PairStackImpl(const ModelConfig& config)
       transition(register_module("pair_transition", Transition(config.pair, config.transition))) {}
 
 Tensor PairStackImpl::forward(const Tensor& z, const Tensor& mask) {
-  return scaled(z, mask, drawPairScales(z, share, is_training()));
+  return scaled({z, outgoing->normIn(z)}, mask, drawPairScales(z, share, is_training()));
 }
 
-Tensor PairStackImpl::scaled(Tensor z, const Tensor& mask, const PairScales& scales) {
-  z = outgoing->addTo(z, mask, scales.outgoing);
-  z = incoming->addTo(z, mask, scales.incoming);
-  z = added(z, starting(z, mask), scales.starting);
-  z = added(z, ending(z, mask), scales.ending);
-  return added(z, transition(z));
+Tensor PairStackImpl::scaled(Renewed z, const Tensor& mask, const PairScales& scales) {
+  const auto add = [&](const Update& update, const Tensor& scale, const LayerNorm& next) {
+    z = added(z.stream, update.scaledBy(scale), next);
+  };
+  add(outgoing->update(z.normed, mask), scales.outgoing, incoming->normIn);
+  add(incoming->update(z.normed, mask), scales.incoming, starting->norm);
+  add(starting->update(z.normed, mask), scales.starting, ending->norm);
+  add(ending->update(z.normed, mask), scales.ending, transition->norm);
+  return added(z.stream, transition->update(z.normed));
 }
 
 TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
@@ -59,13 +60,16 @@ TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
       transition(register_module("pair_transition",
                                  Transition(config.templatePair, config.templateTransition))) {}
 
-Tensor TemplatePairBlockImpl::forward(Tensor t, const Tensor& mask) {
-  const PairScales scales = drawPairScales(t, share, is_training());
-  t = added(t, starting(t, mask), scales.starting);
-  t = added(t, ending(t, mask), scales.ending);
-  t = outgoing->addTo(t, mask, scales.outgoing);
-  t = incoming->addTo(t, mask, scales.incoming);
-  return added(t, transition(t));
+Renewed TemplatePairBlockImpl::scaled(const LayerNorm& next, Renewed t, const Tensor& mask,
+                                      const PairScales& scales) {
+  const auto add = [&](const Update& update, const Tensor& scale, const LayerNorm& norm) {
+    t = added(t.stream, update.scaledBy(scale), norm);
+  };
+  add(starting->update(t.normed, mask), scales.starting, ending->norm);
+  add(ending->update(t.normed, mask), scales.ending, outgoing->normIn);
+  add(outgoing->update(t.normed, mask), scales.outgoing, incoming->normIn);
+  add(incoming->update(t.normed, mask), scales.incoming, transition->norm);
+  return added(t.stream, transition->update(t.normed), next);
 }
 
 } // namespace kiln::alphafold

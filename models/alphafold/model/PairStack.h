@@ -14,8 +14,8 @@ struct PairScales {
   at::Tensor outgoing, incoming, starting, ending;
 };
 
-/// Those of dropout for z [R, R, channels]: masks are shared along the first of the two dimensions,
-/// those of the attention around ending nodes along the second.
+/// Those of dropout for z [..., R, R, channels]: masks are shared along the first of the two
+/// dimensions, those of the attention around ending nodes along the second.
 PairScales drawPairScales(const at::Tensor& z, double share, bool training);
 
 /// Parameters: tri_mul_out, tri_mul_in, tri_att_start, tri_att_end, pair_transition.
@@ -23,8 +23,8 @@ struct PairStackImpl : torch::nn::Module {
   explicit PairStackImpl(const ModelConfig& config);
   /// z [R, R, pair], mask [R, R].
   at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
-  /// The same with scales that were drawn before.
-  at::Tensor scaled(at::Tensor z, const at::Tensor& mask, const PairScales& scales);
+  /// The same with scales that were drawn before, of z and its norm by outgoing->normIn.
+  at::Tensor scaled(Renewed z, const at::Tensor& mask, const PairScales& scales);
 
   double share; // of dropout
   TriangleMultiplication outgoing, incoming;
@@ -37,8 +37,16 @@ TORCH_MODULE(PairStack);
 /// tri_mul_in, pair_transition.
 struct TemplatePairBlockImpl : torch::nn::Module {
   explicit TemplatePairBlockImpl(const ModelConfig& config);
-  /// t [R, R, templatePair], mask [R, R].
-  at::Tensor forward(at::Tensor t, const at::Tensor& mask);
+  /// t [..., R, R, templatePair], mask [R, R].
+  at::Tensor forward(const at::Tensor& t, const at::Tensor& mask) {
+    return scaled(starting->norm, {t, starting->norm(t)}, mask,
+                  drawPairScales(t, share, is_training()))
+        .stream;
+  }
+  /// The same of t and its norm by starting->norm, and the norm that is read next, with scales that
+  /// were drawn before.
+  Renewed scaled(const LayerNorm& next, Renewed t, const at::Tensor& mask,
+                 const PairScales& scales);
 
   double share;
   TriangleAttention starting, ending;

@@ -60,18 +60,12 @@ LayerNormImpl::LayerNormImpl(std::int64_t width)
 Tensor LayerNormImpl::forward(const Tensor& x) {
   static const auto narrow =
       fuse([](const Expr& x, const Expr& weight,
-              const Expr& bias) { return layerNorm(x, weight, bias, 1e-5).to(at::kBFloat16); },
+              const Expr& bias) { return layerNorm(x, weight, bias, eps).to(at::kBFloat16); },
            {.name = "layer_norm"});
   const models::Autocast::State autocast = models::Autocast::current(x.device().type());
   return autocast.enabled && autocast.dtype == at::kBFloat16
              ? narrow(x, weight, bias)
-             : at::layer_norm(x, weight.sizes(), weight, bias, 1e-5);
-}
-
-Tensor gated(const Tensor& gate, const Tensor& x) {
-  static const auto product =
-      fuse([](const Expr& g, const Expr& x) { return sigmoid(g) * x; }, {.name = "gated"});
-  return product(gate, x);
+             : at::layer_norm(x, weight.sizes(), weight, bias, eps);
 }
 
 std::vector<Tensor> drawScales(const at::TensorOptions& options, double share, bool training,

@@ -29,18 +29,16 @@ struct LinearImpl : torch::nn::Module {
 };
 TORCH_MODULE(Linear);
 
-/// Over the last dimension, eps 1e-5. Parameters: weight, bias. Under autocast to bf16 the result
+/// Over the last dimension. Parameters: weight, bias. Under autocast to bf16 the result
 /// is in bf16, as the products read it that follow all of these norms, and is made in one pass.
 struct LayerNormImpl : torch::nn::Module {
+  static constexpr double eps = 1e-5;
   explicit LayerNormImpl(std::int64_t width);
   at::Tensor forward(const at::Tensor& x);
 
   at::Tensor weight, bias;
 };
 TORCH_MODULE(LayerNorm);
-
-/// sigmoid(gate) * x, in one pass.
-at::Tensor gated(const at::Tensor& gate, const at::Tensor& x);
 
 /// What the updates of a stream are scaled by in training, so that a share of them is dropped and
 /// the rest scaled up; of sizes that are 1 where updates share what is dropped. All are drawn at

@@ -1,6 +1,8 @@
 // See Products.h.
 #include "models/alphafold/model/Products.h"
 
+#include "kiln/fuse.h"
+#include "models/alphafold/model/Casts.h"
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
@@ -25,25 +27,19 @@ Tensor product(const Tensor& a, const Tensor& b, at::ScalarType type) {
              : at::mm(a, b).to(type);
 }
 
-std::vector<Tensor> cast(at::TensorList tensors, at::ScalarType type) {
-  constexpr std::int64_t step = 16; // bytes, where products want matrices to begin
-  if (tensors[0].scalar_type() == type)
-    return tensors.vec();
-  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
-  const auto padded = [&](const Tensor& tensor) {
-    return (tensor.numel() + unit - 1) / unit * unit;
-  };
-  std::int64_t count = 0;
-  for (const Tensor& tensor : tensors)
-    count += padded(tensor);
-  const Tensor memory = at::empty({count}, tensors[0].options().dtype(type));
-  std::vector<Tensor> all;
-  std::int64_t from = 0;
-  for (const Tensor& tensor : tensors) {
-    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
-    from += padded(tensor);
-  }
-  at::_foreach_copy_(all, tensors);
+Tensor columnSums(const Tensor& x, at::ScalarType type) {
+  static const auto sums =
+      fuse([](const Expr& x) { return kiln::columnSums(x); }, {.name = "column_sums"});
+  return sums(x).view(-1).to(type);
+}
+
+std::vector<Tensor> cast(at::TensorList parameters, at::ScalarType type) {
+  if (parameters[0].scalar_type() == type)
+    return parameters.vec();
+  if (const std::vector<Tensor>* kept = Casts::find(parameters, type))
+    return *kept;
+  const std::vector<Tensor> all = besideEachOther(parameters, type);
+  at::_foreach_copy_(all, parameters);
   return all;
 }
 
@@ -209,7 +205,7 @@ struct Products : torch::autograd::Function<Products> {
     for (const auto& [gradient, begin] : runs) {
       const Tensor byOut = group.layout == Layout::rows ? gradient.t() : gradient; // [outs, N]
       const Tensor ofWeights = product(byOut, x, type);
-      const Tensor ofBiases = group.hasBias ? byOut.sum(1, /*keepdim=*/false, type) : Tensor();
+      const Tensor ofBiases = group.hasBias ? columnSums(gradient, type) : Tensor();
       std::int64_t from = 0;
       for (std::size_t i = 0; i < group.outs.size(); from += group.outs[i++]) {
         if (from < begin || from >= begin + byOut.size(0))

@@ -32,8 +32,11 @@ std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& ma
 at::ScalarType productType(const at::Tensor& x);
 /// a b, in another dtype: a GPU's products of bf16 write fp32 themselves.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
-/// Parameters of one dtype in another, by one launch and one behind the other in memory; themselves
-/// if they have it.
+/// Sums down columns [..., columns], accumulated in fp32: the gradient of a bias from that of what
+/// it was added to.
+at::Tensor columnSums(const at::Tensor& x, at::ScalarType type);
+/// Parameters of one dtype in another, one behind the other in memory, by one launch or as Casts
+/// keeps them; themselves if they have it.
 std::vector<at::Tensor> cast(at::TensorList parameters, at::ScalarType type);
 
 } // namespace kiln::alphafold

@@ -4,10 +4,13 @@
 #include "models/alphafold/model/AllAtom.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -18,7 +21,28 @@ Tensor dropped(const Tensor& s, double share, bool training) {
   return share > 0 ? at::dropout(s, share, training) : s;
 }
 
+/// The derivative of a direction grows as a vector shrinks: by the formula's own to 1e6.
+struct Directions : torch::autograd::Function<Directions> {
+  static Tensor forward(AutogradContext* context, const Tensor& raw) {
+    const Tensor length = at::sqrt(raw.square().sum(-1, /*keepdim=*/true).clamp_min(1e-12));
+    const Tensor directions = raw / length;
+    context->save_for_backward({directions, length});
+    return directions;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &directions = saved[0], &length = saved[1], &given = gradients[0];
+    const Tensor along = (given * directions).sum(-1, /*keepdim=*/true);
+    return {(given - along * directions) / length.clamp_min(1 / steepest)};
+  }
+};
+
 } // namespace
+
+Tensor directionsOf(const Tensor& raw) {
+  return Directions::apply(raw);
+}
 
 StructureTransitionImpl::StructureTransitionImpl(std::int64_t channels, double dropout)
     : share(dropout) {
@@ -94,8 +118,7 @@ PredictedStructure StructureModuleImpl::forward(const Tensor& sGiven, const Tens
     frames = frames.detachedRotation(); // no gradient through what later layers turn
   }
   found.rawAngles = torsions(at::stack(states), initial); // no layer reads another's
-  const Tensor length = found.rawAngles.square().sum(-1, /*keepdim=*/true);
-  found.angles = found.rawAngles / length.clamp_min(1e-12).sqrt();
+  found.angles = directionsOf(found.rawAngles);
   found.groups = groupFrames(found.backbones.back(), found.angles[-1], aatype);
   found.positions = atomPositions(found.groups, aatype);
   found.single = s;

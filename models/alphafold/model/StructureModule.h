@@ -49,6 +49,12 @@ struct TorsionResnetImpl : torch::nn::Module {
 };
 TORCH_MODULE(TorsionResnet);
 
+/// Vectors [..., 2] of length 1, as published: zeros stay zeros. The gradient of what is shorter
+/// than 1 / steepest is that at this length, so that an angle that passes through zero does not
+/// outweigh all else in a step whose gradients are clipped together.
+constexpr double steepest = 100;
+at::Tensor directionsOf(const at::Tensor& raw);
+
 /// L layers, the last of which counts; lengths in angstrom.
 struct PredictedStructure {
   std::vector<Rigid> backbones; // of each layer, [R]

@@ -2,12 +2,36 @@
 #include "models/alphafold/model/TemplateEmbedder.h"
 
 #include "models/alphafold/model/TemplateFeatures.h"
+#include "models/common/Recompute.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+
+namespace {
+
+/// What `block` makes of its inputs, kept or computed again in the backward, where nothing is drawn
+/// again.
+Renewed passed(TemplatePairBlockImpl& block, const LayerNorm& next, const Renewed& in,
+               const Tensor& mask, bool recompute) {
+  const PairScales scales = drawPairScales(in.stream, block.share, block.is_training());
+  if (!recompute || !at::GradMode::is_enabled())
+    return block.scaled(next, in, mask, scales);
+  const auto step = [&block, next, mask, scales](const models::Tensors& x) {
+    const Renewed out = block.scaled(next, {x[0], x[1]}, mask, scales);
+    return models::Tensors{out.stream, out.normed};
+  };
+  models::Tensors parameters = block.parameters();
+  for (const Tensor& parameter : next->parameters())
+    parameters.push_back(parameter);
+  const models::Tensors out =
+      models::recomputed(step, {in.stream, in.normed}, parameters, models::Draws::nothing);
+  return {out[0], out[1]};
+}
+
+} // namespace
 
 TemplateAngleEmbedderImpl::TemplateAngleEmbedderImpl(const ModelConfig& config)
     : first(
@@ -33,10 +57,14 @@ TemplatePairStackImpl::TemplatePairStackImpl(const ModelConfig& config)
     blocks->push_back(TemplatePairBlock(config));
 }
 
-Tensor TemplatePairStackImpl::forward(Tensor t, const Tensor& mask) {
-  for (const auto& block : *blocks)
-    t = block->as<TemplatePairBlock>()->forward(t, mask);
-  return norm(t);
+Tensor TemplatePairStackImpl::forward(const Tensor& t, const Tensor& mask) {
+  const auto normOf = [&](std::size_t i) { // what is read behind block i - 1
+    return i < blocks->size() ? blocks[i]->as<TemplatePairBlock>()->starting->norm : norm;
+  };
+  Renewed now = {t, normOf(0)(t)};
+  for (std::size_t i = 0; i < blocks->size(); ++i)
+    now = passed(*blocks[i]->as<TemplatePairBlock>(), normOf(i + 1), now, mask, recompute);
+  return now.normed;
 }
 
 TemplatePointwiseAttentionImpl::TemplatePointwiseAttentionImpl(const ModelConfig& config)
@@ -59,13 +87,10 @@ TemplateEmbedderImpl::TemplateEmbedderImpl(const ModelConfig& config)
 
 Representations TemplateEmbedderImpl::forward(const Inputs& inputs, const Tensor& z,
                                               const Tensor& mask) {
-  std::vector<Tensor> all;
-  for (std::int64_t t = 0; t < inputs.templateMask.size(0); ++t) {
-    const Tensor features = templatePairFeatures(inputs, t, config.templateBins, config.aminoAcids,
-                                                 config.templateUnitVectors);
-    all.push_back(stack(pairs(features), mask));
-  }
-  const Tensor found = pointwise(at::stack(all, 2), z, inputs.templateMask);
+  const Tensor features = templatePairFeatures(inputs, config.templateBins, config.aminoAcids,
+                                               config.templateUnitVectors);
+  const Tensor all = stack(pairs(features), mask).movedim(0, 2); // [R, R, T, templatePair]
+  const Tensor found = pointwise(all, z, inputs.templateMask);
   const Tensor any = (inputs.templateMask.sum() > 0).to(found.scalar_type());
   return {angles(templateAngleFeatures(inputs, config.aminoAcids)), found * any};
 }

@@ -20,7 +20,7 @@ TORCH_MODULE(TemplateAngleEmbedder);
 /// Parameters: linear.
 struct TemplatePairEmbedderImpl : torch::nn::Module {
   explicit TemplatePairEmbedderImpl(const ModelConfig& config);
-  /// [R, R, templatePairFeatures] -> [R, R, templatePair].
+  /// [..., templatePairFeatures] -> [..., templatePair].
   at::Tensor forward(const at::Tensor& features);
 
   Linear linear;
@@ -30,9 +30,10 @@ TORCH_MODULE(TemplatePairEmbedder);
 /// Algorithm 16. Parameters: blocks, layer_norm.
 struct TemplatePairStackImpl : torch::nn::Module {
   explicit TemplatePairStackImpl(const ModelConfig& config);
-  /// One template, [R, R, templatePair], mask [R, R].
-  at::Tensor forward(at::Tensor t, const at::Tensor& mask);
+  /// One template or all at once, [..., R, R, templatePair], mask [R, R].
+  at::Tensor forward(const at::Tensor& t, const at::Tensor& mask);
 
+  bool recompute = false; // in the backward, block by block, instead of keeping what is between
   torch::nn::ModuleList blocks;
   LayerNorm norm;
 };

@@ -14,31 +14,30 @@ using at::Tensor;
 namespace {
 
 Tensor outer(const Tensor& mask) {
-  return mask.unsqueeze(1) * mask.unsqueeze(0);
+  return mask.unsqueeze(-1) * mask.unsqueeze(-2);
 }
 
 } // namespace
 
-Tensor templatePairFeatures(const Inputs& inputs, std::int64_t t, std::int64_t bins,
-                            std::int64_t aminoAcids, bool unitVectors) {
-  const Tensor positions = inputs.templateAllAtomPositions[t], mask = inputs.templateAllAtomMask[t];
-  const std::int64_t residues = positions.size(0);
-  const auto atom = [&](std::int64_t index) { return positions.select(1, index); };
+Tensor templatePairFeatures(const Inputs& inputs, std::int64_t bins, std::int64_t aminoAcids,
+                            bool unitVectors) {
+  const Tensor positions = inputs.templateAllAtomPositions, mask = inputs.templateAllAtomMask;
+  const std::int64_t residues = positions.size(1);
+  const auto atom = [&](std::int64_t index) { return positions.select(2, index); };
   const Tensor backbone =
-      outer(mask.select(1, Atom::n) * mask.select(1, Atom::ca) * mask.select(1, Atom::c));
-  const Tensor kinds =
-      at::one_hot(inputs.templateAatype[t], aminoAcids).to(positions.scalar_type());
+      outer(mask.select(2, Atom::n) * mask.select(2, Atom::ca) * mask.select(2, Atom::c));
+  const Tensor kinds = at::one_hot(inputs.templateAatype, aminoAcids).to(positions.scalar_type());
   const auto along = [&](std::int64_t dim) { // each pair's residue of that dimension
-    return kinds.unsqueeze(1 - dim).expand({residues, residues, aminoAcids});
+    return kinds.unsqueeze(2 - dim).expand({-1, residues, residues, aminoAcids});
   };
-  Tensor directions = at::zeros({residues, residues, 3}, positions.options());
+  Tensor directions = at::zeros({positions.size(0), residues, residues, 3}, positions.options());
   if (unitVectors) {
     const Rigid frames = Rigid::fromThreePoints(atom(Atom::n), atom(Atom::ca), atom(Atom::c));
-    directions =
-        normalized(frames.unsqueeze(1).invertApply(atom(Atom::ca)), 1e-6) * backbone.unsqueeze(-1);
+    directions = normalized(frames.unsqueeze(2).invertApply(atom(Atom::ca).unsqueeze(1)), 1e-6) *
+                 backbone.unsqueeze(-1);
   }
-  const Tensor beta = outer(inputs.templatePseudoBetaMask[t]).unsqueeze(-1);
-  const Tensor distances = distanceBins(inputs.templatePseudoBeta[t], 3.25, 50.75, bins);
+  const Tensor beta = outer(inputs.templatePseudoBetaMask).unsqueeze(-1);
+  const Tensor distances = distanceBins(inputs.templatePseudoBeta, 3.25, 50.75, bins);
   const Tensor both = backbone.unsqueeze(-1);
   return at::cat({distances, beta, along(1), along(0), directions, both}, -1) * both;
 }

@@ -6,12 +6,12 @@
 
 namespace kiln::alphafold {
 
-/// Of template t: distances of CB atoms in `bins` bins from 3.25 to 50.75 angstrom, whether both
+/// Of all templates: distances of CB atoms in `bins` bins from 3.25 to 50.75 angstrom, whether both
 /// are there, both amino acids (the second residue's first), the direction of the second's CA in
 /// the first's frame (zeros unless `unitVectors`), whether both backbones are there; zero where
-/// they are not. [R, R, bins + 2 aminoAcids + 5].
-at::Tensor templatePairFeatures(const Inputs& inputs, std::int64_t t, std::int64_t bins,
-                                std::int64_t aminoAcids, bool unitVectors);
+/// they are not. [T, R, R, bins + 2 aminoAcids + 5].
+at::Tensor templatePairFeatures(const Inputs& inputs, std::int64_t bins, std::int64_t aminoAcids,
+                                bool unitVectors);
 
 /// Amino acid, seven angles as sine and cosine, their alternatives, and which are there.
 /// [T, R, aminoAcids + 35].

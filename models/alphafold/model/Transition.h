@@ -1,7 +1,7 @@
 // Two linear maps with a ReLU between, row by row: Algorithm 9 for the alignment, 15 for pairs.
 #pragma once
 
-#include "models/alphafold/model/Primitives.h"
+#include "models/alphafold/model/Stream.h"
 
 namespace kiln::alphafold {
 
@@ -11,7 +11,9 @@ struct TransitionImpl : torch::nn::Module {
   /// `factor` times as many channels between.
   TransitionImpl(std::int64_t channels, std::int64_t factor);
   /// [..., channels]; what is to be added to x.
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x) { return update(norm(x)).alone(); }
+  /// Of x behind its norm.
+  Update update(const at::Tensor& normed);
 
   LayerNorm norm;
   Linear up, down;

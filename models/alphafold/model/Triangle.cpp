@@ -2,7 +2,6 @@
 #include "models/alphafold/model/Triangle.h"
 
 #include "models/alphafold/model/Products.h"
-#include "models/alphafold/model/Stream.h"
 
 #include <ATen/ATen.h>
 
@@ -22,26 +21,18 @@ TriangleMultiplicationImpl::TriangleMultiplicationImpl(std::int64_t pair, std::i
       bGate(register_module("linear_b_g", Linear(pair, hidden, Init::gate))) {}
 
 /// Sides are planes, which the product of each channel reads as they lie.
-TriangleMultiplicationImpl::Ends TriangleMultiplicationImpl::ends(const Tensor& z,
-                                                                  const Tensor& mask) {
-  const std::vector<Tensor> made = products(normIn(z), {{a->weight, {}, Layout::planes},
-                                                        {aGate->weight, {}, Layout::planes},
-                                                        {b->weight, {}, Layout::planes},
-                                                        {bGate->weight, {}, Layout::planes},
-                                                        {gate->weight, gate->bias}});
+Update TriangleMultiplicationImpl::update(const Tensor& normed, const Tensor& mask) {
+  const std::vector<Tensor> made = products(normed, {{a->weight, {}, Layout::planes},
+                                                     {aGate->weight, {}, Layout::planes},
+                                                     {b->weight, {}, Layout::planes},
+                                                     {bGate->weight, {}, Layout::planes},
+                                                     {gate->weight}});
   const Tensor planes = triangleProduct({made[0], made[1], a->bias, aGate->bias},
                                         {made[2], made[3], b->bias, bGate->bias}, mask, sides);
-  return {made[4], output(normOut(rowsOf(planes)))};
-}
-
-Tensor TriangleMultiplicationImpl::forward(const Tensor& z, const Tensor& mask) {
-  const auto [gate, update] = ends(z, mask);
-  return gated(gate, update);
-}
-
-Tensor TriangleMultiplicationImpl::addTo(const Tensor& z, const Tensor& mask, const Tensor& scale) {
-  const auto [gate, update] = ends(z, mask);
-  return addedGated(z, gate, update, scale);
+  return {.values = products(normOut(rowsOf(planes)), {{output->weight}})[0],
+          .bias = output->bias,
+          .gate = made[4],
+          .gateBias = gate->bias};
 }
 
 TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t heads,
@@ -50,9 +41,9 @@ TriangleAttentionImpl::TriangleAttentionImpl(std::int64_t pair, std::int64_t hea
       pairBias(register_module("linear", Linear(pair, heads, Init::normal, /*hasBias=*/false))),
       mha(register_module("mha", Attention(AttentionSizes{pair, pair, heads, head, pair}))) {}
 
-Tensor TriangleAttentionImpl::forward(const Tensor& z, const Tensor& mask) {
+Update TriangleAttentionImpl::update(const Tensor& normed, const Tensor& mask) {
   const Along along = node == Node::ending ? Along::columns : Along::rows;
-  return mha(norm(z), Attended{.mask = mask, .pairs = pairBias, .along = along});
+  return mha->forward(normed, {.mask = mask, .pairs = pairBias, .along = along});
 }
 
 } // namespace kiln::alphafold

@@ -10,21 +10,17 @@ namespace kiln::alphafold {
 /// layer_norm_out, linear_a_p, linear_a_g, linear_b_p, linear_b_g.
 struct TriangleMultiplicationImpl : torch::nn::Module {
   TriangleMultiplicationImpl(std::int64_t pair, std::int64_t hidden, Sides sides);
-  /// z [R, R, pair], mask [R, R] or undefined; what is to be added to z.
-  at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
-  /// z with that times `scale` added; it may be undefined.
-  at::Tensor addTo(const at::Tensor& z, const at::Tensor& mask, const at::Tensor& scale);
+  /// z [..., R, R, pair], mask [R, R] or undefined; what is to be added to z.
+  at::Tensor forward(const at::Tensor& z, const at::Tensor& mask) {
+    return update(normIn(z), mask).alone();
+  }
+  /// Of z behind its norm, normIn.
+  Update update(const at::Tensor& normed, const at::Tensor& mask);
 
   Sides sides;
   Linear gate, output;
   LayerNorm normIn, normOut;
   Linear a, aGate, b, bGate;
-
- private:
-  struct Ends {
-    at::Tensor gate, update; // of each pair, before the gate's sigmoid
-  };
-  Ends ends(const at::Tensor& z, const at::Tensor& mask);
 };
 TORCH_MODULE(TriangleMultiplication);
 
@@ -35,7 +31,10 @@ enum class Node { starting, ending };
 struct TriangleAttentionImpl : torch::nn::Module {
   TriangleAttentionImpl(std::int64_t pair, std::int64_t heads, std::int64_t head, Node node);
   /// As above.
-  at::Tensor forward(const at::Tensor& z, const at::Tensor& mask);
+  at::Tensor forward(const at::Tensor& z, const at::Tensor& mask) {
+    return update(norm(z), mask).alone();
+  }
+  Update update(const at::Tensor& normed, const at::Tensor& mask);
 
   Node node;
   LayerNorm norm;

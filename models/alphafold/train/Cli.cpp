@@ -51,7 +51,7 @@ std::vector<models::Flag> flagsOf(TrainOptions& o) {
        "on: Kiln's kernels under LibTorch's ops, and its AdamW; verify: on, compared with ATen's; "
        "off"},
       {numbers, "recompute", &o.recompute,
-       "none; blocks: of the trunk, again in the backward, to save memory"},
+       "none; blocks: of trunk and templates, again in the backward, to save memory"},
       {numbers, "deterministic", &o.deterministic, "only algorithms that repeat bit by bit"},
       {numbers, "graphs", &o.graphs,
        "replays forward and backward as one CUDA graph for each number of passes"},

@@ -140,6 +140,7 @@ void Trainer::seed(std::size_t protein) const {
 /// Forward and backward: of each protein loss, terms and lDDT, on the device.
 Tensor Trainer::enqueue(const Proteins& proteins, bool sends) {
   const double share = 1.0 / double(proteins.size());
+  const Casts::Scope once(casts);
   std::vector<Tensor> values;
   for (std::size_t i = 0; i < proteins.size(); ++i) {
     if (!options.graphs)
@@ -153,16 +154,21 @@ Tensor Trainer::enqueue(const Proteins& proteins, bool sends) {
   return at::stack(values);
 }
 
+/// Graphs of all kinds share their memory: any of those that there are.
+models::StepGraph* Trainer::anyGraph() const {
+  for (const auto& one : captured)
+    if (one.second.graph)
+      return one.second.graph.get();
+  return nullptr;
+}
+
 /// The first time a graph is captured, which computes nothing.
 Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
   const auto parameters = model->parameters();
   const auto [entry, isNew] = captured.try_emplace(kind);
   Captured& now = entry->second;
   if (isNew) {
-    const models::StepGraph* beside = nullptr;
-    for (const auto& other : captured)
-      if (other.second.graph)
-        beside = other.second.graph.get();
+    const models::StepGraph* beside = anyGraph();
     now.proteins = proteins;
     now.graph = std::make_unique<models::StepGraph>(
         device, [&] { now.values = enqueue(now.proteins); }, beside);
@@ -187,11 +193,17 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
 void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
   if ((options.kiln == "off" && !options.graphs) || !rehearsed.insert(kind).second)
     return;
-  for (int i = 0; i < (options.graphs ? 2 : 1); ++i) {
+  const auto once = [&] {
     enqueue(proteins, /*sends=*/false);
     updater.clear();
     kiln::wait();
-  }
+  };
+  models::StepGraph* graph = anyGraph();
+  for (int i = 0; i < (options.graphs ? 2 : 1); ++i)
+    if (graph)
+      graph->lendMemory(once);
+    else
+      once();
 }
 
 /// Those of rank 0's proteins first.

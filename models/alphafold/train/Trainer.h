@@ -5,6 +5,7 @@
 
 #include "models/alphafold/losses/Losses.h"
 #include "models/alphafold/losses/Metrics.h"
+#include "models/alphafold/model/Casts.h"
 #include "models/alphafold/train/Options.h"
 #include "models/alphafold/train/Source.h"
 #include "models/common/Checkpoint.h"
@@ -86,6 +87,7 @@ class Trainer {
   void seed(std::size_t protein) const;
   at::Tensor ofAllRanks(const at::Tensor& values) const;
   at::Tensor replay(const Proteins& proteins, const std::string& kind);
+  models::StepGraph* anyGraph() const;
   void rehearse(const Proteins& proteins, const std::string& kind);
   Step read(const at::Tensor& values, const Proteins& proteins) const;
 
@@ -94,6 +96,7 @@ class Trainer {
   std::shared_ptr<dist::Group> group;
   at::Device device;
   AlphaFold model;
+  Casts casts; // of its parameters
   models::Updater updater;
   std::unique_ptr<dist::DataParallel> parallel; // none for one process
   models::Ema ema;

@@ -47,7 +47,8 @@ class Function;
 class KILN_API Expr {
  public:
   Expr(double number); // NOLINT(google-explicit-constructor): x * 2
-  /// Rounded to fp32, bf16 or fp16. Of a result: the dtype that it gets.
+  /// Rounded to fp32, bf16 or fp16. Of a result: the dtype that it gets. fp32 stays fp64 where
+  /// operands are.
   Expr to(at::ScalarType dtype) const;
   /// Rounded to the dtype that results have. For what is both a result and used further, so that
   /// the backward reads the result instead of what it was computed from. (ATen op by op keeps
@@ -98,6 +99,9 @@ KILN_API Expr sum(const Expr& x);
 KILN_API Expr mean(const Expr& x);
 KILN_API Expr max(const Expr& x);
 KILN_API Expr min(const Expr& x);
+/// Down all rows, which become one: [1, ..., width], as the gradient of what all rows share. x has
+/// all rows. A result is fp32, whatever the operands, unless to() says otherwise.
+KILN_API Expr columnSums(const Expr& x);
 KILN_API Expr softmax(const Expr& x);
 KILN_API Expr logSoftmax(const Expr& x);
 /// (x - mean) / sqrt(variance + eps) gamma + beta, along the last dimension.

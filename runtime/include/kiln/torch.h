@@ -45,9 +45,12 @@ struct Options {
   std::string log;             // "stderr" or a file to append to; empty: nothing is written
   bool strict = false;         // what would fall back is an error; kernels are waited for
   Place place = Place::gpu;
+  /// Where ATen's formula would hold more bytes than these (scores of attention), a call whose
+  /// kernel is not there yet waits for it.
+  std::int64_t formulaBytes = std::int64_t(1) << 31;
 
-  /// From KILN_MODE, KILN_OPS, KILN_CACHE, KILN_LOG, KILN_STRICT and KILN_PLACE. Throws
-  /// Error(input).
+  /// From KILN_MODE, KILN_OPS, KILN_CACHE, KILN_LOG, KILN_STRICT, KILN_PLACE and
+  /// KILN_FORMULA_BYTES. Throws Error(input).
   KILN_API static Options fromEnvironment();
   /// From "mode=verify ops=layer_norm,-gelu strict=1": as above, what is named replaces it.
   KILN_API static Options parse(std::string_view text);

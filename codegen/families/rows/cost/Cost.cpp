@@ -4,13 +4,13 @@
 // which lie nearer to the best. bench/fit_cost fits them to any store. Other GPUs scale with their
 // bandwidth, their number of multiprocessors and their L2 cache.
 //
-// A kernel either keeps memory busy, and then takes as long as a copy times a loss for each thing
-// that a schedule does less well than a copy (Losses.h), or it issues instructions as fast as a
+// A kernel either keeps memory busy, and then takes as long as a copy times a factor for each thing
+// that a schedule does less well than a copy (CostTerms.h), or it issues instructions as fast as a
 // multiprocessor can, or it waits, and then takes as long as the rounds of blocks that a
 // multiprocessor works through. The three are joined smoothly.
 #include "codegen/families/rows/cost/Cost.h"
 
-#include "codegen/families/rows/cost/Losses.h"
+#include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
 namespace {
@@ -109,9 +109,9 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   if (s.keep == Keep::global)
     bytes += rows * bytesAgain(shape, s, facts, target, k);
   const bool ring = s.keep == Keep::ring;
-  double busy =
-      bytes / bandwidth *
-      std::exp(ring ? ringLoss(shape, s, facts, target, k) : tileLoss(shape, s, facts, target, k));
+  double busy = bytes / bandwidth *
+                std::exp(ring ? ringTerms(shape, s, facts, target, k)
+                              : tileTerms(shape, s, facts, target, k));
   busy *= std::max(1.0, target.multiprocessors / (k.shareOfOne * shape.blocks));
   busy = joined(busy, issuing(shape, s, facts, target, rows, k), /*hardlyWaits=*/true);
   double waiting = shape.rounds * round(shape, s, facts, k);
@@ -121,9 +121,9 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
-  if (const double loss = unlikelyLoss(s, facts, target, k); loss > 0.0) {
-    busy *= std::exp(loss);
-    waiting *= std::exp(loss);
+  if (const double term = unlikelyTerm(s, facts, target, k); term > 0.0) {
+    busy *= std::exp(term);
+    waiting *= std::exp(term);
   }
   result.moving = busy;
   result.waiting = waiting;
@@ -151,10 +151,10 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
     bytes += rows * rowBytes(facts.inputs, facts) * (facts.passes - 1) * std::min(k.again, 1.0);
   const double ofElement = k.operationIssues * facts.operations + k.erfIssues * facts.erfs;
   const double busy =
-      std::max(bytes / bandwidthOf(target, k) * std::exp(leastLoss(s, facts, k)),
+      std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
                rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
   const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
-  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikelyLoss(s, facts, target, k));
+  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikelyTerm(s, facts, target, k));
 }
 
 Work workOf(const Facts& facts, double rows) {

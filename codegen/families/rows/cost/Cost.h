@@ -1,5 +1,5 @@
 // What the schedules of a kernel of rows cost, and which there are. Cost.cpp has times and waiting,
-// Losses.cpp and RingLosses.cpp what keeps a kernel from the time of a copy, Unlikely.cpp what no
+// CostTerms.cpp and RingTerms.cpp what keeps a kernel from the time of a copy, Unlikely.cpp what no
 // kernel is known to want, Space.cpp the search space.
 #pragma once
 
@@ -27,7 +27,7 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
 
 /// The logarithm of what costs more by a schedule that the H200 was never seen to want
 /// (Unlikely.cpp); 0: a likely one.
-double unlikelyLoss(const Schedule& schedule, const Facts& facts, const Target& target,
+double unlikelyTerm(const Schedule& schedule, const Facts& facts, const Target& target,
                     const CostConstants& k = kCostConstants);
 
 /// The schedules that fit. Unless they are to be explained, `refused` stays empty.

@@ -1,5 +1,5 @@
 // The search space of a kernel of rows; see Cost.h.
-#include "codegen/families/rows/cost/Losses.h"
+#include "codegen/families/rows/cost/CostTerms.h"
 
 #include <algorithm>
 #include <array>
@@ -99,7 +99,7 @@ struct Wanted {
   bool least = false; // only what asks least of a multiprocessor: one block that stages no columns
 
   bool sees(const Schedule& s, const Facts& facts, const Target& target) const {
-    return likely == unlikely || (unlikelyLoss(s, facts, target) > 0.0) == unlikely;
+    return likely == unlikely || (unlikelyTerm(s, facts, target) > 0.0) == unlikely;
   }
   /// Whether it may see one of any rows and blocks.
   bool enters(const Schedule& s, const Facts& facts, const Target& target) const {

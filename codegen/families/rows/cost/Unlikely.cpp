@@ -2,7 +2,7 @@
 // space lists them behind the others, and a search that has time, or that walks from one of them,
 // gets there. No constant of these is a fit to the stores, which hold no such times; each is what
 // probes of copies and of softmax took longer that way.
-#include "codegen/families/rows/cost/Losses.h"
+#include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
 namespace {
@@ -51,7 +51,7 @@ bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target) 
   return loopsNeedlessly(s, facts) || s.launch != earliestLaunch(s, facts, target);
 }
 
-double unlikelyLoss(const Schedule& s, const Facts& facts, const Target& target,
+double unlikelyTerm(const Schedule& s, const Facts& facts, const Target& target,
                     const CostConstants& k) {
   double sum = s.keep == Keep::ring ? lossOfRing(s, facts, k) : 0.0;
   if (loopsNeedlessly(s, facts))

@@ -1,6 +1,6 @@
-// What keeps a kernel from the time of a copy of its bytes, as logarithms of losses that add up:
-// the part of the cost model that scales with the bytes moved. Cost.cpp has the times of waiting.
-// For the files of this folder only.
+// The slowdown of a kernel beside a copy of the same bytes, as a sum of cost terms: logarithms of
+// factors, one for each inefficiency. This part of the cost model scales with the bytes moved.
+// Cost.cpp has the times of waiting. For the files of this folder only.
 #pragma once
 
 #include "codegen/families/rows/cost/Cost.h"
@@ -57,15 +57,15 @@ double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts);
 /// Blocks that a multiprocessor has room for, whatever was promised.
 int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k);
 
-/// The logarithm of all losses of tiles that threads load themselves (Losses.cpp).
-double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
-                const CostConstants& k);
+/// The sum of all terms of tiles that threads load themselves (CostTerms.cpp).
+double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                 const CostConstants& k);
 
-/// The same where tiles come through a ring (RingLosses.cpp).
-double ringLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
-                const CostConstants& k);
+/// The same where tiles come through a ring (RingTerms.cpp).
+double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                 const CostConstants& k);
 
 /// At least so much of either, whatever rows and blocks are.
-double leastLoss(const Schedule& s, const Facts& facts, const CostConstants& k);
+double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k);
 
 } // namespace kiln::rows

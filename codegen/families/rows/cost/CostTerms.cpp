@@ -1,15 +1,15 @@
-// Losses of tiles that threads load themselves; see Losses.h. "Each halving" and
+// Cost terms of tiles that threads load themselves; see CostTerms.h. "Each halving" and
 // "each doubling" count fractions. Kernels of one pass, which only map elements, are told from
 // those that reduce rows: no thread of theirs waits for another, so that few bytes in flight
 // suffice.
-#include "codegen/families/rows/cost/Losses.h"
+#include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
 namespace {
 
-/// The logarithm of the loss of a stream of accesses below 16 bytes or with gaps between lanes: a
+/// The term of a stream of accesses below 16 bytes or with gaps between lanes: a
 /// vector that is moved in parts leaves them.
-double accessLoss(const Schedule& s, const Facts& facts, const CostConstants& k) {
+double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
   if (s.overlaps(facts.width))
     return k.overlap * std::min(1.0, 2.0 / double(s.chunks(facts.width)));
   const bool pieces = s.chunks(facts.width) > 1; // else those of the next row read on
@@ -35,8 +35,8 @@ double operationsOfByte(const Schedule& s, const Facts& facts) {
 }
 
 /// The logarithm of what operations add that loads and stores do not hide.
-double arithmeticLoss(const Shape& shape, const Schedule& s, const Facts& facts,
-                      const CostConstants& k) {
+double arithmeticTerms(const Shape& shape, const Schedule& s, const Facts& facts,
+                       const CostConstants& k) {
   const double ofByte = operationsOfByte(s, facts);
   double hindered = s.keep == Keep::shared ? k.hinderedShared : 0.0;
   if (s.keep == Keep::registers)
@@ -47,8 +47,8 @@ double arithmeticLoss(const Shape& shape, const Schedule& s, const Facts& facts,
 }
 
 /// Of columns that the blocks of a grid read, one block a tile.
-double columnsLoss(const Shape& shape, const Schedule& s, const Facts& facts,
-                   const CostConstants& k) {
+double columnsTerms(const Shape& shape, const Schedule& s, const Facts& facts,
+                    const CostConstants& k) {
   const bool staged = s.columns == Columns::shared;
   const double bytesLoaded = rowBytes(facts.inputs, facts);
   double sum = 0.0;
@@ -65,7 +65,8 @@ double columnsLoss(const Shape& shape, const Schedule& s, const Facts& facts,
 }
 
 /// Of the size of blocks and tiles.
-double sizeLoss(const Shape& shape, const Schedule& s, const Facts& facts, const CostConstants& k) {
+double sizeTerms(const Shape& shape, const Schedule& s, const Facts& facts,
+                 const CostConstants& k) {
   const double accesses =
       std::max(shape.accesses, 1.0 / 16.0) / std::max<double>(1.0, double(facts.inputs.size()));
   const double threads = double(s.threads * s.cluster); // that meet at a barrier
@@ -83,8 +84,8 @@ double sizeLoss(const Shape& shape, const Schedule& s, const Facts& facts, const
 }
 
 /// Of where rows are kept.
-double keepLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
-                const CostConstants& k) {
+double keepTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                 const CostConstants& k) {
   const bool maps = facts.passes == 1;
   double sum = 0.0;
   if (s.keep == Keep::shared)
@@ -114,23 +115,23 @@ int roomFor(const Schedule& s, const Facts& facts, const Target& target, const C
                         sharedBytes(s, facts));
 }
 
-double leastLoss(const Schedule& s, const Facts& facts, const CostConstants& k) {
+double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
   const double pieces = k.pieces * std::log2(double(s.chunks(facts.width)));
   if (s.keep == Keep::ring)
     return k.ring + pieces;
   if (facts.passes == 1)
-    return accessLoss(s, facts, k) + (s.keep == Keep::global ? k.littleAtOnce : 0.0);
-  double sum = accessLoss(s, facts, k) + pieces;
+    return accessTerms(s, facts, k) + (s.keep == Keep::global ? k.littleAtOnce : 0.0);
+  double sum = accessTerms(s, facts, k) + pieces;
   if (s.lanes > 32)
     sum += k.teams + (s.cluster > 1 ? k.clustered : 0.0);
   return sum;
 }
 
-double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
-                const CostConstants& k) {
+double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                 const CostConstants& k) {
   const bool maps = facts.passes == 1;
-  double sum = accessLoss(s, facts, k) + arithmeticLoss(shape, s, facts, k) +
-               sizeLoss(shape, s, facts, k) + keepLoss(shape, s, facts, target, k);
+  double sum = accessTerms(s, facts, k) + arithmeticTerms(shape, s, facts, k) +
+               sizeTerms(shape, s, facts, k) + keepTerms(shape, s, facts, target, k);
   if (!facts.inputs.empty())
     sum += k.underfilled * halvings(shape.inFlight, maps ? k.wantedMapping : k.wanted);
   if (!maps)
@@ -143,7 +144,7 @@ double tileLoss(const Shape& shape, const Schedule& s, const Facts& facts, const
     sum += k.teams + k.atBarriers * double(s.cluster) / shape.resident +
            (s.cluster > 1 ? k.clustered : 0.0);
   if (shape.once)
-    return sum + columnsLoss(shape, s, facts, k);
+    return sum + columnsTerms(shape, s, facts, k);
   return sum + (s.columns == Columns::shared ? k.columnsStaged : 0.0);
 }
 

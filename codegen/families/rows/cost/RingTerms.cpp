@@ -1,10 +1,10 @@
-// Losses of tiles that come through a ring; see Losses.h. What counts is that all blocks get
+// Cost terms of tiles that come through a ring; see CostTerms.h. What counts is that all blocks get
 // equally many tiles, that no other block fits beside them, then the bytes in flight.
-#include "codegen/families/rows/cost/Losses.h"
+#include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
-double ringLoss(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
-                const CostConstants& k) {
+double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                 const CostConstants& k) {
   double access = 0.0, tile = 0.0;
   for (const auto& stream : facts.inputs) {
     access = std::max(access, double(s.vector * stream.bytes));
