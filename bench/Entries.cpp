@@ -61,7 +61,10 @@ std::string Entry::shape() const {
 }
 
 std::string Entry::what() const {
-  return workload.isFile ? std::filesystem::path(workload.what).stem().string() : workload.what;
+  if (!workload.isFile)
+    return workload.what;
+  return workload.function.empty() ? std::filesystem::path(workload.what).stem().string()
+                                   : workload.function;
 }
 
 std::string Entry::label() const {

@@ -35,7 +35,7 @@ struct Entry {
   std::string shape() const;
   std::string dtype() const { return std::string(name(workload.dtype)); }
   std::string direction() const { return workload.backward ? "backward" : "forward"; }
-  std::string what() const; // a file's stem
+  std::string what() const; // of a file the function that is asked for, or else its stem
   std::string label() const;
   /// Values of the run-time sizes.
   std::vector<std::int64_t> sizes() const;

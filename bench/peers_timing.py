@@ -29,16 +29,16 @@ def sets_for(moved):
 
 class Work:
     """Launches of `function` over all sets in turn. Every launch's results stay alive, so no two
-    launches write the same memory."""
+    launches write the same memory. `stream`: where the sets were made, if autograd goes on there."""
 
-    def __init__(self, function, sets, launches):
+    def __init__(self, function, sets, launches, stream=None):
         self.launches, self.results, self.graph = launches, [], None
         self.kept = (function, sets)  # a graph does not keep the tensors that it reads
         if DEVICE == "cpu":
             self.replay = lambda: [function(*sets[i % len(sets)]) for i in range(launches)]
             self.replay()
             return
-        stream = torch.cuda.Stream()
+        stream = stream or torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for i in range(3):  # compiled, tuned, with its state
@@ -46,7 +46,7 @@ class Work:
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, stream=stream):
             for i in range(launches):
                 self.results.append(function(*sets[i % len(sets)]))
         self.replay = self.graph.replay
@@ -60,13 +60,13 @@ def copies(moved, sets, launches):
             Work(lambda a, b: torch.neg(a, out=b), pairs, launches)]
 
 
-def in_turns(works):
+def in_turns(works, replays=REPLAYS):
     """Times of a launch in microseconds, one list a work; the host does not wait in between."""
     for _ in range(2):
         for work in works:
             work.replay()
     spans = []
-    for _ in range(REPLAYS):
+    for _ in range(replays):
         for work in works:
             if DEVICE == "cpu":
                 start = time.perf_counter()

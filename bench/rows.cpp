@@ -6,10 +6,9 @@
 //        [--benchmark_filter=...]
 // Run from the top of the repository, or name the workload. Lines that say the same are one
 // benchmark with the sum of their shares.
-#include "bench/Entries.h"
+#include "bench/Chosen.h"
 #include "bench/Operands.h"
 #include "codegen/backend/Timer.h"
-#include "kiln/tuner.h"
 #include "kiln/verify.h"
 
 #include <benchmark/benchmark.h>
@@ -45,17 +44,6 @@ struct Row {
 
   double copyMicros() const { return std::min(copyKernel.medianMicros, copyNode.medianMicros); }
 };
-
-/// What a store has chosen for these very sizes on this GPU.
-std::string chosenSchedule(const Tuner& tuner, const Entry& entry, const CompileOptions& given) {
-  TuningTask task{moduleOf(entry), entry.workload.options(given), {}, entry.label()};
-  if (entry.workload.isFile)
-    task.sizes = entry.sizes();
-  const Tuned* tuned = tuner.find(task);
-  if (!tuned || tuned->isVendor())
-    throw Error(ErrorKind::missing, "the store has no choice:\n" + tuner.explain(task));
-  return tuned->schedule();
-}
 
 void compileAndVerify(Row& row, CompileOptions options, const Tuner* tuner) try {
   if (tuner)
@@ -188,13 +176,6 @@ int report(const Arguments& arguments, const std::vector<Row>& rows) {
                line["ratio_to_copy"].get<double>());
   writeReport(arguments, json);
   return std::ranges::any_of(rows, [](const Row& row) { return !row.trouble.empty(); });
-}
-
-/// Of a store alone.
-Tuner openStore(const std::string& file) {
-  TunerOptions options;
-  options.layers = {.pinned = {}, .project = file, .user = {}, .system = {}};
-  return Tuner::open(options);
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 // memory. Products are those of warps (mma.cuh).
 #pragma once
 
-#include "scores.cuh"
+#include "attention_seen.cuh"
 
 namespace kiln {
 
@@ -47,32 +47,6 @@ struct BlockOfRows {
     end = int(rows);
   }
 };
-
-/// What the `rows` rows of a block, of which those from `end` on do not exist, see of the `all`
-/// others: their span, and its tiles of `others`.
-struct SeenTiles {
-  Span span;
-  int first, count; // the first row of the first tile; tiles
-};
-template <int rows, int others, class Sight, class Of>
-KILN_DEVICE SeenTiles seen_tiles(const Sight& sight, int first_row, int end, i64 all, Of of) {
-  const Span span =
-      sight.sees_all()
-          ? Span{0, int(all)}
-          : sight.seen_by(first_row, first_row + rows < end ? first_row + rows : end, of);
-  const int first = span.begin / others * others;
-  return {span, first, (span.end - first + others - 1) / others};
-}
-
-/// Of the two rows of a thread.
-struct TwoSpans {
-  Span rows[2];
-  KILN_DEVICE const Span& operator[](int r) const { return rows[r]; }
-};
-/// What rows `row` and `row` + 8 see; those from `end` on do not exist, and see nothing.
-template <class Of> KILN_DEVICE TwoSpans seen_by_two(int row, int end, Of of) {
-  return {{row < end ? of(row) : Span{0, 0}, row + 8 < end ? of(row + 8) : Span{0, 0}}};
-}
 
 /// Lane l has rows l / 4 and l / 4 + 8 of its warp's 16, and of 8 columns 2 (l % 4) and the next.
 KILN_DEVICE int lane_row() {
@@ -168,12 +142,12 @@ template <int deep> KILN_DEVICE void hide_masked(float (&x)[deep][4], const Open
 
 /// Makes exponents of products; hidden places become -inf. `slopes`: of each score by the scaled
 /// product. Lane's rows are row and row + 8 of queries, or of keys where scores are `transposed`;
-/// `seen`: what they see of the others, of which the columns are those from `first` on, a multiple
-/// of how many they are. `Scores`: HeadScores. `open`: OpenKeys of columns that are keys, OpenRows
-/// of rows that are.
-template <bool transposed, int deep, class Scores, class Open>
+/// `seen` tells what they see of the others (TwoSpans, SeenByBlock), of which the columns are those
+/// from `first` on, a multiple of how many they are. `Scores`: HeadScores. `open`: OpenKeys of
+/// columns that are keys, OpenRows of rows that are.
+template <bool transposed, int deep, class Scores, class Seen, class Open>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int row, const TwoSpans& seen, int first, const Open& open) {
+                                int row, const Seen& seen, int first, const Open& open) {
   const auto hide = [&](float& exponent, int query, int key) {
     if (!scores.masks_keys() && scores.masked(query, key))
       exponent = -infinity();
@@ -183,9 +157,8 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
   const int last = first + 8 * deep;
   const i64 others = transposed ? scores.all.sight.queries : scores.all.sight.keys;
   const bool sees_all = !reads_rows && scores.all.sight.sees_all();
-  const bool whole = sees_all
-                         ? others % (8 * deep) == 0 || last <= others
-                         : all_lanes(seen[0].covers(first, last) && seen[1].covers(first, last));
+  const bool whole =
+      sees_all ? others % (8 * deep) == 0 || last <= others : seen.covers(first, last);
 #pragma unroll
   for (int n = 0; n < deep; ++n)
 #pragma unroll
@@ -210,13 +183,14 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
         hide(next, transposed ? other + 1 : own, transposed ? own : other + 1);
       }
   } else {
+    const TwoSpans spans = seen.spans();
 #pragma unroll
     for (int n = 0; n < deep; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int own = row + i / 2 * 8, other = first + 8 * n + lane_column() + i % 2;
         const int query = transposed ? other : own, key = transposed ? own : other;
-        if (sees_all ? other < others : seen[i / 2].has(other)) {
+        if (sees_all ? other < others : spans[i / 2].has(other)) {
           x[n][i] += scores.added(query, key);
           hide(x[n][i], query, key);
         } else {

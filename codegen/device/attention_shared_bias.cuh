@@ -6,37 +6,9 @@
 // heads are taken so.
 #pragma once
 
-#include "attention_warpgroups.cuh"
+#include "attention_shared_rows.cuh"
 
 namespace kiln {
-
-/// Blocks have queries and walk over keys.
-struct OverKeys {
-  template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.queries; }
-  template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.keys; }
-  template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
-    return sight.keys_of(row);
-  }
-  /// What is read of a mask ahead of a head: of the lane's rows from `row` on, or of the first
-  /// tile.
-  template <class Tile, class Scores>
-  static KILN_DEVICE LaneOfMask<Tile::keys> ahead(const Scores& scores, int, int first) {
-    return read_mask<Tile::keys>(scores, first);
-  }
-};
-/// Blocks have keys and walk over queries: in the names of tiles the block's rows are `queries`,
-/// and `keys` are what it walks over.
-struct OverQueries {
-  template <class Sight> static KILN_DEVICE i64 own(const Sight& sight) { return sight.keys; }
-  template <class Sight> static KILN_DEVICE i64 others(const Sight& sight) { return sight.queries; }
-  template <class Sight> static KILN_DEVICE Span seen(const Sight& sight, int row) {
-    return sight.queries_of(row);
-  }
-  template <class Tile, class Scores>
-  static KILN_DEVICE OpenRows ahead(const Scores& scores, int row, int) {
-    return open_rows(scores, row);
-  }
-};
 
 struct NoNumbers {};
 /// For the map of a bias where there is none.
@@ -48,12 +20,12 @@ struct NoBias {
 /// `width` a block loads those of `value_width`. `Bias_`: the part of it that a block holds.
 /// `Number_`: what comes with each row that a block walks over, or NoNumbers.
 template <class T, int width_, int value_width_, int own, int others, int stages, int side_,
-          class Walk_, class Bias_, bool differentiates_, class Number_>
+          int slots_, class Walk_, class Bias_, bool differentiates_, class Number_>
 struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages> {
   using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
   static constexpr int side = side_;
   static constexpr bool differentiates = differentiates_;
-  static constexpr int slots = 2; // of what a head has of its own, for each of the heads
+  static constexpr int slots = slots_; // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
   using Queries = SwizzledTile<own, Rows::width>;
@@ -72,9 +44,10 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
 /// A block has `queries` queries and holds the bias of all keys, or of its tile of them: `held`, a
 /// multiple of 64; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int held, bool differentiates>
-using SharedBiasTile = SharersTile<T, width, value_width, queries, keys, stages, side, OverKeys,
-                                   SwizzledTile<queries, held>, differentiates, NoNumbers>;
+          int slots, int held, bool differentiates>
+using SharedBiasTile =
+    SharersTile<T, width, value_width, queries, keys, stages, side, slots, OverKeys,
+                SwizzledTile<queries, held>, differentiates, NoNumbers>;
 
 /// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
 /// own (queries, and the output's gradient; or keys and values), then of each its ring, then what
@@ -127,27 +100,6 @@ template <class Tile, class Out, int stored_width> KILN_DEVICE constexpr int sha
   return SharedBiasMemory < Tile,
          stored_width == 0 ? 0 : store_bytes<Out, stored_width>() > ::bytes;
 }
-
-/// What a block works on: a tile of rows of its own, a bias, and [first, end) of the heads that
-/// share it, of which the grid has `groups` groups. Tiles of rows come first in the grid, then
-/// biases. Heads are counted so that those that share a bias are neighbours, `sharing` of them.
-struct BlockOfSharers {
-  u32 bias, head; // the bias's first head
-  int first, end; // of those that share it
-  int first_row;
-  int group;
-
-  KILN_DEVICE BlockOfSharers(i64 block, i64 rows, int tile, i64 biases, i64 sharing, int groups) {
-    const i64 tiles = (rows + tile - 1) / tile;
-    const i64 of_bias = block / tiles;
-    group = int(of_bias / biases);
-    bias = u32(of_bias % biases);
-    head = bias * u32(sharing);
-    first = int(sharing * group / groups);
-    end = int(sharing * (group + 1) / groups);
-    first_row = int(block % tiles) * tile;
-  }
-};
 
 /// Four matrices of pairs, times `factor`, as accumulators of the n-th eight columns and the next.
 template <class Element, int deep>
@@ -268,22 +220,6 @@ KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], float (&dp)[Tile::deep]
                                                                         ring.values(now.stage));
 }
 
-/// What is the same for all heads that a warp takes.
-template <class Tile> struct SharersTurn {
-  int first_of_block;
-  TwoSpans seen;
-  SeenTiles tiles;
-
-  // Made of the thread's number whenever they are asked for: registers are scarce.
-  KILN_DEVICE static int warp() { return anew(thread_index()) / 32; }
-  /// The first of the warp's rows in the tile, and of its warpgroup's.
-  KILN_DEVICE static int row_in_tile() { return warp() * 16 % Tile::queries; }
-  KILN_DEVICE static int group_row() { return row_in_tile() / 64 * 64; }
-  KILN_DEVICE int first_row() const { return first_of_block + row_in_tile(); }
-  /// Of the thread.
-  KILN_DEVICE int row() const { return first_row() + thread_index() % 32 / 4; }
-};
-
 /// Begins a block, and does all that the warps do which load: true for their threads, which are
 /// then done. `fetch_bias(to, full)` begins to load the bias. `loading`: registers of a thread.
 template <int loading, class Tile, class Memory, class Scores, class Loads, class FetchBias>
@@ -303,7 +239,7 @@ KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores
   const int warp = (thread_index() - Tile::loader) / 32;
   const bool loads_here = Tile::has_numbers || thread_index() % 32 == 0;
   if (loads_here && warp < Tile::side && tiles.count > 0)
-    load_sharers<Tile>(at, scores, loads, block, tiles, warp);
+    load_sharers<Tile>(at, scores, loads, block, tiles, Tile::side == 1 ? 0 : warp);
   return true;
 }
 
@@ -317,11 +253,8 @@ KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
                               const BlockOfSharers& block, const SeenTiles& tiles, Work work) {
   using Walk = typename Tile::Walk;
   take_registers<working>();
-  const int side = thread_index() / (2 * Tile::queries);
-  SharersTurn<Tile> turn{block.first_row, {}, tiles};
-  turn.seen = seen_by_two(turn.row(), int(Walk::own(scores.sight)),
-                          [&](int row) { return Walk::seen(scores.sight, row); });
-
+  const int side = RowsOfWarp<Tile>::side();
+  const SharersTurn<Tile, decltype(scores.sight)> turn(scores.sight, block.first_row, tiles);
   const Start start(at.bias(), scores.scale);
   const auto mask_of = [&](int i) {
     return Walk::template ahead<Tile>(scores.of(block.head + i), turn.row(), tiles.first);
@@ -347,15 +280,6 @@ KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
   }
 }
 
-/// The tiles that a block walks over.
-template <class Tile, class Scores>
-KILN_DEVICE SeenTiles tiles_of(const Scores& scores, const BlockOfSharers& block) {
-  using Walk = typename Tile::Walk;
-  return seen_tiles<Tile::queries, Tile::keys>(
-      scores.sight, block.first_row, int(Walk::own(scores.sight)), Walk::others(scores.sight),
-      [&](int row) { return Walk::seen(scores.sight, row); });
-}
-
 template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
           class Bias, class Output, class Lse>
 KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i64 biases,
@@ -364,8 +288,7 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
                                 const Lse& lse) {
   const SharedBiasMemory<Tile, store_bytes<typename Output::Element, Tile::row_value_width>()> at{
       memory};
-  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);
@@ -374,9 +297,9 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
                                   Loads<OwnQueries<Tile>, NoNumbers>{{query}, key, value, {}},
                                   fetch_bias))
     return;
-  const auto attend = [&](const SharersTurn<Tile>& turn, u32 head,
-                          const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
-                          int side, StagePhase<Tile::stages>& now, const auto& start) {
+  const auto attend = [&](const auto& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
+                          const char* own, u64* own_free, int side, StagePhase<Tile::stages>& now,
+                          const auto& start) {
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
     attend_keys<Tile>(o, softmax, at.ring(side), now,

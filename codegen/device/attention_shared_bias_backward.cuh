@@ -10,12 +10,12 @@
 namespace kiln {
 
 /// What a warpgroup does with one head: the gradient of its 64 queries over the scale.
-template <class Tile, class Scores, class Start>
+template <class Tile, class Scores, class Start, class Turn>
 KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRing<Tile>& ring,
                                     StagePhase<Tile::stages>& now, const char* queries,
                                     const char* gradients, const Start& start, const Scores& scores,
                                     LaneOfMask<Tile::keys> lane, const QueryNumbers (&numbers)[2],
-                                    const SharersTurn<Tile>& turn) {
+                                    const Turn& turn) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
@@ -80,8 +80,7 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
                                                const QueryGradient& query_gradient) {
   const SharedBiasMemory<Tile, store_bytes<typename QueryGradient::Element, Tile::row_width>()> at{
       memory};
-  const BlockOfSharers block(block_index(), scores.sight.queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias>(to, full, block.bias, block.first_row);
@@ -91,9 +90,9 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
           Loads<OwnPair<Tile>, NoNumbers>{{query, gradient}, key, value, {}}, fetch_bias))
     return;
   const int end = int(scores.sight.queries);
-  const auto differentiate = [&](const SharersTurn<Tile>& turn, u32 head,
-                                 const LaneOfMask<Tile::keys>& lane, const char* own, u64* own_free,
-                                 int side, StagePhase<Tile::stages>& now, const auto& start) {
+  const auto differentiate = [&](const auto& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
+                                 const char* own, u64* own_free, int side,
+                                 StagePhase<Tile::stages>& now, const auto& start) {
     const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row(), end),
                                      numbers_of(lse, delta, head, turn.row() + 8, end)};
     float dq[Tile::width / 8][4] = {};
@@ -124,8 +123,7 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
   const SharedBiasMemory<Tile, 0> at{memory};
   const i64 all_queries = scores.sight.queries, all_keys = scores.sight.keys;
   const i64 key_tiles = (all_keys + Tile::keys - 1) / Tile::keys;
-  const BlockOfSharers block(block_index() / key_tiles, all_queries, Tile::queries, biases, sharing,
-                             groups);
+  const BlockOfSharers block(tile, scores, block_index() / key_tiles, biases, sharing, groups);
   const int first_key = int(block_index() % key_tiles) * Tile::keys;
   SeenTiles tiles = tiles_of<Tile>(scores, block);
   const bool is_seen =
@@ -141,7 +139,7 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     return;
 
   float sums[Tile::deep][4] = {};
-  const auto add = [&](const SharersTurn<Tile>& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
+  const auto add = [&](const auto& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
                        const char* own, u64* own_free, int side, StagePhase<Tile::stages>& now,
                        const auto& start) {
     if (turn.tiles.count == 0)
@@ -175,8 +173,8 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
         sums[n][i] += dp[n][i];
   };
   take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, add);
-  const int side = thread_index() / (2 * Tile::queries);
-  const int row = block.first_row + SharersTurn<Tile>::row_in_tile() + thread_index() % 32 / 4;
+  const int side = RowsOfWarp<Tile>::side();
+  const int row = block.first_row + RowsOfWarp<Tile>::thread_row();
   const i64 which = (i64(block.group) * Tile::side + side) * biases + block.bias;
   store_sums(partials + which * all_queries * all_keys, sums, row, first_key, all_queries,
              all_keys);

@@ -12,8 +12,8 @@ namespace kiln {
 /// A block has `keys` keys, and holds the bias of `held` queries, a multiple of 64, in whole tiles
 /// of `queries`; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int held>
-using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side,
+          int slots, int held>
+using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side, slots,
                                       OverQueries, SwizzledTile<held, keys>, true, QueryNumbers>;
 
 template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int shared_bias_key_store() {
@@ -55,7 +55,7 @@ template <class Tile, class Element> struct HeldBiasOfKeys {
 
   KILN_DEVICE HeldBiasOfKeys(const char* bias, float scale) : over_scale(1.0f / scale) {
     const int lane = thread_index() % 32, query = lane / 16 * 8 + lane % 8;
-    const int key = SharersTurn<Tile>::row_in_tile() + lane / 8 % 2 * 8;
+    const int key = RowsOfWarp<Tile>::row_in_tile() + lane / 8 % 2 * 8;
     row = bias + key / 64 * Tile::Bias::panel_bytes + query * 128 +
           ((key % 64 / 8) ^ (query % 8)) * 16;
   }
@@ -93,66 +93,64 @@ KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep
 }
 
 /// What a warpgroup does with one head: the gradients of its 64 keys, over the scale, and values.
-template <class Tile, class Memory, class Scores, class Start>
-KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
-                                            float (&dv)[Tile::value_width / 8][4], const Memory& at,
-                                            int side, StagePhase<Tile::stages>& now,
-                                            const char* keys, const char* values,
-                                            const Start& start, const Scores& scores,
-                                            const OpenRows& open, const SharersTurn<Tile>& turn) {
+template <class Tile, class Memory, class Scores, class Start, class Turn>
+KILN_DEVICE void
+differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::value_width / 8][4],
+                           const Memory& at, int side, StagePhase<Tile::stages>& now,
+                           const char* keys, const char* values, const Start& start,
+                           const Scores& scores, const OpenRows& open, const Turn& turn) {
   using T = typename Tile::Element;
   const KeyRing<Tile> ring = at.ring(side); // of queries, and of the output's gradient
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
   u32 p[Tile::keys / 16][4], ds[Tile::keys / 16][4];
-  StagePhase<Tile::stages> before = now;
-  const auto begin = [&](int tile) {
-    start.begin(s, turn.tiles.first + tile * Tile::keys);
+  int query = turn.tiles.first; // of the tile whose scores are made
+  const int end = query + turn.tiles.count * Tile::keys;
+  const auto begin = [&] {
+    start.begin(s, query);
     start_scores<Tile, Start::adds>(s, dp, ring, now, keys, values);
   };
-  const auto take = [&](int tile) {
+  const auto take = [&] {
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
-    const int query = turn.tiles.first + tile * Tile::keys;
     make_exponents<true>(s, slopes, scores, turn.row(), turn.seen, query, open);
     make_transposed_gradients(dp, s, scores, at.numbers(side, now.stage), query, turn.row());
   };
-  const auto accumulate = [&](bool adds) {
-    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(before.stage), adds);
-    start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(before.stage), adds);
+  const auto accumulate = [&](int stage) {
+    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(stage), true);
+    start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(stage), true);
   };
-  const auto finish = [&] {
+  const auto finish = [&](int stage) {
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
     if (signals)
-      mbarrier_arrive(ring.keys_free(before.stage));
+      mbarrier_arrive(ring.keys_free(stage));
     warp_barrier();
     if (thread_index() % 32 == 0) // of whose warp all lanes have read numbers
-      mbarrier_arrive(ring.values_free(before.stage));
+      mbarrier_arrive(ring.values_free(stage));
   };
-  if (turn.tiles.count == 0)
+  if (query == end)
     return;
-  begin(0);
+  begin();
   wgmma_wait<0>();
-  take(0);
+  take();
   round_probabilities<T>(p, s);
   round_probabilities<T>(ds, dp);
   now.advance();
 #pragma unroll 1
-  for (int tile = 1; tile < turn.tiles.count; ++tile) {
-    begin(tile);
-    accumulate(tile > 1);
+  for (query += Tile::keys; query != end; query += Tile::keys) {
+    begin();
+    accumulate(now.before());
     wgmma_wait<2>();
-    take(tile);
-    finish();
+    take();
+    finish(now.before());
     round_probabilities<T>(p, s);
     round_probabilities<T>(ds, dp);
     now.advance();
-    before.advance();
   }
-  accumulate(turn.tiles.count > 1);
-  finish();
+  accumulate(now.before());
+  finish(now.before());
 }
 
 /// `bias_box`: rows of the bias's map.
@@ -168,7 +166,7 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
                                                      typename ValueGradient::Element>()>
       at{memory};
   const int end = int(scores.sight.keys);
-  const BlockOfSharers block(block_index(), end, Tile::queries, biases, sharing, groups);
+  const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, 0, block.first_row);
@@ -178,9 +176,9 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
                                       {key, value}, query, gradient, {lse, delta}},
                                   fetch_bias))
     return;
-  const auto differentiate = [&](const SharersTurn<Tile>& turn, u32 head, const OpenRows& open,
-                                 const char* own, u64* own_free, int side,
-                                 StagePhase<Tile::stages>& now, const auto& start) {
+  const auto differentiate = [&](const auto& turn, u32 head, const OpenRows& open, const char* own,
+                                 u64* own_free, int side, StagePhase<Tile::stages>& now,
+                                 const auto& start) {
     float dk[Tile::width / 8][4] = {}, dv[Tile::value_width / 8][4] = {};
     const int group_row = turn.group_row();
     differentiate_keys_of_head<Tile>(

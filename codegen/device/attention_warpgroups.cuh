@@ -124,6 +124,7 @@ template <int stages> struct StagePhase {
       parity ^= 1;
     }
   }
+  KILN_DEVICE int before() const { return (stage == 0 ? stages : stage) - 1; } // this stage
 };
 
 /// Loads a tile of keys and values when its stage is free; at first that is the phase before the
@@ -193,12 +194,12 @@ struct FromZero {
 /// sums of values `o`, over the `tiles` tiles of keys from `first_key` on. `start.begin` gives the
 /// accumulators of the scores from a key on what they begin with. `lane` has read the mask of the
 /// first tile. `now`: the ring's next stage.
-template <class Tile, class Scores, class Start>
+template <class Tile, class Scores, class Start, class Seen>
 KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
                              const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
                              const char* own_queries, const Start& start, const Scores& scores,
-                             LaneOfMask<Tile::keys> lane, int row, const TwoSpans& seen,
-                             int first_key, int tiles) {
+                             LaneOfMask<Tile::keys> lane, int row, const Seen& seen, int first_key,
+                             int tiles) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];

@@ -143,8 +143,15 @@ template <class Sequences> struct Sight {
   }
 
   /// What the rows [first, last) see together: a superset of it, exact but for rows without any.
-  /// `of`: keys_of or queries_of. Lanes of the warp look at the rows side by side.
+  /// `of`: keys_of or queries_of. Of one sequence, a later row begins and ends to see later: if the
+  /// first and the last see something they tell it all. Else lanes of the warp look at the rows side
+  /// by side.
   template <class Of> static KILN_DEVICE Span seen_by(int first, int last, Of of) {
+    if (!packed && first < last) {
+      const Span of_first = of(first), of_last = of(last - 1);
+      if (of_first.begin < of_first.end && of_last.begin < of_last.end)
+        return {of_first.begin, of_last.end};
+    }
     int begin = 0x7fffffff, end = 0;
     for (int row = first + thread_index() % 32; row < last; row += 32) {
       const Span span = of(row);

@@ -107,36 +107,96 @@ struct HeldBiasTable : Builder {
         {9, 136}, {128, 64, 4, 2, 2});
   }
 
-  /// All gradients of heads that have no bias and are taken one after the other.
+  /// All gradients of heads that have no bias, whose blocks take groups of them.
+  void addWithoutBias(const std::string& name, const AttentionText& text, const Sizes& sizes,
+                      const Tiles& ofQueries, const Tiles& ofKeys, Fill fill = Fill::normal) {
+    Case& made = Builder::add("Attention", "attention_held_none_" + name, text.text(), sizes, true);
+    made.chained = true;
+    made.schedule = ofQueries.text();
+    made.scheduleOfBackward = "{kiln_attention_backward_1 = " + ofQueries.text() +
+                              ", kiln_attention_backward_2 = " + ofKeys.text() + "}";
+    made.fill = fill;
+  }
   void withoutBias() {
-    const auto addOne = [&](const std::string& name, const AttentionText& text, Sizes sizes,
-                            const Tiles& ofQueries, const Tiles& ofKeys) {
-      Case& made =
-          Builder::add("Attention", "attention_held_none_" + name, text.text(), sizes, true);
-      made.chained = true;
-      made.schedule = ofQueries.text();
-      made.scheduleOfBackward = "{kiln_attention_backward_1 = " + ofQueries.text() +
-                                ", kiln_attention_backward_2 = " + ofKeys.text() + "}";
-    };
     const Tiles queries = {64, 32, 3, 2, 2}, keys = {32, 64, 3, 3, 2};
-    addOne("plain", {.leading = {5}}, {70, 90}, queries, keys);
-    addOne("narrow", {.leading = {5}, .width = 8, .valueWidth = 8}, {70, 90}, queries, keys);
-    addOne("wide", {.leading = {3}, .width = 64, .valueWidth = 64}, {140, 150}, {128, 32, 2, 1, 1},
-           {32, 128, 2, 1, 1});
-    addOne("causal",
-           {.leading = {2},
-            .width = 64,
-            .valueWidth = 64,
-            .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
-           {150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
-    addOne("column", {.leading = {9}, .heads = 4, .keyHeads = 4, .mask = "9x1x1x?"}, {132, 132},
-           queries, keys);
-    addOne("dropout", {.leading = {3}, .p = 0.1}, {70, 90}, queries, keys);
-    addOne("two_leading", {.leading = {2, 3}}, {70, 33}, queries, keys);
-    addOne("no_keys", {.leading = {2}}, {70, 0}, queries, keys);
-    addOne("no_queries", {.leading = {2}}, {0, 70}, queries, keys);
-    addOne("packed", {.leading = {}, .sequences = 4}, {100, 120}, queries, {32, 64, 3, 2, 1});
+    addWithoutBias("plain", {.leading = {5}}, {70, 90}, queries, keys);
+    addWithoutBias("narrow", {.leading = {5}, .width = 8, .valueWidth = 8}, {70, 90}, queries,
+                   keys);
+    addWithoutBias("wide", {.leading = {3}, .width = 64, .valueWidth = 64}, {140, 150},
+                   {128, 32, 2, 1, 1}, {32, 128, 2, 1, 1});
+    addWithoutBias("causal",
+                   {.leading = {2},
+                    .width = 64,
+                    .valueWidth = 64,
+                    .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
+                   {150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
+    addWithoutBias("column", {.leading = {9}, .heads = 4, .keyHeads = 4, .mask = "9x1x1x?"},
+                   {132, 132}, queries, keys);
+    addWithoutBias("dropout", {.leading = {3}, .p = 0.1}, {70, 90}, queries, keys);
+    addWithoutBias("two_leading", {.leading = {2, 3}}, {70, 33}, queries, keys);
+    addWithoutBias("no_keys", {.leading = {2}}, {70, 0}, queries, keys);
+    addWithoutBias("no_queries", {.leading = {2}}, {0, 70}, queries, keys);
+    addWithoutBias("packed", {.leading = {}, .sequences = 4}, {100, 120}, queries,
+                   {32, 64, 3, 2, 1});
     cases.back().numbers = {{"qs", {3, 40, 40, 90, 95}}, {"ks", {0, 50, 60, 60, 110}}};
+  }
+  /// As withoutBias, by what a row sees: groups = heads, so that a block has one head and one slot
+  /// for its rows, and some of them, with two.
+  void sights() {
+    struct Sight {
+      const char *name, *attributes;
+      int queries, keys;
+    };
+    const Sight sights[] = {
+        {"whole", "", 130, 150},
+        {"first", ", causal = #kiln.causal<first>", 150, 150},
+        {"last", ", causal = #kiln.causal<last>", 192, 192},
+        {"last_more_queries", ", causal = #kiln.causal<last>", 200, 70},
+        {"first_more_keys", ", causal = #kiln.causal<first>", 70, 200},
+        {"window", ", window_left = 40, window_right = 70", 200, 170},
+        {"causal_window", ", causal = #kiln.causal<last>, window_left = 9", 140, 200}};
+    constexpr int heads = 10; // of five of two
+    for (int groups : {heads, 3})
+      for (const Sight& sight : sights) {
+        const auto addOne = [&](const std::string& name, const AttentionText& text, Fill fill) {
+          addWithoutBias(fmt::format("{}_{}_groups_{}", sight.name, name, groups), text,
+                         {sight.queries, sight.keys}, {64, 32, 3, groups, 1},
+                         {32, 64, 3, groups, 1}, fill);
+        };
+        AttentionText text = {.leading = {5},
+                              .attributes = std::string("scale = 0.25 : f32") + sight.attributes};
+        addOne("plain", text, Fill::normal);
+        text.mask = "5x1x1x?";
+        addOne("closed", text, Fill::closed);
+        if (groups == heads)
+          continue;
+        text = {.leading = {},
+                .heads = 4,
+                .keyHeads = 4,
+                .sequences = 4,
+                .attributes = text.attributes};
+        for (int ofFour : {4, 2}) {
+          addWithoutBias(fmt::format("{}_packed_groups_{}", sight.name, ofFour), text,
+                         {sight.queries, sight.keys}, {64, 32, 3, ofFour, 1},
+                         {32, 64, 3, ofFour, 1});
+          cases.back().numbers = {{"qs", {3, 20, 20, 60, 65}}, {"ks", {0, 30, 50, 50, 70}}};
+        }
+      }
+    addWithoutBias("side_by_side_of_one", {.leading = {5}}, {70, 90}, {64, 32, 3, 5, 2},
+                   {32, 64, 3, 5, 2});
+    addWithoutBias("wide_tiles_of_one",
+                   {.leading = {3},
+                    .width = 64,
+                    .valueWidth = 64,
+                    .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
+                   {280, 290}, {128, 64, 2, 6, 1}, {64, 64, 2, 6, 1});
+    // Keys and values that heads share: forward and the gradient of queries.
+    for (int groups : {18, 4})
+      add(fmt::format("none_shared_keys_groups_{}", groups),
+          {.leading = {3},
+           .heads = 6,
+           .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
+          {140, 150}, {64, 32, 3, groups, 1});
   }
   /// Gradients of keys and values, and of the bias, whose blocks hold it too. `ofKeys`: blocks have
   /// keys and walk over queries.
@@ -245,6 +305,7 @@ void addHeldBias(std::vector<Case>& cases) {
   HeldBiasTable held;
   held.forwards();
   held.withoutBias();
+  held.sights();
   held.gradients();
   std::ranges::move(held.cases, std::back_inserter(cases));
 }

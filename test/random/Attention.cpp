@@ -99,7 +99,8 @@ class DrawingAttention : Draws {
       drawn.whole.push_back(chance(65));
     return drawn;
   }
-  /// What kernels take that hold a bias: constant sizes, and an element of it for each place.
+  /// What kernels take that hold a bias, or whose blocks take heads that have none: constant sizes,
+  /// and an element of the bias for each place.
   void drawPair() {
     made.isConstant = true;
     made.queryStarts.clear();
@@ -112,7 +113,9 @@ class DrawingAttention : Draws {
     made.valueWidth = chance(70) ? made.width : oneOf({16, 32, 64});
     made.scale = std::abs(made.scale);
     made.softcap = 0;
-    made.bias = {{chance(20), chance(80), true, true}, made.type};
+    made.bias = {};
+    if (chance(60))
+      made.bias = {{chance(20), chance(80), true, true}, made.type};
     made.schedules = random() | 1;
     if (!made.mask.whole.empty())
       made.mask = {{chance(80), false, chance(30), true}, "i1"};

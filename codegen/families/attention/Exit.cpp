@@ -114,7 +114,8 @@ static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& 
                         const std::string& bytes, const std::string& function,
                         const std::string& last = "", const std::string& lastNumber = "") {
   emitTile(e, op, tile,
-           ", " + number(op.getSide(), "side by side") + ", " + number(op.getHeld(), "held") + more,
+           ", " + number(op.getSide(), "side by side") + ", " + number(op.getSlots(), "slots") +
+               ", " + number(op.getHeld(), "held") + more,
            bytes);
   emitCallOfWarpgroups(e, op,
                        function + "<" + e.memoryType(op.getBiasElement()) + ", " +

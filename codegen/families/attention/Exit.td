@@ -52,8 +52,8 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
 /// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
-/// is none, and no map of it. The block
-/// takes heads of one of `groups` groups of the `sharing` heads of a bias, `side` at a time.
+/// is none, and no map of it. The block takes heads of one of `groups` groups of the `sharing` heads of a
+/// bias, `side` at a time, each of which has `slots` places for its own rows.
 class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string types = "",
                    list<string> methods = []> : Op<Cu_Dialect, mnemonic, [
     DeclareOpInterfaceMethods<ExitOpInterface, methods>, Cu_InSharedMemory,
@@ -63,7 +63,7 @@ class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string 
                        (ins TypeAttr:$element, TypeAttr:$bias_element, I64Attr:$width,
                             I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
                             I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$groups, I64Attr:$side,
-                            I64Attr:$held, I64Attr:$loading, I64Attr:$working));
+                            I64Attr:$slots, I64Attr:$held, I64Attr:$loading, I64Attr:$working));
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing" #
                        shown # " attr-dict" # types;
 }

@@ -90,10 +90,13 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
   facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
   const TensorInfo* bias = program.form.bias ? &bufferOf(program.form.bias) : nullptr;
-  // Where nobody knows: rows that share a bias are as many as it has keys, those of pairs.
+  // Where nobody knows: rows that share a bias are as many as it has keys, those of pairs, and
+  // others are a batch of so many tokens. Few heads would be taken for a grid that fills no GPU.
+  constexpr double tokens = 8192;
   const auto rowsOf = [&](size_t d) {
     const bool share = bias && bias->shape[d] == Extent{1, -1};
-    return share && facts.knownKeys > 0 ? static_cast<double>(facts.knownKeys) : 8;
+    return share && facts.knownKeys > 0 ? static_cast<double>(facts.knownKeys)
+                                        : std::max(8.0, tokens / std::max(facts.keys, 1.0));
   };
   const auto countOf = [&](ArrayRef<Extent> leading) {
     double count = 1;

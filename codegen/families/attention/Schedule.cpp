@@ -4,6 +4,7 @@
 #include "codegen/families/attention/cost/Cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace kiln::attention {
@@ -96,6 +97,16 @@ std::int64_t heldPlaces(const Schedule& s, const Facts& facts) {
   return (places + panel - 1) / panel * panel;
 }
 
+double headsOfBlock(const Schedule& s, const Facts& facts) {
+  const double sharing =
+      facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads / facts.biases;
+  return std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) /
+                   static_cast<double>(s.side));
+}
+std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
+  return facts.sharing > 0 && headsOfBlock(s, facts) <= 1 ? 1 : 2;
+}
+
 std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
   return ownRows(s, facts) / 64 * s.side;
 }
@@ -106,9 +117,15 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   const std::int64_t threads = 128 * (groups + 1);
   const std::int64_t begin =
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
-  // Who loads for heads that share a bias counts heads and tiles.
-  const bool counts = walksOverQueries(facts); // and reads numbers of queries
-  const std::int64_t loading = counts ? 56 : groups > 2 ? 32 : s.bias == Bias::held ? 40 : 24;
+  // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
+  // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
+  // head it spilled.
+  const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
+  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? 40 : 24)
+                               : walksOverQueries(facts) ? 56
+                               : groups > 2              ? 32
+                               : s.bias == Bias::held    ? 40
+                                                         : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
                                      std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
@@ -139,7 +156,7 @@ static std::int64_t storeBytes(const Facts& facts) {
 
 /// SharedBiasMemory in device/attention_shared_bias.cuh.
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
-  constexpr std::int64_t slots = 2; // of what a head has of its own
+  const std::int64_t slots = slotsOf(s, facts);
   const std::int64_t rows = ownRows(s, facts), step = stepRows(s, facts);
   const std::int64_t held = rows * heldPlaces(s, facts) * 2;
   const std::int64_t width = paddedWidth(facts.width);
@@ -205,7 +222,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
     if (s.bias == Bias::held) // sums stay live while places are counted and drawn for
-      return others + scores * 3 + (facts.hasDropout ? 48 : facts.masksPlaces ? 24 : 0);
+      return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
     return others + operands + scores * 3;
   }
   return 0;

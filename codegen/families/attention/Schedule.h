@@ -69,6 +69,11 @@ Registers registersOf(const Schedule& schedule, const Facts& facts);
 
 /// Warpgroups that compute.
 std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
+/// bias = held: heads that each of those side by side takes, as far as that is known, and the
+/// places for what a head has of its own: two, so that the next head's is loaded ahead, if there is
+/// one.
+double headsOfBlock(const Schedule& schedule, const Facts& facts);
+std::int64_t slotsOf(const Schedule& schedule, const Facts& facts);
 /// Elements of a row in shared memory by products of warpgroups, whose depth is 16.
 std::int64_t paddedWidth(std::int64_t width);
 /// Places of a bias that a block holds along what it walks over, whole tiles and whole panels:

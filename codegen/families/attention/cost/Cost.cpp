@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <vector>
 
 namespace kiln::attention {
 namespace {
@@ -32,12 +32,23 @@ double productsOf(const Facts& facts, Products by) {
   return 0;
 }
 
-/// How blocks walk: each has a tile of `rows` and takes `steps` tiles of `step` of the others.
+/// How blocks walk: each has a tile of `rows` and takes `steps` tiles of `step` of the others;
+/// where attention is causal so many on average, and `longest` at most.
 struct Walk {
-  double rows, step, blocks, steps;
-  double resident;                            // blocks on a multiprocessor
+  double rows, step, blocks, steps, longest;
+  double resident; // blocks on a multiprocessor
+  double places(const Target& target) const {
+    return static_cast<double>(target.multiprocessors) * resident;
+  }
   double rounds(const Target& target) const { // of resident blocks
-    return std::ceil(blocks / (static_cast<double>(target.multiprocessors) * resident));
+    return std::ceil(blocks / places(target));
+  }
+  /// That a place on a multiprocessor takes one after the other. Blocks of different lengths begin
+  /// when others end, the longest first, so that they even out as far as the longest lets them.
+  double stepsInAll(const Target& target) const {
+    if (steps == longest)
+      return rounds(target) * steps;
+    return std::max(longest, (blocks / places(target) + 0.25) * steps);
   }
 };
 Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
@@ -46,22 +57,25 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   const double walked = overKeys ? facts.keys : facts.queries;
   const double heads = overKeys ? facts.heads : facts.keyHeads;
   const double sharedHeads = overKeys ? 1.0 : facts.heads / facts.keyHeads;
-  Walk walk{static_cast<double>(overKeys ? s.queries : s.keys),
-            static_cast<double>(overKeys ? s.keys : s.queries), 0, 0, 0};
+  Walk walk{};
+  walk.rows = static_cast<double>(overKeys ? s.queries : s.keys);
+  walk.step = static_cast<double>(overKeys ? s.keys : s.queries);
   walk.blocks = heads * std::ceil(own / walk.rows);
-  walk.steps = std::ceil(walked / walk.step) * sharedHeads * (facts.isCausal ? 0.5 : 1.0);
+  const double all = std::ceil(walked / walk.step);
+  // Of a causal head half of the tiles, and those on the diagonal whole.
+  const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
+  walk.longest = all * sharedHeads;
+  walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
   if (s.bias == Bias::held) {
-    const double sharing = facts.heads / facts.biases;
-    const double heads = std::ceil(sharing / static_cast<double>(s.groups));
+    const double taken = headsOfBlock(s, facts);
     walk.blocks = facts.biases * std::ceil(own / walk.rows) * static_cast<double>(s.groups);
-    walk.steps *= std::ceil(heads / static_cast<double>(s.side));
+    walk.steps *= taken;
+    walk.longest *= taken;
   }
   if (facts.kind == Kind::biasGradient) {
-    const double sharing = heads / facts.biases;
     walk.blocks = facts.biases * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
                   static_cast<double>(s.groups);
-    walk.steps =
-        std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) / static_cast<double>(s.side));
+    walk.steps = walk.longest = headsOfBlock(s, facts);
   }
   walk.resident = std::min(static_cast<double>(s.blocks),
                            std::ceil(walk.blocks / static_cast<double>(target.multiprocessors)));
@@ -69,7 +83,7 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
 }
 
 /// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
-/// work side by side, and each waits a little for the other.
+/// work side by side, and each waits a little for the other, less where several blocks do.
 double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& facts,
                           const Target& target) {
   const double scores = 64 * walk.step;
@@ -81,11 +95,23 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   // Gradients free a stage behind the products of the next tile: with 2 each step waits for it.
   const bool frees = facts.kind == Kind::queryGradient || facts.kind == Kind::keyGradient;
   const double waits =
-      frees ? 600 * std::pow(0.2, static_cast<double>(s.stages - 2)) / std::max(side, 1.0) : 0;
-  const double ofStep = waits +
-                        std::max(side * std::max(products, powers), products + powers + 300) +
-                        0.15 * side * std::min(products, powers) + 60 * side;
-  return walk.rounds(target) * (walk.steps * ofStep + 2500 + 20 * static_cast<double>(s.stages));
+      frees ? 1000 * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident : 0;
+  constexpr double bytesOfClock = 48; // from the L2, of tiles that many blocks load
+  const double loads =
+      static_cast<double>(s.side) * walk.resident * walk.step *
+      static_cast<double>(paddedWidth(facts.width) + paddedWidth(facts.valueWidth)) * facts.bytes /
+      bytesOfClock;
+  const double alone = products + powers + 300;
+  const double waiting = std::max(0.4 - 0.09 * (walk.resident - 1), 0.15);
+  double ofStep = waits + std::max({side * products, side * powers, alone, loads}) +
+                  waiting * side * std::min(products, powers) + 60 * side;
+  // Where nothing is held, taking heads one after the other was slower than blocks for each, by
+  // single blocks, which leave a multiprocessor to the end of a head and the next one's beginning.
+  const bool holdsNothing = s.bias == Bias::held && facts.biasBytes == 0;
+  if (holdsNothing && walk.resident == 1)
+    ofStep *= headsOfBlock(s, facts) > 1 ? 1.15 : 1.06;
+  return walk.stepsInAll(target) * ofStep +
+         walk.rounds(target) * (2500 + 20 * static_cast<double>(s.stages));
 }
 
 /// Registers of a thread that the assembler will spill. A gradient of keys takes more than the
@@ -118,7 +144,7 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
                                            std::max(1.0, walk.resident) * 0.8);
   // What spills is stored and loaded for every tile, and the compiler refuses it.
   const double spills = 1.0 + spilledOf(s, facts, target) / 16;
-  return walk.rounds(target) * walk.resident * (walk.steps * ofStep * spills + 1500);
+  return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * 1500);
 }
 
 /// Elements of rows of queries (or outputs), and of keys (or values).
@@ -196,14 +222,15 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   model::Sorter sorter(listing);
   Schedule s;
   s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
-  using Values = std::initializer_list<std::int64_t>;
+  using Values = std::vector<std::int64_t>;
   const auto visit = [&] {
     if (check(s, facts, target).empty())
       sorter.add(s.general(), costOf(s, facts, target, count));
     else
       sorter.refuse([&] { return check(s, facts, target); });
   };
-  const auto each = [&](Values queries, Values keys, Values stages, Values blocks, Values groups) {
+  const auto each = [&](const Values& queries, const Values& keys, const Values& stages,
+                        const Values& blocks, const Values& groups) {
     for (std::int64_t q : queries)
       for (std::int64_t k : keys)
         for (std::int64_t stage : stages)
@@ -226,10 +253,12 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
     s.bias = Bias::held;
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
     const bool overKeys = facts.kind != Kind::keyGradient;
+    Values groups = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+    if (facts.sharing > 0 && std::ranges::find(groups, facts.sharing) == groups.end())
+      groups.push_back(facts.sharing); // a block for each head
     for (std::int64_t side : {1, 2, 3, 4}) {
       s.side = side;
-      each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2},
-           {1, 2, 4, 8, 16, 32, 64, 128, 256});
+      each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2}, groups);
     }
   }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));

@@ -1,0 +1,116 @@
+// Lowers kernels whose blocks hold the bias that heads share, or take heads that have none.
+#include "codegen/families/attention/Lowering.h"
+#include "codegen/families/attention/TensorMaps.h"
+
+using namespace mlir;
+
+namespace kiln::attention {
+namespace {
+
+class LoweringHoldingBias : Lowering {
+ public:
+  LoweringHoldingBias(const KernelContext& context, ModuleOp module, LaunchPlan& plan)
+      : Lowering(context, module, plan) {}
+
+  void run() {
+    switch (program.kind) {
+    case Kind::forward:
+      return emitOverKeys<cu::AttendSharingOp>("attention_shared_bias.cuh");
+    case Kind::queryGradient:
+      return emitOverKeys<cu::DifferentiateQueriesSharingOp>("attention_shared_bias_backward.cuh");
+    case Kind::keyGradient:
+      return emitKeyGradient();
+    case Kind::biasGradient:
+      return emitBiasGradient();
+    }
+  }
+
+ private:
+  /// The kernel's beginning: maps (of a backward the output's gradient's beside the others), scores
+  /// without the bias, and how many heads share it. `biasRows`: of the bias's map.
+  struct Holding {
+    std::unique_ptr<cu::Entry> entry;
+    Maps maps;
+    Value scores;
+  };
+  Holding begin(StringRef header, int64_t biasRows) {
+    Holding kernel{Lowering::begin(context.name, header), {}, {}};
+    kernel.maps = mapsOf(*kernel.entry);
+    if (program.outputGradient)
+      addMap(*kernel.entry, kernel.maps, program.outputGradient,
+             *tensorMapOf(buffer(program.outputGradient), context.schedule.queries));
+    if (program.form.bias)
+      addMap(*kernel.entry, kernel.maps, program.form.bias,
+             *tensorMapOf(buffer(program.form.bias), biasRows, kBiasSwizzle));
+    kernel.scores = scores(*kernel.entry, /*hasBias=*/false);
+    return kernel;
+  }
+  /// `tensors`, and last `more`: what the operation takes beside maps.
+  template <class Op, class... More>
+  void create(const Holding& kernel, ArrayRef<Value> tensors, const Sharers& sharers,
+              More... more) {
+    const Schedule& s = context.schedule;
+    const Registers registers = registersOf(s, context.facts);
+    builder.create<Op>(location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors,
+                       sharers.biases, sharers.sharing, more..., element(),
+                       program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype)
+                                         : element(),
+                       program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(),
+                       order.group(), s.groups, s.side, slotsOf(s, context.facts),
+                       heldPlaces(s, context.facts), registers.loading, registers.working);
+  }
+  /// A block for each of `tiles` of each group of heads that share a bias; `ofNone`: also where
+  /// there are no heads, for whose bias a gradient of zeros is stored.
+  void finish(Holding& kernel, ArrayRef<TileCount> tiles, bool ofNone = false) {
+    setRoles(*kernel.entry, registersOf(context.schedule, context.facts));
+    SmallVector<TileCount> grid(tiles);
+    grid.append({each(ownBiases()), each(Extent{context.schedule.groups, -1})});
+    if (!ofNone) {
+      grid.push_back(each(sharedSizes()));
+      grid.back().tile = int64_t(1) << 40; // one for all heads
+    }
+    Lowering::finish(*kernel.entry, grid);
+  }
+
+  /// Blocks have queries and walk over keys.
+  template <class Op> void emitOverKeys(StringRef header) {
+    const int64_t rows = context.schedule.queries;
+    Holding kernel = begin(header, rows);
+    SmallVector<Value> tensors;
+    if (program.kind == Kind::forward)
+      tensors = {result(*kernel.entry, 0, true), result(*kernel.entry, 1, false)};
+    else {
+      tensors = numbersOfQueries(*kernel.entry);
+      tensors.push_back(result(*kernel.entry, 0, true));
+    }
+    create<Op>(kernel, tensors, sharersOf(*kernel.entry));
+    finish(kernel, {tiles(queryRows(), rows)});
+  }
+  void emitKeyGradient() {
+    Holding kernel = begin("attention_shared_bias_keys.cuh", kBiasBox);
+    SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
+    for (unsigned number : {0, 1})
+      tensors.push_back(result(*kernel.entry, number, true));
+    create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharersOf(*kernel.entry));
+    finish(kernel, {tiles(keyRows(), context.schedule.keys)});
+  }
+  void emitBiasGradient() {
+    const Schedule& s = context.schedule;
+    const std::string partials = addPartials(s.groups * s.side);
+    Holding kernel = begin("attention_shared_bias_backward.cuh", s.queries);
+    const SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
+    const Sharers sharers = sharersOf(*kernel.entry);
+    Value sums = kernel.entry->pointer(partials, builder.getF32Type());
+    create<cu::DifferentiateBiasSharingOp>(kernel, tensors, sharers, sums);
+    finish(kernel, {tiles(keyRows(), s.keys), tiles(queryRows(), s.queries)}, /*ofNone=*/true);
+    emitSumOfGroups(partials, s.groups * s.side);
+  }
+};
+
+} // namespace
+
+void lowerHoldingBias(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {
+  LoweringHoldingBias(context, module, plan).run();
+}
+
+} // namespace kiln::attention
