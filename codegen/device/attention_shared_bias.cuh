@@ -36,6 +36,7 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static constexpr bool has_numbers = !same_type<Number, NoNumbers>;
   static constexpr int number_bytes = has_numbers ? stages * others * int(sizeof(Number)) : 0;
   static_assert(Bias::width % 64 == 0, "panels of a bias are 64 keys wide");
+  static constexpr int loaders = has_numbers ? 32 : 1; // each lane tells of its rows' numbers
   // A warpgroup's products tell when they are done, its warps when they have read numbers.
   static constexpr int readers = (has_numbers ? 4 : 1) * own / 64;
   static constexpr int loader = 2 * own * side; // the first thread of those that load
@@ -192,9 +193,10 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
         numbers = loads.numbers.template read<Tile::keys>(block.head + i, row + Tile::keys, rows);
         mbarrier_wait(ring.values_free(stage.stage), stage.parity ^ 1);
         of_tile.store(at.numbers(side, stage.stage));
-        warp_barrier(); // the first lane's arrival tells of all lanes' numbers
         if (is_first)
           load_keys(ring, stage, loads.first, loads.second, head, row);
+        else
+          mbarrier_arrive(ring.keys_full(stage.stage));
       }
     } else {
       fetch_own();

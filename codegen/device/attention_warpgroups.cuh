@@ -59,6 +59,7 @@ struct WarpgroupTile {
   static constexpr int queries = queries_, keys = keys_, stages = stages_;
   static constexpr int groups = queries / 64, loader = 128 * groups; // its first thread
   static constexpr int wide = value_width / 8, deep = keys / 8;
+  static constexpr int loaders = 1;      // threads whose arrivals make a stage of keys full
   static constexpr int readers = groups; // that say when a stage of values is free
   static_assert(queries % 64 == 0 && keys % 16 == 0, "a warpgroup has 64 queries");
 
@@ -87,7 +88,7 @@ template <class Tile> struct KeyRing {
   KILN_DEVICE void initialize() const {
 #pragma unroll
     for (int stage = 0; stage < Tile::stages; ++stage) {
-      mbarrier_initialize(keys_full(stage), 1);
+      mbarrier_initialize(keys_full(stage), Tile::loaders);
       mbarrier_initialize(values_full(stage), 1);
       mbarrier_initialize(keys_free(stage), Tile::groups);
       mbarrier_initialize(values_free(stage), Tile::readers);

@@ -42,6 +42,11 @@ double peakMemory(at::Device device) {
   return double(stats.allocated_bytes[all].peak);
 }
 
+void releaseFreedMemory(at::Device device) {
+  if (!device.is_cpu())
+    c10::getDeviceAllocator(device.type())->emptyCache();
+}
+
 void resetPeakMemory(at::Device device) {
   if (device.is_cuda())
     c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());

@@ -18,5 +18,7 @@ void synchronize(at::Device device);
 /// the process took on a CPU, where nothing is reset.
 double peakMemory(at::Device device);
 void resetPeakMemory(at::Device device);
+/// Gives back what is cached of tensors and graphs that are gone.
+void releaseFreedMemory(at::Device device);
 
 } // namespace kiln::models

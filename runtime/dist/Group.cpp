@@ -35,6 +35,7 @@ struct Group::Impl {
   Tensor answer{};
 
   bool isAlone() const { return !host; }
+  void abortDevice();
   double reduce(const char* name, double value, c10d::ReduceOp::RedOpType op);
   void checkTensor(const char* name, const Tensor& tensor) const;
   template <typename Begin>
@@ -79,6 +80,18 @@ void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit)
 }
 
 } // namespace
+
+/// Copies first: NCCL waits for what is enqueued on the device. That it does not end is no news.
+void Group::Impl::abortDevice() {
+  if (!device || !options.device.is_cuda())
+    return;
+  try {
+    if (copies)
+      copies->abort();
+    device->abort();
+  } catch (const std::exception&) {
+  }
+}
 
 Pending::Pending() = default;
 Pending::Pending(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -188,9 +201,7 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
         options.limit, [self] { return self->alarm->isRaised(); },
         [self](const Operation& operation, const std::string& why) {
           self->alarm->raise(operation, why);
-          self->device->abort();
-          if (self->copies)
-            self->copies->abort();
+          self->abortDevice();
         });
   const std::shared_ptr<Group> group(new Group(std::move(impl)));
   group->shareMemory();
@@ -425,10 +436,7 @@ void Group::check() {
 
 void Group::abort() {
   impl->aborted = true;
-  if (impl->device && impl->options.device.is_cuda())
-    impl->device->abort();
-  if (impl->copies)
-    impl->copies->abort();
+  impl->abortDevice();
 }
 
 } // namespace kiln::dist

@@ -253,6 +253,7 @@ void bench(const TrainOptions& options) {
   if (group->size() > 1) // parts know nothing of other ranks
     return;
   trainer.clear();
+  models::releaseFreedMemory(device);
   AlphaFold& model = trainer.network();
   Inputs inputs = source.protein;
   inputs.settle();

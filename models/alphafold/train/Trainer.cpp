@@ -207,6 +207,12 @@ void Trainer::rehearse(const Proteins& proteins, const std::string& kind) {
       once();
 }
 
+void Trainer::clear() {
+  updater.clear();
+  captured.clear();
+  rehearsed.clear();
+}
+
 /// Those of rank 0's proteins first.
 Tensor Trainer::ofAllRanks(const Tensor& values) const {
   if (group->size() == 1)

@@ -63,7 +63,7 @@ class Trainer {
   void resume(const std::filesystem::path& path);
 
   std::int64_t position() const { return done; }
-  void clear() { updater.clear(); } // the gradients
+  void clear(); // gradients and graphs
   AlphaFold& network() { return model; }
 
  private:
