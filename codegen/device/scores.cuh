@@ -144,8 +144,8 @@ template <class Sequences> struct Sight {
 
   /// What the rows [first, last) see together: a superset of it, exact but for rows without any.
   /// `of`: keys_of or queries_of. Of one sequence, a later row begins and ends to see later: if the
-  /// first and the last see something they tell it all. Else lanes of the warp look at the rows side
-  /// by side.
+  /// first and the last see something they tell it all. Else lanes of the warp look at the rows
+  /// side by side.
   template <class Of> static KILN_DEVICE Span seen_by(int first, int last, Of of) {
     if (!packed && first < last) {
       const Span of_first = of(first), of_last = of(last - 1);

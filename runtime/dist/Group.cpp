@@ -1,11 +1,8 @@
 // See kiln/dist/group.h.
 #include "kiln/dist/group.h"
 
-#include "runtime/dist/Alarm.h"
-#include "runtime/dist/Backends.h"
-#include "runtime/dist/CopyEngines.h"
 #include "runtime/dist/Fail.h"
-#include "runtime/dist/PeerMemory.h"
+#include "runtime/dist/GroupImpl.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -19,47 +16,9 @@ namespace kiln::dist {
 
 using at::Tensor;
 
-struct Group::Impl {
-  Place place;
-  GroupOptions options;
-  StorePtr store{};
-  BackendPtr device{}, host{}; // the same for CPUs; none for a process alone
-  std::unique_ptr<Alarm> alarm{};
-  std::unique_ptr<Watch> watch{};
-  std::unique_ptr<PeerMemory> peers{};   // none: NCCL does all
-  std::unique_ptr<CopyEngines> copies{}; // likewise
-  std::int64_t step = 0;
-  bool aborted = false;
-  int exceptions = std::uncaught_exceptions(); // at the start
-  Pending asked{};                             // of agreed()
-  Tensor answer{};
-
-  bool isAlone() const { return !host; }
-  void abortDevice();
-  double reduce(const char* name, double value, c10d::ReduceOp::RedOpType op);
-  void checkTensor(const char* name, const Tensor& tensor) const;
-  template <typename Begin>
-  Pending begin(const char* name, c10d::Backend& backend, std::vector<Tensor> tensors, Begin begin);
-  template <typename Begin>
-  Pending onDevice(const char* name, std::vector<Tensor> tensors, Begin begin);
-};
-
-struct Pending::Impl {
-  c10::intrusive_ptr<c10d::Work> work;
-  Operation operation;
-  Group::Impl* group;
-  std::vector<Tensor> tensors; // live until it is done
-  bool onHost;
-};
-
 namespace {
 
 constexpr std::chrono::milliseconds kLook{1000};
-
-/// c10d's backends know few dtypes; whoever only moves elements moves bytes.
-Tensor bytesOf(const Tensor& tensor) {
-  return tensor.view({-1}).view(at::kByte);
-}
 
 /// Returns when it is done, or throws what c10d or another rank says.
 void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit) {
@@ -138,9 +97,8 @@ void Group::Impl::checkTensor(const char* name, const Tensor& tensor) const {
                                    : "on " + tensor.device().str());
 }
 
-template <typename Begin>
 Pending Group::Impl::begin(const char* name, c10d::Backend& backend, std::vector<Tensor> tensors,
-                           Begin begin) {
+                           const Begin& begin) {
   const Operation operation{name, tensors.back().nbytes(), step};
   alarm->check();
   if (aborted)
@@ -159,9 +117,7 @@ Pending Group::Impl::begin(const char* name, c10d::Backend& backend, std::vector
       Pending::Impl{std::move(work), operation, this, std::move(tensors), onHost}));
 }
 
-/// The last of the tensors is the one whose bytes are told.
-template <typename Begin>
-Pending Group::Impl::onDevice(const char* name, std::vector<Tensor> tensors, Begin begin) {
+Pending Group::Impl::onDevice(const char* name, std::vector<Tensor> tensors, const Begin& begin) {
   for (const Tensor& tensor : tensors)
     checkTensor(name, tensor);
   if (isAlone() || tensors.back().numel() == 0)
@@ -268,106 +224,6 @@ std::chrono::milliseconds Group::limit() const {
   return impl->options.limit;
 }
 
-namespace {
-
-auto reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
-  return [tensor, op](c10d::Backend& backend) {
-    std::vector<Tensor> tensors = {tensor};
-    c10d::AllreduceOptions options;
-    options.reduceOp = op;
-    return backend.allreduce(tensors, options);
-  };
-}
-
-} // namespace
-
-Pending Group::allReduce(const Tensor& tensor, Sum sum) {
-  if (impl->peers && sum == Sum::plain && impl->peers->takes(tensor))
-    return impl->onDevice("all-reduce", {tensor},
-                          [&](c10d::Backend&) { return impl->peers->allReduce(tensor); });
-  return impl->onDevice(
-      "all-reduce", {tensor},
-      reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));
-}
-
-Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {
-  if (!impl->copies || !CopyEngines::takes(dtype) || elements == 0)
-    return at::zeros({elements}, at::TensorOptions().device(device()).dtype(dtype));
-  return impl->copies->empty(elements, dtype).zero_();
-}
-
-bool Group::goesByCopyEngines(const Tensor& buffer) const {
-  return impl->copies && impl->copies->has(buffer);
-}
-
-Pending Group::sumOfParts(const Tensor& buffer, const std::vector<Part>& parts, double scale,
-                          const Tensor& mine) {
-  if (!goesByCopyEngines(buffer) || buffer.numel() % size() != 0)
-    fail(ErrorKind::input,
-         "sumOfParts: a tensor of {} elements for {} ranks; one of Group::buffer's is needed, of a "
-         "multiple of the ranks, in a group with copyEngines",
-         buffer.numel(), size());
-  return impl->onDevice("sum", {buffer}, [&](c10d::Backend&) {
-    return impl->copies->sum(buffer, parts, scale, mine);
-  });
-}
-
-Pending Group::broadcast(const Tensor& tensor, int from) {
-  return impl->onDevice("broadcast", {tensor}, [&](c10d::Backend& backend) {
-    std::vector<Tensor> tensors = {bytesOf(tensor)};
-    c10d::BroadcastOptions options;
-    options.rootRank = from;
-    return backend.broadcast(tensors, options);
-  });
-}
-
-namespace {
-
-void checkParts(const char* name, const Tensor& whole, const Tensor& part, int size) {
-  if (whole.numel() != part.numel() * size || whole.scalar_type() != part.scalar_type())
-    fail(ErrorKind::input,
-         "{}: {} elements of {} in parts of {} of {}; {} ranks need as many equal parts", name,
-         whole.numel(), c10::toString(whole.scalar_type()), part.numel(),
-         c10::toString(part.scalar_type()), size);
-}
-
-} // namespace
-
-Pending Group::reduceScatter(const Tensor& out, const Tensor& in) {
-  checkParts("reduce-scatter", in, out, size());
-  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
-    out.copy_(in.view_as(out));
-  return impl->onDevice("reduce-scatter", {out, in}, [&](c10d::Backend& backend) {
-    Tensor to = out.view({-1}), from = in.view({-1});
-    return backend._reduce_scatter_base(to, from);
-  });
-}
-
-Pending Group::allGather(const Tensor& out, const Tensor& in) {
-  checkParts("all-gather", out, in, size());
-  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
-    out.copy_(in.view_as(out));
-  const bool isOwnPart =
-      in.const_data_ptr() == static_cast<const char*>(out.const_data_ptr()) + rank() * in.nbytes();
-  return impl->onDevice("all-gather", {in, out}, [&](c10d::Backend& backend) {
-    if (isOwnPart && goesByCopyEngines(out))
-      return impl->copies->gather(out);
-    Tensor to = bytesOf(out), from = bytesOf(in);
-    return backend._allgather_base(to, from);
-  });
-}
-
-Pending Group::allToAll(const Tensor& out, const Tensor& in) {
-  checkParts("all-to-all", out, in.view({-1}).slice(0, 0, in.numel() / size()), size());
-  if (impl->isAlone())
-    out.copy_(in);
-  return impl->onDevice("all-to-all", {in, out}, [&](c10d::Backend& backend) {
-    Tensor to = bytesOf(out), from = bytesOf(in);
-    std::vector<std::int64_t> equal;
-    return backend.alltoall_base(to, from, equal, equal);
-  });
-}
-
 /// Of one number a rank, through the host's backend.
 double Group::Impl::reduce(const char* name, double value, c10d::ReduceOp::RedOpType op) {
   if (isAlone())
@@ -421,7 +277,7 @@ bool Group::agreed(bool value) {
   }
   impl->answer = at::full({1}, value ? 1.0 : 0.0, at::kDouble);
   impl->asked = impl->begin("agreement", *impl->host, {impl->answer},
-                            reduced(impl->answer, c10d::ReduceOp::MAX));
+                            Impl::reduced(impl->answer, c10d::ReduceOp::MAX));
   return said;
 }
 

@@ -132,7 +132,7 @@ class Wheel(unittest.TestCase):
         for op in ["native_layer_norm", "native_layer_norm_backward", "_log_softmax",
                    "_log_softmax_backward_data", "silu"]:
             self.assertRegex(out, rf"(?m)^{op} .*the cost model's choice")
-        self.assertRegex(out, "refused: .*mode=fast: allowed are use, tune, verify and off")
+        self.assertRegex(out, "refused: .*mode=fast: allowed are use, tune, verify, off and record")
         self.assertRegex(out, rf"(?m)^\d+\.\d+\.\d+ {self.site}/kiln$")
 
     def test_enabled_by_the_environment(self):

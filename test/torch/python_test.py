@@ -77,7 +77,7 @@ def main(library):
         torch.ops.kiln.enable("mode=fast")
         raise AssertionError("a wrong mode was accepted")
     except RuntimeError as error:
-        assert "mode=fast: allowed are use, tune, verify and off" in str(error), error
+        assert "mode=fast: allowed are use, tune, verify, off and record" in str(error), error
 
     # From the environment, when the library is loaded; a mistake there stops nothing.
     program = f"import torch; torch.ops.load_library({library!r}); print(torch.ops.kiln.report())"

@@ -1,0 +1,116 @@
+// Tensors of a group's device: c10d's backend, or memory that ranks share. See kiln/dist/group.h.
+#include "runtime/dist/Fail.h"
+#include "runtime/dist/GroupImpl.h"
+
+#include <ATen/ops/zeros.h>
+
+namespace kiln::dist {
+
+using at::Tensor;
+
+namespace {
+
+/// c10d's backends know few dtypes; whoever only moves elements moves bytes.
+Tensor bytesOf(const Tensor& tensor) {
+  return tensor.view({-1}).view(at::kByte);
+}
+
+} // namespace
+
+Group::Impl::Begin Group::Impl::reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
+  return [tensor, op](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = op;
+    return backend.allreduce(tensors, options);
+  };
+}
+
+Pending Group::allReduce(const Tensor& tensor, Sum sum) {
+  if (impl->peers && sum == Sum::plain && impl->peers->takes(tensor))
+    return impl->onDevice("all-reduce", {tensor},
+                          [&](c10d::Backend&) { return impl->peers->allReduce(tensor); });
+  return impl->onDevice(
+      "all-reduce", {tensor},
+      Impl::reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));
+}
+
+Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {
+  if (!impl->copies || !CopyEngines::takes(dtype) || elements == 0)
+    return at::zeros({elements}, at::TensorOptions().device(device()).dtype(dtype));
+  return impl->copies->empty(elements, dtype).zero_();
+}
+
+bool Group::goesByCopyEngines(const Tensor& buffer) const {
+  return impl->copies && impl->copies->has(buffer);
+}
+
+Pending Group::sumOfParts(const Tensor& buffer, const std::vector<Part>& parts, double scale,
+                          const Tensor& mine) {
+  if (!goesByCopyEngines(buffer) || buffer.numel() % size() != 0)
+    fail(ErrorKind::input,
+         "sumOfParts: a tensor of {} elements for {} ranks; one of Group::buffer's is needed, of a "
+         "multiple of the ranks, in a group with copyEngines",
+         buffer.numel(), size());
+  return impl->onDevice("sum", {buffer}, [&](c10d::Backend&) {
+    return impl->copies->sum(buffer, parts, scale, mine);
+  });
+}
+
+Pending Group::broadcast(const Tensor& tensor, int from) {
+  return impl->onDevice("broadcast", {tensor}, [&](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {bytesOf(tensor)};
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    return backend.broadcast(tensors, options);
+  });
+}
+
+namespace {
+
+void checkParts(const char* name, const Tensor& whole, const Tensor& part, int size) {
+  if (whole.numel() != part.numel() * size || whole.scalar_type() != part.scalar_type())
+    fail(ErrorKind::input,
+         "{}: {} elements of {} in parts of {} of {}; {} ranks need as many equal parts", name,
+         whole.numel(), c10::toString(whole.scalar_type()), part.numel(),
+         c10::toString(part.scalar_type()), size);
+}
+
+} // namespace
+
+Pending Group::reduceScatter(const Tensor& out, const Tensor& in) {
+  checkParts("reduce-scatter", in, out, size());
+  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
+    out.copy_(in.view_as(out));
+  return impl->onDevice("reduce-scatter", {out, in}, [&](c10d::Backend& backend) {
+    Tensor to = out.view({-1}), from = in.view({-1});
+    return backend._reduce_scatter_base(to, from);
+  });
+}
+
+Pending Group::allGather(const Tensor& out, const Tensor& in) {
+  checkParts("all-gather", out, in, size());
+  if (impl->isAlone() && out.data_ptr() != in.data_ptr())
+    out.copy_(in.view_as(out));
+  const bool isOwnPart =
+      in.const_data_ptr() == static_cast<const char*>(out.const_data_ptr()) + rank() * in.nbytes();
+  return impl->onDevice("all-gather", {in, out}, [&](c10d::Backend& backend) {
+    if (isOwnPart && goesByCopyEngines(out))
+      return impl->copies->gather(out);
+    Tensor to = bytesOf(out), from = bytesOf(in);
+    return backend._allgather_base(to, from);
+  });
+}
+
+Pending Group::allToAll(const Tensor& out, const Tensor& in) {
+  checkParts("all-to-all", out, in.view({-1}).slice(0, 0, in.numel() / size()), size());
+  if (impl->isAlone())
+    out.copy_(in);
+  return impl->onDevice("all-to-all", {in, out}, [&](c10d::Backend& backend) {
+    Tensor to = bytesOf(out), from = bytesOf(in);
+    std::vector<std::int64_t> equal;
+    return backend.alltoall_base(to, from, equal, equal);
+  });
+}
+
+} // namespace kiln::dist
