@@ -123,6 +123,17 @@ Program compileEntry(const Entry& entry, const CompileOptions& given) {
   return Program::compile(Module::fromOp(Module::opened(workload.op()).spec), options);
 }
 
+std::string whatIsWrong(const Verification& verification) {
+  if (verification.passed)
+    return "";
+  std::string wrong = verification.problems.empty() ? "wrong" : verification.problems.front();
+  for (const OutputCheck& output : verification.outputs)
+    if (!output.passed)
+      wrong = fmt::format("output '{}' is {:.9g}, fp64 says {:.9g}", output.name, output.result,
+                          output.reference);
+  return wrong;
+}
+
 Json reportHeader(const Arguments& arguments, const std::string& source) {
   std::string device = "none";
   if (whyNoGpu().empty())

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kiln/kiln.h"
+#include "kiln/verify.h"
 #include "kiln/workload.h"
 
 #include <nlohmann/json.hpp>
@@ -52,6 +53,9 @@ Module moduleOf(const Entry& entry);
 /// With the schedule of `options`, or else the default one for the entry's shape, but a row count
 /// known only at run time, so that the same code is verified on few rows and timed on many.
 Program compileEntry(const Entry& entry, const CompileOptions& options);
+
+/// Of a comparison with fp64; empty if nothing is.
+std::string whatIsWrong(const Verification& verification);
 
 /// Device, date, command and who reports; no device: "none".
 Json reportHeader(const Arguments& arguments, const std::string& source);

@@ -10,11 +10,11 @@
 // --verify names, if anything.
 #include "bench/Chosen.h"
 #include "bench/Operands.h"
+#include "bench/SideBySide.h"
 #include "codegen/backend/Timer.h"
 #include "kiln/verify.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -36,17 +36,6 @@ struct Cell {
   Timing whole;
   std::vector<double> parts; // median of each of these
 };
-
-/// Runs `work(i)` for all i below `count`, `threads` at a time.
-template <class Work> void sideBySide(std::size_t count, unsigned threads, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> running;
-  for (unsigned t = 0; t < std::max(1u, threads); ++t)
-    running.emplace_back([&] {
-      for (std::size_t i; (i = next++) < count;)
-        work(i);
-    });
-}
 
 /// The program's kernels one by one, each a program that launches nothing else.
 std::vector<Program> partsOf(const Program& program) {
@@ -82,12 +71,7 @@ void verifyCell(Cell& cell, Where where) try {
       run.sizes.push_back(std::min(size, few));
   const Verification verification = verify(*cell.program, run);
   cell.verified = verification.passed;
-  for (const OutputCheck& output : verification.outputs)
-    if (!output.passed)
-      cell.trouble = fmt::format("output '{}' is {:.9g}, fp64 says {:.9g}", output.name,
-                                 output.result, output.reference);
-  if (!verification.passed && cell.trouble.empty())
-    cell.trouble = verification.problems.empty() ? "wrong" : verification.problems.front();
+  cell.trouble = whatIsWrong(verification);
 } catch (const Error& error) {
   cell.trouble = error.what();
 }

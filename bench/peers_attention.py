@@ -11,7 +11,6 @@ Every function is replayed as a CUDA graph of launches that rotate through sets 
 a backward is autograd's with its forward done before. --only takes entries whose name has the text
 in it. --tiny takes few heads and short rows, on a CPU too: it shows that the script works.
 """
-import argparse
 import statistics
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from peers_timing import (DEVICE, L2_BYTES, Work, add_compilers, compiled_first, header, in_turns,
+from peers_timing import (DEVICE, L2_BYTES, Work, compiled_first, header, in_turns, parser_of,
                           write)
 
 try:
@@ -219,13 +218,9 @@ def shown(line):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workload", default="bench/workloads/attention/language_models.txt")
-    parser.add_argument("--json")
+    parser = parser_of(__doc__, "bench/workloads/attention/language_models.txt")
     parser.add_argument("--only", default="")
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--tiny", action="store_true")
-    add_compilers(parser)
     return parser.parse_args()
 
 

@@ -11,7 +11,6 @@ those that do not fit into --seconds any more are left out, and named.
 --tiny takes 8 rows of at most 64 columns, on a CPU too, and compiles nothing: it shows that every
 cell has its function, and that it is ATen's; its times say nothing.
 """
-import argparse
 import statistics
 import sys
 import time
@@ -20,8 +19,8 @@ import torch
 
 from peers_ops import bytes_moved, case_of
 from peers_rows import compile_one, disagreement, made_smaller, make_sets, read_entries
-from peers_timing import (DEVICE, Work, add_compilers, compiled_first, copies, figures, header,
-                          host_time, in_turns, sets_for, shown, write)
+from peers_timing import (DEVICE, Work, compiled_first, copies, figures, header, host_time,
+                          in_turns, parser_of, sets_for, shown, write)
 
 SOURCE = "torch.compile"
 HOST_ELEMENTS = 65536 * 128  # the host's cost does not depend on the size: measured at small ones
@@ -77,12 +76,8 @@ class Budget:
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workload", default="bench/routed_cells.txt")
-    parser.add_argument("--json")
+    parser = parser_of(__doc__, "bench/routed_cells.txt")
     parser.add_argument("--seconds", type=float, default=400)
-    parser.add_argument("--tiny", action="store_true")
-    add_compilers(parser)
     return parser.parse_args()
 
 

@@ -12,7 +12,6 @@ and rstd.
 --tiny takes 8 rows of at most 64 columns, on a CPU too, and checks that ATen and torch.compile get
 equal functions: it shows that everything works; its times say nothing.
 """
-import argparse
 import math
 import os
 import re
@@ -24,8 +23,8 @@ import torch
 
 from peers_errors import errors_of
 from peers_ops import DTYPES, bytes_moved, case_of
-from peers_timing import (DEVICE, Work, add_compilers, compiled_first, copies, figures, header,
-                          in_turns, sets_for, shown, write)
+from peers_timing import (DEVICE, Work, compiled_first, copies, figures, header, in_turns,
+                          parser_of, sets_for, shown, write)
 
 
 class Entry(NamedTuple):
@@ -157,13 +156,9 @@ def weighted(timings):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workload", default="bench/workloads/alphafold_layernorm.txt")
-    parser.add_argument("--json")
+    parser = parser_of(__doc__, "bench/workloads/alphafold_layernorm.txt")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--seconds", type=float, default=100)
-    parser.add_argument("--tiny", action="store_true")
-    add_compilers(parser)
     return parser.parse_args()
 
 

@@ -124,10 +124,16 @@ def shown(line):
         ", copy {copy_us:.2f} us, {ratio_to_copy:.3f} of the copy".format(**line))
 
 
-def add_compilers(parser):
+def parser_of(documentation, workload):
+    """What all scripts take that measure peers on a workload file."""
+    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
+    parser.add_argument("--workload", default=workload)
+    parser.add_argument("--json")
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--compilers", type=int, default=0, metavar="N",
                         help="so many processes fill torch.compile's cache before the first cell")
     parser.add_argument("--part", help=argparse.SUPPRESS)  # I/N: compile every N-th from the I-th
+    return parser
 
 
 def compiled_first(entries, compile_one, given):

@@ -54,14 +54,9 @@ void compileAndVerify(Row& row, CompileOptions options, const Tuner* tuner) try 
   for (std::int64_t size : row.entry.sizes())
     run.sizes.push_back(std::min(size, verifiedRows(*row.program)));
   Verification verification = verify(*row.program, run);
-  for (const OutputCheck& output : verification.outputs) {
+  for (const OutputCheck& output : verification.outputs)
     row.maxError = std::max(row.maxError, output.maxError);
-    if (!output.passed)
-      row.trouble = fmt::format("output '{}' is {:.9g}, fp64 says {:.9g}", output.name,
-                                output.result, output.reference);
-  }
-  if (!verification.passed && row.trouble.empty())
-    row.trouble = verification.problems.empty() ? "wrong" : verification.problems.front();
+  row.trouble = whatIsWrong(verification);
 } catch (const Error& error) {
   row.trouble = error.what();
 }

@@ -4,13 +4,13 @@
 // summary.
 //   sweep WORKLOAD [schedules a kernel, default 60] [text that their schedules have in them]
 #include "bench/Operands.h"
+#include "bench/SideBySide.h"
 #include "codegen/backend/Timer.h"
 #include "kiln/files.h"
 #include "kiln/plan.h"
 #include "kiln/workload.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -50,18 +50,14 @@ std::vector<Timed> pick(std::vector<Candidate> all, std::size_t count, const std
 }
 
 void compileAll(const Module& module, const CompileOptions& options, std::vector<Timed>& list) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> threads;
-  for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
-    threads.emplace_back([&] {
-      for (std::size_t i; (i = next++) < list.size();)
-        try {
-          CompileOptions one = options;
-          one.schedule = list[i].schedule;
-          list[i].program = Program::compile(module, one);
-        } catch (const Error&) { // spills or a broken promise: never timed
-        }
-    });
+  bench::sideBySide(list.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
+    try {
+      CompileOptions one = options;
+      one.schedule = list[i].schedule;
+      list[i].program = Program::compile(module, one);
+    } catch (const Error&) { // spills or a broken promise: never timed
+    }
+  });
 }
 
 /// The kernel's schedules, each as what CompileOptions take.

@@ -189,6 +189,14 @@ def errors_text(reports):
             "", *markdown_table(["output", *titles, "rms at most the peer's"], rows)]
 
 
+def read_reports(paths):
+    reports = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            reports.append(json.load(file))
+    return reports
+
+
 def origin_text(reports, title):
     lines = [f"# {title}", ""]
     for report in reports:
@@ -208,10 +216,7 @@ def main():
     parser.add_argument("--svg")
     parser.add_argument("--title", default="Row kernels")
     given = parser.parse_args()
-    reports = []
-    for path in given.reports:
-        with open(path, encoding="utf-8") as file:
-            reports.append(json.load(file))
+    reports = read_reports(given.reports)
     figures = Figures(reports)
     text = "\n".join(origin_text(reports, given.title) + times_text(figures)
                      + beside_aten_text(figures) + errors_text(reports)) + "\n"

@@ -8,10 +8,10 @@ shapes microseconds, and Kiln's kernels one by one.
 Needs Python only.
 """
 import argparse
-import json
 import math
 
-OWN = "kiln"
+from table import OWN, one_line, origin_text, read_reports
+
 NAMES = {OWN: "Kiln", "cudnn": "cuDNN", "fa4": "FA4", "aten flash": "ATen flash", "aten": "eager",
          "sdpa": "SDPA", "flex": "FlexAttention"}
 
@@ -90,7 +90,7 @@ def parts(rows):
 
 def troubles(rows):
     return [f"\n{NAMES.get(source, source)}, {name_of(row)} {row[3]}: "
-            f"{' '.join(line['trouble'].split())}"
+            f"{one_line(line['trouble'])}"
             for row, lines in rows.items() for source, line in lines.items() if "trouble" in line]
 
 
@@ -100,12 +100,8 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--title", default="Attention")
     given = parser.parse_args()
-    reports = []
-    for path in given.reports:
-        with open(path, encoding="utf-8") as file:
-            reports.append(json.load(file))
-    text = [f"# {given.title}", ""]
-    text += [f"- {r['version']}, {r['device']}, {r['date']}: `{r['command']}`" for r in reports]
+    reports = read_reports(given.reports)
+    text = origin_text(reports, given.title)
     rows = rows_of(reports)
     models = {row: lines for row, lines in rows.items() if row[0] == "attention"}
     others = {row: lines for row, lines in rows.items() if row[0] != "attention"}
