@@ -1,5 +1,6 @@
 // kiln::Options from the environment and from text.
 #include "kiln/torch.h"
+#include "runtime/Policy.h"
 
 #include <algorithm>
 #include <charconv>
@@ -23,14 +24,9 @@ bool parseBool(std::string_view name, std::string_view value) {
 }
 
 Mode parseMode(std::string_view name, std::string_view value) {
-  constexpr std::pair<std::string_view, Mode> modes[] = {{"use", Mode::use},
-                                                         {"tune", Mode::tune},
-                                                         {"verify", Mode::verify},
-                                                         {"off", Mode::off},
-                                                         {"record", Mode::record}};
-  for (auto [text, mode] : modes)
-    if (text == value)
-      return mode;
+  if (const auto found = std::ranges::find(runtime::kModeNames, value);
+      found != std::end(runtime::kModeNames))
+    return static_cast<Mode>(found - std::begin(runtime::kModeNames));
   refuse(name, value, "use, tune, verify, off and record");
 }
 

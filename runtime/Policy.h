@@ -6,8 +6,15 @@
 
 #include <array>
 #include <atomic>
+#include <string_view>
 
 namespace kiln::runtime {
+
+/// Of Mode, in its order.
+constexpr std::string_view kModeNames[] = {"use", "tune", "verify", "off", "record"};
+constexpr std::string_view nameOf(Mode mode) {
+  return kModeNames[static_cast<std::size_t>(mode)];
+}
 
 struct Policy {
   Mode mode = Mode::off;

@@ -74,14 +74,6 @@ void addNote(const Site& site, std::string& text) {
     text += fmt::format("note on {}: {}\n", site.route.name, site.route.note);
 }
 
-std::string_view nameOf(Mode mode) {
-  return mode == Mode::use      ? "use"
-         : mode == Mode::tune   ? "tune"
-         : mode == Mode::verify ? "verify"
-         : mode == Mode::record ? "record"
-                                : "off";
-}
-
 } // namespace
 
 } // namespace runtime

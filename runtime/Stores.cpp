@@ -70,11 +70,10 @@ Cache::Result Stores::compile(const TuningTask& task, const Backend& backend) co
 }
 
 std::string Stores::describe() const {
-  constexpr const char* modes[] = {"use", "tune", "verify", "off", "record"};
   const TunerChoices choices = tuner->choices();
   return fmt::format("{}\nmode {}, ops {}\n{} tuned choices, SHA-256 {}\n", choices.compiler,
-                     modes[static_cast<int>(wanted.mode)], wanted.ops.empty() ? "all" : wanted.ops,
-                     choices.count, choices.sha256);
+                     nameOf(wanted.mode), wanted.ops.empty() ? "all" : wanted.ops, choices.count,
+                     choices.sha256);
 }
 
 Program programOf(const Tuned& tuned, TuningTask task, const Backend& backend) {
