@@ -1,12 +1,11 @@
 // See Bucket.h.
 #include "runtime/dist/Bucket.h"
 #include "runtime/dist/Backends.h"
+#include "runtime/dist/Enqueued.h"
 #include "runtime/dist/Fail.h"
 
 #include <ATen/ATen.h>
 #include <algorithm>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace kiln::dist {
 
@@ -80,8 +79,7 @@ Bucket::Bucket(std::vector<Slot*> slots, std::shared_ptr<Group> ranks,
       sentViews.push_back(viewOf(sent, slot->offset, slot->tensor()));
     received = at::empty_like(sent);
     if (buffer.device().is_cuda())
-      side = c10::impl::VirtualGuardImpl(buffer.device().type())
-                 .getStreamFromGlobalPool(buffer.device(), /*isHighPriority=*/true);
+      side = streamOf(buffer.device());
   }
 }
 
@@ -176,18 +174,6 @@ void Bucket::flagUsed(const Tensor& mine) {
   mine.copy_(present);
 }
 
-/// On a stream of its own, behind what the current one has got so far; on a CPU at once.
-template <typename Work> void Bucket::onSide(Work work) {
-  if (!side)
-    return work();
-  const c10::impl::VirtualGuardImpl device(buffer.device().type());
-  c10::Event before(buffer.device().type());
-  before.record(device.getStream(buffer.device()));
-  before.block(*side);
-  const c10::StreamGuard guard(*side);
-  work();
-}
-
 void Bucket::startWire() {
   pending = group->allToAll(received, sent);
 }
@@ -214,10 +200,11 @@ void Bucket::start() {
     pending = options.sharded ? group->reduceScatter(part, buffer) : group->allReduce(buffer);
     return;
   }
-  onSide([&] {
+  if (!side)
+    return startWire();
+  onSide = enqueueOn(*side, [&] { // where nobody waits on the host, all of it
     startWire();
-    if (side) // where nobody waits on the host, all of it
-      finishWire();
+    finishWire();
   });
 }
 
@@ -227,11 +214,8 @@ void Bucket::finish() {
     finishWire();
   pending.wait();
   parts.clear();
-  if (!side)
-    return;
-  c10::Event done(buffer.device().type());
-  done.record(*side);
-  done.block(c10::impl::VirtualGuardImpl(buffer.device().type()).getStream(buffer.device()));
+  if (onSide)
+    onSide->synchronize();
 }
 
 bool Bucket::isUsedAnywhere(std::size_t slot) {

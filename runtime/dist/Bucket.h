@@ -8,8 +8,8 @@
 #include "kiln/bucket_ops.h"
 #include "kiln/dist/data_parallel.h"
 
-#include <c10/core/Event.h>
 #include <c10/core/Stream.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 namespace kiln::dist {
 
@@ -60,7 +60,6 @@ class Bucket {
   Group::Part partOf(const Slot& slot) const;
   void startWire();
   void finishWire();
-  template <typename Work> void onSide(Work work);
   bool isUsedAnywhere(std::size_t slot);
   void flagUsed(const at::Tensor& flags);
 
@@ -79,6 +78,7 @@ class Bucket {
   optim::OrderedSum sumOfRanks;
   Pending pending;
   std::optional<c10::Stream> side;
+  c10::intrusive_ptr<c10d::Work> onSide; // what travels there
 };
 
 } // namespace kiln::dist

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kiln/bucket_ops.h"
+#include "runtime/dist/Enqueued.h"
 #include "runtime/dist/SharedMemory.h"
 
 #include <map>

@@ -4,8 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <atomic>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
@@ -69,28 +67,6 @@ void SharedMemory::Block::letPass() const {
   const auto signals = std::int64_t(peers->get_signal_pad_size() / 4);
   for (int rank = 0; rank < peers->get_world_size(); ++rank)
     peers->get_signal_pad(rank, {signals}, at::kInt).fill_(rank == peers->get_rank() ? 1 : 0);
-}
-
-void Enqueued::synchronize() {
-  done.block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-}
-
-c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
-                                         const std::function<void()>& work) {
-  const at::Device device = stream.device();
-  auto enqueued = c10::make_intrusive<Enqueued>(device);
-  c10::Event before(device.type());
-  before.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-  before.block(stream);
-  const c10::StreamGuard guard(stream);
-  work();
-  enqueued->record(stream);
-  return enqueued;
-}
-
-c10::Stream streamOf(at::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type())
-      .getStreamFromGlobalPool(device, /*isHighPriority=*/true);
 }
 
 } // namespace kiln::dist

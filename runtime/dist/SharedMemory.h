@@ -7,9 +7,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 
-#include <c10/core/Event.h>
-#include <c10/core/Stream.h>
-
 namespace kiln::dist {
 
 class SharedMemory {
@@ -50,30 +47,5 @@ class SharedMemory {
   std::string name;                             // of the group
   c10::intrusive_ptr<c10d::ProcessGroup> group; // the registry does not keep it
 };
-
-/// What has been enqueued on a stream, as c10d's operations are.
-class Enqueued : public c10d::Work {
- public:
-  explicit Enqueued(at::Device device) : device(device), done(device.type()) {}
-  void record(const c10::Stream& stream) { done.record(stream); }
-
-  bool isCompleted() override { return done.query(); }
-  bool isSuccess() const override { return true; }
-  bool wait(std::chrono::milliseconds) override {
-    synchronize();
-    return true;
-  }
-  void synchronize() override;
-
- private:
-  at::Device device;
-  c10::Event done;
-};
-
-/// Does `work` on a stream, behind what the current one has got so far.
-c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
-                                         const std::function<void()>& work);
-/// Of high priority: what waits for it shall not.
-c10::Stream streamOf(at::Device device);
 
 } // namespace kiln::dist

@@ -125,7 +125,6 @@ class KILN_API Group {
  private:
   struct Impl;
   explicit Group(std::unique_ptr<Impl> impl);
-  void openPeers();
   void shareMemory();
   friend class Pending;
   std::unique_ptr<Impl> impl;

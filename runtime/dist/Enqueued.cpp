@@ -1,0 +1,31 @@
+// See Enqueued.h.
+#include "runtime/dist/Enqueued.h"
+
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace kiln::dist {
+
+void Enqueued::synchronize() {
+  done.block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+}
+
+c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
+                                         const std::function<void()>& work) {
+  const at::Device device = stream.device();
+  auto enqueued = c10::make_intrusive<Enqueued>(device);
+  c10::Event before(device.type());
+  before.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  before.block(stream);
+  const c10::StreamGuard guard(stream);
+  work();
+  enqueued->record(stream);
+  return enqueued;
+}
+
+c10::Stream streamOf(at::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type())
+      .getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+}
+
+} // namespace kiln::dist
