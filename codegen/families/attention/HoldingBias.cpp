@@ -26,8 +26,8 @@ class LoweringHoldingBias : Lowering {
   }
 
  private:
-  /// The kernel's beginning: maps (of a backward the output's gradient's beside the others), scores
-  /// without the bias, and how many heads share it. `biasRows`: of the bias's map.
+  /// The kernel's beginning: maps (of a backward the output's gradient's beside the others), and
+  /// scores without the bias. `biasRows`: of the bias's map.
   struct Holding {
     std::unique_ptr<cu::Entry> entry;
     Maps maps;

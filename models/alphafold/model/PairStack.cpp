@@ -33,13 +33,10 @@ Tensor PairStackImpl::forward(const Tensor& z, const Tensor& mask) {
 }
 
 Tensor PairStackImpl::scaled(Renewed z, const Tensor& mask, const PairScales& scales) {
-  const auto add = [&](const Update& update, const Tensor& scale, const LayerNorm& next) {
-    z = added(z.stream, update.scaledBy(scale), next);
-  };
-  add(outgoing->update(z.normed, mask), scales.outgoing, incoming->normIn);
-  add(incoming->update(z.normed, mask), scales.incoming, starting->norm);
-  add(starting->update(z.normed, mask), scales.starting, ending->norm);
-  add(ending->update(z.normed, mask), scales.ending, transition->norm);
+  z = added(z.stream, outgoing->update(z.normed, mask).scaledBy(scales.outgoing), incoming->normIn);
+  z = added(z.stream, incoming->update(z.normed, mask).scaledBy(scales.incoming), starting->norm);
+  z = added(z.stream, starting->update(z.normed, mask).scaledBy(scales.starting), ending->norm);
+  z = added(z.stream, ending->update(z.normed, mask).scaledBy(scales.ending), transition->norm);
   return added(z.stream, transition->update(z.normed));
 }
 
@@ -62,13 +59,10 @@ TemplatePairBlockImpl::TemplatePairBlockImpl(const ModelConfig& config)
 
 Renewed TemplatePairBlockImpl::scaled(const LayerNorm& next, Renewed t, const Tensor& mask,
                                       const PairScales& scales) {
-  const auto add = [&](const Update& update, const Tensor& scale, const LayerNorm& norm) {
-    t = added(t.stream, update.scaledBy(scale), norm);
-  };
-  add(starting->update(t.normed, mask), scales.starting, ending->norm);
-  add(ending->update(t.normed, mask), scales.ending, outgoing->normIn);
-  add(outgoing->update(t.normed, mask), scales.outgoing, incoming->normIn);
-  add(incoming->update(t.normed, mask), scales.incoming, transition->norm);
+  t = added(t.stream, starting->update(t.normed, mask).scaledBy(scales.starting), ending->norm);
+  t = added(t.stream, ending->update(t.normed, mask).scaledBy(scales.ending), outgoing->normIn);
+  t = added(t.stream, outgoing->update(t.normed, mask).scaledBy(scales.outgoing), incoming->normIn);
+  t = added(t.stream, incoming->update(t.normed, mask).scaledBy(scales.incoming), transition->norm);
   return added(t.stream, transition->update(t.normed), next);
 }
 
