@@ -16,6 +16,27 @@ Tensor64 makeTensor64(ArrayRef<int64_t> shape, double fill) {
   return {SmallVector<int64_t>(shape), std::vector<double>(size, fill)};
 }
 
+Reduced::Reduced(ArrayRef<int64_t> of, ArrayRef<int64_t> dims)
+    : extents(of), strides(of.size(), 0) {
+  for (auto [d, extent] : llvm::enumerate(of))
+    if (llvm::is_contained(dims, static_cast<int64_t>(d)))
+      terms *= extent;
+    else
+      shape.push_back(extent);
+  int64_t stride = 1;
+  for (int64_t d = static_cast<int64_t>(of.size()) - 1; d >= 0; --d)
+    if (!llvm::is_contained(dims, d)) {
+      strides[d] = stride;
+      stride *= of[d];
+    }
+}
+int64_t Reduced::placeOf(int64_t element) const {
+  int64_t place = 0;
+  for (int64_t d = static_cast<int64_t>(extents.size()) - 1; d >= 0; element /= extents[d--])
+    place += element % extents[d] * strides[d];
+  return place;
+}
+
 static FailureOr<Tensor64> evaluateConstant(arith::ConstantOp op) {
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements)

@@ -26,6 +26,18 @@ struct Tensor64 {
 
 Tensor64 makeTensor64(llvm::ArrayRef<int64_t> shape, double fill = 0.0);
 
+/// Which element of a result each element of a tensor goes to, where dimensions are reduced.
+struct Reduced {
+  Reduced(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> dims);
+  int64_t placeOf(int64_t element) const;
+
+  llvm::SmallVector<int64_t> shape{}; // of the result
+  int64_t terms = 1;                  // of each of its elements
+
+ private:
+  llvm::SmallVector<int64_t> extents, strides;
+};
+
 /// Runs a block (a function's or a kernel's body) on `inputs` and returns the operands of its
 /// terminator. `afterEach` may change every result before it is used. Fails with an error at an
 /// operation that has no reference.

@@ -46,6 +46,31 @@ ir::ReduceOp asSum(Operation* op) {
   return adds ? reduce : ir::ReduceOp();
 }
 
+/// Chains that kernels add up are some of a row's elements, so that this much of what is off after
+/// a chain of all is more than enough.
+constexpr double kShareOfChain = 0.25;
+constexpr std::int64_t kShortestChain = 8; // of a row's elements, one of so many
+
+struct Chain {
+  std::int64_t terms = 0;
+  float rounded = 0.0F;
+  double exact = 0.0, squares = 0.0, worst = 0.0;
+
+  void add(float v, std::int64_t all) {
+    ++terms;
+    if (!std::isfinite(v))
+      return;
+    rounded += v;
+    exact += static_cast<double>(v);
+    squares += static_cast<double>(v) * static_cast<double>(v);
+    if (terms * kShortestChain < all)
+      return;
+    const double off = std::abs(static_cast<double>(rounded) - exact);
+    if (std::isfinite(off))
+      worst = std::max(worst, off * static_cast<double>(all) / static_cast<double>(terms));
+  }
+};
+
 } // namespace
 
 double halfUlp(DType dtype) {
@@ -115,32 +140,37 @@ void Noise::operator()(Value value, ir::Tensor64& tensor) {
     // a gradient finds the element again that was the largest.
     if (!std::isfinite(v) || (isRounded && held(dtype, v)))
       continue;
-    const double affected = sum ? std::max(std::abs(v), partialSums[sum][i]) : std::abs(v);
-    v = nearest(dtype, v + affected * unit * draw(v));
+    double moved = std::abs(v) * unit;
+    if (sum) {
+      const Partial& partial = partialSums[sum][i];
+      moved = std::max({moved, partial.walk * unit, partial.chain * kShareOfChain});
+    }
+    v = nearest(dtype, v + moved * draw(v));
   }
   state += 0xd1b54a32d192ed03U;
   notePartialSums(value, tensor);
 }
 
-/// What partial sums amount to where the value is added up: they may cancel in the end.
+/// Of each sum, what its partial sums amount to: they may cancel in the end. And what rounding does
+/// to a chain of sums in fp32, or to shorter chains side by side: terms that are equal are rounded
+/// the same way again and again, which is no random walk.
 void Noise::notePartialSums(Value value, const ir::Tensor64& tensor) {
-  ir::Tensor64 squares = tensor;
-  for (double& v : squares.data)
-    v = std::isfinite(v) ? v * v : 0.0;
-  for (Operation* user : value.getUsers())
-    if (ir::ReduceOp sum = asSum(user)) {
-      ir::Tensor64 added;
-      const ir::Tensor64* operand = &squares;
-      sum.reference(operand, added);
-      const double terms =
-          sum.getKind() == ir::ReduceKind::mean && added.size() > 0
-              ? static_cast<double>(squares.size()) / static_cast<double>(added.size())
-              : 1.0;
-      std::vector<double>& sums = partialSums[sum];
-      sums.clear();
-      for (double square : added.data)
-        sums.push_back(std::sqrt(square / terms));
-    }
+  for (Operation* user : value.getUsers()) {
+    ir::ReduceOp sum = asSum(user);
+    if (!sum)
+      continue;
+    const ir::Reduced reduced(tensor.shape, sum.getDims());
+    std::vector<Chain> chains(ir::makeTensor64(reduced.shape).data.size());
+    for (auto [i, v] : llvm::enumerate(tensor.data))
+      chains[reduced.placeOf(static_cast<std::int64_t>(i))].add(static_cast<float>(v),
+                                                                reduced.terms);
+    const double divisor =
+        sum.getKind() == ir::ReduceKind::mean ? static_cast<double>(reduced.terms) : 1.0;
+    std::vector<Partial>& partial = partialSums[sum];
+    partial.clear();
+    for (const Chain& chain : chains)
+      partial.push_back({std::sqrt(chain.squares) / divisor, chain.worst / divisor});
+  }
 }
 
 } // namespace kiln::program

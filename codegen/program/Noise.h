@@ -33,7 +33,12 @@ struct Noise {
   double draw(double value) const;
   void notePartialSums(mlir::Value value, const ir::Tensor64& tensor);
 
-  llvm::DenseMap<mlir::Operation*, std::vector<double>> partialSums; // by what adds them up
+  /// Of one sum.
+  struct Partial {
+    double walk = 0.0;  // what partial sums amount to where terms cancel
+    double chain = 0.0; // how far the terms end from their sum, added up one behind the other
+  };
+  llvm::DenseMap<mlir::Operation*, std::vector<Partial>> partialSums; // by what adds them up
 };
 
 } // namespace kiln::program

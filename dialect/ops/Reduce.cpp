@@ -53,32 +53,17 @@ OpFoldResult ReduceOp::fold(FoldAdaptor adaptor) {
 
 void ReduceOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tensor64> results) {
   const Tensor64& x = *inputs[0];
-  SmallVector<int64_t> shape, strides(x.shape.size(), 0);
-  double count = 1.0;
-  for (size_t d = 0; d < x.shape.size(); ++d)
-    if (llvm::is_contained(getDims(), static_cast<int64_t>(d)))
-      count *= static_cast<double>(x.shape[d]);
-    else
-      shape.push_back(x.shape[d]);
-  for (int64_t d = x.shape.size() - 1, stride = 1; d >= 0; --d)
-    if (!llvm::is_contained(getDims(), d)) {
-      strides[d] = stride;
-      stride *= x.shape[d];
-    }
+  const Reduced reduced(x.shape, getDims());
+  const auto count = static_cast<double>(reduced.terms);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const ReduceKind kind = getKind();
   const double first = kind == ReduceKind::max   ? -infinity
                        : kind == ReduceKind::min ? infinity
                                                  : 0.0;
-  Tensor64& out = results[0] = makeTensor64(shape, first);
+  Tensor64& out = results[0] = makeTensor64(reduced.shape, first);
   for (int64_t i = 0; i < x.size(); ++i) {
-    int64_t at = 0, rest = i;
-    for (int64_t d = x.shape.size() - 1; d >= 0; --d) {
-      at += rest % x.shape[d] * strides[d];
-      rest /= x.shape[d];
-    }
     const double v = x.data[i];
-    double& total = out.data[at];
+    double& total = out.data[reduced.placeOf(i)];
     if (kind == ReduceKind::max)
       total = std::isnan(v) || v > total ? v : total;
     else if (kind == ReduceKind::min)

@@ -77,6 +77,33 @@ TEST(Compare, RowsWhoseSumsCancelMayKeepWhatOthersMay) {
   EXPECT_LT(sorted.back(), sorted[count / 2] * 10);
 }
 
+/// Of ones times a number: `width` terms that are rounded the same way each time.
+program::Expected expectSumOfEqual(std::int64_t wide, float value) {
+  const std::string type = fmt::format("tensor<?x{}xf32>", wide);
+  const Module module =
+      Module::parse(fmt::format("func.func @f(%x: {0}) -> tensor<?xf32> {{\n"
+                                "  %s = kiln.reduce mean %x dims [1] : {0} -> tensor<?xf32>\n  "
+                                "return %s : tensor<?xf32>\n}}\n",
+                                type));
+  ir::Tensor64 x = ir::makeTensor64({12, wide}, static_cast<double>(value));
+  TensorInfo info;
+  info.dtype = DType::f32;
+  return program::expect(module, "f", std::span(&x, 1), std::span(&info, 1));
+}
+
+/// Two lanes add a thousand of them each, whose roundings add up; what one of ten thousand of the
+/// sum is off is wrong all the same.
+TEST(Compare, EqualTermsAreRoundedTheSameWay) {
+  constexpr float value = -0.00623807078F;
+  float lane = 0.0F;
+  for (int i = 0; i < 1000; ++i)
+    lane += value;
+  const double result = static_cast<double>((lane + lane) / 2000.0F);
+  const program::Expected expected = expectSumOfEqual(2000, value);
+  EXPECT_GT(expected.allowed[0].data[0], std::abs(result - static_cast<double>(value)));
+  EXPECT_LT(expected.allowed[0].data[0], 1e-4 * std::abs(static_cast<double>(value)));
+}
+
 /// A tenth less a tenth is not always nothing, in fp64 either.
 TEST(Compare, RowsThatCancelSayNothingAboutOthers) {
   const program::Expected expected = expect(
