@@ -25,7 +25,9 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
   static constexpr int side = side_;
   static constexpr bool differentiates = differentiates_;
-  static constexpr int slots = slots_; // of what a head has of its own, for each of the heads
+  static constexpr bool reads_ahead = true; // of a mask, what the next head needs
+  static constexpr int sum_bytes = 0;       // of sums that lie in shared memory
+  static constexpr int slots = slots_;      // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
   using Queries = SwizzledTile<own, Rows::width>;
@@ -58,7 +60,8 @@ template <class Tile, int store> struct SharedBiasMemory {
   static constexpr int rings_at = own_at + Tile::side * Tile::slots * Tile::own_bytes;
   static constexpr int stores_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
   static constexpr int numbers_at = stores_at + Tile::side * Tile::queries / 16 * store;
-  static constexpr int barriers_at = numbers_at + Tile::side * Tile::number_bytes;
+  static constexpr int sums_at = numbers_at + Tile::side * Tile::number_bytes;
+  static constexpr int barriers_at = sums_at + Tile::side * Tile::sum_bytes;
   static constexpr int of_side = 2 * Tile::slots + KeyRing<Tile>::barriers;
   static constexpr int bytes = barriers_at + (1 + Tile::side * of_side) * int(sizeof(u64));
   char* memory;
@@ -73,6 +76,7 @@ template <class Tile, int store> struct SharedBiasMemory {
                                                     side * Tile::number_bytes) +
            stage * Tile::keys;
   }
+  KILN_DEVICE char* sums() const { return memory + sums_at; }
   KILN_DEVICE u64* barrier(int which) const {
     return reinterpret_cast<u64*>(memory + barriers_at) + which;
   }
@@ -265,14 +269,14 @@ KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
   StagePhase<Tile::slots> slot;
   int i = block.first + side;
   auto next = decltype(mask_of(i)){};
-  if (i < block.end)
+  if (Tile::reads_ahead && i < block.end)
     next = mask_of(i);
   if constexpr (Start::adds)
     mbarrier_wait(at.bias_full(), 0);
 #pragma unroll 1
   for (; i < block.end; i += Tile::side, slot.advance()) {
-    const auto mask = next;
-    if (i + Tile::side < block.end)
+    const auto mask = Tile::reads_ahead ? next : mask_of(i);
+    if (Tile::reads_ahead && i + Tile::side < block.end)
       next = mask_of(i + Tile::side);
     if (tiles.count > 0)
       mbarrier_wait(at.own_full(side, slot.stage), slot.parity);

@@ -1,7 +1,8 @@
 // The gradients of keys and values of heads that share a bias, which blocks hold
 // (attention_shared_bias.cuh): a block has a tile of keys, holds the bias of all queries with them,
 // and walks over queries. Scores are transposed, a thread's rows are keys. Of a tile of queries the
-// products that make scores run beside those of the tile before that make gradients.
+// products that make scores run beside those of the tile before that make gradients. Where there
+// are few queries and narrow rows, the gradient of the bias is summed in registers beside them.
 #pragma once
 
 #include "attention_backward.cuh"
@@ -15,6 +16,20 @@ template <class T, int width, int value_width, int queries, int keys, int stages
           int slots, int held>
 using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stages, side, slots,
                                       OverQueries, SwizzledTile<held, keys>, true, QueryNumbers>;
+
+/// The same where the gradient of the bias is summed too, which leaves no registers for what the
+/// next head needs. All queries are seen, in `tiles` tiles.
+template <class T, int width, int value_width, int queries, int keys, int stages, int side,
+          int slots, int held, int tiles_>
+struct SharedBiasSumTile
+    : SharedBiasKeyTile<T, width, value_width, queries, keys, stages, side, slots, held> {
+  static constexpr bool reads_ahead = false;
+  static constexpr int tiles = tiles_;
+  /// Sums of so many tiles lie in registers, 96 of a thread at most, the others' in shared memory.
+  static constexpr int most = 192 / queries;
+  static constexpr int in_registers = tiles < most ? tiles : most;
+  static constexpr int sum_bytes = (tiles - in_registers) * keys * queries * int(sizeof(float));
+};
 
 template <class Tile, class OutK, class OutV> KILN_DEVICE constexpr int shared_bias_key_store() {
   return larger_store_bytes<OutK, Tile::row_width, OutV, Tile::row_value_width>();
@@ -92,23 +107,108 @@ KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep
   }
 }
 
+/// Sums of score gradients over the heads of a block, tile by tile of queries.
+struct NoBiasSums {
+  static constexpr int tiles = 0;
+  KILN_DEVICE void clear(char*) {}
+  template <int deep> KILN_DEVICE void add(const float (&)[deep][4], int) {}
+  template <class Scores> KILN_DEVICE void store(const Scores&, const BlockOfSharers&, i64) const {}
+};
+template <class Tile> struct BiasSums {
+  static constexpr int tiles = Tile::tiles, deep = Tile::deep;
+  float* partials; // (groups x side, biases, queries, keys)
+  float of[Tile::in_registers][deep][4];
+  Vec<float, 4>* others; // the thread's, of the other tiles
+
+  KILN_DEVICE explicit BiasSums(float* partials) : partials(partials) {}
+  KILN_DEVICE Vec<float, 4>* other(int tile, int n) const {
+    return others + ((tile - Tile::in_registers) * deep + n) * Tile::loader;
+  }
+  KILN_DEVICE void clear(char* memory) {
+    others = reinterpret_cast<Vec<float, 4>*>(memory) + thread_index();
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile)
+#pragma unroll
+      for (int n = 0; n < deep; ++n) {
+        if (tile >= Tile::in_registers) {
+          store_shared(other(tile, n), Vec<float, 4>{});
+          continue;
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          of[tile][n][i] = 0.0f;
+      }
+  }
+  KILN_DEVICE void add(const float (&ds)[deep][4], int tile) {
+#pragma unroll
+    for (int n = 0; n < deep; ++n) {
+      if (tile < Tile::in_registers) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          of[tile][n][i] += ds[n][i];
+      } else {
+        auto sums = load_shared<Vec<float, 4>>(other(tile, n));
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          sums[i] += ds[n][i];
+        store_shared(other(tile, n), sums);
+      }
+    }
+  }
+  template <class Scores>
+  KILN_DEVICE void store(const Scores& scores, const BlockOfSharers& block, i64 biases) const {
+    const i64 queries = scores.sight.queries, keys = scores.sight.keys;
+    const i64 which =
+        (i64(block.group) * Tile::side + RowsOfWarp<Tile>::side()) * biases + block.bias;
+    const int key = block.first_row + RowsOfWarp<Tile>::thread_row();
+    float* to = partials + which * queries * keys + key;
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile)
+#pragma unroll
+      for (int n = 0; n < deep; ++n) {
+        Vec<float, 4> sums;
+        if (tile >= Tile::in_registers)
+          sums = load_shared<Vec<float, 4>>(other(tile, n));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int query = 8 * (tile * deep + n) + lane_column() + i % 2;
+          if (query < queries && key + i / 2 * 8 < keys)
+            store_global(to + query * keys + i / 2 * 8,
+                         tile < Tile::in_registers ? of[tile][n][i] : sums[i]);
+        }
+      }
+  }
+};
+
+/// `work(number)` for each number from `first` to `end` - 1, which its text knows: what is indexed
+/// by it stays in registers.
+template <int first, int end, class Work> KILN_DEVICE void for_numbers(const Work& work) {
+  if constexpr (first < end) {
+    work(first);
+    for_numbers<first + 1, end>(work);
+  }
+}
+
 /// What a warpgroup does with one head: the gradients of its 64 keys, over the scale, and values.
-template <class Tile, class Memory, class Scores, class Start, class Turn>
-KILN_DEVICE void
-differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::value_width / 8][4],
-                           const Memory& at, int side, StagePhase<Tile::stages>& now,
-                           const char* keys, const char* values, const Start& start,
-                           const Scores& scores, const OpenRows& open, const Turn& turn) {
+/// Where there are `sums`, the walk is over their tiles.
+template <class Tile, class Memory, class Scores, class Start, class Turn, class Sums>
+KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
+                                            float (&dv)[Tile::value_width / 8][4], const Memory& at,
+                                            int side, StagePhase<Tile::stages>& now,
+                                            const char* keys, const char* values,
+                                            const Start& start, const Scores& scores,
+                                            const OpenRows& open, const Turn& turn, Sums& sums) {
   using T = typename Tile::Element;
   const KeyRing<Tile> ring = at.ring(side); // of queries, and of the output's gradient
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
   u32 p[Tile::keys / 16][4], ds[Tile::keys / 16][4];
   int query = turn.tiles.first; // of the tile whose scores are made
-  const int end = query + turn.tiles.count * Tile::keys;
   const auto begin = [&] {
     start.begin(s, query);
-    start_scores<Tile, Start::adds>(s, dp, ring, now, keys, values);
+    // Sums leave no registers for what is told of the rows.
+    const int offset = Sums::tiles > 0 ? anew(0) : 0;
+    start_scores<Tile, Start::adds>(s, dp, ring, now, keys + offset, values + offset);
   };
   const auto take = [&] {
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -130,8 +230,25 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
     if (thread_index() % 32 == 0) // of whose warp all lanes have read numbers
       mbarrier_arrive(ring.values_free(stage));
   };
-  if (query == end)
+  if (turn.tiles.count == 0)
     return;
+  if constexpr (Sums::tiles > 0) {
+    for_numbers<0, Sums::tiles>([&](int tile) {
+      if constexpr (Sums::tiles % Tile::stages == 0)
+        now.stage = tile % Tile::stages; // as it is, known when compiled
+      begin();
+      wgmma_wait<0>();
+      take();
+      round_probabilities<T>(p, s);
+      round_probabilities<T>(ds, dp);
+      accumulate(now.stage);
+      sums.add(dp, tile); // beside these products
+      finish(now.stage);
+      now.advance();
+      query += Tile::keys;
+    });
+    return;
+  }
   begin();
   wgmma_wait<0>();
   take();
@@ -139,7 +256,8 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
   round_probabilities<T>(ds, dp);
   now.advance();
 #pragma unroll 1
-  for (query += Tile::keys; query != end; query += Tile::keys) {
+  for (int tile = 1; tile < turn.tiles.count; ++tile) {
+    query += Tile::keys;
     begin();
     accumulate(now.before());
     wgmma_wait<2>();
@@ -153,15 +271,17 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
   finish(now.before());
 }
 
-/// `bias_box`: rows of the bias's map.
+/// `bias_box`: rows of the bias's map. `sums`: BiasSums of a SharedBiasSumTile, where the gradient
+/// of the bias is summed too.
 template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
-          class Scores, class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient>
+          class Scores, class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient,
+          class Sums = NoBiasSums>
 KILN_DEVICE void
 differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
                            const MappedHeads& query, const MappedHeads& key,
                            const MappedHeads& value, const MappedHeads& gradient, const Bias& bias,
                            const Lse& lse, const Delta& delta, const KeyGradient& key_gradient,
-                           const ValueGradient& value_gradient) {
+                           const ValueGradient& value_gradient, Sums sums = Sums()) {
   const SharedBiasMemory<Tile, shared_bias_key_store<Tile, typename KeyGradient::Element,
                                                      typename ValueGradient::Element>()>
       at{memory};
@@ -184,7 +304,7 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
     differentiate_keys_of_head<Tile>(
         dk, dv, at, side, now, own + group_row * Tile::Queries::swizzle,
         own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle, start, scores.of(head),
-        open, turn);
+        open, turn, sums);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
     scale_gradients(dk, scores.scale);
@@ -196,8 +316,10 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
     store_rows<ValueGradient::access, Tile::row_value_width>(
         through, dv, value_gradient.row(head, turn.first_row()), value_gradient.stride, left);
   };
+  take_registers<working>();
+  sums.clear(at.sums());
   take_sharers<HeldBiasOfKeys<Tile, BiasElement>, working>(tile, at, scores, block, tiles,
                                                            differentiate);
+  sums.store(scores, block, biases);
 }
-
 } // namespace kiln

@@ -22,6 +22,16 @@ struct Cost {
   double waiting = 0; // rounds of blocks, each from its first load to its last store
   double starting = 0;
   double summing = 0; // partial sums down the columns
+
+  /// A kernel that follows: `waves` and `bytesInFlight` are the first one's.
+  Cost& operator+=(const Cost& next) {
+    for (double Cost::* part : {&Cost::total, &Cost::copy, &Cost::moving, &Cost::waiting,
+                                &Cost::starting, &Cost::summing})
+      this->*part += next.*part;
+    if (waves == 0)
+      waves = next.waves, bytesInFlight = next.bytesInFlight;
+    return *this;
+  }
 };
 
 /// How often a number doubles from one value to the other, with fractions; 0: it does not grow.

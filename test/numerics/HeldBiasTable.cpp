@@ -212,8 +212,12 @@ struct HeldBiasTable : Builder {
     made.fill = fill;
   }
   void gradients() {
-    const AttentionText shared = {
-        .queries = 72, .keys = 72, .bias = "1x2x72x72", .biasType = "bf16"};
+    // A window, however wide, keeps the gradient of the bias a kernel of its own.
+    const AttentionText shared = {.queries = 72,
+                                  .keys = 72,
+                                  .bias = "1x2x72x72",
+                                  .biasType = "bf16",
+                                  .attributes = "scale = 0.25 : f32, window_left = 400"};
     const auto with = [&](auto change) {
       AttentionText text = shared;
       change(text);
@@ -287,15 +291,85 @@ struct HeldBiasTable : Builder {
                  {3}, {32, 64, 2, 1, 2}, bias);
     addGradients("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3}, keys, bias);
     addGradients("nothing", shared, {0}, keys, bias);
-    addGradients("evoformer",
-                 {.heads = 4,
-                  .keyHeads = 4,
-                  .queries = 136,
-                  .keys = 136,
-                  .bias = "1x4x136x136",
-                  .biasType = "bf16",
-                  .mask = "?x1x1x136"},
-                 {9}, {32, 128, 3, 2, 1}, {128, 64, 2, 2, 1});
+  }
+  /// The gradient of the bias, summed in the kernel of keys and values.
+  void addSums(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& ofKeys,
+               Fill fill = Fill::normal) {
+    Case& made = Builder::add("Attention", "attention_held_bias_sums_" + name, text.text(),
+                              std::move(sizes), true);
+    made.chained = true;
+    made.scheduleOfBackward = "{kiln_attention_backward_2 = " + ofKeys.text() + "}";
+    made.fill = fill;
+  }
+  void sums() {
+    const AttentionText shared = {
+        .queries = 72, .keys = 72, .bias = "1x2x72x72", .biasType = "bf16"};
+    const auto with = [&](auto change) {
+      AttentionText text = shared;
+      change(text);
+      return text;
+    };
+    const Tiles tiles = {32, 64, 3, 1, 1};
+    for (int width : {8, 16, 32})
+      addSums(fmt::format("width_{}", width),
+              with([&](AttentionText& text) { text.width = text.valueWidth = width; }), {5}, tiles);
+    addSums("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5},
+            tiles);
+    addSums("values_narrow", with([](AttentionText& text) { text.valueWidth = 8; }), {3}, tiles);
+    for (const Tiles& of :
+         {Tiles{32, 64, 3, 1, 2}, Tiles{32, 128, 4, 2, 1}, Tiles{32, 128, 2, 3, 1},
+          Tiles{32, 64, 6, 4, 1}, Tiles{64, 64, 2, 1, 1}})
+      for (int rows : {1, 9})
+        addSums(fmt::format("tiles_{}_{}_{}_{}_{}_of_{}", of.queries, of.keys, of.stages, of.groups,
+                            of.side, rows),
+                with([](AttentionText& text) {
+                  text.width = text.valueWidth = 16;
+                  text.queries = 150;
+                  text.bias = "1x2x150x72";
+                }),
+                {rows}, of);
+    addSums("most_queries", with([](AttentionText& text) {
+              text.queries = 256; // two tiles of sums lie in shared memory
+              text.keys = 136;
+              text.bias = "1x2x256x136";
+            }),
+            {3}, {32, 128, 3, 2, 1});
+    addSums("one_query", with([](AttentionText& text) {
+              text.queries = 1;
+              text.bias = "1x2x1x72";
+            }),
+            {5}, tiles);
+    addSums("eight_keys", with([](AttentionText& text) {
+              text.keys = 8;
+              text.bias = "1x2x72x8";
+            }),
+            {6}, {32, 64, 2, 1, 2});
+    addSums("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7},
+            {32, 64, 3, 2, 2});
+    addSums("closed", with([](AttentionText& text) { text.mask = "?x1x1x72"; }), {7}, tiles,
+            Fill::closed);
+    addSums("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x72x72"; }), {3},
+            {32, 64, 3, 4, 2});
+    addSums("two_leading", with([](AttentionText& text) {
+              text.leading = {2, 0};
+              text.bias = "2x1x2x72x72";
+            }),
+            {5}, {32, 64, 3, 2, 2});
+    addSums("nothing", shared, {0}, tiles);
+    addSums("evoformer",
+            {.heads = 4,
+             .keyHeads = 4,
+             .queries = 136,
+             .keys = 136,
+             .bias = "1x4x136x136",
+             .biasType = "bf16",
+             .mask = "?x1x1x136"},
+            {9}, {32, 128, 3, 2, 1});
+    // By products of warps the gradient of the bias is a second kernel.
+    addSums("by_warps", shared, {5}, tiles);
+    cases.back().scheduleOfBackward =
+        "{kiln_attention_backward_2 = #kiln.schedule<attention, queries = 32, keys = 64, stages = "
+        "2, blocks = 1, launch = programmatic, groups = 2>}";
   }
 };
 
@@ -307,6 +381,7 @@ void addHeldBias(std::vector<Case>& cases) {
   held.withoutBias();
   held.sights();
   held.gradients();
+  held.sums();
   std::ranges::move(held.cases, std::back_inserter(cases));
 }
 

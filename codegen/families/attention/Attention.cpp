@@ -16,7 +16,38 @@ Kind kindOf(Operation* op) {
     return Kind::forward;
   if (backward.getDQuery())
     return Kind::queryGradient;
-  return backward.getDBias() ? Kind::biasGradient : Kind::keyGradient;
+  return backward.getDKey() || backward.getDValue() ? Kind::keyGradient : Kind::biasGradient;
+}
+
+/// Whether the gradient of the bias joins those of keys and values: its sums of all queries fit the
+/// registers of a thread beside theirs, and different heads add to them.
+bool joinsKeys(ir::AttentionBackwardOp op) {
+  constexpr int64_t mostQueries = 256, widest = 32;
+  if (!op.getDKey() || !op.getDValue() || !op.getDBias())
+    return false;
+  const ir::AttentionForm form(op);
+  const ArrayRef<int64_t> query = ir::tensorType(form.query).getShape();
+  const ArrayRef<int64_t> key = ir::tensorType(form.key).getShape();
+  const ArrayRef<int64_t> bias = ir::tensorType(form.bias).getShape();
+  const auto isTwoBytes = [](Value value) {
+    return ir::tensorType(value).getElementType().getIntOrFloatBitWidth() == 16;
+  };
+  const auto isNarrow = [&](Value value) {
+    const int64_t width = ir::tensorType(value).getShape().back();
+    return width == 8 || width == 16 || width == widest;
+  };
+  const int64_t queries = query[query.size() - 2], keys = key[key.size() - 2];
+  const bool seesAll = form.causal == ir::Causal::none && form.windowLeft < 0 &&
+                       form.windowRight < 0 && !form.queryStarts;
+  const bool masksPlaces = form.mask && ir::tensorType(form.mask).getShape().end()[-2] != 1;
+  const bool isShared = llvm::any_of(llvm::zip(query.drop_back(2), bias.drop_back(2)), [](auto d) {
+    return std::get<1>(d) == 1 && std::get<0>(d) != 1;
+  });
+  return isTwoBytes(form.query) && isTwoBytes(form.bias) && isNarrow(form.query) &&
+         isNarrow(form.value) && query.drop_back(2) == key.drop_back(2) && queries > 0 &&
+         queries <= mostQueries && keys > 0 && bias.take_back(2) == ArrayRef{queries, keys} &&
+         isShared && seesAll && !masksPlaces && !form.seed && form.softcap == 0.0 &&
+         form.scale > 0.0;
 }
 
 /// The kernel's output that a result is, rounded or not; -1 if it is none.
@@ -60,8 +91,14 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
   add(op.getDQuery(), false);
   add(op.getDKey(), false);
   add(op.getDValue(), op.getDKey() && widest <= kWidestTogether);
-  add(op.getDBias(), false);
+  add(op.getDBias(), joinsKeys(op));
   return kernels;
+}
+
+int Program::biasGradient() const {
+  auto backward = dyn_cast<ir::AttentionBackwardOp>(op);
+  Value gradient = backward ? backward.getDBias() : Value();
+  return gradient ? static_cast<int>(cast<OpResult>(gradient).getResultNumber()) : -1;
 }
 
 std::optional<Program> analyze(Block& body, family::Refusal& refusal) {

@@ -12,7 +12,8 @@ namespace kiln::attention {
 bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
-/// keys and of values are.
+/// keys and of values are. Where rows are narrow and queries few, that of a bias which heads share
+/// is summed in the kernel of keys and values.
 llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op);
 
 struct Program {
@@ -22,6 +23,8 @@ struct Program {
   mlir::Value outputGradient, delta, lse; // of a backward
   llvm::SmallVector<int> outputs;         // by result of the operation: of the kernel; -1: none
 
+  /// Which result of a backward the bias's gradient is; -1: none.
+  int biasGradient() const;
   int64_t heads() const { return ir::tensorType(form.query).getShape().take_back(3).front(); }
   int64_t keyHeads() const { return ir::tensorType(form.key).getShape().take_back(3).front(); }
   int64_t width() const { return ir::tensorType(form.query).getShape().back(); }

@@ -142,6 +142,13 @@ void DifferentiateKeysSharingOp::emit(Emitter& e) {
               "differentiate_keys_sharing", "",
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
+void DifferentiateKeysAndBiasSharingOp::emit(Emitter& e) {
+  emitSharing(e, *this, "SharedBiasSumTile", ", " + number(getTiles(), "tiles of queries"),
+              "shared_bias_key_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
+                  storedType(e, getOf()[3]) + ">()",
+              "differentiate_keys_sharing", ", BiasSums<Tile>(" + e.name(getPartials()) + ")",
+              ", " + number(attention::kBiasBox, "rows of the bias's box"));
+}
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
               "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
@@ -202,6 +209,15 @@ int64_t DifferentiateKeysSharingOp::sharedBytes() {
 }
 SharedUse DifferentiateKeysSharingOp::sharedUse() {
   return SharedUse::tile;
+}
+int64_t DifferentiateKeysAndBiasSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse DifferentiateKeysAndBiasSharingOp::sharedUse() {
+  return SharedUse::tile;
+}
+bool DifferentiateKeysAndBiasSharingOp::stores(Value pointer) {
+  return getPartials() == pointer;
 }
 int64_t DifferentiateBiasSharingOp::sharedBytes() {
   return getBytes();

@@ -82,6 +82,14 @@ def Cu_DifferentiateKeysSharingOp : Cu_SharingOp<"differentiate_keys_sharing"> {
     of `held` queries.
   }];
 }
+def Cu_DifferentiateKeysAndBiasSharingOp : Cu_SharingOp<"differentiate_keys_and_bias_sharing",
+    (ins Cu_Pointer:$partials, I64Attr:$tiles), " `to` $partials", " `:` type($partials)",
+    ["stores"]> {
+  let summary = "The same, and sums of score gradients over heads that share a bias, in groups";
+  let description = [{
+    All queries are seen, in `tiles` tiles of `queries`. Each group has `side` sums.
+  }];
+}
 def Cu_DifferentiateBiasSharingOp : Cu_SharingOp<"differentiate_bias_sharing",
     (ins Cu_Pointer:$partials), " `to` $partials", " `:` type($partials)", ["stores"]> {
   let summary = "Sums of score gradients over heads that share a bias, in groups: lse, delta";

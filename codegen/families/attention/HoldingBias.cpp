@@ -87,12 +87,23 @@ class LoweringHoldingBias : Lowering {
     finish(kernel, {tiles(queryRows(), rows)});
   }
   void emitKeyGradient() {
+    const Schedule& s = context.schedule;
+    const bool sums = context.facts.sumsBias;
+    const std::string partials = sums ? addPartials(s.groups * s.side) : "";
     Holding kernel = begin("attention_shared_bias_keys.cuh", kBiasBox);
     SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
     for (unsigned number : {0, 1})
       tensors.push_back(result(*kernel.entry, number, true));
-    create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharersOf(*kernel.entry));
-    finish(kernel, {tiles(keyRows(), context.schedule.keys)});
+    const Sharers sharers = sharersOf(*kernel.entry);
+    if (sums)
+      create<cu::DifferentiateKeysAndBiasSharingOp>(
+          kernel, tensors, sharers, kernel.entry->pointer(partials, builder.getF32Type()),
+          summedTiles(s, context.facts));
+    else
+      create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharers);
+    finish(kernel, {tiles(keyRows(), s.keys)}, /*ofNone=*/sums);
+    if (sums)
+      emitSumOfGroups(partials, s.groups * s.side);
   }
   void emitBiasGradient() {
     const Schedule& s = context.schedule;

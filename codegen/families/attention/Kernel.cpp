@@ -121,6 +121,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     facts.hasValues = static_cast<bool>(backward.getDValue());
     if (facts.hasKeys && facts.hasValues)
       facts.otherOutBytes = outBytes(1);
+    facts.sumsBias = facts.hasKeys && backward.getDBias();
   }
   facts.sharing = sharingOf(program, inputs);
   return facts;

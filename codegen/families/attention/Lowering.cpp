@@ -169,9 +169,10 @@ void Lowering::emitSumOfGroups(const std::string& partials, int64_t groups) {
   cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
                   "attention_backward.cuh");
   entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
-  const auto& shape = output(0).tensor.shape;
+  const auto result = static_cast<unsigned>(program.biasGradient());
+  const auto& shape = output(result).tensor.shape;
   Value from = entry.pointer(partials, builder.getF32Type());
-  Value to = result(entry, 0, true, order.own());
+  Value to = Lowering::result(entry, result, true, order.own());
   Value count = entry.size(KernelArgument::Kind::size, biases, "bias_count");
   Value queries = size(entry, queryRows(), "query_count");
   Value keys = size(entry, keyRows(), "key_count");

@@ -5,6 +5,7 @@
 
 #include "codegen/exit/Maps.h"
 #include "codegen/families/attention/HeadOrder.h"
+#include "codegen/families/attention/Resources.h"
 #include "codegen/families/attention/Skeleton.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,7 +79,7 @@ class Lowering {
 
   /// A workspace of so many partial sums of each place of each bias.
   std::string addPartials(int64_t count);
-  /// Its sum, a kernel of its own.
+  /// Its sum, the bias's gradient, a kernel of its own.
   void emitSumOfGroups(const std::string& partials, int64_t groups);
 
   const KernelContext& context;

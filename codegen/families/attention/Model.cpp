@@ -6,8 +6,13 @@
 namespace kiln::attention {
 
 model::Resources resourcesOf(const Schedule& schedule, const Facts& facts) {
-  return {threadsOf(schedule, facts), schedule.blocks, sharedBytes(schedule, facts),
-          estimatedRegisters(schedule, facts)};
+  model::Resources most{0, schedule.blocks, 0, 0};
+  for (const Part& part : partsOf(schedule, facts)) {
+    most.threads = std::max(most.threads, threadsOf(part.schedule, part.facts));
+    most.sharedBytes = std::max(most.sharedBytes, sharedBytes(part.schedule, part.facts));
+    most.registers = std::max(most.registers, estimatedRegisters(part.schedule, part.facts));
+  }
+  return most;
 }
 
 bool areNear(const Schedule& a, const Schedule& b) {

@@ -1,6 +1,7 @@
 // An attention kernel as the cost model, the tuner and the commands see it.
 #pragma once
 
+#include "codegen/families/attention/Resources.h"
 #include "codegen/families/attention/cost/Cost.h"
 #include "codegen/model/TypedModel.h"
 

@@ -36,7 +36,8 @@ struct Schedule {
 };
 extern const ScheduleForm scheduleForm;
 
-/// What a kernel computes. A backward is one of each that is asked for.
+/// What a kernel computes. A backward is one of each that is asked for; where the bias's gradient
+/// is summed beside those of keys and values, that is a keyGradient.
 enum class Kind { forward, queryGradient, keyGradient, biasGradient };
 
 /// What the choice depends on.
@@ -46,6 +47,7 @@ struct Facts {
   int outBytes = 2, otherOutBytes = 2;      // of results; of keys' and of values' gradients
   std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
+  bool sumsBias = false;                    // and the bias's too
   bool isCausal = false, hasSoftcap = false;
   bool hasDropout = false, masksPlaces = false; // a mask that is not of keys alone
   bool isMapped = false;                        // tensor maps show queries, keys and values
@@ -59,32 +61,6 @@ struct Facts {
   int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did
 };
-
-/// By warpgroups, one of which loads: registers that a thread begins with, and that it ends with of
-/// the warps that load, and of the others.
-struct Registers {
-  std::int64_t begin, loading, working;
-};
-Registers registersOf(const Schedule& schedule, const Facts& facts);
-
-/// Warpgroups that compute.
-std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
-/// bias = held: heads that each of those side by side takes, as far as that is known, and the
-/// places for what a head has of its own: two, so that the next head's is loaded ahead, if there is
-/// one.
-double headsOfBlock(const Schedule& schedule, const Facts& facts);
-std::int64_t slotsOf(const Schedule& schedule, const Facts& facts);
-/// Elements of a row in shared memory by products of warpgroups, whose depth is 16.
-std::int64_t paddedWidth(std::int64_t width);
-/// Places of a bias that a block holds along what it walks over, whole tiles and whole panels:
-/// keys, of the gradients of keys and values queries.
-std::int64_t heldPlaces(const Schedule& schedule, const Facts& facts);
-/// Threads of a block.
-std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
-/// Shared memory of a block; the device library has the same formulas.
-std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
-/// Registers a thread will need, roughly; the assembler's count decides.
-std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
 
 std::vector<model::Violation> check(const Schedule& schedule, const Facts& facts,
                                     const Target& target);

@@ -122,7 +122,19 @@ int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> in
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {
   if (context.schedule.bias == Bias::held)
     return lowerHoldingBias(context, module, plan);
-  LoweringOfHeads(context, module, plan).run();
+  for (const Part& part : partsOf(context.schedule, context.facts)) {
+    Program program = context.program;
+    program.kind = part.facts.kind;
+    const bool isSecond = program.kind != context.program.kind;
+    const KernelContext own{context.name + (isSecond ? "_bias" : ""),
+                            program,
+                            part.facts,
+                            part.schedule,
+                            context.inputs,
+                            context.outputs,
+                            context.scheduleAttr};
+    LoweringOfHeads(own, module, plan).run();
+  }
 }
 
 } // namespace kiln::attention

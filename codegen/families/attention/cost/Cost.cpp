@@ -1,6 +1,8 @@
 // See Cost.h.
 #include "codegen/families/attention/cost/Cost.h"
 
+#include "codegen/families/attention/Resources.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -93,7 +95,8 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   // Warpgroups that share the multiprocessor.
   const double side = static_cast<double>(computingGroups(s, facts)) * walk.resident;
   // Gradients free a stage behind the products of the next tile: with 2 each step waits for it.
-  const bool frees = facts.kind == Kind::queryGradient || facts.kind == Kind::keyGradient;
+  const bool frees =
+      facts.kind == Kind::queryGradient || (facts.kind == Kind::keyGradient && !facts.sumsBias);
   const double waits =
       frees ? 1000 * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident : 0;
   constexpr double bytesOfClock = 48; // from the L2, of tiles that many blocks load
@@ -101,7 +104,9 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
       static_cast<double>(s.side) * walk.resident * walk.step *
       static_cast<double>(paddedWidth(facts.width) + paddedWidth(facts.valueWidth)) * facts.bytes /
       bytesOfClock;
-  const double alone = products + powers + 300;
+  // Beside sums of the bias's gradient a warpgroup has no registers for the next tile's products,
+  // and waits for both.
+  const double alone = products + powers + (facts.sumsBias ? 900 : 300);
   const double waiting = std::max(0.4 - 0.09 * (walk.resident - 1), 0.15);
   double ofStep = waits + std::max({side * products, side * powers, alone, loads}) +
                   waiting * side * std::min(products, powers) + 60 * side;
@@ -175,8 +180,10 @@ double bytesWrittenOf(const Facts& facts, double) {
     return queryElements(facts) * static_cast<double>(facts.width) * facts.outBytes;
   case Kind::keyGradient:
     return keyElements(facts) *
-           ((facts.hasKeys ? static_cast<double>(facts.width) * facts.outBytes : 0.0) +
-            (facts.hasValues ? static_cast<double>(facts.valueWidth) * facts.otherOutBytes : 0.0));
+               ((facts.hasKeys ? static_cast<double>(facts.width) * facts.outBytes : 0.0) +
+                (facts.hasValues ? static_cast<double>(facts.valueWidth) * facts.otherOutBytes
+                                 : 0.0)) +
+           (facts.sumsBias ? facts.biases * facts.queries * facts.keys * 4 : 0.0);
   case Kind::biasGradient:
     return facts.queries * facts.keys * 4;
   }
@@ -195,8 +202,8 @@ model::Work workOf(const Facts& facts, double count) {
   return work;
 }
 
-model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double count,
-                   const model::CostConstants& k) {
+static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Target& target,
+                              double count, const model::CostConstants& k) {
   const Walk walk = walkOf(s, facts, target);
   model::Cost result;
   result.waves = walk.blocks / (static_cast<double>(target.multiprocessors) * walk.resident);
@@ -209,11 +216,19 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   result.moving = bytes / bandwidth;
   result.waiting = clocks / (target.clockGHz * 1e3);
   result.starting = k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
-  if (facts.kind == Kind::biasGradient)
+  if (facts.kind == Kind::biasGradient || facts.sumsBias)
     result.summing = k.finish + facts.queries * facts.keys * 4 *
                                     static_cast<double>(s.groups * s.side) * 2 / bandwidth;
   result.total = result.starting + std::max(result.moving, result.waiting) + result.summing +
                  k.tie * static_cast<double>(s.blocks);
+  return result;
+}
+
+model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double count,
+                   const model::CostConstants& k) {
+  model::Cost result;
+  for (const Part& part : partsOf(s, facts))
+    result += costOfPart(part.schedule, part.facts, target, count, k);
   return result;
 }
 
@@ -244,7 +259,7 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   if (facts.kind == Kind::biasGradient)
     each(tiles, tiles, {1}, blocks, {1, 2, 4, 8, 16, 32});
   else
-    each(tiles, tiles, {1, 2, 3}, blocks, {1});
+    each(tiles, tiles, {1, 2, 3}, blocks, facts.sumsBias ? Values{1, 4, 16} : Values{1});
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});

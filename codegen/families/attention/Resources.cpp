@@ -1,0 +1,196 @@
+// See Resources.h.
+#include "codegen/families/attention/Resources.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::attention {
+
+bool walksOverQueries(const Facts& facts) {
+  return facts.kind == Kind::keyGradient;
+}
+std::int64_t ownRows(const Schedule& s, const Facts& facts) {
+  return walksOverQueries(facts) ? s.keys : s.queries;
+}
+std::int64_t stepRows(const Schedule& s, const Facts& facts) {
+  return walksOverQueries(facts) ? s.queries : s.keys;
+}
+
+/// Of a tile of rows in shared memory: MatrixTile in device/matrix_tile.cuh.
+static std::int64_t tileBytes(std::int64_t rows, std::int64_t width, int bytes) {
+  const std::int64_t depth = 32 / bytes, steps = (width + depth - 1) / depth;
+  return rows * ((2 * steps) | 1) * 16;
+}
+
+std::int64_t paddedWidth(std::int64_t width) {
+  return std::max<std::int64_t>(width, 16);
+}
+
+std::int64_t heldPlaces(const Schedule& s, const Facts& facts) {
+  constexpr std::int64_t panel = 64;
+  if (facts.biasBytes == 0)
+    return 0;
+  const std::int64_t all = facts.kind == Kind::biasGradient  ? s.keys // a tile of keys
+                           : facts.kind == Kind::keyGradient ? facts.knownQueries
+                                                             : facts.knownKeys;
+  const std::int64_t step = stepRows(s, facts);
+  const std::int64_t places = (all + step - 1) / step * step;
+  return (places + panel - 1) / panel * panel;
+}
+
+double headsOfBlock(const Schedule& s, const Facts& facts) {
+  const double sharing =
+      facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads / facts.biases;
+  return std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) /
+                   static_cast<double>(s.side));
+}
+std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
+  return facts.sharing > 0 && headsOfBlock(s, facts) <= 1 ? 1 : 2;
+}
+
+std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
+  return ownRows(s, facts) / 64 * s.side;
+}
+
+Registers registersOf(const Schedule& s, const Facts& facts) {
+  constexpr std::int64_t all = 65536; // of a multiprocessor of sm_90a
+  const std::int64_t groups = computingGroups(s, facts);
+  const std::int64_t threads = 128 * (groups + 1);
+  const std::int64_t begin =
+      std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
+  // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
+  // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
+  // head it spilled.
+  const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
+  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? 40 : 24)
+                               : walksOverQueries(facts) ? 56
+                               : groups > 2              ? 32
+                               : s.bias == Bias::held    ? 40
+                                                         : 24;
+  return {begin, loading,
+          std::min<std::int64_t>((begin * threads - 128 * loading) /
+                                     std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
+                                 240)};
+}
+
+std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
+  if (s.products == Products::warpgroups)
+    return 128 * (computingGroups(s, facts) + 1);
+  return ownRows(s, facts) * 2;
+}
+
+std::int64_t summedTiles(const Schedule& s, const Facts& facts) {
+  return facts.sumsBias ? (facts.knownQueries + s.queries - 1) / s.queries : 0;
+}
+std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
+  return std::min<std::int64_t>(summedTiles(s, facts), 192 / s.queries);
+}
+
+std::vector<Part> partsOf(const Schedule& s, const Facts& facts) {
+  if (!facts.sumsBias || s.bias == Bias::held)
+    return {{s, facts}};
+  Part keys{s, facts}, bias{s, facts};
+  keys.facts.sumsBias = bias.facts.sumsBias = false;
+  keys.schedule.groups = 1;
+  bias.facts.kind = Kind::biasGradient;
+  bias.schedule.stages = 1;
+  return {keys, bias};
+}
+
+/// What a warp stores rows of results through.
+static std::int64_t storeBytes(const Facts& facts) {
+  const std::int64_t widths = tileBytes(16, facts.width, facts.outBytes);
+  switch (facts.kind) {
+  case Kind::forward:
+    return tileBytes(16, facts.valueWidth, facts.outBytes);
+  case Kind::queryGradient:
+    return widths;
+  case Kind::keyGradient:
+    return std::max(widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes));
+  case Kind::biasGradient:
+    return 0;
+  }
+  return 0;
+}
+
+/// SharedBiasMemory in device/attention_shared_bias.cuh.
+static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
+  const std::int64_t slots = slotsOf(s, facts);
+  const std::int64_t rows = ownRows(s, facts), step = stepRows(s, facts);
+  const std::int64_t held = rows * heldPlaces(s, facts) * 2;
+  const std::int64_t width = paddedWidth(facts.width);
+  const std::int64_t widths = width + paddedWidth(facts.valueWidth);
+  const std::int64_t own = facts.kind == Kind::forward ? width : widths;
+  const std::int64_t numbers = facts.kind == Kind::keyGradient ? s.stages * step * 8 : 0;
+  const std::int64_t ofSide =
+      (slots * rows * own + s.stages * step * widths) * facts.bytes +
+      rows / 16 * storeBytes(facts) + numbers +
+      (summedTiles(s, facts) - tilesInRegisters(s, facts)) * rows * step * 4 +
+      (2 * slots + 4 * s.stages) * 8;
+  return held + s.side * ofSide + 8;
+}
+
+std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
+  const std::int64_t queries = tileBytes(s.queries, facts.width, facts.bytes);
+  const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
+  const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
+                            tileBytes(s.keys, facts.valueWidth, facts.bytes);
+  const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
+  if (s.bias == Bias::held)
+    return bytesHoldingBias(s, facts);
+  switch (facts.kind) {
+  case Kind::forward:
+    if (s.products == Products::warpgroups)
+      return std::max(
+                 (s.queries * paddedWidth(facts.width) +
+                  s.stages * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth))) *
+                     facts.bytes,
+                 computingGroups(s, facts) * 4 * storeBytes(facts)) +
+             (1 + 4 * s.stages) * 8;
+    return std::max(queries + s.stages * keys, stored);
+  case Kind::queryGradient:
+    return std::max(queries + gradients + s.stages * keys, stored);
+  case Kind::keyGradient:
+    return std::max(keys + s.stages * (queries + gradients + s.queries * 8), stored);
+  case Kind::biasGradient:
+    return queries + gradients + keys;
+  }
+  return 0;
+}
+
+std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
+  const auto of = [&](std::int64_t width) {
+    return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
+  };
+  const std::int64_t scores = of(stepRows(s, facts));
+  const std::int64_t bent = facts.hasSoftcap ? scores : 0;
+  const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
+  // Addresses, rows' numbers, and what places are counted for.
+  const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
+  switch (facts.kind) {
+  case Kind::forward:
+    if (s.products == Products::warpgroups) // probabilities of one tile beside scores of the next
+      return others + of(facts.valueWidth) + scores * 3 / 2;
+    return others + operands + of(facts.valueWidth) + scores * 3 / 2;
+  case Kind::queryGradient:
+    if (s.bias == Bias::held)
+      return others + of(facts.width) + scores * 3;
+    return others + operands + of(facts.width) + scores * 2 + bent;
+  case Kind::keyGradient:
+    if (s.bias == Bias::held && facts.sumsBias) // one tile's products are done before the next's
+      return others + 8 + of(facts.width) + of(facts.valueWidth) +
+             scores * (2 + tilesInRegisters(s, facts)) +
+             (s.side > 1 ? 32 : 0); // for where the tiles of each lie
+    if (s.bias == Bias::held)
+      return others + of(facts.width) + of(facts.valueWidth) + scores * 3;
+    return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
+           (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
+  case Kind::biasGradient:
+    if (s.bias == Bias::held) // sums stay live while places are counted and drawn for
+      return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
+    return others + operands + scores * 3;
+  }
+  return 0;
+}
+
+} // namespace kiln::attention

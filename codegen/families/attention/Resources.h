@@ -1,0 +1,52 @@
+// What a schedule of an attention kernel takes of a multiprocessor: threads, registers by role, and
+// shared memory, by the device library's own formulas.
+#pragma once
+
+#include "codegen/families/attention/Schedule.h"
+
+namespace kiln::attention {
+
+/// By warpgroups, one of which loads: registers that a thread begins with, and that it ends with of
+/// the warps that load, and of the others.
+struct Registers {
+  std::int64_t begin, loading, working;
+};
+Registers registersOf(const Schedule& schedule, const Facts& facts);
+
+/// Warpgroups that compute.
+std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
+/// bias = held: heads that each of those side by side takes, as far as that is known, and the
+/// places for what a head has of its own: two, so that the next head's is loaded ahead, if there is
+/// one.
+double headsOfBlock(const Schedule& schedule, const Facts& facts);
+std::int64_t slotsOf(const Schedule& schedule, const Facts& facts);
+/// Elements of a row in shared memory by products of warpgroups, whose depth is 16.
+std::int64_t paddedWidth(std::int64_t width);
+/// Places of a bias that a block holds along what it walks over, whole tiles and whole panels:
+/// keys, of the gradients of keys and values queries.
+std::int64_t heldPlaces(const Schedule& schedule, const Facts& facts);
+/// The gradient of the bias, summed beside those of keys and values: tiles of queries, and of these
+/// the tiles whose sums a thread has in registers.
+std::int64_t summedTiles(const Schedule& schedule, const Facts& facts);
+std::int64_t tilesInRegisters(const Schedule& schedule, const Facts& facts);
+/// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias
+/// is two: those of keys and values, and that of the bias. Else it is one, as it is given.
+struct Part {
+  Schedule schedule;
+  Facts facts;
+};
+std::vector<Part> partsOf(const Schedule& schedule, const Facts& facts);
+/// Threads of a block.
+std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
+/// Shared memory of a block; the device library has the same formulas.
+std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
+/// Registers a thread will need, roughly; the assembler's count decides.
+std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
+
+/// Whether a block has keys and walks over queries.
+bool walksOverQueries(const Facts& facts);
+/// A block's own rows, and those of a tile that it walks over.
+std::int64_t ownRows(const Schedule& schedule, const Facts& facts);
+std::int64_t stepRows(const Schedule& schedule, const Facts& facts);
+
+} // namespace kiln::attention
