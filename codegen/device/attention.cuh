@@ -46,6 +46,8 @@ struct BlockOfRows {
     first = int(tiles - 1 - block % tiles) * tile;
     end = int(rows);
   }
+  /// Whether any of the thread's warp's 16 rows exists: else the warp only helps to fetch.
+  KILN_DEVICE bool has_rows_of_warp() const { return first + thread_index() / 32 * 16 < end; }
 };
 
 /// Lane l has rows l / 4 and l / 4 + 8 of its warp's 16, and of 8 columns 2 (l % 4) and the next.
@@ -346,15 +348,17 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   for (int tile = 0; tile < tiles.count; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
-    float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
-    const int from = tiles.first + tile * Tile::keys;
-    const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
-    multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
-    make_exponents<false>(p, slopes, of_head, row, seen, from, open);
-    softmax.take(p, scores.factor(), scaled);
-    scale_rows(sums, scaled);
-    drop(p, of_head, row, from);
-    multiply_accumulated(sums, p, staged.second(tile));
+    if (at.has_rows_of_warp()) {
+      float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
+      const int from = tiles.first + tile * Tile::keys;
+      const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
+      multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
+      make_exponents<false>(p, slopes, of_head, row, seen, from, open);
+      softmax.take(p, scores.factor(), scaled);
+      scale_rows(sums, scaled);
+      drop(p, of_head, row, from);
+      multiply_accumulated(sums, p, staged.second(tile));
+    }
     block_barrier();
     fetch(tile + Tile::stages);
   }

@@ -114,44 +114,46 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
   for (int tile = 0; tile < tiles; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
-    const u32 head = first_head + tile / of_one.count;
-    const int from = of_one.first + tile % of_one.count * Tile::queries;
-    const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
-    float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
-    multiply_rows(p, keys, warp_row, staged.first(tile));
-    const auto of_head = scores.of(head);
-    make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row));
-#pragma unroll
-    for (int n = 0; n < Tile::deep; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int query_in_tile = 8 * n + lane_column() + i % 2;
-        p[n][i] = exp2_approximate(fmaf(p[n][i], scores.factor(),
-                                        -load_shared<QueryNumbers>(of_tile + query_in_tile).lse));
-        kept[n][i] = of_head.kept(from + query_in_tile, row + i / 2 * 8);
-      }
-    if constexpr (Tile::has_values) {
-      float dropped[Tile::deep][4];
-#pragma unroll
-      for (int n = 0; n < Tile::deep; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          dropped[n][i] = p[n][i] * kept[n][i];
-      multiply_accumulated(dv, dropped, staged.second(tile));
-    }
-    if constexpr (Tile::has_keys) {
-      float dp[Tile::deep][4] = {};
-      multiply_rows(dp, values, warp_row, staged.second(tile));
+    if (at.has_rows_of_warp()) {
+      const u32 head = first_head + tile / of_one.count;
+      const int from = of_one.first + tile % of_one.count * Tile::queries;
+      const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
+      float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
+      multiply_rows(p, keys, warp_row, staged.first(tile));
+      const auto of_head = scores.of(head);
+      make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row));
 #pragma unroll
       for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float minus =
-              load_shared<QueryNumbers>(of_tile + 8 * n + lane_column() + i % 2).delta;
-          dp[n][i] =
-              p[n][i] == 0.0f ? 0.0f : p[n][i] * (dp[n][i] * kept[n][i] - minus) * slopes[n][i];
+          const int query_in_tile = 8 * n + lane_column() + i % 2;
+          p[n][i] = exp2_approximate(fmaf(p[n][i], scores.factor(),
+                                          -load_shared<QueryNumbers>(of_tile + query_in_tile).lse));
+          kept[n][i] = of_head.kept(from + query_in_tile, row + i / 2 * 8);
         }
-      multiply_accumulated(dk, dp, staged.first(tile));
+      if constexpr (Tile::has_values) {
+        float dropped[Tile::deep][4];
+#pragma unroll
+        for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            dropped[n][i] = p[n][i] * kept[n][i];
+        multiply_accumulated(dv, dropped, staged.second(tile));
+      }
+      if constexpr (Tile::has_keys) {
+        float dp[Tile::deep][4] = {};
+        multiply_rows(dp, values, warp_row, staged.second(tile));
+#pragma unroll
+        for (int n = 0; n < Tile::deep; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const float minus =
+                load_shared<QueryNumbers>(of_tile + 8 * n + lane_column() + i % 2).delta;
+            dp[n][i] =
+                p[n][i] == 0.0f ? 0.0f : p[n][i] * (dp[n][i] * kept[n][i] - minus) * slopes[n][i];
+          }
+        multiply_accumulated(dk, dp, staged.first(tile));
+      }
     }
     block_barrier();
     fetch(tile + Tile::stages);
@@ -265,15 +267,18 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
   for (int tile = 0; tile < tiles.count; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
     block_barrier();
-    float ds[Tile::deep][4], slopes[Tile::deep][4];
-    score_gradients<Tile>(ds, slopes, of_head, row, seen, numbers, queries, gradients,
-                          staged.first(tile), staged.second(tile), tiles.first + tile * Tile::keys);
+    if (at.has_rows_of_warp()) {
+      float ds[Tile::deep][4], slopes[Tile::deep][4];
+      score_gradients<Tile>(ds, slopes, of_head, row, seen, numbers, queries, gradients,
+                            staged.first(tile), staged.second(tile),
+                            tiles.first + tile * Tile::keys);
 #pragma unroll
-    for (int n = 0; n < Tile::deep; ++n)
+      for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        ds[n][i] *= slopes[n][i];
-    multiply_accumulated(dq, ds, staged.first(tile));
+        for (int i = 0; i < 4; ++i)
+          ds[n][i] *= slopes[n][i];
+      multiply_accumulated(dq, ds, staged.first(tile));
+    }
     block_barrier();
     fetch(tile + Tile::stages);
   }

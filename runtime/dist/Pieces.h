@@ -2,6 +2,7 @@
 // each parameter.
 #pragma once
 
+#include "kiln/optim.h"
 #include "runtime/dist/Reducer.h"
 
 namespace kiln::dist {
@@ -13,6 +14,7 @@ struct Piece {
   at::Tensor master;   // [count], what is updated
   at::Tensor weights;  // [count], of the parameter's buffer; the same as master but for bf16, fp16
   at::Tensor gradient; // [count], of the bucket's shard
+  optim::AdamW* updates = nullptr;
 
   bool hasCopy() const { return !master.is_same(weights); }
 };

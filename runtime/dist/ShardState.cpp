@@ -16,16 +16,17 @@ namespace {
 
 constexpr const char* kKinds[] = {"exp_avg", "exp_avg_sq", "master"};
 
-State* stateOf(optim::AdamW& inner, const Piece& piece) {
-  const auto found = inner.state().find(piece.master.unsafeGetTensorImpl());
-  return found == inner.state().end() ? nullptr : static_cast<State*>(found->second.get());
+State* stateOf(const Piece& piece) {
+  auto& all = piece.updates->state();
+  const auto found = all.find(piece.master.unsafeGetTensorImpl());
+  return found == all.end() ? nullptr : static_cast<State*>(found->second.get());
 }
 
 /// Undefined: there is none.
-Tensor numbersOf(optim::AdamW& inner, const Piece& piece, std::string_view kind) {
+Tensor numbersOf(const Piece& piece, std::string_view kind) {
   if (kind == "master")
     return piece.hasCopy() ? piece.master : Tensor();
-  const State* state = stateOf(inner, piece);
+  const State* state = stateOf(piece);
   return !state ? Tensor() : kind == "exp_avg" ? state->exp_avg() : state->exp_avg_sq();
 }
 
@@ -54,15 +55,15 @@ std::optional<Name> parse(const std::string& text) {
 }
 
 /// By slot, on all ranks; -1: never updated.
-std::vector<std::int64_t> stepsOf(optim::AdamW& inner, std::vector<FlatWeights>& weights,
+std::vector<std::int64_t> stepsOf(const std::vector<FlatWeights*>& weights,
                                   DataParallel::Impl& reducer) {
   const Tensor steps = at::full({std::int64_t(reducer.slots.size())}, -1, at::kLong);
   std::map<const Slot*, std::int64_t> index;
   for (std::size_t i = 0; i < reducer.slots.size(); ++i)
     index[&reducer.slots[i]] = std::int64_t(i);
-  for (const FlatWeights& flat : weights)
-    for (const Piece& piece : flat.pieces)
-      if (const State* state = stateOf(inner, piece))
+  for (const FlatWeights* flat : weights)
+    for (const Piece& piece : flat->pieces)
+      if (const State* state = stateOf(piece))
         steps[index[piece.slot]] = state->step();
   const Tensor there = steps.to(reducer.group->device());
   reducer.group->allReduce(there, Sum::largest).wait();
@@ -71,13 +72,13 @@ std::vector<std::int64_t> stepsOf(optim::AdamW& inner, std::vector<FlatWeights>&
 }
 
 /// One kind of numbers of a bucket, gathered from all ranks.
-Tensor gathered(optim::AdamW& inner, FlatWeights& flat, const char* kind, Group& group) {
+Tensor gathered(FlatWeights& flat, const char* kind, Group& group) {
   const auto dtype =
       at::isReducedFloatingType(flat.all.scalar_type()) ? at::kFloat : flat.all.scalar_type();
   const Tensor all = at::zeros(flat.all.sizes(), flat.all.options().dtype(dtype));
   const std::int64_t each = flat.mine.numel(), begin = group.rank() * each;
   for (const Piece& piece : flat.pieces)
-    if (const Tensor numbers = numbersOf(inner, piece, kind); numbers.defined()) {
+    if (const Tensor numbers = numbersOf(piece, kind); numbers.defined()) {
       const std::int64_t at = piece.slot->offset + piece.first;
       all.slice(0, at, at + piece.count).copy_(numbers);
     }
@@ -93,35 +94,35 @@ void addWhole(std::vector<NamedParameter>& state, const Tensor& all, const Slot&
 
 } // namespace
 
-std::vector<NamedParameter> partialState(optim::AdamW& inner, std::vector<FlatWeights>& weights) {
+std::vector<NamedParameter> partialState(const std::vector<FlatWeights*>& weights) {
   std::vector<NamedParameter> all;
-  for (const FlatWeights& flat : weights)
-    for (const Piece& piece : flat.pieces) {
-      const State* state = stateOf(inner, piece);
+  for (const FlatWeights* flat : weights)
+    for (const Piece& piece : flat->pieces) {
+      const State* state = stateOf(piece);
       if (!state)
         continue;
       const std::string& name = piece.slot->parameter.name;
       for (const char* kind : kKinds)
-        if (const Tensor numbers = numbersOf(inner, piece, kind); numbers.defined())
+        if (const Tensor numbers = numbersOf(piece, kind); numbers.defined())
           all.push_back({fmt::format("{}.{}@{}", kind, name, piece.first), numbers.clone()});
       all.push_back({"step." + name, at::scalar_tensor(state->step(), at::kLong)});
     }
   return all;
 }
 
-std::vector<NamedParameter> wholeState(optim::AdamW& inner, std::vector<FlatWeights>& weights,
+std::vector<NamedParameter> wholeState(const std::vector<FlatWeights*>& weights,
                                        DataParallel::Impl& reducer) {
-  const auto steps = stepsOf(inner, weights, reducer);
+  const auto steps = stepsOf(weights, reducer);
   std::map<const Slot*, std::int64_t> stepOf;
   for (std::size_t i = 0; i < steps.size(); ++i)
     stepOf[&reducer.slots[i]] = steps[i];
   std::vector<NamedParameter> all;
   for (std::size_t b = 0; b < weights.size(); ++b) {
-    const bool hasMasters = at::isReducedFloatingType(weights[b].all.scalar_type());
+    const bool hasMasters = at::isReducedFloatingType(weights[b]->all.scalar_type());
     for (const std::string kind : kKinds) {
       if (kind == "master" && !hasMasters)
         continue;
-      const Tensor numbers = gathered(inner, weights[b], kind.c_str(), *reducer.group);
+      const Tensor numbers = gathered(*weights[b], kind.c_str(), *reducer.group);
       if (reducer.group->rank() > 0)
         continue;
       for (const Slot* slot : reducer.buckets[b]->slots())
@@ -166,8 +167,7 @@ std::int64_t fill(const Tensor& numbers, const Piece& piece, const Name& name, c
   return end - begin;
 }
 
-void restorePiece(optim::AdamW& inner, Piece& piece,
-                  const std::vector<std::pair<Name, Tensor>>& entries) {
+void restorePiece(Piece& piece, const std::vector<std::pair<Name, Tensor>>& entries) {
   auto state = std::make_unique<State>();
   state->step(0);
   state->exp_avg(at::zeros_like(piece.master));
@@ -188,13 +188,12 @@ void restorePiece(optim::AdamW& inner, Piece& piece,
          "ranks "
          "that saved it are needed, each once",
          filled["exp_avg"], piece.count, piece.slot->parameter.name, piece.first);
-  inner.state()[piece.master.unsafeGetTensorImpl()] = std::move(state);
+  piece.updates->state()[piece.master.unsafeGetTensorImpl()] = std::move(state);
 }
 
 } // namespace
 
-void restorePieces(optim::AdamW& inner, const std::vector<Piece*>& pieces,
-                   const std::vector<NamedParameter>& state) {
+void restorePieces(const std::vector<Piece*>& pieces, const std::vector<NamedParameter>& state) {
   std::map<std::string, std::vector<std::pair<Name, Tensor>>> byParameter;
   for (const auto& [text, tensor] : state)
     if (const auto name = parse(text))
@@ -202,7 +201,7 @@ void restorePieces(optim::AdamW& inner, const std::vector<Piece*>& pieces,
   for (Piece* piece : pieces)
     if (const auto found = byParameter.find(piece->slot->parameter.name);
         found != byParameter.end())
-      restorePiece(inner, *piece, found->second);
+      restorePiece(*piece, found->second);
 }
 
 } // namespace kiln::dist

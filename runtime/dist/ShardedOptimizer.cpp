@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <map>
+#include <set>
 
 namespace kiln::dist {
 
@@ -17,27 +18,41 @@ using at::Tensor;
 using torch::optim::AdamWOptions;
 using torch::optim::OptimizerParamGroup;
 
+namespace {
+
+/// Neighbouring buckets, whose parameters are gathered while the next segment is updated. Like
+/// buckets they are the same on all ranks.
+struct Segment {
+  std::vector<FlatWeights> weights{};
+  std::unique_ptr<optim::AdamW> inner{};
+};
+constexpr std::int64_t kSegments = 4;
+
+} // namespace
+
 struct ShardedOptimizer::Impl {
   std::shared_ptr<DataParallel::Impl> reducer;
   ShardedOptions options;
-  std::vector<FlatWeights> weights{};
-  std::unique_ptr<optim::AdamW> inner{};
+  std::vector<Segment> segments{};       // none before the first step
   std::vector<std::size_t> groupSizes{}; // at the first step
   Tensor agreed{}, norm{}, scale{};
   optim::SquareSum squares{};
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
 
   void prepare(std::vector<OptimizerParamGroup>& groups);
-  void makeInner(std::vector<OptimizerParamGroup>& groups);
+  void divide();
+  void checkSent(const std::vector<OptimizerParamGroup>& groups) const;
+  void makeInner(Segment& segment, const std::vector<OptimizerParamGroup>& groups) const;
   void checkGroups(const std::vector<OptimizerParamGroup>& groups) const;
   void agree();
   void giveGradients();
   void clip();
-  void gather();
+  void update(const std::vector<OptimizerParamGroup>& groups);
   template <typename Each> void forEachPiece(Each each) {
-    for (FlatWeights& flat : weights)
-      for (Piece& piece : flat.pieces)
-        each(piece);
+    for (Segment& segment : segments)
+      for (FlatWeights& flat : segment.weights)
+        for (Piece& piece : flat.pieces)
+          each(piece);
   }
 };
 
@@ -63,50 +78,74 @@ ShardedOptimizer::ShardedOptimizer(DataParallel& parallel, std::vector<Tensor> p
 
 ShardedOptimizer::~ShardedOptimizer() = default;
 
-/// Of pieces, in the groups of their parameters.
-void ShardedOptimizer::Impl::makeInner(std::vector<OptimizerParamGroup>& groups) {
-  std::map<const void*, std::vector<Piece*>> owned;
+void ShardedOptimizer::Impl::checkSent(const std::vector<OptimizerParamGroup>& groups) const {
+  std::set<const void*> sent;
   for (const Slot& slot : reducer->slots)
-    owned[slot.tensor().unsafeGetTensorImpl()];
-  forEachPiece(
-      [&](Piece& piece) { owned[piece.slot->tensor().unsafeGetTensorImpl()].push_back(&piece); });
-  std::vector<OptimizerParamGroup> made;
-  for (const OptimizerParamGroup& group : groups) {
-    std::vector<Tensor> masters;
-    for (const Tensor& parameter : group.params()) {
-      const auto found = owned.find(parameter.unsafeGetTensorImpl());
-      if (found == owned.end() && parameter.requires_grad())
+    sent.insert(slot.tensor().unsafeGetTensorImpl());
+  for (const OptimizerParamGroup& group : groups)
+    for (const Tensor& parameter : group.params())
+      if (parameter.requires_grad() && !sent.contains(parameter.unsafeGetTensorImpl()))
         fail(ErrorKind::input,
              "ShardedOptimizer: a parameter of {} elements is none that its "
              "DataParallel sends",
              parameter.numel());
-      if (found != owned.end())
+}
+
+/// Segments of about as many elements.
+void ShardedOptimizer::Impl::divide() {
+  std::int64_t all = 0, before = 0;
+  for (const auto& bucket : reducer->buckets)
+    all += bucket->elements();
+  for (auto& bucket : reducer->buckets) {
+    const auto due = std::size_t(before * kSegments / std::max<std::int64_t>(all, 1));
+    if (segments.empty() || segments.size() <= due)
+      segments.emplace_back();
+    segments.back().weights.emplace_back(*bucket, *reducer->group);
+    before += bucket->elements();
+  }
+}
+
+/// Of a segment's pieces, in the groups of their parameters.
+void ShardedOptimizer::Impl::makeInner(Segment& segment,
+                                       const std::vector<OptimizerParamGroup>& groups) const {
+  std::map<const void*, std::vector<Piece*>> owned;
+  for (FlatWeights& flat : segment.weights)
+    for (Piece& piece : flat.pieces)
+      owned[piece.slot->tensor().unsafeGetTensorImpl()].push_back(&piece);
+  std::vector<OptimizerParamGroup> made;
+  for (const OptimizerParamGroup& group : groups) {
+    std::vector<Tensor> masters;
+    for (const Tensor& parameter : group.params())
+      if (const auto found = owned.find(parameter.unsafeGetTensorImpl()); found != owned.end())
         for (const Piece* piece : found->second)
           masters.push_back(piece->master);
-    }
-    groupSizes.push_back(group.params().size());
     made.emplace_back(std::move(masters), group.options().clone());
   }
-  scale = at::ones({}, at::TensorOptions().device(reducer->group->device()));
   optim::AdamWExtras extras;
   if (options.maxGradNorm > 0)
     extras.unscale = scale;
-  inner = std::make_unique<optim::AdamW>(made, AdamWOptions(), extras);
-  forEachPiece([&](Piece& piece) {
-    if (piece.hasCopy())
-      inner->bindCopy(piece.master, piece.weights);
-  });
+  segment.inner = std::make_unique<optim::AdamW>(made, AdamWOptions(), extras);
+  for (auto& [parameter, pieces] : owned)
+    for (Piece* piece : pieces) {
+      piece->updates = segment.inner.get();
+      if (piece->hasCopy())
+        segment.inner->bindCopy(piece->master, piece->weights);
+    }
 }
 
 void ShardedOptimizer::Impl::prepare(std::vector<OptimizerParamGroup>& groups) {
-  if (inner)
+  if (!segments.empty())
     return checkGroups(groups);
-  for (auto& bucket : reducer->buckets)
-    weights.emplace_back(*bucket, *reducer->group);
-  makeInner(groups);
+  checkSent(groups);
+  divide();
+  scale = at::ones({}, at::TensorOptions().device(reducer->group->device()));
+  for (Segment& segment : segments)
+    makeInner(segment, groups);
+  for (const OptimizerParamGroup& group : groups)
+    groupSizes.push_back(group.params().size());
   std::vector<Piece*> pieces;
   forEachPiece([&](Piece& piece) { pieces.push_back(&piece); });
-  restorePieces(*inner, pieces, std::exchange(given, {}));
+  restorePieces(pieces, std::exchange(given, {}));
 }
 
 void ShardedOptimizer::Impl::checkGroups(const std::vector<OptimizerParamGroup>& groups) const {
@@ -166,10 +205,17 @@ void ShardedOptimizer::Impl::clip() {
     scale.copy_((options.maxGradNorm / (norm + 1e-6)).clamp_max(1));
 }
 
-void ShardedOptimizer::Impl::gather() {
+/// What a segment has updated is on its way to all ranks while the next one is updated.
+void ShardedOptimizer::Impl::update(const std::vector<OptimizerParamGroup>& groups) {
   std::vector<Pending> pending;
-  for (const FlatWeights& flat : weights)
-    pending.push_back(reducer->group->allGather(flat.all, flat.mine));
+  for (Segment& segment : segments) {
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      segment.inner->param_groups()[i].set_options(groups[i].options().clone());
+    segment.inner->step();
+    segment.inner->zero_grad();
+    for (const FlatWeights& flat : segment.weights)
+      pending.push_back(reducer->group->allGather(flat.all, flat.mine));
+  }
   for (Pending& one : pending)
     one.wait();
 }
@@ -188,11 +234,7 @@ Tensor ShardedOptimizer::step(LossClosure closure) {
   impl->agree();
   impl->giveGradients();
   impl->clip();
-  for (std::size_t i = 0; i < param_groups().size(); ++i)
-    impl->inner->param_groups()[i].set_options(param_groups()[i].options().clone());
-  impl->inner->step();
-  impl->inner->zero_grad();
-  impl->gather();
+  impl->update(param_groups());
   zero_grad();
   return loss;
 }
@@ -216,19 +258,21 @@ std::size_t ShardedOptimizer::stateBytes() const {
 }
 
 std::vector<NamedParameter> ShardedOptimizer::state(bool whole) {
-  if (!impl->inner) // no step since restore()
+  if (impl->segments.empty()) // no step since restore()
     return !whole || impl->reducer->group->rank() == 0 ? impl->given
                                                        : std::vector<NamedParameter>();
   const at::NoGradGuard noGrad;
-  return whole ? wholeState(*impl->inner, impl->weights, *impl->reducer)
-               : partialState(*impl->inner, impl->weights);
+  std::vector<FlatWeights*> weights;
+  for (Segment& segment : impl->segments)
+    for (FlatWeights& flat : segment.weights)
+      weights.push_back(&flat);
+  return whole ? wholeState(weights, *impl->reducer) : partialState(weights);
 }
 
 void ShardedOptimizer::restore(const std::vector<NamedParameter>& state) {
   checkState(state, *impl->reducer);
   impl->given = state;
-  impl->weights.clear(); // made anew, of the parameters as they are then
-  impl->inner.reset();
+  impl->segments.clear(); // made anew, of the parameters as they are then
   impl->groupSizes.clear();
 }
 
