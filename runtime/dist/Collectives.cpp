@@ -36,7 +36,12 @@ Pending Group::allReduce(const Tensor& tensor, Sum sum) {
 }
 
 Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {
-  if (!impl->copies || !CopyEngines::takes(dtype) || elements == 0)
+  // Two barriers and a copy take longer than NCCL's kernels do, up to some MiB, and three times as
+  // long below this (bench/results/dist_h100.md).
+  constexpr std::int64_t leastByChoice = 1 << 20;
+  const std::int64_t bytes = elements * std::int64_t(c10::elementSize(dtype));
+  const bool isSmall = !impl->options.copyEngines && bytes < leastByChoice;
+  if (!impl->copies || !CopyEngines::takes(dtype) || elements == 0 || isSmall)
     return at::zeros({elements}, at::TensorOptions().device(device()).dtype(dtype));
   return impl->copies->empty(elements, dtype).zero_();
 }

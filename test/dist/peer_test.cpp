@@ -194,7 +194,8 @@ TEST_F(Copies, AreTheChoiceOfRanksThatReachEachOther) {
   GroupOptions options = byCopies();
   options.copyEngines = std::nullopt;
   const auto group = startWith(options);
-  const Tensor buffer = group->buffer(64, at::kFloat);
+  const Tensor buffer = group->buffer(1 << 18, at::kFloat);
+  EXPECT_FALSE(group->goesByCopyEngines(group->buffer((1 << 18) - 1, at::kFloat)));
   const std::string mine = group->goesByCopyEngines(buffer) ? "copies" : "nccl";
   for (const std::string& other : group->gather(mine))
     EXPECT_EQ(other, mine);

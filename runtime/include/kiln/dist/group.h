@@ -34,7 +34,8 @@ struct GroupOptions {
   bool peersAlways = false; // without measuring
   /// GPUs of one machine: sums and gathers of Group::buffer()s go by the GPUs' copy engines and
   /// memory that ranks share, not by NCCL's kernels, which take multiprocessors from what runs
-  /// beside them. None: where all ranks have GPUs of this machine that reach each other's memory.
+  /// beside them. None: where all ranks have GPUs of this machine that reach each other's memory,
+  /// buffers of 1 MiB and more.
   std::optional<bool> copyEngines = false;
 };
 
@@ -89,9 +90,9 @@ class KILN_API Group {
   /// of `out`. Of any dtype.
   Pending allToAll(const at::Tensor& out, const at::Tensor& in);
 
-  /// A contiguous tensor for collectives of it as a whole, by all ranks in the same order: with
-  /// copyEngines, and for fp32, bf16 and fp16, it is memory that ranks share and lives as long as
-  /// the group; its numbers are zeros.
+  /// A contiguous tensor for collectives of it as a whole, by all ranks in the same order: of what
+  /// goes by copyEngines, and for fp32, bf16 and fp16, it is memory that ranks share and lives as
+  /// long as the group; its numbers are zeros.
   at::Tensor buffer(std::int64_t elements, at::ScalarType dtype);
   bool goesByCopyEngines(const at::Tensor& buffer) const;
   /// Contiguous elements that stand for those of a buffer from `offset` on.

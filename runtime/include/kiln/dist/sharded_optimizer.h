@@ -1,6 +1,7 @@
 // kiln::dist::ShardedOptimizer: AdamW whose state, and work, is divided among ranks (ZeRO stage 1).
 // A rank gets the mean of its part of the gradients by reduce-scatter, updates that part of the
-// parameters, and all-gather gives all ranks all parameters: as many bytes as an all-reduce.
+// parameters, and all-gather gives all ranks all parameters: as many bytes as an all-reduce. What
+// is updated first is gathered while the rest is updated.
 //
 //   kiln::dist::DataParallel parallel(*model, group, {.sharded = true});
 //   kiln::dist::ShardedOptimizer optimizer(parallel, model->parameters(),
