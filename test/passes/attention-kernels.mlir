@@ -26,6 +26,28 @@ func.func @all_gradients(%do: tensor<2x?x64xf32>, %delta: tensor<2x?xf32>, %lse:
   return %r, %dk, %dv, %db : tensor<2x?x64xbf16>, tensor<2x?x64xf32>, tensor<2x?x64xf32>, tensor<2x1x1xf32>
 }
 // -----
+// The gradient of a bias that heads share joins those of keys and values where rows are narrow and
+// queries few, and all are seen.
+// CHECK-LABEL: func.func @sums
+// CHECK: kiln.attention_backward {{.*}} -> query tensor<?x2x72x32xf32>{{$}}
+// CHECK: kiln.attention_backward {{.*}} -> key tensor<?x2x72x32xf32> value tensor<?x2x72x32xf32> bias tensor<1x2x72x72xf32>
+// CHECK-LABEL: func.func @sums_of_some
+// CHECK: kiln.attention_backward {{.*}} -> query tensor<?x2x72x32xf32>{{$}}
+// CHECK: kiln.attention_backward {{.*}} -> key tensor<?x2x72x32xf32> value tensor<?x2x72x32xf32>{{$}}
+// CHECK: kiln.attention_backward {{.*}} -> bias tensor<1x2x72x72xf32>
+func.func @sums(%do: tensor<?x2x72x32xbf16>, %delta: tensor<?x2x72xf32>, %lse: tensor<?x2x72xf32>, %q: tensor<?x2x72x32xbf16>, %b: tensor<1x2x72x72xbf16>) -> (tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<1x2x72x72xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %do, %delta, %lse, %q, %q, %q bias %b
+      : (tensor<?x2x72x32xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x32xbf16>, tensor<?x2x72x32xbf16>, tensor<?x2x72x32xbf16>, tensor<1x2x72x72xbf16>)
+     -> query tensor<?x2x72x32xf32> key tensor<?x2x72x32xf32> value tensor<?x2x72x32xf32> bias tensor<1x2x72x72xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<1x2x72x72xf32>
+}
+func.func @sums_of_some(%do: tensor<?x2x72x32xbf16>, %delta: tensor<?x2x72xf32>, %lse: tensor<?x2x72xf32>, %q: tensor<?x2x72x32xbf16>, %b: tensor<1x2x72x72xbf16>) -> (tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<1x2x72x72xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %do, %delta, %lse, %q, %q, %q bias %b {causal = #kiln.causal<last>}
+      : (tensor<?x2x72x32xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x32xbf16>, tensor<?x2x72x32xbf16>, tensor<?x2x72x32xbf16>, tensor<1x2x72x72xbf16>)
+     -> query tensor<?x2x72x32xf32> key tensor<?x2x72x32xf32> value tensor<?x2x72x32xf32> bias tensor<1x2x72x72xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<?x2x72x32xf32>, tensor<1x2x72x72xf32>
+}
+// -----
 // Two gradients of wide rows do not fit a thread's registers.
 // CHECK-LABEL: func.func @wide
 // CHECK: kiln.attention_backward {{.*}} -> key tensor<2x?x136xf32>{{$}}

@@ -1,5 +1,6 @@
 // Each rule that a schedule of attention may break, with its numbers.
-#include "codegen/families/attention/Schedule.h"
+#include "codegen/families/attention/Resources.h"
+#include "codegen/families/attention/cost/Cost.h"
 
 #include <gmock/gmock.h>
 
@@ -165,6 +166,56 @@ TEST(AttentionRules, HeldBiasesOfGradients) {
     f.knownKeys = f.knownQueries = 0; // it holds a tile
   };
   EXPECT_EQ(broken(Kind::biasGradient, ofBias), "");
+}
+
+/// The gradient of the bias, summed beside those of keys and values.
+Facts factsOfSums() {
+  Facts facts = pairFacts();
+  facts.kind = Kind::keyGradient;
+  facts.sumsBias = true;
+  facts.knownQueries = 256;
+  return facts;
+}
+Schedule ofSums() {
+  Schedule schedule = holding();
+  schedule.queries = 32, schedule.keys = 128, schedule.side = 1;
+  return schedule;
+}
+
+TEST(AttentionRules, SumsOfBiasGradients) {
+  const Facts facts = factsOfSums();
+  Schedule schedule = ofSums();
+  EXPECT_EQ(violations(schedule, facts), "");
+  EXPECT_EQ(summedTiles(schedule, facts), 8);
+  EXPECT_EQ(tilesInRegisters(schedule, facts), 6);
+  Facts without = facts;
+  without.sumsBias = false; // two tiles of sums, 32 queries with 128 keys, lie in shared memory
+  EXPECT_EQ(sharedBytes(schedule, facts) - sharedBytes(schedule, without), 2 * 32 * 128 * 4);
+  schedule.queries = 64;
+  EXPECT_THAT(violations(schedule, facts),
+              HasSubstr("registers: about 240 registers a thread needed"));
+  schedule = ofSums(), schedule.keys = 64, schedule.side = 2;
+  EXPECT_THAT(violations(schedule, facts),
+              HasSubstr("registers: about 240 registers a thread needed"));
+}
+
+TEST(AttentionRules, SumsOfBiasGradientsByWarpsAreASecondKernel) {
+  const Facts facts = factsOfSums();
+  EXPECT_EQ(partsOf(ofSums(), facts).size(), 1U);
+  Schedule byWarps;
+  byWarps.groups = 4;
+  const std::vector<Part> parts = partsOf(byWarps, facts);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].facts.kind, Kind::keyGradient);
+  EXPECT_EQ(parts[1].facts.kind, Kind::biasGradient);
+  EXPECT_EQ(parts[1].schedule.groups, 4);
+  EXPECT_EQ(violations(byWarps, facts), "");
+  const Target& target = findTarget("sm_90a");
+  double total = 0;
+  for (const Part& part : parts)
+    total += costOf(part.schedule, part.facts, target, 0).total;
+  EXPECT_DOUBLE_EQ(costOf(byWarps, facts, target, 0).total, total);
+  EXPECT_LT(costOf(ofSums(), facts, target, 0).total, total);
 }
 
 TEST(AttentionRules, GroupsAndSides) {
