@@ -37,9 +37,9 @@ struct OverQueries {
 };
 
 /// What a block works on: a tile of rows of its own, a bias, and [first, end) of the heads that
-/// share it, of which the grid has `groups` groups. Tiles of rows come first in the grid, those
-/// that see most before the others, then biases. Heads are counted so that those that share a bias
-/// are neighbours, `sharing` of them.
+/// share it, of which the grid has `groups` groups; 0: each is one. Tiles of rows come first in the
+/// grid, those that see most before the others, then biases. Heads are counted so that those that
+/// share a bias are neighbours, `sharing` of them.
 struct BlockOfSharers {
   u32 bias, head; // the bias's first head
   int first, end; // of those that share it
@@ -55,8 +55,8 @@ struct BlockOfSharers {
     group = int(of_bias / biases);
     bias = u32(of_bias % biases);
     head = bias * u32(sharing);
-    first = int(sharing * group / groups);
-    end = int(sharing * (group + 1) / groups);
+    first = groups == 0 ? group : int(sharing * group / groups);
+    end = groups == 0 ? group + 1 : int(sharing * (group + 1) / groups);
     first_row = int(Tile::Walk::last_sees_most ? tiles - 1 - of_tile : of_tile) * tile;
   }
 };

@@ -4,6 +4,7 @@
 #include "test/numerics/Builder.h"
 
 #include <algorithm>
+#include <fmt/ranges.h>
 #include <iterator>
 
 namespace kiln::test {
@@ -136,6 +137,20 @@ struct HeldBiasTable : Builder {
     addWithoutBias("two_leading", {.leading = {2, 3}}, {70, 33}, queries, keys);
     addWithoutBias("no_keys", {.leading = {2}}, {70, 0}, queries, keys);
     addWithoutBias("no_queries", {.leading = {2}}, {0, 70}, queries, keys);
+    // Of heads whose number is known at run time, a block has one.
+    const Tiles query = {64, 32, 3, 1, 1}, key = {32, 64, 3, 1, 1};
+    for (const Sizes& sizes : {Sizes{5, 70, 90}, {0, 70, 33}, {2, 70, 0}, {2, 0, 70}})
+      addWithoutBias(fmt::format("open_{}", fmt::join(sizes, "x")), {}, sizes, query, key);
+    addWithoutBias("open_causal",
+                   {.width = 64,
+                    .valueWidth = 64,
+                    .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
+                   {2, 150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 1, 1});
+    addWithoutBias("open_column", {.heads = 4, .keyHeads = 4, .mask = "?x1x1x?"}, {9, 132, 132},
+                   query, key);
+    addWithoutBias("open_dropout", {.p = 0.1}, {3, 70, 90}, query, key);
+    addWithoutBias("open_two_leading", {.leading = {0, 0}}, {2, 3, 70, 33}, query, key);
+    add("none_open_shared_keys", {.heads = 6}, {3, 140, 150}, query);
     addWithoutBias("packed", {.leading = {}, .sequences = 4}, {100, 120}, queries,
                    {32, 64, 3, 2, 1});
     cases.back().numbers = {{"qs", {3, 40, 40, 90, 95}}, {"ks", {0, 50, 60, 60, 110}}};

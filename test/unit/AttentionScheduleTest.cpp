@@ -119,8 +119,14 @@ TEST(AttentionRules, HeldBiases) {
     return violations(schedule, facts);
   };
   EXPECT_EQ(broken([](Schedule&, Facts& f) { f.biasBytes = 0, f.knownKeys = 0; }), "");
-  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.biasBytes = 0, f.sharing = 0; }),
-              HasSubstr("without a bias needs a number of heads that the function's type tells\n"));
+  const auto open = [](Schedule& s, Facts& f) {
+    f.biasBytes = 0, f.sharing = 0;
+    s.groups = s.side = 1;
+  };
+  EXPECT_EQ(broken(open), "");
+  EXPECT_THAT(broken([&](Schedule& s, Facts& f) { open(s, f), s.groups = 2; }),
+              HasSubstr("without a bias takes one head a block where the function's type does not "
+                        "tell how many there are: groups = 1 and side = 1\n"));
   EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
               HasSubstr("bias: bias = held needs products = warpgroups\n"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),

@@ -53,7 +53,8 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
 }
 /// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
 /// is none, and no map of it. The block takes heads of one of `groups` groups of the `sharing` heads of a
-/// bias, `side` at a time, each of which has `slots` places for its own rows.
+/// bias, or one of these, where `groups` is 0, `side` at a time, each of which has `slots` places for
+/// its own rows.
 class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string types = "",
                    list<string> methods = []> : Op<Cu_Dialect, mnemonic, [
     DeclareOpInterfaceMethods<ExitOpInterface, methods>, Cu_InSharedMemory,

@@ -51,19 +51,21 @@ class LoweringHoldingBias : Lowering {
               More... more) {
     const Schedule& s = context.schedule;
     const Registers registers = registersOf(s, context.facts);
-    builder.create<Op>(location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors,
-                       sharers.biases, sharers.sharing, more..., element(),
-                       program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype)
-                                         : element(),
-                       program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(),
-                       order.group(), s.groups, s.side, slotsOf(s, context.facts),
-                       heldPlaces(s, context.facts), registers.loading, registers.working);
+    builder.create<Op>(
+        location, kernel.scores, kernel.maps.maps, kernel.maps.inner, tensors, sharers.biases,
+        sharers.sharing, more..., element(),
+        program.form.bias ? elementOf(buffer(program.form.bias).tensor.dtype) : element(),
+        program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
+        takesOneHead(context.facts) ? 0 : s.groups, s.side, slotsOf(s, context.facts),
+        heldPlaces(s, context.facts), registers.loading, registers.working);
   }
   /// A block for each of `tiles` of each group of heads that share a bias; `ofNone`: also where
   /// there are no heads, for whose bias a gradient of zeros is stored.
   void finish(Holding& kernel, ArrayRef<TileCount> tiles, bool ofNone = false) {
     setRoles(*kernel.entry, registersOf(context.schedule, context.facts));
     SmallVector<TileCount> grid(tiles);
+    if (takesOneHead(context.facts))
+      return Lowering::finish(*kernel.entry, {tiles.front(), each(sharedSizes())});
     grid.append({each(ownBiases()), each(Extent{context.schedule.groups, -1})});
     if (!ofNone) {
       grid.push_back(each(sharedSizes()));

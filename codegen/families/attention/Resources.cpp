@@ -38,14 +38,20 @@ std::int64_t heldPlaces(const Schedule& s, const Facts& facts) {
   return (places + panel - 1) / panel * panel;
 }
 
+bool takesOneHead(const Facts& facts) {
+  return facts.biasBytes == 0 && facts.sharing == 0;
+}
 double headsOfBlock(const Schedule& s, const Facts& facts) {
+  if (takesOneHead(facts))
+    return 1;
   const double sharing =
       facts.sharing > 0 ? static_cast<double>(facts.sharing) : facts.heads / facts.biases;
   return std::ceil(std::ceil(sharing / static_cast<double>(s.groups)) /
                    static_cast<double>(s.side));
 }
 std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
-  return facts.sharing > 0 && headsOfBlock(s, facts) <= 1 ? 1 : 2;
+  const bool isKnown = facts.sharing > 0 || takesOneHead(facts);
+  return isKnown && headsOfBlock(s, facts) <= 1 ? 1 : 2;
 }
 
 std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
@@ -62,7 +68,8 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
   // head it spilled.
   const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
-  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? 40 : 24)
+  const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
+  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? ofOne : 24)
                                : walksOverQueries(facts) ? 56
                                : groups > 2              ? 32
                                : s.bias == Bias::held    ? 40

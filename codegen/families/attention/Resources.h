@@ -15,6 +15,8 @@ Registers registersOf(const Schedule& schedule, const Facts& facts);
 
 /// Warpgroups that compute.
 std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
+/// bias = held, of heads without a bias whose number is known at run time only: a block takes one.
+bool takesOneHead(const Facts& facts);
 /// bias = held: heads that each of those side by side takes, as far as that is known, and the
 /// places for what a head has of its own: two, so that the next head's is loaded ahead, if there is
 /// one.

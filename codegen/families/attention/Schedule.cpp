@@ -120,10 +120,11 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
   if (facts.hasSoftcap || !facts.hasPositiveScale)
     return "bias = held needs a positive scale and no softcap";
-  if (facts.biasBytes == 0) // groups of heads are so many whatever the number of heads
-    return facts.sharing > 0 ? ""
-                             : "bias = held without a bias needs a number of heads that the "
-                               "function's type tells";
+  if (takesOneHead(facts) && (s.groups != 1 || s.side != 1))
+    return "bias = held without a bias takes one head a block where the function's type does not "
+           "tell how many there are: groups = 1 and side = 1";
+  if (facts.biasBytes == 0)
+    return "";
   if (facts.kind == Kind::keyGradient && facts.knownQueries == 0)
     return "bias = held of gradients of keys and values needs a number of queries that the "
            "function's type tells, and not 0";

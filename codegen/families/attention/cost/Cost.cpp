@@ -70,7 +70,8 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
   if (s.bias == Bias::held) {
     const double taken = headsOfBlock(s, facts);
-    walk.blocks = facts.biases * std::ceil(own / walk.rows) * static_cast<double>(s.groups);
+    const double groups = takesOneHead(facts) ? facts.heads : static_cast<double>(s.groups);
+    walk.blocks = facts.biases * std::ceil(own / walk.rows) * groups;
     walk.steps *= taken;
     walk.longest *= taken;
   }
@@ -268,10 +269,11 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
     s.bias = Bias::held;
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
     const bool overKeys = facts.kind != Kind::keyGradient;
-    Values groups = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+    const bool one = takesOneHead(facts);
+    Values groups = one ? Values{1} : Values{1, 2, 4, 8, 16, 32, 64, 128, 256};
     if (facts.sharing > 0 && std::ranges::find(groups, facts.sharing) == groups.end())
       groups.push_back(facts.sharing); // a block for each head
-    for (std::int64_t side : {1, 2, 3, 4}) {
+    for (std::int64_t side : one ? Values{1} : Values{1, 2, 3, 4}) {
       s.side = side;
       each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2}, groups);
     }
