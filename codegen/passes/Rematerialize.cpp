@@ -78,7 +78,8 @@ class Rematerializer {
   void follow(Value value, const Group* own, llvm::DenseSet<Operation*>& seen, Cone& cone) {
     Operation* op = value.getDefiningOp();
     const bool isCopied = op && isRematerializable(op);
-    const bool isAgain = own && op && !isCopied && groupOf.lookup(op) == own && isPlainElementwise(op);
+    const bool isAgain =
+        own && op && !isCopied && groupOf.lookup(op) == own && isPlainElementwise(op);
     if (!isCopied && !isAgain) {
       cone.leaves.insert(value);
       return;

@@ -104,6 +104,8 @@ struct Facts {
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
 
+  /// Whether it issues instructions all the time, and takes long to compile.
+  bool isLong() const { return operations >= 128; }
   /// Whether rows begin between the multiples of 16 bytes, where no wide access can.
   bool hasOddRows() const;
   /// Whether there is anything to load ahead of the predecessor's end.

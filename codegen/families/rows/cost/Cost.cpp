@@ -82,7 +82,7 @@ double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const 
 
 /// The logarithm of what a long kernel costs more because its code is long.
 double writtenOutTerm(const Shape& shape, const Facts& facts, const CostConstants& k) {
-  if (facts.operations < k.longOperations)
+  if (!facts.isLong())
     return 0.0;
   return k.writtenOutMore * halvings(k.writtenOut, facts.operations * shape.held);
 }
