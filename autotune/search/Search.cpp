@@ -225,7 +225,7 @@ class Tuning {
                       .ratioLow = r.runnerUp.low,
                       .ratioHigh = r.runnerUp.high,
                       .roofline = r.roofline,
-                      .bytes = r.roofline * findTarget(problems[i].task.arch).memoryGBs * 1e3,
+                      .bytes = problems[i].bytes,
                       .seconds = took,
                       .reason = r.reason});
   }

@@ -180,6 +180,7 @@ Work workOf(const Facts& facts, double rows) {
   work.rowValueBytes = rows * 4.0 * (facts.rowInputs + facts.rowOutputs);
   work.operations = elements * facts.operations;
   work.erfs = elements * facts.erfs;
+  work.exponentials = elements * facts.exponentials;
   work.hasSums = facts.hasSums();
   work.summed = double(facts.columnSums * facts.width + facts.totalSums);
   work.rows = rows;
