@@ -215,7 +215,8 @@ function addRoofline(parent, device, known) {
   const of = (line, kind) => valueOf(line[`${kind}_us`]);
   const roofOf = i => rate(lines[i], lines[i].roofline_us);
   const moving = known.filter(i => lines[i].roofline_limit === "bytes");
-  const most = Math.max(...known.map(roofOf), ...known.map(i => rate(lines[i], of(lines[i], "chosen")))) * 1.03;
+  const rates = known.map(i => rate(lines[i], of(lines[i], "chosen")));
+  const most = Math.max(...known.map(roofOf), ...rates) * 1.03;
   const bytes = known.map(i => lines[i].bytes);
   const ticks = powers(Math.min(...bytes), Math.max(...bytes));
   const paint = (svg, size) => {
