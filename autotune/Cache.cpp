@@ -4,8 +4,8 @@
 #include "autotune/Make.h"
 #include "autotune/Public.h"
 #include "autotune/measure/GpuDevice.h"
+#include "autotune/report/Limits.h"
 #include "autotune/report/Rejections.h"
-#include "autotune/report/Report.h"
 #include "autotune/store/FileSystem.h"
 #include "autotune/store/Layers.h"
 #include "autotune/store/Merge.h"
@@ -121,7 +121,9 @@ Details show(const std::filesystem::path& path, std::string_view key) {
 
 std::string report(const std::filesystem::path& path, std::string_view format,
                    const Filter& filter) {
-  autotune::Report report = reportOf(*Store::open(path, Access::read), selectionOf(filter));
+  const auto store = Store::open(path, Access::read);
+  autotune::Report report = reportOf(*store, selectionOf(filter));
+  nameLimits(report, *store);
   report.version = version();
   return render(report, format);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autotune/Records.h"
-#include "codegen/model/KernelModel.h"
+#include "codegen/model/Roofline.h"
 
 #include <memory>
 
@@ -20,6 +20,7 @@ struct KernelSpace {
   std::vector<Candidate> feasible; // cheapest first
   double bytes = 0;                // that it moves at least
   std::vector<Refusal> refusals;   // of those that do not fit, if they were asked for
+  model::Roofline roofline = {};
 };
 
 } // namespace kiln::autotune

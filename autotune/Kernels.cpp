@@ -27,4 +27,16 @@ PlannedFunction plannedFunction(const std::string& text, std::span<const std::in
   return found;
 }
 
+model::RooflineOfAll rooflineOf(const Task& task) {
+  CompileOptions options;
+  options.arch = task.arch;
+  options.until = Stage::fused;
+  const Program program = Program::compile(Module::parse(task.module), options);
+  const Target& target = findTarget(task.arch);
+  std::vector<model::Roofline> kernels;
+  for (const NamedKernel& kernel : plannedFunction(program.text(Stage::fused), task.sizes).kernels)
+    kernels.push_back(model::rooflineOf(*kernel.model, target));
+  return model::rooflineOf(kernels);
+}
+
 } // namespace kiln::autotune

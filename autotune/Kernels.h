@@ -1,8 +1,9 @@
 // A function as its plan and its families describe it: how it is called, and its kernels.
 #pragma once
 
+#include "autotune/measure/Device.h"
 #include "codegen/backend/LaunchPlan.h"
-#include "codegen/model/KernelModel.h"
+#include "codegen/model/Roofline.h"
 
 #include <memory>
 #include <optional>
@@ -22,5 +23,8 @@ struct PlannedFunction {
 
 /// Of a program's fused or scheduled text, with the run-time sizes filled in. Throws Error.
 PlannedFunction plannedFunction(const std::string& text, std::span<const std::int64_t> sizes);
+
+/// Of the kernels of a task's function. Throws Error.
+model::RooflineOfAll rooflineOf(const Task& task);
 
 } // namespace kiln::autotune

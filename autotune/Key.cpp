@@ -79,6 +79,7 @@ std::vector<KernelSpace> spacesOf(const std::vector<NamedKernel>& kernels, const
     found.model = kernel.model;
     found.feasible = std::move(space.feasible);
     found.bytes = kernel.model->bytesRead() + kernel.model->bytesWritten();
+    found.roofline = model::rooflineOf(*kernel.model, target);
     for (const auto& [rule, refused] : space.refused)
       found.refusals.push_back({found.kernel, rule, refused.count, refused.worst});
   }

@@ -3,6 +3,7 @@
 #include "autotune/Kernels.h"
 #include "codegen/backend/Cubin.h"
 #include "codegen/family/Buffers.h"
+#include "codegen/model/Roofline.h"
 
 #include <algorithm>
 
@@ -35,8 +36,9 @@ Prediction predictionOf(const model::Candidate& candidate, const model::KernelMo
   result.bytesRead = static_cast<std::int64_t>(kernel.bytesRead());
   result.bytesWritten = static_cast<std::int64_t>(kernel.bytesWritten());
   result.microseconds = candidate.microseconds;
-  result.rooflineMicroseconds =
-      static_cast<double>(result.bytesRead + result.bytesWritten) / (target.memoryGBs * 1e3);
+  const model::Roofline roofline = model::rooflineOf(kernel, target);
+  result.rooflineMicroseconds = roofline.microseconds();
+  result.rooflineLimit = roofline.limit();
   result.moving = cost.moving * timeOfCost;
   result.waiting = cost.waiting * timeOfCost;
   result.starting = cost.starting * timeOfCost;

@@ -61,8 +61,10 @@ Problem problemOf(const TuneTask& task, Described described) {
   problem.spaces = std::move(described.spaces);
   for (const KernelSpace& space : problem.spaces)
     problem.refusals.insert(problem.refusals.end(), space.refusals.begin(), space.refusals.end());
-  for (const KernelSpace& space : problem.spaces)
-    problem.roofline += space.bytes / (findTarget(task.options.arch).memoryGBs * 1e3);
+  for (const KernelSpace& space : problem.spaces) {
+    problem.roofline += space.roofline.microseconds();
+    problem.bytes += space.bytes;
+  }
   return problem;
 }
 

@@ -1,5 +1,6 @@
 // How long a row kernel takes from text to cubin, how much of that is Kiln's own, and how long the
-// command takes to start. LayerNorm forward and backward, bf16, 128 wide; no GPU is needed.
+// command takes to start: LayerNorm forward and backward, bf16, 128 wide. Then chains of
+// operations, whose time should grow with their length. No GPU is needed.
 //   compile_time [--kernel-compile=PATH] [--arch=sm_90a] [--nvrtc=FILE] [--benchmark_...]
 // The command is looked for beside this program.
 #include "bench/Entries.h"
@@ -55,6 +56,27 @@ std::string takeCommand(std::vector<char*>& given) {
       .value_or(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kernel-compile");
 }
 
+/// An operation of itself, so often.
+std::string chainOf(const std::string& operation, int length) {
+  const std::string type = "tensor<?x128xf32>";
+  std::string text = fmt::format("func.func @chain(%v0: {0}) -> {0} {{\n", type);
+  for (int i = 0; i < length; ++i)
+    text += fmt::format("  %v{} = math.{} %v{} : {}\n", i + 1, operation, i, type);
+  return text + fmt::format("  return %v{} : {}\n}}\n", length, type);
+}
+
+void registerChains(CompileOptions options) {
+  options.until = Stage::cubin;
+  options.backward = true;
+  for (const char* operation : {"exp", "tanh"})
+    for (int length : {250, 500, 1000})
+      benchmark::RegisterBenchmark(
+          fmt::format("text_to_cubin/{}_chain_backward/{}", operation, length).c_str(), compileText,
+          options, chainOf(operation, length))
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+}
+
 void registerAll(const CompileOptions& given, const std::string& command) {
   const std::string text = Module::fromOp({"layer_norm", {-1, 128}, DType::bf16}).text();
   for (bool backward : {false, true}) {
@@ -80,6 +102,7 @@ void registerAll(const CompileOptions& given, const std::string& command) {
         ->Unit(benchmark::kMillisecond)
         ->UseRealTime();
   }
+  registerChains(given);
   benchmark::RegisterBenchmark("process_version", runProcess,
                                std::vector<std::string>{command, "--version"})
       ->Unit(benchmark::kMillisecond)

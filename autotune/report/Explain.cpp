@@ -2,6 +2,7 @@
 #include "autotune/report/Explain.h"
 
 #include "autotune/General.h"
+#include "autotune/Kernels.h"
 #include "autotune/Public.h"
 #include "autotune/Workers.h"
 #include "autotune/report/Rejections.h"
@@ -91,6 +92,13 @@ void addHistory(const History& history, Explanation& e, RejectionsByRule& reject
                                      failure.schedule, failure.driver, failure.log));
 }
 
+/// By today's model: what a search found was beside the roofline of its time.
+void addRoofline(const Task& task, Explanation& e) {
+  const model::RooflineOfAll roofline = rooflineOf(task);
+  e.roofline = roofline.microseconds;
+  e.rooflineLimit = roofline.limit;
+}
+
 /// What falls before anything is compiled, and what the chosen schedule should cost.
 void addModel(const Task& task, Explanation& e, RejectionsByRule& rejections) {
   CompileOptions options;
@@ -99,6 +107,7 @@ void addModel(const Task& task, Explanation& e, RejectionsByRule& rejections) {
   std::vector<KernelPlan> plans;
   try {
     plans = plan(Module::parse(task.module, e.label), options, all);
+    addRoofline(task, e);
   } catch (const Error&) {
     return; // a function of another version, which this one cannot plan
   }

@@ -23,8 +23,9 @@ std::string choiceText(const Explanation& e) {
     text += formatPrintable("  time: {}, {} of the default's", intervalOf(*choice.time),
                             ratioOf(*choice.time));
     if (e.roofline > 0)
-      text += formatPrintable(", {:.0f}% of the roofline",
-                              100 * e.roofline / choice.time->microseconds);
+      text += formatPrintable(", {:.0f}% of the roofline{}",
+                              100 * e.roofline / choice.time->microseconds,
+                              e.rooflineLimit.empty() ? "" : " (" + e.rooflineLimit + ")");
     text += formatPrintable("\n  on: {}, driver {}, host {}\n", choice.time->device,
                             choice.time->driver, choice.time->host);
   }

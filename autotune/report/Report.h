@@ -19,6 +19,7 @@ struct Line {
   Figure vendor, copy;
   std::string provider;                 // of the vendor's time
   double roofline = 0, bytes = 0;       // microseconds; 0: not known
+  std::string rooflineLimit;            // as of a Prediction; empty: not known
   std::int64_t feasible = 0, tried = 0; // schedules
   std::int64_t place = -1;              // of the choice by the cost model, 0 is the cheapest
   double predicted = 0;                 // its time, by the cost model

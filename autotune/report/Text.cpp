@@ -60,6 +60,7 @@ Json toJson(const Line& line) {
           {"vendor", line.provider},
           {"copy_us", toJson(line.copy)},
           {"roofline_us", knownOrNull(line.roofline)},
+          {"roofline_limit", line.rooflineLimit.empty() ? Json() : Json(line.rooflineLimit)},
           {"share_of_roofline", knownOrNull(line.shareOfRoofline())},
           {"bytes", knownOrNull(line.bytes)},
           {"feasible", line.feasible},
@@ -76,6 +77,15 @@ Json toJson(Report::Share share) {
 
 } // namespace
 
+/// Bytes are what limits most and not named.
+static std::string rooflineText(const Line& line) {
+  if (line.shareOfRoofline() <= 0)
+    return "-";
+  const bool isNamed = !line.rooflineLimit.empty() && line.rooflineLimit != "bytes";
+  return fmt::format("{:.0f} %{}", 100 * line.shareOfRoofline(),
+                     isNamed ? fmt::format(" ({})", line.rooflineLimit) : "");
+}
+
 std::vector<std::string> titles() {
   return {"what",      "µs",      "95 %",        "default µs", "speed-up",
           "vendor µs", "copy µs", "of roofline", "tried",      "source"};
@@ -90,7 +100,7 @@ std::vector<std::string> cells(const Line& line) {
           line.speedUp() > 0 ? fmt::format("{:.3f}", line.speedUp()) : "-",
           numberOf(line.vendor.middle),
           numberOf(line.copy.middle),
-          line.shareOfRoofline() > 0 ? fmt::format("{:.0f} %", 100 * line.shareOfRoofline()) : "-",
+          rooflineText(line),
           line.feasible > 0 ? fmt::format("{} of {}", line.tried, line.feasible) : "-",
           line.source};
 }
@@ -119,7 +129,8 @@ std::string renderMarkdown(const Report& report) {
 std::string renderCsv(const Report& report) {
   std::string text =
       "key,label,arch,device,source,chosen_us,chosen_low,chosen_high,default_us,ratio,ratio_low,"
-      "ratio_high,vendor_us,vendor,copy_us,roofline_us,bytes,feasible,tried,place_by_model,"
+      "ratio_high,vendor_us,vendor,copy_us,roofline_us,roofline_limit,bytes,feasible,tried,place_"
+      "by_model,"
       "predicted_us,best_eight_over_best,schedule,reason\n";
   auto number = [](double value) { return value > 0 ? fmt::format("{:.6g}", value) : ""; };
   for (const Line& line : report.lines) {
@@ -139,6 +150,7 @@ std::string renderCsv(const Report& report) {
                                line.provider,
                                number(line.copy.middle),
                                number(line.roofline),
+                               line.rooflineLimit,
                                number(line.bytes),
                                std::to_string(line.feasible),
                                std::to_string(line.tried),

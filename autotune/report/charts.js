@@ -213,16 +213,22 @@ function axis(svg, along, size, scale, label, words) {
 function addRoofline(parent, device, known) {
   const rate = (line, time) => line.bytes / time / 1e3;
   const of = (line, kind) => valueOf(line[`${kind}_us`]);
-  const roof = rate(lines[known[0]], lines[known[0]].roofline_us);
-  const most = Math.max(roof, ...known.map(i => rate(lines[i], of(lines[i], "chosen")))) * 1.03;
+  const roofOf = i => rate(lines[i], lines[i].roofline_us);
+  const moving = known.filter(i => lines[i].roofline_limit === "bytes");
+  const rates = known.map(i => rate(lines[i], of(lines[i], "chosen")));
+  const most = Math.max(...known.map(roofOf), ...rates) * 1.03;
   const bytes = known.map(i => lines[i].bytes);
   const ticks = powers(Math.min(...bytes), Math.max(...bytes));
   const paint = (svg, size) => {
     const x = axis(svg, "x", size, { log: true, low: ticks[0], high: ticks.at(-1), ticks },
                    "bytes that a kernel moves at least", bytesText);
     const y = axis(svg, "y", size, { low: 0, high: most, ticks: steps(most, 5) }, "GB/s", String);
-    draw("line", { class: "roof", x1: frame.left, x2: size.width - frame.right, y1: y(roof),
-                   y2: y(roof) }, svg);
+    const addRoof = (from, to, height) =>
+      draw("line", { class: "roof", x1: from, x2: to, y1: height, y2: height }, svg);
+    if (moving.length) addRoof(frame.left, size.width - frame.right, y(roofOf(moving[0])));
+    for (const i of known)
+      if (lines[i].roofline_limit !== "bytes")
+        addRoof(x(lines[i].bytes) - 8, x(lines[i].bytes) + 8, y(roofOf(i)));
     for (const kind of ["copy", "default", "chosen"])
       for (const i of known)
         if (of(lines[i], kind))
@@ -240,11 +246,13 @@ function addRoofline(parent, device, known) {
       if (of(line, kind))
         texts.push(`${name}: ${of(line, kind).toFixed(2)} µs, ` +
                    `${rate(line, of(line, kind)).toFixed(0)} GB/s`);
-    texts.push(`${(100 * line.share_of_roofline).toFixed(0)} % of the roofline`);
+    texts.push(`${(100 * line.share_of_roofline).toFixed(0)} % of the roofline` +
+      (line.roofline_limit ? `, which is of ${line.roofline_limit}` : ""));
     return texts;
   };
   addChart(parent, `Roofline, ${device}`, "How fast the bytes that a kernel cannot do without are " +
-    "moved. Point at a mark to learn whose it is; click to keep it.",
+    "moved. A kernel that tensor cores or exponentials limit has a roof of its own, which is short. " +
+    "Point at a mark to learn whose it is; click to keep it.",
     [["chosen", "the choice"], ["default", "the default"], ["copy", "a plain copy"]], 360, paint,
     tell);
 }

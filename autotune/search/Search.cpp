@@ -216,18 +216,17 @@ class Tuning {
 
   void noteSearch(std::size_t i, double took) {
     const Result& r = results[i];
-    journal.searched(problems[i].key,
-                     {.feasible = r.feasible,
-                      .tried = r.measured,
-                      .standard = r.standard,
-                      .runnerUp = r.runnerUp.schedule,
-                      .ratio = r.runnerUp.ratio,
-                      .ratioLow = r.runnerUp.low,
-                      .ratioHigh = r.runnerUp.high,
-                      .roofline = r.roofline,
-                      .bytes = r.roofline * findTarget(problems[i].task.arch).memoryGBs * 1e3,
-                      .seconds = took,
-                      .reason = r.reason});
+    journal.searched(problems[i].key, {.feasible = r.feasible,
+                                       .tried = r.measured,
+                                       .standard = r.standard,
+                                       .runnerUp = r.runnerUp.schedule,
+                                       .ratio = r.runnerUp.ratio,
+                                       .ratioLow = r.runnerUp.low,
+                                       .ratioHigh = r.runnerUp.high,
+                                       .roofline = r.roofline,
+                                       .bytes = problems[i].bytes,
+                                       .seconds = took,
+                                       .reason = r.reason});
   }
 
   void openDevice() {

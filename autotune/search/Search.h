@@ -25,6 +25,7 @@ struct Problem {
   /// What fits each kernel, cheapest first. The cheapest of all that compile is the default.
   std::vector<KernelSpace> spaces;
   double roofline = 0;             // microseconds; 0: not known
+  double bytes = 0;                // that are moved at least
   double calls = 1;                // how often, against the other problems
   std::vector<Refusal> refusals;   // of schedules that do not fit
   std::vector<std::string> near;   // schedules chosen at near shapes: tried first

@@ -43,6 +43,7 @@ struct Target {
   /// Dense operations of the tensor cores a clock and multiprocessor, additions and products, with
   /// sums in f32, by MatrixType; 0: none of this type.
   std::array<int, 3> matrixOps = {0, 0, 0};
+  int exponentials = 16; // that the special-function units make a clock and multiprocessor
   Capabilities has = {};
 };
 

@@ -6,13 +6,19 @@
 #include <cmath>
 
 namespace kiln::model {
+
+double exponentialsOf(const Work& work, const Target& target) {
+  return work.exponentials / (target.exponentials * target.clockGHz * 1e3 * target.multiprocessors);
+}
+
 double cheapestMicroseconds(const Work& work, const Target& target, const CostConstants& k) {
   const double nominal = target.memoryGBs * 1e3; // bytes a us
   const double memory = work.bytesRead / (k.readShare * nominal) +
                         work.bytesWritten / (k.writeShare * nominal) +
                         k.rowValues * work.rowValueBytes / nominal;
   const double issued = k.workOperation * work.operations + k.workErf * work.erfs;
-  const double issuing = issued / (k.issued * target.multiprocessors);
+  const double issuing =
+      std::max(issued / (k.issued * target.multiprocessors), exponentialsOf(work, target));
   const double longer = std::max(memory, issuing), shorter = std::min(memory, issuing);
   const bool overlaps = target.has.programmaticLaunch; // with the kernel before
   double time = k.emptyKernel + (overlaps ? 0.0 : k.plainLaunch);

@@ -7,18 +7,25 @@
 #include "codegen/backend/Target.h"
 #include "codegen/model/CostConstants.h"
 
+#include <array>
+
 namespace kiln::model {
 
 /// What a kernel must do, by any schedule.
 struct Work {
-  double bytesRead = 0, bytesWritten = 0; // of tensors
-  double rowValueBytes = 0;               // values of rows, read and written
-  double operations = 0, erfs = 0;        // of all elements
-  bool hasSums = false;                   // down columns, or of everything: a second kernel
-  double summed = 0;                      // columns of them, together
-  double rows = 0;                        // which blocks share
-  bool readsAhead = false;                // of the end of the kernel before
+  double bytesRead = 0, bytesWritten = 0;      // of tensors
+  double rowValueBytes = 0;                    // values of rows, read and written
+  double operations = 0, erfs = 0;             // of all elements
+  bool hasSums = false;                        // down columns, or of everything: a second kernel
+  double summed = 0;                           // columns of them, together
+  double rows = 0;                             // which blocks share
+  bool readsAhead = false;                     // of the end of the kernel before
+  std::array<double, 3> matrixOperations = {}; // of tensor cores, by MatrixType
+  double exponentials = 0;                     // and hyperbolic tangents, which take as long
 };
+
+/// us of a part's special-function units at their nominal rate.
+double exponentialsOf(const Work& work, const Target& target);
 
 /// us by the cheapest schedule.
 double cheapestMicroseconds(const Work& work, const Target& target,

@@ -6,6 +6,7 @@
 #include "codegen/family/FusionPreparation.h"
 #include "codegen/passes/FunctionPlan.h"
 #include "codegen/passes/FusionGraph.h"
+#include "codegen/passes/FusionRuns.h"
 #include "codegen/passes/Rematerialize.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -46,10 +47,12 @@ class Fuser {
         groups.push_back(Group()), groups.back().insert(&op);
     if (failed(mergeRequested()))
       return failure();
+    auto tooMuch = [&](const Group& group) { return reasonAgainst(group, true); };
+    beginWithRuns(block, groups, tooMuch);
     graph.emplace(block, groups);
     while (mergeBest()) {
     }
-    rematerialize(groups, [&](const Group& group) { return reasonAgainst(group, true); });
+    rematerialize(groups, tooMuch);
     for (Group& group : groups)
       if (failed(check(group)))
         return failure();

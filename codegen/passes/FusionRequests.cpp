@@ -17,6 +17,11 @@ std::optional<Cut> cutWithin(const Group& group) {
   return cut;
 }
 
+bool isPlainElementwise(Operation* op) {
+  return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
+         !op->hasAttr(ir::kCutAttr) && !op->hasAttr(ir::kFuseAttr);
+}
+
 FailureOr<llvm::MapVector<StringAttr, Group>> requestedGroups(func::FuncOp function) {
   llvm::MapVector<StringAttr, Group> groups;
   auto refuse = [](Operation* op, StringRef attribute, const char* why) {

@@ -24,6 +24,9 @@ struct Cut {
 /// A cut that the group would cross.
 std::optional<Cut> cutWithin(const Group& group);
 
+/// Elementwise, with one result, and nothing is asked of it.
+bool isPlainElementwise(mlir::Operation* op);
+
 /// By name, what must be in one kernel; fails with an error at an operation that cannot be asked.
 llvm::FailureOr<llvm::MapVector<mlir::StringAttr, Group>>
 requestedGroups(mlir::func::FuncOp function);

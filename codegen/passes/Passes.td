@@ -42,7 +42,9 @@ def Fuse : Kiln_Pass<"kiln-fuse", "::mlir::ModuleOp"> {
   let description = [{
     Merges neighbours, those first that save most bytes, as long as the family can still
     execute the group, some schedule of it fits the target, and it is not so large that compiling
-    takes long: what does not fit one kernel becomes several. Every merge that would save bytes and
+    takes long: what does not fit one kernel becomes several. A function of more than 256 operations
+    begins with runs of neighbours in the text instead of single ones, so that the time grows with
+    its length. Every merge that would save bytes and
     is refused leaves a remark at both operations. A `kiln.kernel` that the text already has stays
     as it is.
 

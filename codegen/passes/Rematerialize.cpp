@@ -14,11 +14,6 @@ namespace {
 
 constexpr size_t kMostAgain = 16; // that are computed again for one value
 
-bool isElementwise(Operation* op) {
-  return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
-         !op->hasAttr(ir::kCutAttr) && !op->hasAttr(ir::kFuseAttr);
-}
-
 /// How a value comes from others: the operations in order, and what they read.
 struct Cone {
   SmallVector<Operation*> operations;
@@ -42,7 +37,7 @@ class Rematerializer {
     llvm::sort(all, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
     SmallVector<Operation*> replaced;
     for (Operation* op : all)
-      if (isElementwise(op) && consider(op))
+      if (isPlainElementwise(op) && consider(op))
         replaced.push_back(op);
     for (Operation* op : llvm::reverse(replaced)) // those first that others are for
       eraseIfUnused(op);
@@ -83,7 +78,8 @@ class Rematerializer {
   void follow(Value value, const Group* own, llvm::DenseSet<Operation*>& seen, Cone& cone) {
     Operation* op = value.getDefiningOp();
     const bool isCopied = op && isRematerializable(op);
-    const bool isAgain = own && op && !isCopied && groupOf.lookup(op) == own && isElementwise(op);
+    const bool isAgain =
+        own && op && !isCopied && groupOf.lookup(op) == own && isPlainElementwise(op);
     if (!isCopied && !isAgain) {
       cone.leaves.insert(value);
       return;
@@ -178,7 +174,7 @@ class Rematerializer {
       return;
     llvm::SetVector<Operation*> makers;
     for (Value operand : op->getOperands())
-      if (Operation* maker = operand.getDefiningOp(); maker && isElementwise(maker))
+      if (Operation* maker = operand.getDefiningOp(); maker && isPlainElementwise(maker))
         makers.insert(maker);
     group->remove(op);
     groupOf.erase(op);

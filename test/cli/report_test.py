@@ -38,6 +38,7 @@ class Explain(TunedStore):
         self.assertEqual(by_key["fields"]["device"], "simulated")
         self.assertEqual(by_key["search"]["feasible"], self.job["feasible"])
         self.assertTrue(by_key["search"]["ended"])
+        self.assertEqual(by_key["roofline_limit"], "bytes")
         self.assertLess(by_key["runner_up"]["ratio_low"], by_key["runner_up"]["ratio_high"])
         model = by_key["model"][0]
         self.assertGreaterEqual(model["microseconds"], max(model["moving"], model["waiting"]))
@@ -45,7 +46,7 @@ class Explain(TunedStore):
 
     def test_text(self):
         out = self.run_command("explain", self.key[:10], "--store=tuned.db").out
-        for text in [self.key[:12], "project layer: measured", "of the roofline", "runner-up:",
+        for text in [self.key[:12], "project layer: measured", "of the roofline (bytes)", "runner-up:",
                      "default:", "copy of as many bytes: not measured", "why not the vendor's",
                      "search: ended after", "cost model of", "rejected:", "driver simulated 1"]:
             self.assertIn(text, out)
@@ -116,6 +117,26 @@ class Report(TunedStore):
         line = self.run_json("report", "part.db")["lines"][0]
         for known in ["chosen_us", "default_us", "roofline_us", "place_by_model", "tried"]:
             self.assertIsNotNone(line[known], known)
+
+    def test_the_limit_of_a_roofline_is_named(self):
+        """Products of 128 elements limit more than the exponential of their score."""
+        self.run_command("tune", "--op=attention", "--shape=2x8x1024x128", "--dtype=bf16", *SIMULATED,
+                         "--effort=quick")
+        lines = {line["label"].split()[0]: line
+                 for line in self.run_json("report", "tuned.db")["lines"]}
+        self.assertEqual(lines["layer_norm"]["roofline_limit"], "bytes")
+        product = lines["attention"]
+        self.assertEqual(product["roofline_limit"], "tensor cores")
+        self.assertAlmostEqual(product["roofline_us"],
+                               4 * 16 * 1024**2 * 128 / (132 * 1830 * 4096), delta=1e-3)
+        out = self.run_command("report", "tuned.db").out
+        self.assertRegex(out, r"\| attention .* % \(tensor cores\) \|")
+        self.assertRegex(out, r"\| layer_norm .* \d+ % \|")
+        self.assertIn("% of the roofline (tensor cores)",
+                      self.run_command("explain", product["key"][:12], "--store=tuned.db").out)
+        for verb in ["plan", "inspect"]:
+            out = self.run_command(verb, "--op=attention", "--shape=2x8x1024x32", "--dtype=bf16").out
+            self.assertRegex(out, r"roofline by[^\0]* exponentials ")
 
     def test_selection(self):
         self.assertEqual(self.run_json("report", "tuned.db", "--ops=softmax")["lines"], [])

@@ -18,6 +18,24 @@ inline std::string longChainText(int operations, int width = 128) {
   return text + fmt::format("  return {} : {}\n}}\n", last, type);
 }
 
+/// An elementary function of itself, so many times: of exponentials it is `exp(exp(...))`.
+inline std::string repeatedText(const std::string& operation, int operations, int width = 128) {
+  const std::string type = fmt::format("tensor<?x{}xf32>", width);
+  std::string text = fmt::format("func.func @repeated(%v0: {0}) -> {0} {{\n", type);
+  for (int i = 0; i < operations; ++i)
+    text += fmt::format("  %v{} = math.{} %v{} : {}\n", i + 1, operation, i, type);
+  return text + fmt::format("  return %v{} : {}\n}}\n", operations, type);
+}
+
+/// Products of the last two values, all of which the backward needs.
+inline std::string productsText(int operations, int width = 128) {
+  const std::string type = fmt::format("tensor<?x{}xf32>", width);
+  std::string text = fmt::format("func.func @products(%v0: {0}, %v1: {0}) -> {0} {{\n", type);
+  for (int i = 2; i < operations + 2; ++i)
+    text += fmt::format("  %v{} = arith.mulf %v{}, %v{} : {}\n", i, i - 1, i - 2, type);
+  return text + fmt::format("  return %v{} : {}\n}}\n", operations + 1, type);
+}
+
 inline std::string longSumText(int operands, int width = 128) {
   const std::string type = fmt::format("tensor<?x{}xf32>", width);
   std::string arguments = "%a0: " + type, text, last = "%a0";

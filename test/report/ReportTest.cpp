@@ -96,6 +96,21 @@ TEST(Report, FiguresComeFromTheirRows) {
   EXPECT_DOUBLE_EQ(lineOf(report, 4).chosen.middle, 5); // the vendor's
 }
 
+TEST(Report, NamesWhatLimitsARooflineIfItIsNotBytes) {
+  auto store = filled();
+  Report report = reportOf(*store, {});
+  for (const auto& [limit, cell] : {std::pair("", "62 %"), std::pair("bytes", "62 %"),
+                                    std::pair("exponentials", "62 % (exponentials)")}) {
+    report.lines = {lineOf(reportOf(*store, {}), 1)};
+    report.lines[0].rooflineLimit = limit;
+    EXPECT_EQ(cells(report.lines[0])[7], cell);
+    const std::string json = *limit == 0 ? "null" : '"' + std::string(limit) + '"';
+    EXPECT_THAT(render(report, "json"), HasSubstr("\"roofline_limit\": " + json));
+    EXPECT_THAT(render(report, "html"), HasSubstr(cell));
+    EXPECT_THAT(render(report, "csv"), HasSubstr("," + std::string(limit) + ",4.8e+07,"));
+  }
+}
+
 TEST(Report, BestSoFarOnlyFalls) {
   auto store = filled();
   // What is timed after it is no part of the search.

@@ -45,7 +45,8 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
       {"kiln_layer_norm", model, model->space(target, model::Listing::likely).feasible, 0, {}}};
   if (count > 0 && spaceOf(problem).size() > count)
     spaceOf(problem).resize(count);
-  problem.roofline = facts.bytes(65536) / (target.memoryGBs * 1e3);
+  problem.bytes = facts.bytes(65536);
+  problem.roofline = problem.bytes / (target.memoryGBs * 1e3);
   return problem;
 }
 

@@ -74,6 +74,7 @@ ordered_json jsonOf(const cache::Explanation& e) {
                       {"time", jsonOf(e.choice.time)},
                       {"why_not_vendor", e.whyNotVendor}};
   json.update({{"roofline_microseconds", e.roofline},
+               {"roofline_limit", e.rooflineLimit},
                {"default", jsonOf(e.standard)},
                {"runner_up", jsonOf(e.runnerUp)},
                {"copy", jsonOf(e.copy)},

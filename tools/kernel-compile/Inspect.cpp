@@ -21,6 +21,7 @@ nlohmann::ordered_json costJson(const Prediction& p) {
           {"bytes_written", p.bytesWritten},
           {"predicted_microseconds", p.microseconds},
           {"roofline_microseconds", p.rooflineMicroseconds},
+          {"roofline_limit", p.rooflineLimit},
           {"occupancy", p.occupancy},
           {"limited_by", p.limitedBy}};
 }
@@ -47,13 +48,14 @@ std::string textOf(const Program& program, const std::vector<Prediction>& predic
   for (const char* title :
        {"occupancy", "bytes read", "bytes written", "predicted us", "% of roofline"})
     cost.column(title);
+  cost.column("roofline by", Table::Align::left);
   cost.column("limited by", Table::Align::left);
   for (std::size_t i = 0; i < predictions.size() && i < program.kernels().size(); ++i) {
     const Prediction& p = predictions[i];
     double part = p.microseconds > 0 ? p.rooflineMicroseconds / p.microseconds : 0;
     cost.row({program.kernels()[i].name, fmt::format("{:.0f}%", p.occupancy * 100),
               grouped(p.bytesRead), grouped(p.bytesWritten), fmt::format("{:.1f}", p.microseconds),
-              fmt::format("{:.0f}%", part * 100), p.limitedBy});
+              fmt::format("{:.0f}%", part * 100), p.rooflineLimit, p.limitedBy});
   }
   std::string text = textOf(program.kernels()) + "\n" + cost.text();
   if (auto older = olderInputs(program); !older.empty())

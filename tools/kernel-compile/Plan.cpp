@@ -42,13 +42,14 @@ std::string textOf(const KernelPlan& plan) {
   Table best;
   best.column("  predicted us");
   best.column("% of roofline");
+  best.column("roofline by", Table::Align::left);
   best.column("occupancy");
   best.column("schedule", Table::Align::left);
   for (const Candidate& candidate : plan.best) {
     const Prediction& p = candidate.prediction;
     double part = p.microseconds > 0 ? p.rooflineMicroseconds / p.microseconds : 0;
     best.row({fmt::format("{:.1f}", p.microseconds), fmt::format("{:.0f}%", part * 100),
-              fmt::format("{:.0f}%", p.occupancy * 100), candidate.schedule});
+              p.rooflineLimit, fmt::format("{:.0f}%", p.occupancy * 100), candidate.schedule});
   }
   if (!best.empty())
     out += best.text();
@@ -69,6 +70,7 @@ nlohmann::ordered_json jsonOf(const KernelPlan& plan) {
     json["best"].push_back({{"schedule", candidate.schedule},
                             {"microseconds", candidate.prediction.microseconds},
                             {"roofline_microseconds", candidate.prediction.rooflineMicroseconds},
+                            {"roofline_limit", candidate.prediction.rooflineLimit},
                             {"occupancy", candidate.prediction.occupancy},
                             {"bytes_read", candidate.prediction.bytesRead},
                             {"bytes_written", candidate.prediction.bytesWritten}});

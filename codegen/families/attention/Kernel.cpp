@@ -59,6 +59,28 @@ void AttentionKernel::bind(const family::Binding& binding) {
   outputs = binding.outputs;
 }
 
+/// Pairs of a query and a key that causal attention and windows leave open. Nobody knows here how
+/// long packed sequences are: of those a query sees one key at least.
+static double openPlaces(const ir::AttentionForm& form, double queries, double keys) {
+  if (form.queryStarts)
+    return queries;
+  const bool isCausal = form.causal != ir::Causal::none;
+  if (!isCausal && form.windowLeft < 0 && form.windowRight < 0)
+    return queries * keys;
+  const auto limit = [](int64_t distance) {
+    return distance < 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(distance);
+  };
+  const double left = limit(form.windowLeft);
+  const double right = isCausal ? 0.0 : limit(form.windowRight);
+  const double aligned = form.causal == ir::Causal::last ? keys - queries : 0.0;
+  double places = 0;
+  for (double i = 0; i < queries; ++i) {
+    const double same = i + aligned; // the key at the place of the query
+    places += std::max(0.0, std::min(keys - 1, same + right) - std::max(0.0, same - left) + 1);
+  }
+  return places;
+}
+
 Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   const auto bufferOf = [&](Value argument) -> const TensorInfo& {
     return inputs[cast<BlockArgument>(argument).getArgNumber()]->tensor;
@@ -89,6 +111,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.knownQueries = std::max<int64_t>(query.shape[query.shape.size() - 2].size, 0);
   facts.queries = sizeOf(query.shape[query.shape.size() - 2]);
   facts.keys = sizeOf(key.shape[key.shape.size() - 2]);
+  facts.places = openPlaces(program.form, facts.queries, facts.keys);
   const TensorInfo* bias = program.form.bias ? &bufferOf(program.form.bias) : nullptr;
   // Where nobody knows: rows that share a bias are as many as it has keys, those of pairs, and
   // others are a batch of so many tokens. Few heads would be taken for a grid that fills no GPU.

@@ -57,6 +57,7 @@ struct Facts {
   std::int64_t knownKeys = 0, knownQueries = 0; // 0: known at run time
   bool hasPositiveScale = true;
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
+  double places = 1;        // of a head: pairs of a query and a key that it sees
   double biases = 1;        // each shared by heads / biases
   int spilledRegisters = 0; // a thread: with so few the assembler spilled last; 0: not known
   int spills = 0;           // schedules that did

@@ -2,6 +2,8 @@
 #include "codegen/families/rows/Kernel.h"
 #include "codegen/families/rows/PassPlan.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 
 namespace kiln::rows {
@@ -79,6 +81,8 @@ Facts RowKernel::facts() const {
       facts.widestExchange = std::max(facts.widestExchange, ++exchanges[node->level]);
     }
     facts.rowInputs += node->kind == Node::Kind::pick;
+    facts.exponentials += node->kind == Node::Kind::scalar && node->perRow && node->perColumn &&
+                          isa<math::ExpOp, math::Exp2Op, math::TanhOp>(node->op());
     facts.randoms += node->kind == Node::Kind::random && node->perColumn;
     if (node->kind == Node::Kind::gather) {
       Value table = cast<ir::GatherOp>(node->op()).getTable();

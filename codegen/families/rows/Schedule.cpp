@@ -198,6 +198,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   constexpr std::int64_t kHeld = 16, kStored = 8;
   registers += std::max(facts.waiting - kHeld, std::int64_t{0}) * 3 / 2;
   registers += s.vector * std::max(std::ssize(facts.outputs) - kStored, std::ptrdiff_t{0});
+  // In long code the assembler has more at work at once than waits, and a spill is found out only
+  // after seconds.
+  if (facts.isLong())
+    registers = registers * 3 / 2;
   // Every spill raises the estimate for all schedules alike. A large tile may spill with all the
   // registers there are: a smaller one needs fewer.
   registers = registers * (4 + facts.spills) / 4;

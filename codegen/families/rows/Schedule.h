@@ -100,10 +100,13 @@ struct Facts {
   int operations = 0;       // scalar instructions an element, all passes, roughly
   int columnOperations = 0; // those that are the same for all rows of a thread
   int waiting = 0;          // computed values of an element that are read later, at most at once
+  int exponentials = 0;     // and hyperbolic tangents, of an element
   int erfs = 0; // error functions an element: long polynomials, counted as operations too
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
 
+  /// Whether it issues instructions all the time, and takes long to compile.
+  bool isLong() const { return operations >= 128; }
   /// Whether rows begin between the multiples of 16 bytes, where no wide access can.
   bool hasOddRows() const;
   /// Whether there is anything to load ahead of the predecessor's end.

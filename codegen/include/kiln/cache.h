@@ -69,6 +69,7 @@ struct Explanation {
   Entry choice;
   std::string when;                     // it was chosen: "2026-11-21 09:30:00 UTC"
   double roofline = 0;                  // microseconds; 0: not known
+  std::string rooflineLimit;            // as of a Prediction; empty: not known
   std::optional<Time> standard;         // the default schedule's
   std::optional<Time> runnerUp;         // its ratios are of the choice's time to it
   std::optional<Time> copy;             // of as many bytes

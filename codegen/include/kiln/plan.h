@@ -12,9 +12,12 @@ struct Prediction {
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;
   double microseconds = 0;
-  double rooflineMicroseconds = 0; // the same bytes at full bandwidth
-  double occupancy = 0;            // resident threads over the most an SM holds, 0..1
-  std::string limitedBy;           // "registers", "shared memory", "threads", "blocks"
+  /// What no schedule is faster than at the target's nominal rates, and by what: "bytes",
+  /// "tensor cores" or "exponentials", whichever takes longest.
+  double rooflineMicroseconds = 0;
+  std::string rooflineLimit;
+  double occupancy = 0;  // resident threads over the most an SM holds, 0..1
+  std::string limitedBy; // "registers", "shared memory", "threads", "blocks"
   // What `microseconds` is made of, in the cost model's shares. Of the first two the longer counts,
   // and a little more.
   double moving = 0;   // the bytes, with what this schedule loses against a copy

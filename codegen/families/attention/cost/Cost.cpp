@@ -200,6 +200,14 @@ model::Work workOf(const Facts& facts, double count) {
   work.operations = scoresOf(facts) * (productsOf(facts, Products::warps) / 8 + 12);
   work.hasSums = facts.kind == Kind::biasGradient;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
+  const double places = facts.heads * facts.places;
+  const double multiplyAdds = places * productsOf(facts, Products::warps);
+  // Numbers of fp32 are sums of two of tf32, of which three products count.
+  if (facts.bytes == 4)
+    work.matrixOperations[std::size_t(MatrixType::tf32)] = 3 * 2 * multiplyAdds;
+  else
+    work.matrixOperations[std::size_t(MatrixType::f16)] = 2 * multiplyAdds;
+  work.exponentials = places * (facts.hasSoftcap ? 2 : 1);
   return work;
 }
 

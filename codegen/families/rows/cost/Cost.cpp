@@ -80,6 +80,13 @@ double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const 
   return issues / (k.issued * target.multiprocessors);
 }
 
+/// The logarithm of what a long kernel costs more because its code is long.
+double writtenOutTerm(const Shape& shape, const Facts& facts, const CostConstants& k) {
+  if (!facts.isLong())
+    return 0.0;
+  return k.writtenOutMore * halvings(k.writtenOut, facts.operations * shape.held);
+}
+
 /// No rows take as long as one: a launch.
 double rowsOf(const Facts& facts, double rows) {
   return std::max(facts.rows >= 0 ? double(facts.rows) : rows, 1.0);
@@ -121,7 +128,8 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
-  if (const double term = unlikelyTerm(s, facts, target, k); term > 0.0) {
+  const double term = unlikelyTerm(s, facts, target, k) + writtenOutTerm(shape, facts, k);
+  if (term > 0.0) {
     busy *= std::exp(term);
     waiting *= std::exp(term);
   }
@@ -172,6 +180,7 @@ Work workOf(const Facts& facts, double rows) {
   work.rowValueBytes = rows * 4.0 * (facts.rowInputs + facts.rowOutputs);
   work.operations = elements * facts.operations;
   work.erfs = elements * facts.erfs;
+  work.exponentials = elements * facts.exponentials;
   work.hasSums = facts.hasSums();
   work.summed = double(facts.columnSums * facts.width + facts.totalSums);
   work.rows = rows;
