@@ -198,7 +198,7 @@ model::Work workOf(const Facts& facts, double count) {
   work.rows = queryElements(facts);
   // In operations of a thread: products of warps have half the rate of the tensor cores.
   work.operations = scoresOf(facts) * (productsOf(facts, Products::warps) / 8 + 12);
-  work.hasSums = facts.kind == Kind::biasGradient;
+  work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   const double places = facts.heads * facts.places;
   const double multiplyAdds = places * productsOf(facts, Products::warps);
