@@ -64,12 +64,13 @@ struct CaptureOptions {
   std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
 };
 
-/// A region of rows, as report() tells of it.
+/// A region of rows or an attention, as report() tells of it.
 struct CompiledRegion {
-  std::string ops;             // "layer_norm, mul, add"
-  bool used = false;           // by Kiln's kernel
+  std::string ops;             // "layer_norm, mul, add", "attention: matmul, mul, softmax, matmul"
+  bool used = false;           // as a kernel, or as one attention
   std::string why;             // not
   std::int64_t bytesSaved = 0; // of the forward's loads and stores, in each call
+  bool isAttention = false;
 };
 
 /// A compiled function whose number of arguments and results is not part of its type.
@@ -78,6 +79,8 @@ class KILN_API CompiledFunction {
   using Tensors = std::vector<at::Tensor>;
   using Function = std::function<Tensors(const Tensors&)>;
   CompiledFunction(Function f, const Tensors& sample, const CaptureOptions& options = {});
+  /// Captured by its first call.
+  CompiledFunction(Function f, const CaptureOptions& options);
 
   Tensors operator()(const Tensors& arguments) const;
   /// Of all captures.
@@ -176,6 +179,15 @@ template <typename Result> std::vector<at::Tensor> listOf(Result&& result) {
                       result);
 }
 
+/// A function of so many tensors as one of a list.
+template <std::size_t count, typename F> CompiledFunction::Function listed(F f) {
+  return [f = std::move(f)](const std::vector<at::Tensor>& arguments) mutable {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return listOf(call(f, arguments[i]...));
+    }(std::make_index_sequence<count>());
+  };
+}
+
 } // namespace compiled
 
 /// `f`: takes tensors, returns one, or a std::vector, std::array or std::tuple of them; or a module
@@ -188,17 +200,23 @@ auto compile(F&& given, const at::Tensor (&sample)[count], CaptureOptions option
     options.modules.push_back(std::move(module));
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     using Result = std::remove_cvref_t<decltype(compiled::call(f, sample[i]...))>;
-    return Compiled<count, Result>(CompiledFunction(
-        [f = std::move(f)](const std::vector<at::Tensor>& arguments) mutable {
-          return compiled::listOf(compiled::call(f, arguments[i]...));
-        },
-        {sample[i]...}, options));
+    return Compiled<count, Result>(
+        CompiledFunction(compiled::listed<count>(std::move(f)), {sample[i]...}, options));
   }(std::make_index_sequence<count>());
 }
 
 template <typename F> auto compile(F&& f, const at::Tensor& sample, CaptureOptions options = {}) {
   const at::Tensor samples[] = {sample};
   return compile(std::forward<F>(f), samples, std::move(options));
+}
+
+/// Of a function of tensors (const at::Tensor&), the counterpart of kiln/fuse.h's fuse() of
+/// expressions: what compile() makes of it, captured by its first call instead of with a sample. It
+/// may hold products and attention, written out; rows before and behind these are kernels.
+template <fusion::OfTensors F> auto fuse(const F& f, const CaptureOptions& options = {"fused"}) {
+  using Shape = fusion::Shape<F>;
+  return Compiled<Shape::operands, std::remove_cvref_t<typename Shape::Result>>(
+      CompiledFunction(compiled::listed<Shape::operands>(f), options));
 }
 
 } // namespace kiln

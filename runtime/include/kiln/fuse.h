@@ -162,15 +162,21 @@ class KILN_API FusedFunction {
 
 namespace fusion {
 
+template <typename R, typename... Args> struct ShapeOf {
+  static constexpr std::size_t operands = sizeof...(Args);
+  static constexpr bool ofTensors = (std::is_same_v<std::remove_cvref_t<Args>, at::Tensor> && ...);
+  using Result = R;
+};
 template <typename F> struct Shape : Shape<decltype(&F::operator())> {};
-template <typename C, typename R, typename... Args> struct Shape<R (C::*)(Args...) const> {
-  static constexpr std::size_t operands = sizeof...(Args);
-  using Result = R;
-};
-template <typename R, typename... Args> struct Shape<R (*)(Args...)> {
-  static constexpr std::size_t operands = sizeof...(Args);
-  using Result = R;
-};
+template <typename C, typename R, typename... Args>
+struct Shape<R (C::*)(Args...) const> : ShapeOf<R, Args...> {};
+template <typename R, typename... Args> struct Shape<R (*)(Args...)> : ShapeOf<R, Args...> {};
+
+/// Of tensors instead: kiln/compile.h has fuse() for these.
+template <typename F>
+concept OfTensors = Shape<F>::ofTensors;
+template <typename F>
+concept OfExpressions = !OfTensors<F>;
 
 inline std::vector<Expr> listOf(const Expr& one) {
   return {one};
@@ -218,8 +224,9 @@ template <typename F> class Fused {
 };
 
 /// `f`: takes expressions, returns one, or a std::array or std::tuple of several. It may not be a
-/// generic lambda: its parameters tell the number of operands, at most 16.
-template <typename F> Fused<F> fuse(const F& f, const FuseOptions& options = {}) {
+/// generic lambda: its parameters tell the number of operands, at most 16. An `f` that takes
+/// tensors, for products and attention among rows, is kiln/compile.h's.
+template <fusion::OfExpressions F> Fused<F> fuse(const F& f, const FuseOptions& options = {}) {
   return Fused<F>(f, options);
 }
 
