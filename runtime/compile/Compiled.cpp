@@ -25,6 +25,7 @@ constexpr char kSparse[] = "tensors that are not strided";
 constexpr char kGraph[] = "a graph was being captured, and nothing had been compiled";
 constexpr char kProfiled[] = "the thread was being profiled, and nothing had been compiled";
 constexpr char kMany[] = "16 kinds of arguments had been captured";
+constexpr char kDiffers[] = "a value that it reads differs from call to call";
 constexpr char kRead[] = "a value that the function reads was another one";
 
 std::string labelOf(const Tensors& arguments) {
@@ -217,9 +218,11 @@ std::string State::whyWrong(const Program& program, const Tensors& arguments,
   if (drawing.empty())
     return whatDiffers(program.tape(), expected, results, leaves);
   const auto resultsOf = [&](Tape tape, Dropouts dropouts) {
-    const auto settled =
+    auto settled =
         Program(std::move(tape), options, dropouts).settle(arguments, [&] { random.restore(); });
-    return settled.value(); // as before
+    if (!settled)
+      throw Error(ErrorKind::input, kDiffers);
+    return std::move(*settled);
   };
   const Tensors written = resultsOf(program.tape(), Dropouts::left);
   if (std::string why = whatDiffers(program.tape(), expected, written, leaves); !why.empty())
@@ -254,12 +257,12 @@ Tensors State::capture(Kind& kind, const Tensors& arguments) {
   try {
     results = program->settle(arguments, [&] { random.restore(); });
     if (!results)
-      why = "a value that it reads differs from call to call";
+      why = kDiffers;
+    else if (options.check)
+      why = whyWrong(*program, arguments, expected, *results, random);
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (results && options.check)
-    why = whyWrong(*program, arguments, expected, *results, random);
   after.restore();
   if (!why.empty())
     return refuse(kind, "the program does not do as the function: " + why.substr(0, why.find('\n')),
