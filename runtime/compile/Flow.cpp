@@ -24,7 +24,7 @@ Flow::Flow(const Tape& tape, const std::vector<bool>& dead, const Reads& reads)
 /// Where a reader copies what does not lie as it wants, no other operation may write into the copy.
 bool Flow::isAnyLayoutTo(unsigned reader) const {
   const Op& op = tape.ops[reader];
-  if (op.is({"aten::linear", "aten::matmul", "aten::bmm", "aten::einsum"}))
+  if (op.is({"aten::linear", "aten::matmul", "aten::mm", "aten::bmm", "aten::einsum"}))
     return true;
   if (op.is({"aten::transpose", "aten::permute", "aten::mT", "aten::swapaxes", "aten::movedim",
              "aten::unsqueeze"}))
@@ -47,7 +47,8 @@ bool Flow::isAnyLayout(Slot slot) const {
 namespace {
 
 bool isProduct(const Op& op) {
-  return op.is({"aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum"});
+  return op.is(
+      {"aten::matmul", "aten::mm", "aten::bmm", "aten::baddbmm", "aten::addmm", "aten::einsum"});
 }
 
 } // namespace

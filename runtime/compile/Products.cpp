@@ -119,11 +119,10 @@ Ordered transposed(const Tape& tape, Slot slot) {
 }
 
 std::optional<Product> spelled(const Tape& tape, const Op& op, Slot left) {
-  const std::string base = op.base();
-  if (base == "aten::einsum")
+  if (op.is({"aten::einsum"}))
     return einsumOf(tape, op, left);
-  const bool isAdded = base == "aten::baddbmm";
-  if (base != "aten::matmul" && base != "aten::bmm" && !isAdded)
+  const bool isAdded = op.is({"aten::baddbmm", "aten::addmm"});
+  if (!isAdded && !op.is({"aten::matmul", "aten::bmm", "aten::mm"}))
     return std::nullopt;
   const std::size_t first = isAdded ? 1 : 0;
   const Slot a = op.arguments[first].slots[0], b = op.arguments[first + 1].slots[0];

@@ -310,6 +310,22 @@ TEST(CompileBlocks, ItHoldsNoMoreThanTheFormula) {
   EXPECT_LE(4 * peakOf(unbiased, plain), peakOf(withoutBias, plain));
 }
 
+/// One head alone, [rows, width].
+TEST(CompileBlocks, MatricesAlone) {
+  at::manual_seed(11);
+  const auto f = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b) {
+    const Tensor scores = at::addmm(b, q, k.t(), 1, 0.5);
+    return at::mm(at::softmax(scores, -1), v);
+  };
+  const auto list = [](const auto& g) {
+    return [&](const Tensors& t) { return Tensors{g(t[0], t[1], t[2], t[3])}; };
+  };
+  const auto fused = fuse(f, onHost("matrices"));
+  expectSame(list(fused), list(f),
+             {numbers({5, 8}), numbers({7, 8}), numbers({7, 6}), numbers({5, 7})}, {});
+  EXPECT_EQ(usedOf(fused.untyped()), "[attention: addmm, softmax, mm]") << fused.report();
+}
+
 /// kiln::fuse of tensors: rows before and behind attention are kernels.
 TEST(CompileBlocks, FuseTakesFunctionsOfTensors) {
   at::manual_seed(10);

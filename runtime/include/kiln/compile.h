@@ -1,4 +1,5 @@
-// kiln::compile: a C++ function of tensors, or a module, whose rows run on fused kernels.
+// kiln::compile: a C++ function of tensors, or a module, whose rows run on fused kernels, and whose
+// attention, written out, runs as one.
 //
 //   auto step = kiln::compile(model, sample);             // torch::nn module, what forward() takes
 //   auto block = kiln::compile([&](at::Tensor x, at::Tensor gate) {
@@ -10,27 +11,40 @@
 // What is captured. The function is called once with the sample; ATen's operations are recorded as
 // it calls them, without Python and without TorchScript. Groups of them that work on rows (math,
 // casts, norms, softmax, sums along the last dimension; kiln/fuse.h) become one kernel forward and
-// one backward each, if that saves bytes; all else (products, attention, views, indexing, random
-// numbers) runs as recorded, in its order, with ATen's own backward. report() tells of each region
-// what it holds and whether Kiln runs it, and of each other operation why it is in none.
+// one backward each, if that saves bytes; attention becomes one operation; all else (products,
+// views, indexing, random numbers) runs as recorded, in its order, with ATen's own backward. What
+// nobody needs is left out. report() tells of each region and attention what it holds and whether
+// it is used, and of each other operation why it is in none.
+//
+// Attention. softmax(q k^T scale + bias) v is recognised as it is usually written: products by
+// matmul, mm, bmm, baddbmm, addmm or einsum; a scale that multiplies or divides the query or the
+// scores; what is added to the scores, floats of any shape that is broadcast to them; masks of
+// bools by masked_fill() or where(), with -inf or a number of at most -1e4; casts and other leading
+// dimensions in between; a dropout of the probabilities. It runs as kiln::nn::attention does
+// (kiln/nn.h), forward and backward, with the gradient of what is added: by Kiln's kernels where
+// kiln::enable() is on for its device, else by ATen's scaled_dot_product_attention. Where scores or
+// probabilities are read by anything else, or where that operation does not take it, it runs as it
+// is written. Three things are other than the formula's. A query all of whose keys are hidden by
+// -inf gives zeros, not NaN. The dropout's numbers are drawn by whoever computes the attention. And
+// a query all of whose keys are hidden by a number gives the mean of the values, without a dropout.
 //
 // What is followed. Parameters and other tensors that the function reads are captured by reference:
-// an optimizer's step on them is seen; a tensor that took their place is not. Operations that draw
-// random numbers draw them as the function would. Arguments of other shapes, strides, dtypes,
-// devices, gradients wanted, grad mode, autocast or training flags (of a module that was given and
-// all within it, and of CaptureOptions::modules: a function cannot be asked for those that it
-// calls) are captured anew by the first call with them, up to 16 times; calls with more run the
-// function itself.
+// an optimizer's step on them is seen; a tensor that took their place is not. Arguments of other
+// shapes, strides, dtypes, devices, gradients wanted, grad mode, autocast or training flags (of a
+// module that was given and all within it, and of CaptureOptions::modules: a function cannot be
+// asked for those that it calls) are captured anew by the first call with them, up to 16 times;
+// calls with more run the function itself.
 //
 // What is not. Control flow and numbers of C++ are taken as they were when it was captured: all
 // that does not come of a tensor's value must be a function of what is listed above. A value that
 // was read (item(), equal()) is read again and compared: if it differs, the function runs instead.
-// Values read through pointers are not seen. A function is refused, that is, it runs as it is and
-// the report says why, when it writes into arguments or captured tensors, runs a backward, uses
-// custom autograd functions or kernels, or switches autocast within. So is one whose program does
-// not agree with it on the sample, results and gradients. What else the function does (it prints,
-// or counts) it does while it is captured only. Within a region numbers are fp32 and rounded once,
-// at its results (kiln/fuse.h).
+// Values read through pointers are not seen. Random numbers are drawn as the function draws them,
+// but for dropouts of attention. A function is refused, that is, it runs as it is and the report
+// says why, when it writes into arguments or captured tensors, runs a backward, uses custom
+// autograd functions or kernels, or switches autocast within. So is one whose program does not
+// agree with it on the sample, results and gradients. What else the function does (it prints, or
+// counts) it does while it is captured only. Within a region numbers are fp32 and rounded once, at
+// its results (kiln/fuse.h).
 //
 // Kernels are compiled while capturing, which takes seconds; not while a CUDA graph is captured or
 // the thread is profiled: the function runs then, unless its kind of arguments was captured before.

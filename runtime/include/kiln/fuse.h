@@ -11,9 +11,11 @@
 // compiler, a second or so (FuseOptions). Kept for the life of the process: make it once.
 //
 // Shapes. Operands are broadcast against each other as ATen does; one of them must have the shape
-// that comes of it ([rows, 1] with [width] alone is refused). Rows run along the last dimension;
-// reductions, norms and softmax work along it, up to 262,144 elements, and reductions keep it with
-// size 1. Results have as many dimensions as the operand with most, at least one.
+// that comes of it ([rows, 1] with [width] alone is refused). Products and attention are none of
+// rows: functions of tensors that hold them beside rows are fused by kiln/compile.h. Rows run along
+// the last dimension; reductions, norms and softmax work along it, up to 262,144 elements, and
+// reductions keep it with size 1. Results have as many dimensions as the operand with most, at
+// least one.
 //
 // Operands lie in memory as they like. Chunks of the columns of another tensor are read where they
 // are, if all their rows lie equally far apart; what has other strides is copied first.
