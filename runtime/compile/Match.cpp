@@ -37,7 +37,7 @@ class Matcher {
     return false;
   }
   bool isAlong(unsigned softmax);
-  bool areLeftAlone();
+  bool isSound();
   bool isUsable(const Op& op);
   std::optional<double> numberOf(const Op& op, std::size_t i) const;
   static Slot tensorOf(const Op& op, std::size_t i);
@@ -296,9 +296,12 @@ bool Matcher::takeValues(unsigned i, const Product& product) {
   return true;
 }
 
-/// They are read when the result is made.
-bool Matcher::areLeftAlone() {
+/// Operands are read when the result is made. Of a negative scale kernels would not know the
+/// largest score by the largest product.
+bool Matcher::isSound() {
   const Attention& made = way.made;
+  if (!(made.scale > 0))
+    return fail(fmt::format("its scale is {}, it must be above 0", made.scale));
   for (const Slot slot : {made.query.slot, made.key.slot, made.value.slot, made.result})
     if (tape.value(slot).isWrittenInPlace)
       return fail("a query, key, value or result is written in place, through a view");
@@ -321,7 +324,7 @@ std::optional<Attention> Matcher::match(unsigned softmax, std::string& reason) {
   gradMode = op.gradMode;
   way.made.ops.push_back(softmax);
   if (isAlong(softmax) && isUsable(op) && descend(op.result()) && climb(op.arguments[0].slots[0]) &&
-      areLeftAlone()) {
+      isSound()) {
     std::sort(way.made.ops.begin(), way.made.ops.end());
     return std::move(way.made);
   }

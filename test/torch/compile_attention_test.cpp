@@ -212,6 +212,8 @@ const Spelling kOthers[] = {
              return at::matmul(softmaxOf(scoresOf(q, k).masked_fill(more, -1e9)), v);)},
     {"its scores are scaled behind a bias or a mask",
      FORMULA(return at::matmul(softmaxOf((scoresOf(q, k) + b) * kScale), v);)},
+    {"its scale is -0.35, it must be above 0",
+     FORMULA(return at::matmul(softmaxOf(scoresOf(q, k) * -kScale + b), v);)},
     {"its scores are scaled by a tensor",
      FORMULA(return at::matmul(softmaxOf(scoresOf(q, k) * b.exp()), v);)},
     {"its mask sets scores to -5, at most -10000 hides a key",

@@ -278,6 +278,21 @@ TEST(Compile, InPlaceOnWhatIsMadeInside) {
              [&](const Tensors& t) { return Tensors{f(t[0])}; }, {numbers({4, 8})}, {});
 }
 
+TEST(Compile, WhatNobodyNeedsIsLeftOutUnlessItDraws) {
+  const auto f = [](const Tensor& x) {
+    const Tensor unused = x.cumsum(1).sum(), drawn = at::bernoulli(x.sigmoid());
+    return at::dropout(x, 0.5, true);
+  };
+  const Tensor x = numbers({4, 8});
+  const auto compiled = compile(f, x, onHost("unused"));
+  at::manual_seed(10);
+  const Tensor expected = f(x);
+  at::manual_seed(10);
+  EXPECT_TRUE(at::equal(compiled(x), expected));
+  EXPECT_EQ(compiled.report().find("cumsum"), std::string::npos) << compiled.report();
+  EXPECT_NE(compiled.report().find("bernoulli"), std::string::npos) << compiled.report();
+}
+
 TEST(Compile, MaskedScores) {
   const Tensor mask = at::ones({6, 6}, at::kBool).triu(1);
   const auto f = [&](const Tensor& q, const Tensor& k) {

@@ -19,14 +19,15 @@
 // Attention. softmax(q k^T scale + bias) v is recognised as it is usually written: products by
 // matmul, mm, bmm, baddbmm, addmm or einsum; a scale that multiplies or divides the query or the
 // scores; what is added to the scores, floats of any shape that is broadcast to them; masks of
-// bools by masked_fill() or where(), with -inf or a number of at most -1e4; casts and other leading
-// dimensions in between; a dropout of the probabilities. It runs as kiln::nn::attention does
-// (kiln/nn.h), forward and backward, with the gradient of what is added: by Kiln's kernels where
-// kiln::enable() is on for its device, else by ATen's scaled_dot_product_attention. Where scores or
-// probabilities are read by anything else, or where that operation does not take it, it runs as it
-// is written. Three things are other than the formula's. A query all of whose keys are hidden by
-// -inf gives zeros, not NaN. The dropout's numbers are drawn by whoever computes the attention. And
-// a query all of whose keys are hidden by a number gives the mean of the values, without a dropout.
+// bools by masked_fill() or where(), with -inf or a number of at most -1e4 that is far below the
+// scores of keys that are seen; casts and other leading dimensions in between; a dropout of the
+// probabilities. It runs as kiln::nn::attention does (kiln/nn.h), forward and backward, with the
+// gradient of what is added: by Kiln's kernels where kiln::enable() is on for its device, else by
+// ATen's scaled_dot_product_attention. Where scores or probabilities are read by anything else, or
+// where that operation does not take it, it runs as it is written. Three things are other than the
+// formula's. A query all of whose keys are hidden by -inf gives zeros, not NaN. The dropout's
+// numbers are drawn by whoever computes the attention. And a query all of whose keys are hidden by
+// a number gives the mean of the values, without a dropout.
 //
 // What is followed. Parameters and other tensors that the function reads are captured by reference:
 // an optimizer's step on them is seen; a tensor that took their place is not. Arguments of other
