@@ -25,6 +25,7 @@ constexpr char kSparse[] = "tensors that are not strided";
 constexpr char kGraph[] = "a graph was being captured, and nothing had been compiled";
 constexpr char kProfiled[] = "the thread was being profiled, and nothing had been compiled";
 constexpr char kMany[] = "16 kinds of arguments had been captured";
+constexpr char kDiffers[] = "a value that it reads differs from call to call";
 constexpr char kRead[] = "a value that the function reads was another one";
 
 std::string labelOf(const Tensors& arguments) {
@@ -74,6 +75,8 @@ class State {
   Tensors runPlainly(const char* why, const Tensors& arguments);
   Tensors capture(Kind& kind, const Tensors& arguments);
   Tensors refuse(Kind& kind, std::string why, Tensors results);
+  std::string whyWrong(const Program& program, const Tensors& arguments, const Tensors& expected,
+                       const Tensors& results, RandomState& random) const;
 
   const CompiledFunction::Function function;
   std::vector<std::shared_ptr<torch::nn::Module>> modules; // and those below
@@ -199,6 +202,38 @@ Tensors State::refuse(Kind& kind, std::string why, Tensors results) {
   return results;
 }
 
+/// What differs from the function, or nothing. Attentions with a dropout draw other numbers than
+/// it: the program without them is compared with the function, and then, without the dropouts, with
+/// itself where they are attentions.
+std::string State::whyWrong(const Program& program, const Tensors& arguments,
+                            const Tensors& expected, const Tensors& results,
+                            RandomState& random) const {
+  Tensors leaves = program.captured();
+  leaves.insert(leaves.end(), arguments.begin(), arguments.end());
+  std::erase_if(leaves, [](const at::Tensor& leaf) { return !leaf.requires_grad(); });
+  std::vector<unsigned> drawing;
+  for (const Attention& one : program.plan().attentions)
+    if (one.dropout)
+      drawing.push_back(*one.dropout);
+  if (drawing.empty())
+    return whatDiffers(program.tape(), expected, results, leaves);
+  const auto resultsOf = [&](Tape tape, Dropouts dropouts) {
+    auto settled =
+        Program(std::move(tape), options, dropouts).settle(arguments, [&] { random.restore(); });
+    if (!settled)
+      throw Error(ErrorKind::input, kDiffers);
+    return std::move(*settled);
+  };
+  const Tensors written = resultsOf(program.tape(), Dropouts::left);
+  if (std::string why = whatDiffers(program.tape(), expected, written, leaves); !why.empty())
+    return why;
+  Tape calm = program.tape();
+  for (unsigned i : drawing)
+    calm.ops[i].arguments[1].constant = 0.0;
+  return whatDiffers(calm, resultsOf(calm, Dropouts::left), resultsOf(calm, Dropouts::taken),
+                     leaves);
+}
+
 /// Runs the function, and what was made of it beside it.
 Tensors State::capture(Kind& kind, const Tensors& arguments) {
   std::unique_lock held(mutex);
@@ -222,17 +257,13 @@ Tensors State::capture(Kind& kind, const Tensors& arguments) {
   try {
     results = program->settle(arguments, [&] { random.restore(); });
     if (!results)
-      why = "a value that it reads differs from call to call";
+      why = kDiffers;
+    else if (options.check)
+      why = whyWrong(*program, arguments, expected, *results, random);
   } catch (const std::exception& error) {
     why = error.what();
   }
   after.restore();
-  if (results && options.check) {
-    Tensors leaves = program->captured();
-    leaves.insert(leaves.end(), arguments.begin(), arguments.end());
-    std::erase_if(leaves, [](const at::Tensor& leaf) { return !leaf.requires_grad(); });
-    why = whatDiffers(program->tape(), expected, *results, leaves);
-  }
   if (!why.empty())
     return refuse(kind, "the program does not do as the function: " + why.substr(0, why.find('\n')),
                   std::move(expected));
@@ -257,6 +288,10 @@ namespace {
 
 std::vector<CompiledRegion> regionsOf(const Program& program) {
   std::vector<CompiledRegion> regions;
+  for (const Attention& one : program.plan().attentions)
+    regions.push_back({one.text(program.tape()), true, "", one.bytesSaved(program.tape()), true});
+  for (const CompiledRegion& left : program.plan().attentionsLeft)
+    regions.push_back(left);
   for (const Region& region : program.plan().regions)
     regions.push_back(
         {region.text(program.tape()), region.function != nullptr, region.why, region.bytesSaved});
@@ -272,9 +307,11 @@ std::string textOf(const Kind& kind) {
   if (!program)
     return text;
   for (const CompiledRegion& region : regionsOf(*program))
-    text += region.used ? fmt::format("  kernel: {}; saves {} bytes a call\n", region.ops,
-                                      region.bytesSaved)
-                        : fmt::format("  no kernel: {}: {}\n", region.ops, region.why);
+    text += region.used
+                ? fmt::format("  {}{}; saves {} bytes a call\n",
+                              region.isAttention ? "" : "kernel: ", region.ops, region.bytesSaved)
+                : fmt::format("  no {}{}: {}\n", region.isAttention ? "" : "kernel: ", region.ops,
+                              region.why);
   std::map<std::string, unsigned> others;
   for (const Step& step : program->plan().steps)
     if (step.op >= 0) {
@@ -296,6 +333,9 @@ CompiledFunction::CompiledFunction(Function f, const Tensors& sample, const Capt
     : state_(std::make_shared<compiled::State>(std::move(f), options)) {
   state_->call(sample);
 }
+
+CompiledFunction::CompiledFunction(Function f, const CaptureOptions& options)
+    : state_(std::make_shared<compiled::State>(std::move(f), options)) {}
 
 CompiledFunction::Tensors CompiledFunction::operator()(const Tensors& arguments) const {
   return state_->call(arguments);

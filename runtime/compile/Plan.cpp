@@ -2,6 +2,7 @@
 // what it makes; what it reads has been computed by then, so no cycle can come about.
 #include "runtime/compile/Plan.h"
 
+#include "runtime/compile/Flow.h"
 #include "runtime/compile/Rules.h"
 #include "runtime/fuse/Graph.h"
 
@@ -15,12 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxOps = 64; // of a region: a kernel stays readable, and compiles in time
 
-bool isAmong(const std::string& name, std::initializer_list<const char*> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 bool isNorm(const Op& op) {
-  return isAmong(op.base(),
-                 {"aten::layer_norm", "aten::rms_norm", "aten::softmax", "aten::log_softmax"});
+  return op.is({"aten::layer_norm", "aten::rms_norm", "aten::softmax", "aten::log_softmax"});
 }
 at::DimVector spaceOf(const Tape& tape, const Op& op) {
   at::DimVector space;
@@ -37,17 +34,8 @@ bool isBroadcastTo(at::IntArrayRef from, at::IntArrayRef to) {
 
 class Planner {
  public:
-  Planner(const Tape& tape, const CaptureOptions& options, const Failures& failures)
-      : tape(tape), options(options), failures(failures), regionOf(tape.values.size(), -1),
-        readers(tape.values.size()) {
-    for (unsigned i = 0; i < tape.ops.size(); ++i)
-      Tape::forEach(tape.ops[i].arguments,
-                    [&](Slot slot) { readers[static_cast<std::size_t>(slot)].push_back(i); });
-    Tape::forEach(tape.results, [&](Slot slot) { results.insert(slot); });
-    made.whyNot.resize(tape.ops.size());
-    made.copiesFirst.resize(tape.ops.size());
-  }
-
+  Planner(const Tape& tape, const CaptureOptions& options, const Failures& failures,
+          Dropouts dropouts);
   Plan run();
 
  private:
@@ -65,6 +53,10 @@ class Planner {
   std::string whyUnused(const Region& region) const;
   void close(std::size_t pending);
   bool isFiller(unsigned i) const;
+  Reads findAttentions(Dropouts dropouts);
+  void closeAt(Slot slot);
+  void takeRow(unsigned i);
+  bool readsBehind(Slot old) const;
   void noteLastReaders();
 
   int& regionOfSlot(Slot slot) { return regionOf[static_cast<std::size_t>(slot)]; }
@@ -72,13 +64,48 @@ class Planner {
   const Tape& tape;
   const CaptureOptions& options;
   const Failures& failures;
+  std::vector<bool> isDead;
+  std::vector<int> attentionOf; // each operation; below 0: none
   std::vector<Pending> pending;
   std::set<Slot> flat; // sums of rows without the dimension of rows: not to be read in their kernel
   std::vector<int> regionOf; // the open region that makes a slot
-  std::vector<std::vector<unsigned>> readers;
-  std::set<Slot> results;
+  std::optional<Flow> flow;  // with attentions as one operation each
   Plan made;
 };
+
+Planner::Planner(const Tape& tape, const CaptureOptions& options, const Failures& failures,
+                 Dropouts dropouts)
+    : tape(tape), options(options), failures(failures), attentionOf(tape.ops.size(), -1),
+      regionOf(tape.values.size(), -1) {
+  const Reads reads = findAttentions(dropouts);
+  isDead = tape.dead(reads);
+  flow.emplace(tape, isDead, reads);
+  made.whyNot.resize(tape.ops.size());
+  made.copiesFirst.resize(tape.ops.size());
+}
+
+/// What their operations read then: the last all of it.
+Reads Planner::findAttentions(Dropouts dropouts) {
+  Attentions all = attentionsOf(tape, tape.dead());
+  for (const auto& [softmax, why] : all.whyNot)
+    made.attentionsLeft.push_back(
+        {fmt::format("attention around {}", tape.ops[softmax].shortName()), false, why, 0, true});
+  Reads reads;
+  for (Attention& one : all.found) {
+    if (one.dropout && dropouts == Dropouts::left)
+      continue;
+    if (const auto failed = failures.find(one.ops); failed != failures.end()) {
+      made.attentionsLeft.push_back({one.text(tape), false, failed->second, 0, true});
+      continue;
+    }
+    for (unsigned i : one.ops) {
+      attentionOf[i] = static_cast<int>(made.attentions.size());
+      reads[i] = i == one.ops.back() ? one.inputs() : std::vector<Slot>();
+    }
+    made.attentions.push_back(std::move(one));
+  }
+  return reads;
+}
 
 void Planner::checkTensors(const Op& op) const {
   const Value& result = tape.value(op.result());
@@ -93,7 +120,7 @@ void Planner::checkTensors(const Op& op) const {
     return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
   };
   const bool isComparison =
-      isAmong(op.base(), {"aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge"});
+      op.is({"aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge"});
   if (!isFloat(result.dtype) && !(isComparison && result.dtype == at::kBool))
     Call::refuse(fmt::format("results of dtype {}", c10::toString(result.dtype)));
   if (result.isWrittenInPlace)
@@ -211,8 +238,8 @@ void Planner::settle(Region& region) const {
   const auto bytes = [&](Slot slot) { return tape.value(slot).bytes(); };
   for (unsigned i : region.ops) {
     const Slot slot = tape.ops[i].result();
-    const auto& its = readers[static_cast<std::size_t>(slot)];
-    if (results.contains(slot) || std::any_of(its.begin(), its.end(), [&](unsigned reader) {
+    const auto& its = flow->readersOf(slot);
+    if (flow->isResult(slot) || std::any_of(its.begin(), its.end(), [&](unsigned reader) {
           return !inside.contains(reader);
         }))
       region.outputs.push_back(slot);
@@ -243,11 +270,11 @@ void Planner::close(std::size_t index) {
       region.why = error.what();
     }
   if (region.function)
-    made.steps.push_back({-1, static_cast<int>(made.regions.size()), {}});
+    made.steps.push_back({.region = static_cast<int>(made.regions.size())});
   else
     for (unsigned i : region.ops) {
       made.whyNot[i] = region.why;
-      made.steps.push_back({static_cast<int>(i), -1, {}});
+      made.steps.push_back({.op = static_cast<int>(i)});
     }
   if (region.function || region.ops.size() > 1)
     made.regions.push_back(std::move(region));
@@ -262,15 +289,15 @@ bool Planner::isFiller(unsigned i) const {
   const Slot slot = op.result();
   if (tape.value(slot).constant)
     return true;
-  const auto& its = readers[static_cast<std::size_t>(slot)];
-  return op.base().starts_with("aten::empty") && !results.contains(slot) &&
+  const auto& its = flow->readersOf(slot);
+  return op.base().starts_with("aten::empty") && !flow->isResult(slot) &&
          std::all_of(its.begin(), its.end(), [&](unsigned reader) {
            return tape.ops[reader].oldSlot == slot && isFiller(reader);
          });
 }
 
 void Planner::noteLastReaders() {
-  std::set<Slot> seen = results;
+  std::set<Slot> seen = flow->allResults();
   for (auto step = made.steps.rbegin(); step != made.steps.rend(); ++step) {
     const auto visit = [&](Slot slot) {
       if (seen.insert(slot).second)
@@ -284,53 +311,87 @@ void Planner::noteLastReaders() {
       visitOp(tape.ops[static_cast<std::size_t>(step->op)]);
       continue;
     }
+    if (step->attention >= 0) {
+      const Attention& one = made.attentions[static_cast<std::size_t>(step->attention)];
+      const std::vector<Slot> inputs = one.inputs();
+      std::for_each(inputs.begin(), inputs.end(), visit);
+      visit(one.result);
+      continue;
+    }
     const Region& region = made.regions[static_cast<std::size_t>(step->region)];
     std::for_each(region.inputs.begin(), region.inputs.end(), visit);
     std::for_each(region.outputs.begin(), region.outputs.end(), visit);
   }
 }
 
+void Planner::closeAt(Slot slot) {
+  if (regionOfSlot(slot) >= 0)
+    close(static_cast<std::size_t>(regionOfSlot(slot)));
+}
+
+/// Puts an operation into a region, or leaves it as it is.
+void Planner::takeRow(unsigned i) {
+  const Op& op = tape.ops[i];
+  try {
+    RuleKind kind = RuleKind::elementwise;
+    check(op, kind);
+    Region fresh;
+    fresh.ops = {i};
+    fresh.space = spaceOf(tape, op);
+    fresh.hasRows = kind == RuleKind::alongRows;
+    if (fresh.hasRows && tape.value(op.result()).sizes.size() < fresh.space.size())
+      flat.insert(op.result());
+    take(i, std::move(fresh));
+  } catch (const Refused& refused) {
+    made.whyNot[i] = refused.why;
+    Tape::forEach(op.arguments, [&](Slot slot) { closeAt(slot); });
+    made.steps.push_back({.op = static_cast<int>(i)});
+  }
+}
+
+/// Whether kernels or attentions read a tensor, or made it for others: an operation in place has to
+/// leave it alone.
+bool Planner::readsBehind(Slot old) const {
+  const auto has = [&](const std::vector<Slot>& slots) {
+    return std::find(slots.begin(), slots.end(), old) != slots.end();
+  };
+  return std::any_of(made.regions.begin(), made.regions.end(),
+                     [&](const Region& region) {
+                       return region.function && (has(region.inputs) || has(region.outputs));
+                     }) ||
+         std::any_of(made.attentions.begin(), made.attentions.end(),
+                     [&](const Attention& one) { return one.result == old || has(one.inputs()); });
+}
+
 Plan Planner::run() {
   for (unsigned i = 0; i < tape.ops.size(); ++i) {
-    const Op& op = tape.ops[i];
-    if (isFiller(i))
+    if (isDead[i] || isFiller(i))
       continue;
-    try {
-      RuleKind kind = RuleKind::elementwise;
-      check(op, kind);
-      Region fresh;
-      fresh.ops = {i};
-      fresh.space = spaceOf(tape, op);
-      fresh.hasRows = kind == RuleKind::alongRows;
-      if (fresh.hasRows && tape.value(op.result()).sizes.size() < fresh.space.size())
-        flat.insert(op.result());
-      take(i, std::move(fresh));
-    } catch (const Refused& refused) {
-      made.whyNot[i] = refused.why;
-      Tape::forEach(op.arguments, [&](Slot slot) {
-        if (regionOfSlot(slot) >= 0)
-          close(static_cast<std::size_t>(regionOfSlot(slot)));
-      });
-      made.steps.push_back({static_cast<int>(i), -1, {}});
+    const int which = attentionOf[i];
+    if (which < 0) {
+      takeRow(i);
+      continue;
     }
+    const Attention& attention = made.attentions[static_cast<std::size_t>(which)];
+    if (i != attention.ops.back())
+      continue;
+    for (Slot slot : attention.inputs())
+      closeAt(slot);
+    made.steps.push_back({.attention = which});
   }
   for (std::size_t i = 0; i < pending.size(); ++i)
     close(i);
-  // An operation in place leaves alone what kernels read, or made for others.
   for (std::size_t i = 0; i < tape.ops.size(); ++i)
-    for (const Region& region : made.regions)
-      for (const auto* list : {&region.inputs, &region.outputs})
-        if (region.function &&
-            std::find(list->begin(), list->end(), tape.ops[i].oldSlot) != list->end())
-          made.copiesFirst[i] = true;
+    made.copiesFirst[i] = tape.ops[i].oldSlot != noSlot && readsBehind(tape.ops[i].oldSlot);
   noteLastReaders();
   return std::move(made);
 }
 
 } // namespace
 
-Plan plan(const Tape& tape, const CaptureOptions& options, const Failures& failures) {
-  return Planner(tape, options, failures).run();
+Plan plan(const Tape& tape, const CaptureOptions& options, const Failures& failures,
+          Dropouts dropouts) {
+  return Planner(tape, options, failures, dropouts).run();
 }
 
 } // namespace kiln::compiled

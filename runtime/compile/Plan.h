@@ -1,8 +1,9 @@
-// A tape as it is run: what remains ATen's, in its order, and regions of rows that become kernels.
+// A tape as it is run: what remains ATen's, in its order, attentions, and regions of rows that
+// become kernels.
 #pragma once
 
 #include "kiln/compile.h"
-#include "runtime/compile/Tape.h"
+#include "runtime/compile/Attention.h"
 
 #include <map>
 
@@ -21,14 +22,16 @@ struct Region {
   std::string text(const Tape& tape) const; // "layer_norm, mul, add"
 };
 
-/// Runs one operation as it was recorded, or a region.
+/// Runs one operation as it was recorded, a region or an attention.
 struct Step {
-  int op = -1, region = -1;
-  std::vector<Slot> last; // values that nobody reads any more
+  int op = -1, region = -1, attention = -1;
+  std::vector<Slot> last = {}; // values that nobody reads any more
 };
 
 struct Plan {
   std::vector<Region> regions; // also those of several operations that are not run as kernels
+  std::vector<Attention> attentions;
+  std::vector<CompiledRegion> attentionsLeft; // what looked like one, and runs as it is written
   std::vector<Step> steps;
   std::vector<std::string> whyNot; // of each operation of the tape that is in no region
   std::vector<bool> copiesFirst; // of operations in place, whose old value a region has to do with
@@ -38,9 +41,13 @@ struct Plan {
 const FusedFunction& functionOf(const Tape& tape, const Region& region,
                                 const CaptureOptions& options);
 
-/// Kernels that turned out not to work, by the operations of their regions: why.
+/// Kernels and attentions that turned out not to work, by their operations: why.
 using Failures = std::map<std::vector<unsigned>, std::string>;
 
-Plan plan(const Tape& tape, const CaptureOptions& options, const Failures& failures);
+/// What becomes of attentions that have a dropout: one, or what is written.
+enum class Dropouts { taken, left };
+
+Plan plan(const Tape& tape, const CaptureOptions& options, const Failures& failures,
+          Dropouts dropouts);
 
 } // namespace kiln::compiled

@@ -6,9 +6,9 @@
 
 namespace kiln::compiled {
 
-Program::Program(Tape tape, const CaptureOptions& options)
-    : recorded(std::move(tape)), options(options),
-      planned(compiled::plan(recorded, options, failures)) {
+Program::Program(Tape tape, const CaptureOptions& options, Dropouts dropouts)
+    : recorded(std::move(tape)), options(options), dropouts(dropouts),
+      planned(compiled::plan(recorded, options, failures, dropouts)) {
   for (const auto& [slot, tensor] : recorded.captured)
     wantsGradient.push_back(tensor.requires_grad());
 }
@@ -107,23 +107,33 @@ void Program::runRegion(const Region& region, std::vector<at::Tensor>& values) c
   }
 }
 
-/// `current`: the region that is being run.
-std::optional<Tensors> Program::runSteps(const Tensors& arguments, const Region*& current) const {
+/// Of a region or an attention.
+const std::vector<unsigned>& Program::opsOf(const Step& step) const {
+  return step.region >= 0 ? planned.regions[static_cast<std::size_t>(step.region)].ops
+                          : planned.attentions[static_cast<std::size_t>(step.attention)].ops;
+}
+
+/// `current`: the operations of the region or the attention that is being run.
+std::optional<Tensors> Program::runSteps(const Tensors& arguments,
+                                         const std::vector<unsigned>*& current) const {
   std::vector<at::Tensor> values(recorded.values.size());
   for (std::size_t i = 0; i < arguments.size(); ++i)
     values[static_cast<std::size_t>(recorded.inputs[i])] = arguments[i];
   for (const auto& [slot, tensor] : recorded.captured)
     values[static_cast<std::size_t>(slot)] = tensor;
   for (const Step& step : planned.steps) {
-    const Region* region =
-        step.region < 0 ? nullptr : &planned.regions[static_cast<std::size_t>(step.region)];
-    const auto first = region ? region->ops[0] : static_cast<unsigned>(step.op);
+    current = step.op < 0 ? &opsOf(step) : nullptr;
+    const unsigned first = current ? current->front() : static_cast<unsigned>(step.op);
     const at::AutoGradMode mode(recorded.ops[first].gradMode);
-    current = region;
-    if (region)
-      runRegion(*region, values);
-    else if (!runOp(recorded.ops[first], planned.copiesFirst[first], values))
+    if (step.region >= 0) {
+      runRegion(planned.regions[static_cast<std::size_t>(step.region)], values);
+    } else if (step.attention >= 0) {
+      const Attention& one = planned.attentions[static_cast<std::size_t>(step.attention)];
+      values[static_cast<std::size_t>(one.result)] =
+          one.run(recorded, [&](Slot slot) { return valueOf(slot, values); });
+    } else if (!runOp(recorded.ops[first], planned.copiesFirst[first], values)) {
       return std::nullopt;
+    }
     current = nullptr;
     for (Slot slot : step.last)
       values[static_cast<std::size_t>(slot)].reset();
@@ -135,14 +145,14 @@ std::optional<Tensors> Program::runSteps(const Tensors& arguments, const Region*
 }
 
 std::optional<Tensors> Program::run(const Tensors& arguments) const {
-  const Region* current = nullptr;
+  const std::vector<unsigned>* current = nullptr;
   return runSteps(arguments, current);
 }
 
 std::optional<Tensors> Program::settle(const Tensors& arguments,
                                        const std::function<void()>& rewind) {
   for (;;) {
-    const Region* current = nullptr;
+    const std::vector<unsigned>* current = nullptr;
     rewind();
     try {
       return runSteps(arguments, current);
@@ -150,9 +160,9 @@ std::optional<Tensors> Program::settle(const Tensors& arguments,
       if (!current)
         throw;
       const std::string why = error.what();
-      failures[current->ops] = why.substr(0, why.find('\n'));
+      failures[*current] = why.substr(0, why.find('\n'));
     }
-    planned = compiled::plan(recorded, options, failures);
+    planned = compiled::plan(recorded, options, failures, dropouts);
   }
 }
 

@@ -7,7 +7,7 @@ namespace kiln::compiled {
 
 class Program {
  public:
-  Program(Tape tape, const CaptureOptions& options);
+  Program(Tape tape, const CaptureOptions& options, Dropouts dropouts = Dropouts::taken);
 
   /// The results; nothing where a value that the function read, or a shape that depends on
   /// values, is another one now. From several
@@ -25,12 +25,15 @@ class Program {
  private:
   bool runOp(const Op& op, bool copiesFirst, std::vector<at::Tensor>& values) const;
   void runRegion(const Region& region, std::vector<at::Tensor>& values) const;
-  std::optional<Tensors> runSteps(const Tensors& arguments, const Region*& current) const;
+  const std::vector<unsigned>& opsOf(const Step& step) const;
+  std::optional<Tensors> runSteps(const Tensors& arguments,
+                                  const std::vector<unsigned>*& current) const;
   at::Tensor valueOf(Slot slot, const std::vector<at::Tensor>& values) const;
   c10::IValue argumentOf(const Item& item, const std::vector<at::Tensor>& values) const;
 
   const Tape recorded;
   const CaptureOptions& options;
+  const Dropouts dropouts;
   Failures failures;
   Plan planned;
   std::vector<bool> wantsGradient; // each captured tensor

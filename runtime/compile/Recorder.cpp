@@ -22,8 +22,16 @@ constexpr Undeclared kUndeclared[] = {{"aten::batch_norm", 3, 5},
                                       {"aten::_batch_norm_impl_index", 3, 5},
                                       {"aten::instance_norm", 3, 5}};
 
-bool isOneOf(const std::string& name, std::initializer_list<const char*> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+/// Operations that do not read what they add to where a factor is zero, and that factor.
+constexpr std::pair<const char*, std::size_t> kFactors[] = {
+    {"aten::addbmm", 3}, {"aten::addmm", 3}, {"aten::addmv", 3}, {"aten::baddbmm", 3}};
+
+bool isIgnored(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments,
+               std::size_t i) {
+  return i == 0 && std::any_of(std::begin(kFactors), std::end(kFactors), [&](const auto& one) {
+           return schema.name() == one.first && arguments[one.second].isScalar() &&
+                  arguments[one.second].toScalar().equal(0);
+         });
 }
 
 } // namespace
@@ -187,7 +195,6 @@ void Recorder::noteWrites(Op& op, const std::vector<IValue>& arguments) {
 
 /// Numbers that fill tensors: `1 - x` fills one.
 void Recorder::noteConstant(const Op& op) {
-  const std::string base = op.base();
   Value& value = tape.values[static_cast<std::size_t>(op.results[0].slots[0])];
   if (op.isBarrier || !value.isContiguous)
     return;
@@ -197,13 +204,13 @@ void Recorder::noteConstant(const Op& op) {
     if (number.isScalar())
       set(number.toScalar().toDouble());
   };
-  if (isOneOf(base, {"aten::zeros", "aten::zeros_like", "aten::zero"}))
+  if (op.is({"aten::zeros", "aten::zeros_like", "aten::zero"}))
     set(0);
-  else if (isOneOf(base, {"aten::ones", "aten::ones_like"}))
+  else if (op.is({"aten::ones", "aten::ones_like"}))
     set(1);
-  else if (isOneOf(base, {"aten::full", "aten::full_like", "aten::fill"}))
+  else if (op.is({"aten::full", "aten::full_like", "aten::fill"}))
     given(1);
-  else if (base == "aten::scalar_tensor")
+  else if (op.is({"aten::scalar_tensor"}))
     given(0);
 }
 
@@ -237,7 +244,8 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack,
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
     op.arguments.push_back(itemOf(arguments[i], [&](const at::Tensor& tensor) {
-      return read(tensor, !alias, op.name()); // with an alias: a view, or written
+      // With an alias: a view, or written.
+      return read(tensor, !alias && !isIgnored(schema, arguments, i), op.name());
     }));
   }
   for (const Undeclared& one : kUndeclared)

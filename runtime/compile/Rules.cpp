@@ -89,6 +89,9 @@ Expr converted(const Call& c) {
   const Value &from = c.value(0), &to = c.result();
   if (from.device != to.device)
     Call::refuse("a copy between devices");
+  if (to.dtype != from.dtype && to.dtype != at::kFloat && to.dtype != at::kBFloat16 &&
+      to.dtype != at::kHalf)
+    Call::refuse(fmt::format("a cast to {}", c10::toString(to.dtype)));
   return from.dtype == to.dtype ? c(0) : c(0).to(to.dtype);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Op {
 
   std::string base() const;      // "aten::add", of add_ too
   std::string shortName() const; // "add"
+  bool is(std::initializer_list<const char*> bases) const;
   Slot result() const { return results[0].slots[0]; }
   const char* name() const { return handle.schema().name().c_str(); }
 };
@@ -48,6 +50,8 @@ struct Value {
   std::int64_t bytes() const;
 };
 
+using Reads = std::map<unsigned, std::vector<Slot>>; // by operation
+
 struct Tape {
   std::vector<Value> values;
   std::vector<Op> ops;
@@ -59,6 +63,9 @@ struct Tape {
   const Value& value(Slot slot) const { return values[static_cast<std::size_t>(slot)]; }
   /// The tensors that an operation reads, but for those of one number.
   std::vector<Slot> operandsOf(const Op& op) const;
+  /// Whether nobody needs what an operation makes, by operation: weights that are averaged for a
+  /// caller who does not ask for them, say. `reads`: of operations that read something else.
+  std::vector<bool> dead(const Reads& reads = {}) const;
   /// Calls `f` with every slot that an operation reads or makes.
   static void forEach(const std::vector<Item>& items, const std::function<void(Slot)>& f);
 };

@@ -59,4 +59,12 @@ inline std::string usedOf(const CompiledFunction& compiled) {
   return text;
 }
 
+/// Attentions that run as one.
+inline std::size_t attentionsOf(const CompiledFunction& compiled) {
+  std::size_t count = 0;
+  for (const CompiledRegion& region : compiled.regions())
+    count += region.isAttention && region.used;
+  return count;
+}
+
 } // namespace kiln::test::capture

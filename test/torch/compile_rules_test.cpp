@@ -101,6 +101,7 @@ TEST(Compile, TellsWhyAnOperationIsInNoKernel) {
   has(textOf([](const Tensor& t) { return at::softmax(t, 0); }, x), "along the last dimension");
   has(textOf([](const Tensor& t) { return t.relu(); }, x), "one operation alone");
   has(textOf([](const Tensor& t) { return t.cumsum(1); }, x), "no operation of rows");
+  has(textOf([](const Tensor& t) { return t.to(at::kLong); }, x), "a cast to Long");
 }
 
 TEST(Compile, ArgumentsAreToldApart) {

@@ -132,12 +132,13 @@ TEST(Compile, TransformerEncoderLayer) {
   const Tensor x = numbers({6, 2, 32}).requires_grad_();
   const auto compiled = compile(layer, x, onHost("encoder"));
   EXPECT_EQ(usedOf(compiled.untyped()),
-            "[softmax][add, add, layer_norm][add, relu][add, add, layer_norm]")
+            "[attention: bmm, softmax, bmm][add, add, layer_norm][add, relu]"
+            "[add, add, layer_norm]")
       << compiled.report();
   const auto run = [&](const Tensors& t) { return Tensors{compiled(t[0])}; };
   const auto plain = [&](const Tensors& t) { return Tensors{layer->forward(t[0])}; };
   expectSame(run, plain, {x}, layer->parameters());
-  layer->train(); // another kind: its dropouts draw ATen's numbers
+  layer->train(); // another kind: its dropouts draw ATen's numbers, which attention does here too
   at::manual_seed(5);
   const Tensor expected = layer->forward(x);
   at::manual_seed(5);
@@ -275,6 +276,21 @@ TEST(Compile, InPlaceOnWhatIsMadeInside) {
   EXPECT_EQ(usedOf(compiled.untyped()), "[mul, sigmoid, mul, add, relu]") << compiled.report();
   expectSame([&](const Tensors& t) { return Tensors{compiled(t[0])}; },
              [&](const Tensors& t) { return Tensors{f(t[0])}; }, {numbers({4, 8})}, {});
+}
+
+TEST(Compile, WhatNobodyNeedsIsLeftOutUnlessItDraws) {
+  const auto f = [](const Tensor& x) {
+    const Tensor unused = x.cumsum(1).sum(), drawn = at::bernoulli(x.sigmoid());
+    return at::dropout(x, 0.5, true);
+  };
+  const Tensor x = numbers({4, 8});
+  const auto compiled = compile(f, x, onHost("unused"));
+  at::manual_seed(10);
+  const Tensor expected = f(x);
+  at::manual_seed(10);
+  EXPECT_TRUE(at::equal(compiled(x), expected));
+  EXPECT_EQ(compiled.report().find("cumsum"), std::string::npos) << compiled.report();
+  EXPECT_NE(compiled.report().find("bernoulli"), std::string::npos) << compiled.report();
 }
 
 TEST(Compile, MaskedScores) {

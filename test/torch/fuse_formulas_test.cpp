@@ -130,6 +130,25 @@ INSTANTIATE_TEST_SUITE_P(Torch, Fuse,
                                   c10::toString(std::get<1>(info.param));
                          });
 
+/// The forward keeps for the backward what a mask of fewer rows is like in all of them, whose sizes
+/// only another operand has.
+TEST(FuseMasks, OfFewerRowsAreKeptForTheBackward) {
+  const auto f = of(fuse([](Expr x, Expr m) { return softmax(where(m, -5, x)); }, onHost("few")));
+  const auto formula = [](const Tensors& t) {
+    return Tensors{t[0].masked_fill(t[1], -5).softmax(-1)};
+  };
+  at::manual_seed(2);
+  const Tensor x = at::randn({2, 3, 5, 7});
+  for (const Sizes& sizes :
+       {Sizes{5, 7}, Sizes{2, 1, 5, 7}, Sizes{1, 3, 5, 7}, Sizes{2, 3, 1, 7}}) {
+    const Tensor mask = at::rand(sizes) > 0.4;
+    const Tensors ours = run(f, {x, mask}), theirs = run(formula, {x.to(at::kDouble), mask});
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      EXPECT_LE((ours[i] - theirs[i]).abs().max().item<double>(), 1e-5)
+          << mask.sizes() << ": " << i;
+  }
+}
+
 } // namespace
 
 } // namespace kiln::test::fused

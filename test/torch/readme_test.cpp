@@ -38,6 +38,23 @@ TEST_F(Readme, CompilesAFunctionAsItIs) {
   EXPECT_TRUE(x.grad().defined() && scale.grad().defined());
 }
 
+TEST_F(Readme, FusesAFunctionOfTensors) {
+  static const auto gated =
+      kiln::fuse([](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const at::Tensor& pairs, const at::Tensor& gate) {
+        const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) * 0.25 + pairs;
+        return at::matmul(at::softmax(scores, -1), v) * at::sigmoid(gate);
+      });
+  const at::Tensor q = at::randn({2, 5, 16}), k = at::randn({2, 7, 16}), v = at::randn({2, 7, 16}),
+                   pairs = at::randn({5, 7}).requires_grad_(), gate = at::randn({2, 5, 16});
+  gated(q, k, v, pairs, gate).sum().backward();
+  EXPECT_TRUE(pairs.grad().defined());
+  const std::string report = gated.report();
+  EXPECT_NE(report.find("attention: matmul, mul, add, softmax, matmul"), std::string::npos)
+      << report;
+  EXPECT_NE(report.find("kernel: sigmoid, mul"), std::string::npos) << report;
+}
+
 TEST_F(Readme, StepsAnOptimizer) {
   torch::nn::Linear model(16, 4);
   kiln::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(3e-4),

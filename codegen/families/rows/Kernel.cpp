@@ -33,12 +33,12 @@ LogicalResult RowKernel::unify(family::SizeClasses& sizes) {
       if (argument && ir::tensorType(node->value).isDynamicDim(d))
         meet(op.getInputs()[argument.getArgNumber()], d, to);
   }
+  takeLentSizes(); // before those of results, which are the same
   for (const Output& output : program->outputs)
     if (output.kind == Output::Kind::full || output.kind == Output::Kind::row)
       for (auto [d, to] : llvm::enumerate(output.map))
         if (Value result = op.getResult(output.index); ir::tensorType(result).isDynamicDim(d))
           meet(result, d, to);
-  takeLentSizes();
   for (auto [d, dimension] : llvm::enumerate(at))
     if (ShapedType::isDynamic(program->space[d]) && !dimension)
       return op.emitError("the size of dimension ")
@@ -52,8 +52,8 @@ LogicalResult RowKernel::unify(family::SizeClasses& sizes) {
   return success();
 }
 
-/// Sizes that no tensor has which the kernel reads or writes: of rows that are all the same and
-/// are added up, only an input knows that a broadcast is like.
+/// Sizes that no tensor has which the kernel reads: of rows that are all the same, only an input
+/// knows that a broadcast is like.
 void RowKernel::takeLentSizes() {
   auto& at = sizesOf;
   Block& block = body->getBody().front();

@@ -11,9 +11,11 @@
 // compiler, a second or so (FuseOptions). Kept for the life of the process: make it once.
 //
 // Shapes. Operands are broadcast against each other as ATen does; one of them must have the shape
-// that comes of it ([rows, 1] with [width] alone is refused). Rows run along the last dimension;
-// reductions, norms and softmax work along it, up to 262,144 elements, and reductions keep it with
-// size 1. Results have as many dimensions as the operand with most, at least one.
+// that comes of it ([rows, 1] with [width] alone is refused). Products and attention are none of
+// rows: functions of tensors that hold them beside rows are fused by kiln/compile.h. Rows run along
+// the last dimension; reductions, norms and softmax work along it, up to 262,144 elements, and
+// reductions keep it with size 1. Results have as many dimensions as the operand with most, at
+// least one.
 //
 // Operands lie in memory as they like. Chunks of the columns of another tensor are read where they
 // are, if all their rows lie equally far apart; what has other strides is copied first.
@@ -162,15 +164,21 @@ class KILN_API FusedFunction {
 
 namespace fusion {
 
+template <typename R, typename... Args> struct ShapeOf {
+  static constexpr std::size_t operands = sizeof...(Args);
+  static constexpr bool ofTensors = (std::is_same_v<std::remove_cvref_t<Args>, at::Tensor> && ...);
+  using Result = R;
+};
 template <typename F> struct Shape : Shape<decltype(&F::operator())> {};
-template <typename C, typename R, typename... Args> struct Shape<R (C::*)(Args...) const> {
-  static constexpr std::size_t operands = sizeof...(Args);
-  using Result = R;
-};
-template <typename R, typename... Args> struct Shape<R (*)(Args...)> {
-  static constexpr std::size_t operands = sizeof...(Args);
-  using Result = R;
-};
+template <typename C, typename R, typename... Args>
+struct Shape<R (C::*)(Args...) const> : ShapeOf<R, Args...> {};
+template <typename R, typename... Args> struct Shape<R (*)(Args...)> : ShapeOf<R, Args...> {};
+
+/// Of tensors instead: kiln/compile.h has fuse() for these.
+template <typename F>
+concept OfTensors = Shape<F>::ofTensors;
+template <typename F>
+concept OfExpressions = !OfTensors<F>;
 
 inline std::vector<Expr> listOf(const Expr& one) {
   return {one};
@@ -218,8 +226,9 @@ template <typename F> class Fused {
 };
 
 /// `f`: takes expressions, returns one, or a std::array or std::tuple of several. It may not be a
-/// generic lambda: its parameters tell the number of operands, at most 16.
-template <typename F> Fused<F> fuse(const F& f, const FuseOptions& options = {}) {
+/// generic lambda: its parameters tell the number of operands, at most 16. An `f` that takes
+/// tensors, for products and attention among rows, is kiln/compile.h's.
+template <fusion::OfExpressions F> Fused<F> fuse(const F& f, const FuseOptions& options = {}) {
   return Fused<F>(f, options);
 }
 
