@@ -176,9 +176,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   switch (facts.kind) {
   case Kind::forward:
-    if (s.products == Products::warpgroups) // probabilities of one tile beside scores of the next
-      return others + of(facts.valueWidth) + scores * 3 / 2;
-    return others + operands + of(facts.valueWidth) + scores * 3 / 2;
+    // By warpgroups, probabilities of one tile beside scores of the next. Of dropout, what numbers
+    // are drawn of.
+    return others + (facts.hasDropout ? 56 : 0) + of(facts.valueWidth) + scores * 3 / 2 +
+           (s.products == Products::warpgroups ? 0 : operands);
   case Kind::queryGradient:
     if (s.bias == Bias::held)
       return others + of(facts.width) + scores * 3;
