@@ -25,6 +25,8 @@ std::string textOf(const KernelPlan& plan) {
   std::string out =
       fmt::format("{}  {} family, {} of {} schedules feasible\n", styled(Style::bold, plan.name),
                   plan.family, grouped(plan.feasible), grouped(plan.considered));
+  if (!plan.best.empty()) // it is the same for all schedules
+    out += fmt::format("  roofline by {}\n", plan.best.front().prediction.rooflineLimit);
   Table fell;
   fell.column("  fell for", Table::Align::left);
   fell.column("schedules");
@@ -42,14 +44,13 @@ std::string textOf(const KernelPlan& plan) {
   Table best;
   best.column("  predicted us");
   best.column("% of roofline");
-  best.column("roofline by", Table::Align::left);
   best.column("occupancy");
   best.column("schedule", Table::Align::left);
   for (const Candidate& candidate : plan.best) {
     const Prediction& p = candidate.prediction;
     double part = p.microseconds > 0 ? p.rooflineMicroseconds / p.microseconds : 0;
     best.row({fmt::format("{:.1f}", p.microseconds), fmt::format("{:.0f}%", part * 100),
-              p.rooflineLimit, fmt::format("{:.0f}%", p.occupancy * 100), candidate.schedule});
+              fmt::format("{:.0f}%", p.occupancy * 100), candidate.schedule});
   }
   if (!best.empty())
     out += best.text();
