@@ -176,10 +176,12 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   switch (facts.kind) {
   case Kind::forward:
-    // By warpgroups, probabilities of one tile beside scores of the next. Of dropout, what numbers
+    // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
     // are drawn of.
-    return others + (facts.hasDropout ? 56 : 0) + of(facts.valueWidth) + scores * 3 / 2 +
-           (s.products == Products::warpgroups ? 0 : operands);
+    return others + of(facts.valueWidth) + scores * 3 / 2 +
+           (s.products != Products::warpgroups ? operands
+            : facts.hasDropout                 ? 56
+                                               : 0);
   case Kind::queryGradient:
     if (s.bias == Bias::held)
       return others + of(facts.width) + scores * 3;
