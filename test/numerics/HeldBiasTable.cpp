@@ -10,6 +10,11 @@
 namespace kiln::test {
 namespace {
 
+template <class Change> AttentionText changed(AttentionText text, Change change) {
+  change(text);
+  return text;
+}
+
 /// Forwards and gradients of queries whose blocks hold the bias that heads share.
 struct HeldBiasTable : Builder {
   struct Tiles {
@@ -36,11 +41,7 @@ struct HeldBiasTable : Builder {
   }
   void forwards() {
     const AttentionText shared = {.keys = 72, .bias = "1x2x?x72", .biasType = "bf16"};
-    const auto with = [&](auto change) {
-      AttentionText text = shared;
-      change(text);
-      return text;
-    };
+    const auto with = [&](auto change) { return changed(shared, change); };
     for (int width : {8, 16, 32, 64, 128})
       add(fmt::format("width_{}", width),
           with([&](AttentionText& text) { text.width = text.valueWidth = width; }), {5, 70}, {});
@@ -233,11 +234,7 @@ struct HeldBiasTable : Builder {
                                   .bias = "1x2x72x72",
                                   .biasType = "bf16",
                                   .attributes = "scale = 0.25 : f32, window_left = 400"};
-    const auto with = [&](auto change) {
-      AttentionText text = shared;
-      change(text);
-      return text;
-    };
+    const auto with = [&](auto change) { return changed(shared, change); };
     const Tiles keys = {32, 64, 3, 1, 1}, bias = {64, 64, 2, 1, 1};
     for (int width : {8, 16, 32, 64})
       addGradients(fmt::format("width_{}", width),
@@ -319,11 +316,7 @@ struct HeldBiasTable : Builder {
   void sums() {
     const AttentionText shared = {
         .queries = 72, .keys = 72, .bias = "1x2x72x72", .biasType = "bf16"};
-    const auto with = [&](auto change) {
-      AttentionText text = shared;
-      change(text);
-      return text;
-    };
+    const auto with = [&](auto change) { return changed(shared, change); };
     const Tiles tiles = {32, 64, 3, 1, 1};
     for (int width : {8, 16, 32})
       addSums(fmt::format("width_{}", width),

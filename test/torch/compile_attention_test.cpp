@@ -156,13 +156,17 @@ void expectNear(const Tensors& ours, const Tensors& exact, double tolerance, con
   }
 }
 
+/// kiln::fuse of a formula, which must live as long.
+auto fusedOf(const Formula& formula, const char* name) {
+  return fuse([&formula](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b,
+                         const Tensor& m) { return formula(q, k, v, b, m); },
+              onHost(name));
+}
+
 TEST(CompileAttention, EachSpellingIsNearFp64) {
   at::manual_seed(1);
   for (const auto& [name, formula] : kSpellings) {
-    const auto compiled =
-        fuse([&f = formula](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b,
-                            const Tensor& m) { return f(q, k, v, b, m); },
-             onHost("spelled"));
+    const auto compiled = fusedOf(formula, "spelled");
     for (const auto& [s, t] : {std::pair(5, 7), {6, 6}}) {
       const Sample sample(s, t);
       expectNear(all(compiled, sample.given, sample.mask, at::kFloat),
@@ -181,10 +185,7 @@ TEST(CompileAttention, EachSpellingRunsOnKernels) {
   for (const auto& [name, formula] : kSpellings) {
     const auto before = callsByKiln("scaled_dot_product_attention"),
                backward = callsByKiln("attention_backward");
-    const auto compiled =
-        fuse([&f = formula](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b,
-                            const Tensor& m) { return f(q, k, v, b, m); },
-             onHost("routed"));
+    const auto compiled = fusedOf(formula, "routed");
     const Sample sample;
     const Tensors exact = [&] {
       const Guard off(Mode::off);
@@ -242,10 +243,7 @@ const Spelling kOthers[] = {
 TEST(CompileAttention, OthersAreLeftAsTheyAreWritten) {
   at::manual_seed(3);
   for (const auto& [why, formula] : kOthers) {
-    const auto compiled =
-        fuse([&f = formula](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b,
-                            const Tensor& m) { return f(q, k, v, b, m); },
-             onHost("others"));
+    const auto compiled = fusedOf(formula, "others");
     const Sample sample;
     expectNear(all(compiled, sample.given, sample.mask, at::kFloat),
                all(formula, sample.given, sample.mask, at::kDouble), 1e-4, why);
