@@ -1,17 +1,16 @@
 // What training in several ranks costs, a line of JSON each, from rank 0:
 //   sweep   all-reduce of 1 KiB and more: time, and bandwidths by nccl-tests' definition (of the
-//   bus:
-//           2 (n - 1) / n of bytes over time)
-//   steps   a language model's training step without sums and in the modes of DataParallel, and
-//           sharded: for each step the least time over ranks of forward, of backward with its sums
-//           and of the whole, as means over steps; all ranks must end with the same parameters
+//           bus: 2 (n - 1) / n of bytes over time)
+//   steps   a language model's training step without sums and in the modes of DataParallel,
+//           sharded (ShardedOptimizer) and fully-sharded (FullyShard by layers): for each step the
+//           least time over ranks of forward, of backward with its sums and of the whole, as means
+//           over steps, and the most memory; replicas must end with the same parameters
 //   buckets the same, overlapped, by bucket size
 //   kernels a bucket's kernels, by bucket size, beside copies of as many bytes, on one rank
 //   memory  at five points of a first step, replicated or --sharded, by rank 0: one a process
 //
 //   dist --what=sweep --nproc=2 [--device=cpu] [--most-mib=1024]
-//   dist --what=steps --nproc=2 --model=tiny --batch=4 --context=64 [--steps=200]
-//   [--precision=bf16]
+//   dist --what=steps --nproc=2 --model=tiny --batch=4 --context=64 [--precision=bf16]
 // dist.py measures Python's DDP; a launcher's variables work as for every program of kiln::dist.
 #include "bench/DistKernels.h"
 #include "models/common/Device.h"
@@ -28,6 +27,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <kiln/dist/fully_shard.h>
 #include <kiln/dist/sharded_optimizer.h>
 #include <kiln/optim.h>
 #include <kiln/torch.h>
@@ -42,7 +42,8 @@ namespace {
 
 struct Given {
   std::string what = "sweep", device, model = "tiny", precision = "fp32", wire = "as-is",
-              transport = "auto", modes = "none,per-parameter,flat,bucketed,overlapped,sharded";
+              transport = "auto",
+              modes = "none,per-parameter,flat,bucketed,overlapped,sharded,fully-sharded";
   std::int64_t nproc = 0, mostMib = 1024, peerKib = 0, batch = 4, context = 0, steps = 200,
                vocabulary = 10'000;
   bool sharded = false, graphs = false;
@@ -85,9 +86,18 @@ class Bench {
   struct Times {
     double forward = 0, backward = 0, step = 0;
   };
+  /// A model with what sums its gradients and updates it.
+  struct Training {
+    lm::Transformer model{nullptr};
+    std::unique_ptr<dist::DataParallel> parallel;
+    std::unique_ptr<dist::FullyShard> shard;
+    std::unique_ptr<torch::optim::Optimizer> optimizer;
+  };
+  Training makeTraining(const std::string& mode, double bucketMib) const;
   lm::Transformer makeModel() const;
   at::Tensor draw(const lm::Transformer& model) const;
-  at::Tensor loss(lm::Transformer& model, const at::Tensor& tokens) const;
+  at::Tensor loss(lm::Transformer& model, const at::Tensor& tokens,
+                  dist::FullyShard* shard = nullptr) const;
   void checkAlike(const torch::nn::Module& model) const;
   void print(ordered_json line) const {
     if (group->rank() == 0)
@@ -146,10 +156,28 @@ at::Tensor Bench::draw(const lm::Transformer& model) const {
       .to(device);
 }
 
-at::Tensor Bench::loss(lm::Transformer& model, const at::Tensor& tokens) const {
+/// The model's own forward, each layer within FullyShard::run(), which reads what its parameters
+/// are.
+at::Tensor shardedForward(lm::Transformer& model, dist::FullyShard& shard,
+                          const at::Tensor& tokens) {
+  const at::Tensor positions = model->turns.slice(0, 0, tokens.size(-1));
+  const auto dtype = model->layers[0]->parameters()[0].scalar_type();
+  at::Tensor x = model->embeddings(tokens).to(dtype);
+  std::size_t i = 0;
+  for (const auto& layer : *model->layers) {
+    auto& block = *layer->as<lm::Block>();
+    x = shard.run(
+        i++, [&](const at::Tensor& in) { return block.forward({in, {}}, positions).total(); }, x);
+  }
+  return model->head(std::get<0>(model->norm(lm::Stream{x.to(at::kFloat), {}})));
+}
+
+at::Tensor Bench::loss(lm::Transformer& model, const at::Tensor& tokens,
+                       dist::FullyShard* shard) const {
   const models::Autocast autocast(device.type(), models::Autocast::of(given.precision));
-  return lm::crossEntropy(model(tokens.slice(1, 0, -1)).flatten(0, 1),
-                          tokens.slice(1, 1).flatten());
+  const at::Tensor seen = tokens.slice(1, 0, -1);
+  const at::Tensor logits = shard ? shardedForward(model, *shard, seen) : model(seen);
+  return lm::crossEntropy(logits.flatten(0, 1), tokens.slice(1, 1).flatten());
 }
 
 /// Throws if a rank's parameters have other bits than rank 0's.
@@ -162,22 +190,41 @@ void Bench::checkAlike(const torch::nn::Module& model) const {
   }
 }
 
-void Bench::steps(const std::string& mode, double bucketMib) {
-  lm::Transformer model = makeModel();
-  const bool sharded = mode == "sharded", none = mode == "none";
-  std::unique_ptr<dist::DataParallel> parallel;
-  if (!none) {
+Bench::Training Bench::makeTraining(const std::string& mode, double bucketMib) const {
+  Training made;
+  made.model = makeModel();
+  const torch::optim::AdamWOptions adamw(1e-4);
+  if (mode == "fully-sharded") {
+    std::vector<std::shared_ptr<torch::nn::Module>> layers(made.model->layers->begin(),
+                                                           made.model->layers->end());
+    dist::FullyShardOptions options;
+    if (given.precision == "bf16")
+      options.compute = at::kBFloat16;
+    made.shard = std::make_unique<dist::FullyShard>(*made.model, layers, group, options);
+    made.optimizer = std::make_unique<optim::AdamW>(made.shard->parameters(), adamw);
+    return made;
+  }
+  const bool sharded = mode == "sharded";
+  if (mode != "none") {
     auto chosen = models::dataParallelOptions(
         {.reduce = sharded ? "overlapped" : mode, .wire = given.wire, .bucketMib = bucketMib});
     chosen.sharded = sharded;
-    parallel = std::make_unique<dist::DataParallel>(*model, group, chosen);
+    made.parallel = std::make_unique<dist::DataParallel>(*made.model, group, chosen);
   }
-  const torch::optim::AdamWOptions adamw(1e-4);
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
   if (sharded)
-    optimizer = std::make_unique<dist::ShardedOptimizer>(*parallel, model->parameters(), adamw);
+    made.optimizer =
+        std::make_unique<dist::ShardedOptimizer>(*made.parallel, made.model->parameters(), adamw);
   else
-    optimizer = std::make_unique<optim::AdamW>(model->parameters(), adamw);
+    made.optimizer = std::make_unique<optim::AdamW>(made.model->parameters(), adamw);
+  return made;
+}
+
+void Bench::steps(const std::string& mode, double bucketMib) {
+  if (given.graphs && mode == "fully-sharded")
+    models::fail(ErrorKind::input, "--graphs with --modes=fully-sharded: parameters are gathered "
+                                   "by the host, step by step; leave one of the two out");
+  auto [model, parallel, shard, optimizer] = makeTraining(mode, bucketMib);
+  models::resetPeakMemory(device);
   at::manual_seed(100 + std::uint64_t(group->rank()));
   constexpr int warmup = 5;
   Times mean;
@@ -190,14 +237,14 @@ void Bench::steps(const std::string& mode, double bucketMib) {
     double forward = 0, backward = 0;
     if (given.graphs && step == -1)
       graph = std::make_unique<models::StepGraph>(device, [&] {
-        loss(model, tokens).backward();
+        loss(model, tokens, shard.get()).backward();
         optimizer->step();
         optimizer->zero_grad();
       });
     if (graph) {
       graph->replay();
     } else {
-      const at::Tensor one = loss(model, tokens);
+      const at::Tensor one = loss(model, tokens, shard.get());
       synchronize(device);
       forward = millisecondsSince(begin);
       one.backward();
@@ -216,7 +263,7 @@ void Bench::steps(const std::string& mode, double bucketMib) {
     mean.backward += here.backward / double(given.steps);
     mean.step += here.step / double(given.steps);
   }
-  if (!none)
+  if (parallel)
     checkAlike(*model);
   print({{"what", "step"},
          {"source", "Kiln"},
@@ -235,7 +282,8 @@ void Bench::steps(const std::string& mode, double bucketMib) {
          {"steps", given.steps},
          {"forward_ms", mean.forward},
          {"backward_ms", mean.backward},
-         {"step_ms", mean.step}});
+         {"step_ms", mean.step},
+         {"peak_gib", models::peakMemory(device) / 0x1p30}});
 }
 
 /// Of gradients as long as the model's.

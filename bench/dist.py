@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What bench/dist.cpp measures, by Python's torch: all_reduce, and a language model's training step
-without sums, in plain modes and under DistributedDataParallel. The same lines of JSON, from rank 0.
+without sums, in plain modes, under DistributedDataParallel, with ZeroRedundancyOptimizer, and by
+fully_shard (FSDP2). The same lines of JSON, from rank 0.
 
   torchrun --nproc-per-node=2 bench/dist.py --what=sweep [--device=cpu] [--most-mib=1024]
   torchrun --nproc-per-node=2 bench/dist.py --what=steps --model=tiny --batch=4 --context=64
@@ -15,6 +16,8 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from peers_lm import SIZES, Transformer
@@ -79,10 +82,22 @@ def steps(given, device, mode, bucket_mib):
     torch.manual_seed(1)
     model = Transformer(given.vocabulary, given.context, width, hidden, layers, heads).to(device)
     trained = model
-    if mode == "overlapped":
+    if mode in ("overlapped", "sharded"):
         trained = DistributedDataParallel(model, bucket_cap_mb=bucket_mib,
                                           gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    if mode == "fully-sharded":
+        policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16 if given.precision == "bf16" else None,
+            reduce_dtype=torch.float32)
+        for layer in [*model.layers, model]:
+            fully_shard(layer, mp_policy=policy)
+    if mode == "sharded":
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-4,
+                                            fused=True)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     torch.manual_seed(100 + dist.get_rank())
     mean = {"forward_ms": 0.0, "backward_ms": 0.0, "step_ms": 0.0}
     for step in range(-WARMUP, given.steps):
@@ -111,7 +126,9 @@ def steps(given, device, mode, bucket_mib):
     show({"what": "step", "source": "Python", "mode": mode, "bucket_mib": bucket_mib,
           "model": given.model, "parameters": sum(p.numel() for p in model.parameters()),
           "batch": given.batch, "context": given.context, "precision": given.precision,
-          "ranks": dist.get_world_size(), "device": str(device), "steps": given.steps, **mean})
+          "ranks": dist.get_world_size(), "device": str(device), "steps": given.steps, **mean,
+          **({"peak_gib": torch.cuda.max_memory_allocated() / 2**30} if device.type == "cuda"
+             else {})})
 
 
 def main():
@@ -125,6 +142,8 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=10_000)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--modes",
+                        default="none,per-parameter,flat,overlapped,sharded,fully-sharded")
     given = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     device = torch.device(given.device)
@@ -135,7 +154,7 @@ def main():
     if given.what == "sweep":
         sweep(given, device)
     elif given.what == "steps":
-        for mode in ("none", "per-parameter", "flat", "overlapped"):
+        for mode in given.modes.split(","):
             steps(given, device, mode, 25)
     else:
         for mib in (1, 10, 25, 100, 1000):
