@@ -7,6 +7,7 @@
 #include "models/alphafold/train/Synthetic.h"
 #include "models/alphafold/train/Trainer.h"
 #include "models/common/Device.h"
+#include "models/common/Graph.h"
 #include "models/common/Precision.h"
 #include "models/common/Program.h"
 #include "models/common/Recompute.h"
@@ -108,35 +109,79 @@ struct Part {
   std::function<Tensors(const Tensors&)> forward;
 };
 
-/// Forward and backward of a part apart, each with all launches waited for.
-void benchPart(const TrainOptions& options, at::Device device, const Part& part) {
-  constexpr int warmup = 3;
-  double forward = 0, backward = 0;
-  for (std::int64_t i = -warmup; i < options.bench; ++i) {
-    if (i == 0) {
-      kiln::wait();
-      models::synchronize(device);
-      models::resetPeakMemory(device);
-    }
-    Tensors inputs;
+/// Forward and backward of a part, each as often as it is asked for.
+class PartRun {
+ public:
+  PartRun(const TrainOptions& options, at::Device device, const Part& part)
+      : part(part), device(device), autocast(models::Autocast::of(options.precision)) {}
+
+  /// Inputs are new leaves each time: what they gather is a gradient, not a sum.
+  void begin() {
+    made.clear();
+    inputs.clear();
     for (const Tensor& one : part.inputs)
       inputs.push_back(one.detach().requires_grad_(one.is_floating_point()));
-    models::synchronize(device);
-    auto begin = Clock::now();
-    const Tensors made = [&] { // gradients are computed in the dtypes of results
-      const models::Autocast autocast(device.type(), models::Autocast::of(options.precision));
-      return part.forward(inputs);
-    }();
-    models::synchronize(device);
-    forward += i < 0 ? 0 : millisecondsSince(begin);
-    Tensors gradients;
+  }
+  void forward() { // gradients are computed in the dtypes of results
+    const models::Autocast cast(device.type(), autocast);
+    made = part.forward(inputs);
+  }
+  void askForGradients() {
+    gradients.clear();
     for (const Tensor& one : made)
       gradients.push_back(at::ones_like(one));
-    models::synchronize(device);
-    begin = Clock::now();
-    torch::autograd::backward(made, gradients);
-    models::synchronize(device);
-    backward += i < 0 ? 0 : millisecondsSince(begin);
+  }
+  void backward() { torch::autograd::backward(made, gradients); }
+
+ private:
+  const Part& part;
+  at::Device device;
+  models::Autocast::State autocast;
+  Tensors inputs, made, gradients;
+};
+
+double millisecondsOf(at::Device device, const std::function<void()>& work) {
+  models::synchronize(device);
+  const auto begin = Clock::now();
+  work();
+  models::synchronize(device);
+  return millisecondsSince(begin);
+}
+
+/// Forward and backward of a part apart, each with all launches waited for; as two graphs where the
+/// run has graphs, so that the host's time is not in it.
+void benchPart(const TrainOptions& options, at::Device device, const Part& part) {
+  constexpr int warmup = 3;
+  PartRun run(options, device, part);
+  const auto launch = [&](double& forward, double& backward) {
+    run.begin();
+    forward += millisecondsOf(device, [&] { run.forward(); });
+    run.askForGradients();
+    backward += millisecondsOf(device, [&] { run.backward(); });
+  };
+  double forward = 0, backward = 0;
+  for (int i = 0; i < warmup; ++i)
+    launch(forward, backward);
+  kiln::wait();
+  models::resetPeakMemory(device);
+  std::unique_ptr<models::StepGraph> forwards, backwards;
+  if (options.graphs) {
+    run.begin();
+    forwards = std::make_unique<models::StepGraph>(device, [&] { run.forward(); });
+    run.askForGradients();
+    backwards =
+        std::make_unique<models::StepGraph>(device, [&] { run.backward(); }, forwards.get());
+  }
+  forward = backward = 0;
+  for (std::int64_t i = -1; i < options.bench; ++i) {
+    if (i == 0)
+      forward = backward = 0;
+    if (!options.graphs) {
+      launch(forward, backward);
+      continue;
+    }
+    forward += millisecondsOf(device, [&] { forwards->replay(); });
+    backward += millisecondsOf(device, [&] { backwards->replay(); });
   }
   Json line = lineOf(options, device);
   line["part"] = part.name;
@@ -226,12 +271,11 @@ void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& mode
       parameter.mutable_grad() = at::full_like(parameter, 1e-4);
     if (i == 0)
       kiln::wait();
-    models::synchronize(device);
-    const auto begin = Clock::now();
-    updater.step(0);
-    ema.update();
-    models::synchronize(device);
-    sum += i < 0 ? 0 : millisecondsSince(begin);
+    const double milliseconds = millisecondsOf(device, [&] {
+      updater.step(0);
+      ema.update();
+    });
+    sum += i < 0 ? 0 : milliseconds;
   }
   Json line = lineOf(options, device);
   line["part"] = "clip_adam_average";
