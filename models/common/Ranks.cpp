@@ -54,7 +54,8 @@ std::vector<Flag> RankOptions::flags() {
       {group, "reduce", &reduce,
        "how gradients are sent: overlapped with the backward, bucketed, flat, per-parameter"},
       {group, "bucket-mib", &bucketMib,
-       "MiB of gradients that are sent at a time; 0: a sixteenth of all, from 25 to 100"},
+       "MiB of gradients that are sent at a time; 0: a sixteenth of all, from 25 to 100, and less "
+       "at the end"},
       {group, "wire", &wire, "as-is, or bf16: fp32 gradients are sent in it"},
       {group, "transport", &transport,
        "of gradients between GPUs: nccl, copy-engines, which leave multiprocessors to the backward "

@@ -143,25 +143,30 @@ void DataParallel::Impl::makeBuckets() {
   };
   std::map<at::ScalarType, Open> open;
   std::vector<std::vector<Slot*>> made;
-  std::int64_t total = 0;
+  std::int64_t left = 0;
   for (const Slot& slot : slots)
-    total += std::int64_t(slot.tensor().nbytes());
-  const std::int64_t usual =
-      options.bucketBytes.value_or(std::clamp<std::int64_t>(total / 16, 25 << 20, 100 << 20));
+    left += std::int64_t(slot.tensor().nbytes());
+  const std::int64_t usual = std::clamp<std::int64_t>(left / 16, 25 << 20, 100 << 20);
+  // No gradient comes behind the last bucket, which nothing hides: the last ones are ever smaller.
+  const auto most = [&] {
+    return options.bucketBytes.value_or(std::clamp<std::int64_t>(left / 2, 4 << 20, usual));
+  };
   const auto limit = [&]() -> std::int64_t {
     if (options.mode == Mode::flat)
       return std::numeric_limits<std::int64_t>::max();
     if (options.mode == Mode::perParameter)
       return 0;
-    return made.empty() ? std::min(options.firstBucketBytes, usual) : usual;
+    return made.empty() ? std::min(options.firstBucketBytes, most()) : most();
   };
   for (std::size_t index : agreedOrder()) {
     Slot& slot = slots[index];
     Open& here = open[slot.tensor().scalar_type()];
     here.slots.push_back(&slot);
     here.bytes += std::int64_t(slot.tensor().nbytes());
-    if (here.bytes >= limit())
+    if (here.bytes >= limit()) {
+      left -= here.bytes;
       made.push_back(std::exchange(here, {}).slots);
+    }
   }
   for (auto& [dtype, here] : open)
     if (!here.slots.empty())

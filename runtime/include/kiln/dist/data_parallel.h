@@ -34,7 +34,8 @@ enum class Mode { perParameter, flat, bucketed, overlapped };
 
 struct DataParallelOptions {
   Mode mode = Mode::overlapped;
-  /// None: a sixteenth of all gradients, but 25 MiB at least and 100 at most.
+  /// None: a sixteenth of all gradients, but 25 MiB at least and 100 at most; at the end half of
+  /// what is left, down to 4 MiB.
   std::optional<std::int64_t> bucketBytes{};
   std::int64_t firstBucketBytes = 1 << 20; // small: so that sending begins early
   /// bf16 or fp16: fp32 gradients are sent as such, summed in fp32 in the order of ranks, and the
