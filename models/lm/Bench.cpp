@@ -1,4 +1,5 @@
 // Times training steps.
+#include "kiln/torch.h"
 #include "models/lm/Run.h"
 
 #include "models/common/Device.h"
@@ -48,6 +49,8 @@ std::string bench(const Options& options) {
     profileSteps([&] { trainer.step(); }, device, options.profile);
   if (group->rank() > 0)
     return "";
+  if (!options.recordShapes.empty())
+    kiln::recordShapes(options.recordShapes);
 
   const ModelConfig& model = trainer.settings().model;
   const double tokens =

@@ -66,6 +66,10 @@ std::vector<Flag> flagsOf(Options& o) {
       {other, "bench", &o.bench, "times as many steps on random tokens and prints a line of JSON"},
       {other, "profile", &o.profile,
        "with --bench: as many rows of tables of ops and kernels, too"},
+      {other, "record-shapes", &o.recordShapes,
+       "a workload file for kernel-compile tune, written at the end: the kernels that were asked "
+       "for "
+       "and that no store has measured"},
   };
   const std::vector<Flag> ranks = o.ranks.flags();
   flags.insert(flags.end(), ranks.begin(), ranks.end());

@@ -80,6 +80,11 @@ void Options::settle() {
          kiln,
          kiln == "off" ? "LibTorch's AdamW computes each step's size on the host"
                        : "results are compared on the host");
+  if (!recordShapes.empty() && kiln == "off")
+    fail(ErrorKind::input,
+         "--record-shapes={} and --kiln=off: no kernel of Kiln's is asked for; take --kiln=on or "
+         "--kiln=modules",
+         recordShapes);
   ranks.check();
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);

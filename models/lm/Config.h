@@ -70,6 +70,7 @@ struct Options {
   std::string trainTokenizer;
   std::int64_t vocabulary = 1024;
   std::int64_t bench = 0, profile = 0;
+  std::string recordShapes; // a workload file
 
   /// Fills in what follows from the size and checks all but the model. Throws Error(input).
   void settle();

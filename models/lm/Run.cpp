@@ -44,6 +44,8 @@ void train(const Options& options) {
   trainer.run();
   if (options.kiln != "off")
     std::cout << '\n' << kiln::report();
+  if (!options.recordShapes.empty())
+    kiln::recordShapes(options.recordShapes);
 }
 
 std::string makeTokenizer(const Options& options) {

@@ -35,11 +35,22 @@ class TrainLm(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.out = self.folder / "run"
 
-    def train(self, *flags, status=0, data=TEXT):
+    def train(self, *flags, status=0, data=TEXT, environment={}):
         run = subprocess.run([PROGRAM, f"--data={data}", f"--out={self.out}", *SMALL, *flags],
-                             capture_output=True, text=True)
+                             capture_output=True, text=True, env=os.environ | environment)
         self.assertEqual(run.returncode, status, run.stdout + run.stderr)
         return run.stdout if status == 0 else run.stderr
+
+    def test_kernels_that_no_store_has_measured_are_written_for_the_tuner(self):
+        list_ = self.folder / "lm.txt"
+        place = {"KILN_PLACE": "cpu", "KILN_CACHE": str(self.folder / "empty.db")}
+        self.train("--steps=2", "--kiln=on", f"--record-shapes={list_}", environment=place)
+        jobs = [line for line in list_.read_text().splitlines() if line and line[0] != "#"]
+        self.assertTrue(jobs)
+        for job in jobs:
+            self.assertTrue((self.folder / job.split()[0]).exists(), job)
+        self.assertIn("--kiln=off: no kernel of Kiln's is asked for",
+                      self.train(f"--record-shapes={list_}", status=1))
 
     def log(self):
         return [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]

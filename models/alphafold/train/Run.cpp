@@ -115,7 +115,7 @@ void train(const TrainOptions& options) {
   run.goOn();
   if (options.kiln != "off" && group->rank() == 0)
     std::cout << '\n' << kiln::report();
-  if (!options.recordShapes.empty())
+  if (!options.recordShapes.empty() && group->rank() == 0)
     kiln::recordShapes(options.recordShapes);
 }
 
