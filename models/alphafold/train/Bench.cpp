@@ -112,11 +112,14 @@ struct Part {
 /// Forward and backward of a part, each as often as it is asked for.
 class PartRun {
  public:
-  PartRun(const TrainOptions& options, at::Device device, const Part& part)
-      : part(part), device(device), autocast(models::Autocast::of(options.precision)) {}
+  PartRun(const TrainOptions& options, at::Device device, AlphaFold& model, const Part& part)
+      : part(part), device(device), model(model),
+        autocast(models::Autocast::of(options.precision)) {}
 
-  /// Inputs are new leaves each time: what they gather is a gradient, not a sum.
+  /// As in a step, inputs and parameters get gradients, which are added to none of before.
   void begin() {
+    for (const Tensor& parameter : model->parameters())
+      parameter.mutable_grad().reset();
     made.clear();
     inputs.clear();
     for (const Tensor& one : part.inputs)
@@ -136,6 +139,7 @@ class PartRun {
  private:
   const Part& part;
   at::Device device;
+  AlphaFold& model;
   models::Autocast::State autocast;
   Tensors inputs, made, gradients;
 };
@@ -150,9 +154,9 @@ double millisecondsOf(at::Device device, const std::function<void()>& work) {
 
 /// Forward and backward of a part apart, each with all launches waited for; as two graphs where the
 /// run has graphs, so that the host's time is not in it.
-void benchPart(const TrainOptions& options, at::Device device, const Part& part) {
+void benchPart(const TrainOptions& options, at::Device device, AlphaFold& model, const Part& part) {
   constexpr int warmup = 3;
-  PartRun run(options, device, part);
+  PartRun run(options, device, model, part);
   const auto launch = [&](double& forward, double& backward) {
     run.begin();
     forward += millisecondsOf(device, [&] { run.forward(); });
@@ -306,7 +310,7 @@ void bench(const TrainOptions& options) {
     return stagesOf(model, inputs.to(device, at::kFloat));
   }();
   for (const Part& part : partsOf(model, stages, LossConfig::named(options.stage)))
-    benchPart(options, device, part);
+    benchPart(options, device, model, part);
   benchUpdate(options, device, model);
   if (!options.recordShapes.empty())
     kiln::recordShapes(options.recordShapes);
