@@ -211,11 +211,15 @@ Bench::Training Bench::makeTraining(const std::string& mode, double bucketMib) c
     chosen.sharded = sharded;
     made.parallel = std::make_unique<dist::DataParallel>(*made.model, group, chosen);
   }
-  if (sharded)
-    made.optimizer =
-        std::make_unique<dist::ShardedOptimizer>(*made.parallel, made.model->parameters(), adamw);
-  else
+  if (sharded) {
+    auto optimizer = std::make_unique<dist::ShardedOptimizer>(
+        *made.parallel, made.model->parameters(), adamw,
+        dist::ShardedOptions{.gather = dist::Gather::whenNeeded});
+    made.model->before = [&of = *optimizer](const torch::nn::Module& part) { of.need(part); };
+    made.optimizer = std::move(optimizer);
+  } else {
     made.optimizer = std::make_unique<optim::AdamW>(made.model->parameters(), adamw);
+  }
   return made;
 }
 
@@ -263,6 +267,8 @@ void Bench::steps(const std::string& mode, double bucketMib) {
     mean.backward += here.backward / double(given.steps);
     mean.step += here.step / double(given.steps);
   }
+  if (auto* sharded = dynamic_cast<dist::ShardedOptimizer*>(optimizer.get()))
+    sharded->need(*model);
   if (parallel)
     checkAlike(*model);
   print({{"what", "step"},

@@ -77,9 +77,15 @@ Tensor TransformerImpl::forward(const Tensor& tokens) {
   if (length > config.context)
     fail(ErrorKind::input, "{} tokens: the model looks at no more than {}", length, config.context);
   const Tensor positions = turns.slice(0, 0, length);
+  const auto reads = [&](const torch::nn::Module& part) {
+    if (before)
+      before(part);
+  };
+  reads(*embeddings);
   Stream stream{embeddings(tokens), {}};
   for (const auto& layer : *layers) {
     auto& block = *layer->as<Block>();
+    reads(block);
     if (recompute && at::GradMode::is_enabled())
       stream = {recomputed(
                     [&block, positions](const Tensors& in) {
@@ -90,6 +96,8 @@ Tensor TransformerImpl::forward(const Tensor& tokens) {
     else
       stream = block.forward(stream, positions);
   }
+  reads(*norm);
+  reads(*head);
   return head(std::get<0>(norm(stream)));
 }
 

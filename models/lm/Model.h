@@ -7,6 +7,7 @@
 #include "models/lm/Config.h"
 #include "models/lm/Layers.h"
 
+#include <functional>
 #include <torch/torch.h>
 
 namespace kiln::lm {
@@ -50,6 +51,8 @@ struct TransformerImpl : torch::nn::Module {
 
   ModelConfig config;
   Parts parts;
+  /// Called before a part of the model reads its parameters: who brings them waits here.
+  std::function<void(const torch::nn::Module&)> before;
   bool recompute = false; // keep only what enters a block, and compute it again in the backward
   torch::nn::Embedding embeddings;
   torch::nn::ModuleList layers;

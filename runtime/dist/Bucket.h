@@ -55,6 +55,7 @@ class Bucket {
   const at::Tensor& shard() const { return part; } // sharded: this rank's part of the mean
   std::int64_t elements() const { return buffer.numel(); }
   std::size_t waitsFor = 0; // gradients of this backward that have not come
+  bool isStale = false;     // sharded: other ranks have newer parameters, which are not here
 
  private:
   Group::Part partOf(const Slot& slot) const;

@@ -62,6 +62,11 @@ void DataParallel::Impl::listen() {
 void DataParallel::Impl::arrive(std::size_t index) {
   if (buckets.empty() && std::ranges::find(order, index) == order.end())
     order.push_back(index);
+  if (!buckets.empty() && buckets[slots[index].bucket]->isStale)
+    fail(ErrorKind::input,
+         "ShardedOptimizer: {} was read as it was before the last step; call need() with its "
+         "module before the forward, or take Gather::inStep",
+         slots[index].parameter.name);
   if (quiet || options.deferred)
     return;
   begin();

@@ -33,8 +33,11 @@ constexpr std::int64_t kSegments = 4;
 struct ShardedOptimizer::Impl {
   std::shared_ptr<DataParallel::Impl> reducer;
   ShardedOptions options;
-  std::vector<Segment> segments{};       // none before the first step
-  std::vector<std::size_t> groupSizes{}; // at the first step
+  std::vector<Segment> segments{};               // none before the first step
+  std::vector<std::size_t> groupSizes{};         // at the first step
+  std::map<const void*, std::size_t> bucketOf{}; // by parameter
+  std::vector<Pending> coming{};                 // parameters, by bucket; none: step() gathers
+  bool isGathered = true;                        // or on its way
   Tensor agreed{}, norm{}, scale{};
   optim::SquareSum squares{};
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
@@ -48,6 +51,8 @@ struct ShardedOptimizer::Impl {
   void giveGradients();
   void clip();
   void update(const std::vector<OptimizerParamGroup>& groups);
+  void gather();
+  void need(std::size_t bucket);
   template <typename Each> void forEachPiece(Each each) {
     for (Segment& segment : segments)
       for (FlatWeights& flat : segment.weights)
@@ -91,13 +96,14 @@ void ShardedOptimizer::Impl::checkSent(const std::vector<OptimizerParamGroup>& g
              parameter.numel());
 }
 
-/// Segments of about as many elements.
+/// Segments of about as many elements; one, if nothing is gathered meanwhile.
 void ShardedOptimizer::Impl::divide() {
+  const std::int64_t count = options.gather == Gather::inStep ? kSegments : 1;
   std::int64_t all = 0, before = 0;
   for (const auto& bucket : reducer->buckets)
     all += bucket->elements();
   for (auto& bucket : reducer->buckets) {
-    const auto due = std::size_t(before * kSegments / std::max<std::int64_t>(all, 1));
+    const auto due = std::size_t(before * count / std::max<std::int64_t>(all, 1));
     if (segments.empty() || segments.size() <= due)
       segments.emplace_back();
     segments.back().weights.emplace_back(*bucket, *reducer->group);
@@ -143,6 +149,10 @@ void ShardedOptimizer::Impl::prepare(std::vector<OptimizerParamGroup>& groups) {
     makeInner(segment, groups);
   for (const OptimizerParamGroup& group : groups)
     groupSizes.push_back(group.params().size());
+  for (const Slot& slot : reducer->slots)
+    bucketOf[slot.tensor().unsafeGetTensorImpl()] = slot.bucket;
+  if (options.gather == Gather::whenNeeded)
+    coming.resize(reducer->buckets.size());
   std::vector<Piece*> pieces;
   forEachPiece([&](Piece& piece) { pieces.push_back(&piece); });
   restorePieces(pieces, std::exchange(given, {}));
@@ -205,7 +215,8 @@ void ShardedOptimizer::Impl::clip() {
     scale.copy_((options.maxGradNorm / (norm + 1e-6)).clamp_max(1));
 }
 
-/// What a segment has updated is on its way to all ranks while the next one is updated.
+/// What a segment has updated is on its way to all ranks while the next one is updated, or stays
+/// until it is needed.
 void ShardedOptimizer::Impl::update(const std::vector<OptimizerParamGroup>& groups) {
   std::vector<Pending> pending;
   for (Segment& segment : segments) {
@@ -213,11 +224,32 @@ void ShardedOptimizer::Impl::update(const std::vector<OptimizerParamGroup>& grou
       segment.inner->param_groups()[i].set_options(groups[i].options().clone());
     segment.inner->step();
     segment.inner->zero_grad();
-    for (const FlatWeights& flat : segment.weights)
-      pending.push_back(reducer->group->allGather(flat.all, flat.mine));
+    if (options.gather == Gather::inStep)
+      for (const FlatWeights& flat : segment.weights)
+        pending.push_back(reducer->group->allGather(flat.all, flat.mine));
   }
   for (Pending& one : pending)
     one.wait();
+  if (options.gather == Gather::inStep)
+    return;
+  isGathered = false;
+  for (auto& bucket : reducer->buckets)
+    bucket->isStale = true;
+}
+
+/// The last bucket first: what got its gradients last is read first.
+void ShardedOptimizer::Impl::gather() {
+  const std::vector<FlatWeights>& weights = segments.front().weights; // the only one
+  for (std::size_t i = weights.size(); i-- > 0;)
+    coming[i] = reducer->group->allGather(weights[i].all, weights[i].mine);
+  isGathered = true;
+}
+
+void ShardedOptimizer::Impl::need(std::size_t bucket) {
+  if (!isGathered)
+    gather();
+  if (std::exchange(reducer->buckets[bucket]->isStale, false))
+    coming[bucket].wait();
 }
 
 Tensor ShardedOptimizer::step(LossClosure closure) {
@@ -243,6 +275,16 @@ Tensor ShardedOptimizer::step(LossClosure closure) {
 void ShardedOptimizer::zero_grad(bool set_to_none) {
   Optimizer::zero_grad(set_to_none);
   impl->reducer->isReduced = false;
+}
+
+void ShardedOptimizer::need(const torch::nn::Module& module) {
+  const at::NoGradGuard noGrad;
+  if (impl->coming.empty()) // no step yet, or all is there
+    return;
+  for (const Tensor& parameter : module.parameters())
+    if (const auto found = impl->bucketOf.find(parameter.unsafeGetTensorImpl());
+        found != impl->bucketOf.end())
+      impl->need(found->second);
 }
 
 Tensor ShardedOptimizer::gradNorm() const {
@@ -271,6 +313,9 @@ std::vector<NamedParameter> ShardedOptimizer::state(bool whole) {
 
 void ShardedOptimizer::restore(const std::vector<NamedParameter>& state) {
   checkState(state, *impl->reducer);
+  for (std::size_t i = 0; i < impl->coming.size(); ++i)
+    impl->need(i);
+  impl->coming.clear();
   impl->given = state;
   impl->segments.clear(); // made anew, of the parameters as they are then
   impl->groupSizes.clear();

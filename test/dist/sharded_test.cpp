@@ -136,6 +136,66 @@ TEST(ShardedOptimizer, StepsAsTheWholeOne) {
   expectAsWhole<ToyModel>({.bucketBytes = 300, .firstBucketBytes = 300, .sharded = true});
 }
 
+/// forward() of the toy, each layer's parameters asked for before they are read.
+Tensor needing(ShardedOptimizer& optimizer, TiedToyModel& model, Tensor x) {
+  for (auto* layer : {&model.fc1, &model.fc2, &model.fc3, &model.fc4, &model.fc5}) {
+    optimizer.need(**layer);
+    x = (*layer)(x);
+    if (layer != &model.fc5)
+      x = x.relu();
+  }
+  return x;
+}
+
+TEST(ShardedOptimizer, GathersWhatIsNeeded) {
+  const auto group = ranks();
+  const DataParallelOptions options{.bucketBytes = 1500, .firstBucketBytes = 100, .sharded = true};
+  auto model = toy<TiedToyModel>(), other = toy<TiedToyModel>();
+  DataParallel parallel(*model, group, options), usual(*other, group, options);
+  ShardedOptimizer late(parallel, trainable(*model), toyOptions(),
+                        {.maxGradNorm = 0.5, .gather = Gather::whenNeeded}),
+      inStep(usual, trainable(*other), toyOptions(), {.maxGradNorm = 0.5});
+  const auto expectSame = [&] {
+    late.need(*model);
+    late.need(*model); // costs nothing
+    expectEqual(clones(*model), clones(*other));
+  };
+  for (int step = 0; step < 6; ++step) {
+    torch::manual_seed(100 + 10 * step + group->rank());
+    const Tensor x = torch::randn({8, 10});
+    needing(late, *model, x).square().sum().backward();
+    other->forward(x).square().sum().backward();
+    late.step();
+    inStep.step();
+    if (step % 3 == 2)
+      expectSame();
+  }
+  expectSame();
+  const std::string state = textOf(late.state()), expected = textOf(inStep.state());
+  EXPECT_EQ(state, expected);
+  late.step(); // without gradients: nothing is to be gathered
+  expectSame();
+}
+
+TEST(ShardedOptimizer, SaysWhatNobodyAskedFor) {
+  auto model = toy<TiedToyModel>();
+  DataParallel parallel(*model, ranks(), {.sharded = true});
+  ShardedOptimizer optimizer(parallel, trainable(*model), toyOptions(),
+                             {.gather = Gather::whenNeeded});
+  const Tensor x = torch::ones({8, 10});
+  model->forward(x).sum().backward(); // nobody has updated them yet
+  optimizer.step();
+  try {
+    model->forward(x).sum().backward();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("was read as it was before the last step; call need()"),
+        std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(ShardedOptimizer, DividesTheState) {
   ShardedRun run(ranks());
   run.step(0);

@@ -9,6 +9,14 @@
 //   loss.backward();     // all but the last backward of a step in parallel.noSync()
 //   optimizer.step();    // on all ranks
 //
+// With Gather::whenNeeded step() sends nothing. The next forward asks for the parameters of each
+// part of the model before it reads them, and those of later parts travel meanwhile:
+//
+//   for (auto& layer : *model->layers) {
+//     optimizer.need(*layer);
+//     x = layer->forward(x);
+//   }
+//
 // The update is kiln::optim::AdamW's, with the same arithmetic element by element as without
 // sharding; groups, learning rates that change and unused parameters are as there. Parts are cut
 // where they fall, within a parameter too. Parameters of bf16 and fp16 have fp32 masters in their
@@ -24,8 +32,12 @@
 
 namespace kiln::dist {
 
+/// When the parameters that other ranks have updated are gathered.
+enum class Gather { inStep, whenNeeded };
+
 struct ShardedOptions {
   double maxGradNorm = 0; // of the mean gradient of all parameters; 0: any
+  Gather gather = Gather::inStep;
 };
 
 class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
@@ -45,6 +57,13 @@ class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
   at::Tensor step(LossClosure closure = nullptr) override;
   /// Forgets gradients; step() has done so.
   void zero_grad(bool set_to_none = true); // NOLINT(readability-identifier-naming): hides torch's
+
+  /// With Gather::whenNeeded: behind this the module's parameters are what all ranks have updated.
+  /// On all ranks, before whatever reads them: a forward, an evaluation, a checkpoint. The first
+  /// call behind a step begins to gather all parameters, those of the backward's last gradients
+  /// first. A backward throws Error(input) for a parameter that nobody asked for since the last
+  /// step.
+  void need(const torch::nn::Module& module);
 
   /// Of the last step, before the clip, without dimensions, on the device; undefined before.
   at::Tensor gradNorm() const;
