@@ -37,7 +37,7 @@ Pending Group::allReduce(const Tensor& tensor, Sum sum) {
 
 Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {
   // Two barriers and a copy take longer than NCCL's kernels do, up to some MiB, and three times as
-  // long below this (bench/results/dist_h100.md).
+  // long below this (bench/results/dist_h200.md).
   constexpr std::int64_t leastByChoice = 1 << 20;
   const std::int64_t bytes = elements * std::int64_t(c10::elementSize(dtype));
   const bool isSmall = !impl->options.copyEngines && bytes < leastByChoice;
