@@ -5,6 +5,7 @@
 // it goes on to ATen's composition.
 #include "runtime/ops/Attend.h"
 #include "runtime/ops/AttentionNode.h"
+#include "runtime/ops/AttentionSlices.h"
 #include "runtime/ops/AttentionText.h"
 
 #include "runtime/Autocast.h"
@@ -39,9 +40,9 @@ Tensor emptyAs(const Tensor& like, at::IntArrayRef sizes) {
   return at::empty_strided(sizes, denseStrides(sizes, like), like.options());
 }
 
-/// For gradients of query, key and value. Where these are parts of one tensor, equally far apart,
-/// as one product makes them, so are their gradients, and whoever made them reads these as one.
-std::array<Tensor, 3> emptyGradients(const AttentionCall& a, const std::array<bool, 4>& wanted) {
+/// For gradients. Where query, key and value are parts of one tensor, equally far apart, as one
+/// product makes them, so are their gradients, and whoever made them reads these as one.
+std::array<Tensor, 4> emptyGradients(const AttentionCall& a, const std::array<bool, 4>& wanted) {
   const auto wantedAs = [&](std::size_t i, const Tensor& like) {
     return wanted[i] ? emptyAs(like, like.sizes()) : Tensor();
   };
@@ -51,13 +52,14 @@ std::array<Tensor, 3> emptyGradients(const AttentionCall& a, const std::array<bo
       a.query.is_alias_of(a.value) && a.value.storage_offset() - a.key.storage_offset() == step &&
       a.query.sizes() == a.key.sizes() && a.query.sizes() == a.value.sizes() &&
       a.query.strides() == a.key.strides() && a.query.strides() == a.value.strides();
+  Tensor db = wanted[3] ? at::empty(a.bias.sizes(), a.bias.options()) : Tensor();
   if (!areParts)
-    return {wantedAs(0, a.query), wantedAs(1, a.key), wantedAs(2, a.value)};
+    return {wantedAs(0, a.query), wantedAs(1, a.key), wantedAs(2, a.value), std::move(db)};
   at::DimVector sizes(a.query.sizes()), strides(a.query.strides());
   sizes.insert(sizes.begin(), 3);
   strides.insert(strides.begin(), step);
   const Tensor all = emptyAs(at::as_strided(a.query, sizes, strides), sizes);
-  return {all.select(0, 0), all.select(0, 1), all.select(0, 2)};
+  return {all.select(0, 0), all.select(0, 1), all.select(0, 2), std::move(db)};
 }
 
 struct Attention {
@@ -78,8 +80,8 @@ struct Attention {
   static std::tuple<Tensor, Tensor> run(const Launch& launch, const Tensor& q,
                                         const AttentionCall& a) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    Tensor output = emptyAs(q, a.outputSizes());
-    Tensor lse = launch.empty(a.rowSizes(), at::kFloat);
+    Tensor output = a.output.defined() ? a.output : emptyAs(q, a.outputSizes());
+    Tensor lse = a.lse.defined() ? a.lse : launch.empty(a.rowSizes(), at::kFloat);
     launch.strided({&q, &a.key, &a.value, &a.bias, &a.mask, &a.seed, &a.offset}, {&output, &lse});
     return {std::move(output), a.saves ? std::move(lse) : Tensor()};
   }
@@ -106,8 +108,7 @@ struct AttentionBackward {
   static AttentionGradients run(const Launch& launch, const Tensor& grad, const AttentionCall& a,
                                 const AttentionSaved& saved) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [dq, dk, dv] = emptyGradients(a, saved.wanted);
-    Tensor db = saved.wanted[3] ? at::empty(a.bias.sizes(), a.bias.options()) : Tensor();
+    auto [dq, dk, dv, db] = saved.isPlaced() ? saved.gradients : emptyGradients(a, saved.wanted);
     launch.strided({&a.query, &a.key, &a.value, &a.bias, &a.mask, &a.seed, &a.offset, &saved.output,
                     &saved.lse, &grad},
                    {&dq, &dk, &dv, &db});
@@ -122,6 +123,48 @@ Tensor readable(const Tensor& rows, const AttentionCall& call, bool strided) {
   if (hasReadableRows(shaped) && (strided || shaped.is_contiguous()))
     return shaped;
   return shaped.clone(at::MemoryFormat::Contiguous);
+}
+
+std::tuple<Tensor, Tensor> attended(const AttentionCall& call) {
+  const std::int64_t count = slicesOf(call);
+  if (count == 1)
+    return callRouted<Attention>(call.query, call.query, call);
+  AttentionCall whole = call;
+  whole.output = emptyAs(call.query, call.outputSizes());
+  if (call.saves)
+    whole.lse = at::empty(call.rowSizes(), call.query.options().dtype(at::kFloat));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const AttentionCall slice = sliceOf(whole, i);
+    const auto [output, lse] = callRouted<Attention>(slice.query, slice.query, slice);
+    putInto(slice.output, output);
+    putInto(slice.lse, lse);
+  }
+  return {whole.output, whole.lse};
+}
+
+AttentionGradients differentiated(const Tensor& rows, const AttentionCall& call,
+                                  const AttentionSaved& saved) {
+  const std::int64_t count = slicesOf(call);
+  if (count == 1)
+    return callRouted<AttentionBackward>(call.query, rows, call, saved);
+  AttentionSaved whole = saved;
+  std::vector<std::tuple<Tensor, AttentionCall, AttentionSaved>> slices;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    whole.gradients = emptyGradients(call, saved.wanted);
+    for (std::int64_t i = 0; i < count; ++i)
+      slices.emplace_back(sliceOf(rows, i), sliceOf(call, i), sliceOf(whole, i));
+  }
+  for (const auto& [grad, slice, kept] : slices) {
+    const auto [dq, dk, dv, db] = callRouted<AttentionBackward>(slice.query, grad, slice, kept);
+    const at::AutoDispatchBelowADInplaceOrView below;
+    for (const auto& [part, made] : {std::pair(&kept.gradients[0], &dq),
+                                     {&kept.gradients[1], &dk},
+                                     {&kept.gradients[2], &dv},
+                                     {&kept.gradients[3], &db}})
+      putInto(*part, *made);
+  }
+  return std::tuple_cat(whole.gradients);
 }
 
 AttentionGradients gradientsOf(const Tensor& grad, const AttentionTensors& given,
@@ -141,7 +184,7 @@ AttentionGradients gradientsOf(const Tensor& grad, const AttentionTensors& given
     shaped.output = readable(saved.output, call, strided);
     shaped.lse = saved.lse.reshape(call.rowSizes()).contiguous();
   }
-  AttentionGradients all = callRouted<AttentionBackward>(call.query, rows, call, shaped);
+  AttentionGradients all = differentiated(rows, call, shaped);
   const at::AutoDispatchBelowADInplaceOrView below;
   const auto asGiven = [](Tensor& gradient, const Tensor& like) {
     if (gradient.defined() && gradient.sizes() != like.sizes())
@@ -169,7 +212,7 @@ Tensor recorded(const AttentionTensors& given, const AttentionForm& form) {
       seeds = at::empty({2}, given.query.options().dtype(at::kLong)).random_();
     AttentionCall call = attentionOf(given, form, seeds);
     call.saves = saves;
-    std::tie(output, lse) = callRouted<Attention>(call.query, call.query, call);
+    std::tie(output, lse) = attended(call);
     if (const at::DimVector sizes = attentionSizes(given); output.sizes() != at::IntArrayRef(sizes))
       output = output.reshape(sizes);
   }

@@ -6,6 +6,8 @@
 #include "runtime/Call.h"
 
 #include <ATen/DimVector.h>
+#include <algorithm>
+#include <array>
 
 namespace kiln::runtime {
 
@@ -31,6 +33,7 @@ struct AttentionCall : AttentionTensors {
   bool causal = false;
   bool saves = false;      // the log-sum-exp is wanted
   at::Tensor seed, offset; // of dropout; i64 without dimensions
+  at::Tensor output, lse;  // where a kernel writes them; undefined: where it likes
 
   std::int64_t heads() const { return query.size(-3); }
   std::int64_t keyHeads() const { return key.size(-3); }
@@ -44,6 +47,11 @@ struct AttentionCall : AttentionTensors {
 struct AttentionSaved {
   at::Tensor output, lse; // [L..., h, s, dv]; fp32 [L..., h, s]
   std::array<bool, 4> wanted{};
+  std::array<at::Tensor, 4> gradients{}; // where a kernel writes them; none: where it likes
+
+  bool isPlaced() const {
+    return std::ranges::any_of(gradients, [](const auto& one) { return one.defined(); });
+  }
 };
 
 /// Null: attentionOf() may be called.

@@ -248,6 +248,10 @@ class Writer {
 
 } // namespace
 
+bool holdsBias(const AttentionCall& attention) {
+  return knownKeys(attention) != 0;
+}
+
 void describeAttention(Call& call, const AttentionCall& attention) {
   const Tensor &q = attention.query, &k = attention.key, &v = attention.value;
   const std::int64_t rank = q.dim();

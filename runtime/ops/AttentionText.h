@@ -14,6 +14,9 @@ void describeAttention(Call& call, const AttentionCall& attention);
 void describeAttention(Call& call, const AttentionCall& attention, const AttentionSaved& saved,
                        const at::Tensor& grad);
 
+/// Whether kernels may hold the bias, for whose number of keys they are then compiled.
+bool holdsBias(const AttentionCall& attention);
+
 /// As kernel-compile has it of the op with the same shapes, so that what was tuned for it is found.
 std::string attentionText(const Key& key);
 std::string attentionBackwardText(const Key& key);

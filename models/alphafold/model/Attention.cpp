@@ -56,9 +56,11 @@ Update AttentionImpl::forward(const Tensor& x, const Attended& attended) {
   };
   Tensor bias = attended.pairs ? made.back() : attended.bias;
   if (isTurned && bias.defined())
-    bias = bias.transpose(-2, -1).contiguous(); // kernels keep it in shared memory
+    bias = bias.transpose(-2, -1);
   if (bias.defined() && bias.dim() > 3)
     bias = bias.transpose(0, 1).unsqueeze(1); // one for all rows of each [A, B]
+  if (bias.defined())
+    bias = bias.contiguous(); // kernels keep it in shared memory
   const Tensor mask =
       isTurned && attended.mask.defined() ? attended.mask.t().contiguous() : attended.mask;
   const Tensor heard = attend(split(made[0]), split(made[1]), split(made[2]), mask, bias);

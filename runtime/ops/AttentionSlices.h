@@ -1,0 +1,21 @@
+// Calls of two leading dimensions whose bias is one for each of the first and the same along the
+// second, as pairs of several templates have. Blocks hold a bias of heads that tensor maps show in
+// two strides, and these have three: such a call is one for each of the first dimension, and all
+// write to parts of one result.
+#pragma once
+
+#include "runtime/ops/AttentionByATen.h"
+
+namespace kiln::runtime {
+
+/// Calls that a call is divided into, along its first dimension; 1: it stays as it is.
+std::int64_t slicesOf(const AttentionCall& call);
+/// The i-th of them.
+AttentionCall sliceOf(const AttentionCall& call, std::int64_t i);
+AttentionSaved sliceOf(const AttentionSaved& saved, std::int64_t i);
+at::Tensor sliceOf(const at::Tensor& tensor, std::int64_t i);
+
+/// A slice's result into its part, unless it was written there.
+void putInto(const at::Tensor& part, const at::Tensor& result);
+
+} // namespace kiln::runtime
