@@ -2,6 +2,7 @@
 #include "codegen/emit/Cuda.h"
 
 #include "codegen/backend/LaunchPlan.h"
+#include "codegen/emit/Outlines.h"
 #include "codegen/exit/Exit.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -26,9 +27,11 @@ LogicalResult printCuda(ModuleOp module, StringRef heading, raw_ostream& out) {
     if (headers.insert(kernel.getHeader()))
       out << "#include \"" << kernel.getHeader() << "\"\n";
   out << "using namespace kiln;\n";
+  const Outlines outlines(module);
+  outlines.print(out);
   for (auto kernel : module.getOps<cu::KernelOp>()) {
     out << "\n";
-    Emitter emitter(out);
+    Emitter emitter(out, outlines);
     kernel.emit(emitter);
   }
   return success();

@@ -1,6 +1,7 @@
 // See Emitter.h.
 #include "codegen/emit/Emitter.h"
 
+#include "codegen/emit/Outlines.h"
 #include "codegen/emit/ScalarText.h"
 #include "codegen/exit/Exit.h"
 #include "kiln/kiln.h"
@@ -66,7 +67,11 @@ std::string commentLine(StringRef text) {
   return line + "\n";
 }
 
-Emitter::Emitter(llvm::raw_ostream& out) : out_(out), taken_(reservedNames()) {}
+Emitter::Emitter(llvm::raw_ostream& out, const Outlines& outlines)
+    : out_(out), outlines_(outlines), taken_(reservedNames()) {
+  for (StringRef name : outlines.names())
+    taken_.insert(name);
+}
 
 std::string Emitter::fresh(StringRef hint) {
   std::string base = isWord(hint) ? hint.str() : "value", name = base;
@@ -135,12 +140,17 @@ std::string Emitter::text(Operation* op, int precedence) {
     return literal.front() == '-' && precedence > 15 ? "(" + literal + ")" : literal;
   }
   ScalarText scalar = scalarText(op);
-  bool call = scalar.text.contains('(');
+  StringRef pattern = outlines_.callOf(op);
+  if (pattern.empty())
+    pattern = scalar.text;
+  else
+    scalar.precedence = kPrimary;
+  bool call = pattern.contains('(');
   std::string result;
-  for (size_t i = 0; i < scalar.text.size(); ++i) {
-    if (scalar.text[i] != '$') {
-      result += scalar.text[i];
-    } else if (char what = scalar.text[++i]; what == 't') {
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '$') {
+      result += pattern[i];
+    } else if (char what = pattern[++i]; what == 't') {
       result += scalarType(op->getResult(0).getType());
     } else {
       int operand = what - '0';

@@ -12,12 +12,14 @@
 
 namespace kiln {
 
+class Outlines;
+
 /// A line of comment with text from outside, which never looks like the launch plan's line.
 std::string commentLine(llvm::StringRef text);
 
 class Emitter {
  public:
-  explicit Emitter(llvm::raw_ostream& out);
+  Emitter(llvm::raw_ostream& out, const Outlines& outlines);
 
   /// Prints the operations of a block: exit operations by themselves, scalar ones as constants
   /// or, if used once, inside the expression that uses them.
@@ -51,6 +53,7 @@ class Emitter {
   std::string text(mlir::Operation* op, int precedence);
 
   llvm::raw_ostream& out_;
+  const Outlines& outlines_;
   int depth_ = 0;
   std::string lastLocation_;
   llvm::DenseMap<mlir::Value, std::string> names_;

@@ -20,7 +20,7 @@ static const ScalarText kTexts[] = {
     {"arith.addf", "$0 + $1", 12},
     {"arith.subf", "$0 - $1", 12},
     {"arith.mulf", "$0 * $1", 13},
-    {"arith.divf", "$0 / $1", 13},
+    {"arith.divf", "$0 / $1", 13, "outlined_quotient($0, $1)"},
     {"arith.negf", "-$0", 15},
     {"arith.maximumf", "maximum($0, $1)", kPrimary},
     {"arith.minimumf", "minimum($0, $1)", kPrimary},
@@ -43,20 +43,20 @@ static const ScalarText kTexts[] = {
     {"arith.xori", "$0 ^ $1", 6},
     {"math.exp", "expf($0)", kPrimary},
     {"math.exp2", "exp2f($0)", kPrimary},
-    {"math.expm1", "expm1f($0)", kPrimary},
-    {"math.log", "logf($0)", kPrimary},
-    {"math.log2", "log2f($0)", kPrimary},
-    {"math.rsqrt", "inverse_sqrt($0)", kPrimary},
+    {"math.expm1", "expm1f($0)", kPrimary, "outlined_expm1($0)"},
+    {"math.log", "logf($0)", kPrimary, "outlined_log($0)"},
+    {"math.log2", "log2f($0)", kPrimary, "outlined_log2($0)"},
+    {"math.rsqrt", "inverse_sqrt($0)", kPrimary, "outlined_inverse_sqrt($0)"},
     {"math.sqrt", "sqrtf($0)", kPrimary},
     {"math.tanh", "tanhf($0)", kPrimary},
-    {"math.erf", "erff($0)", kPrimary},
+    {"math.erf", "erff($0)", kPrimary, "outlined_erf($0)"},
     {"math.absf", "fabsf($0)", kPrimary},
-    {"math.sin", "sine($0)", kPrimary},
-    {"math.cos", "cosine($0)", kPrimary},
+    {"math.sin", "sine($0)", kPrimary, "outlined_sine($0)"},
+    {"math.cos", "cosine($0)", kPrimary, "outlined_cosine($0)"},
     {"math.fma", "fmaf($0, $1, $2)", kPrimary},
     {"math.floor", "floorf($0)", kPrimary},
     {"math.ceil", "ceilf($0)", kPrimary},
-    {"math.powf", "powf($0, $1)", kPrimary},
+    {"math.powf", "powf($0, $1)", kPrimary, "outlined_power($0, $1)"},
     {"arith.cmpf", "", 8},
     {"arith.cmpi", "", 8},
 };
@@ -168,8 +168,9 @@ ScalarText scalarText(Operation* op) {
     return isa<math::SinOp>(op) ? ScalarText{"", "fast_sine($0)", kPrimary}
                                 : ScalarText{"", "fast_cosine($0)", kPrimary};
   if (op->hasAttr(ir::kNearAttr))
-    return isa<math::SinOp>(op) ? ScalarText{"", "near_sine($0)", kPrimary}
-                                : ScalarText{"", "near_cosine($0)", kPrimary};
+    return isa<math::SinOp>(op)
+               ? ScalarText{"", "near_sine($0)", kPrimary, "outlined_near_sine($0)"}
+               : ScalarText{"", "near_cosine($0)", kPrimary, "outlined_near_cosine($0)"};
   if (isDivisionByConstant(op))
     return {"", "divide_by($0, $1)", kPrimary};
   if (op->hasAttr(ir::kRoundedAttr))

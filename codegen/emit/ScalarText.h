@@ -12,6 +12,9 @@ struct ScalarText {
   /// $0, $1, $2: operands; $t: the result's type; $p: the predicate's operator.
   llvm::StringLiteral text;
   int precedence; // of the whole; operands bind tighter
+  /// Of an operation that is many instructions: the call of a function that is the same and stands
+  /// outside the kernel (Outlines.h). Empty: there is none.
+  llvm::StringLiteral outlined = "";
 };
 
 inline constexpr int kPrimary = 16; // names, calls, literals

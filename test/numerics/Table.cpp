@@ -1,5 +1,6 @@
 // See Table.h.
 #include "test/numerics/Builder.h"
+#include "test/numerics/LongTexts.h"
 
 #include <ostream>
 
@@ -68,6 +69,12 @@ struct Table : Builder {
     add("Reduce", "reduce_backward_f32", reduceText(32, "f32", true), {13}, true);
     add("Reduce", "reduce_backward_bf16", reduceText(32, "bf16", true), {13}, true);
     add("Broadcast", "scalar_operations", scalarText(56), {15});
+    for (bool backward : {false, true}) {
+      add("Broadcast", "called_operations", calledText(40), {15}, backward);
+      for (const char* wave : {"sin", "cos"})
+        add("Broadcast", fmt::format("forty_of_{}", wave), repeatedText(wave, 40, 40), {7},
+            backward);
+    }
     for (const char* order : {"oeq", "one", "ogt", "oge", "olt", "ole", "ueq", "une", "ugt", "uge",
                               "ult", "ule", "ord", "uno"})
       for (auto [name, fill] : {std::pair{"", Fill::normal}, {"_nans", Fill::nans}})

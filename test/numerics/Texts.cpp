@@ -300,6 +300,22 @@ std::string scalarText(Width n) {
       {{"F", tensor("?x", n, "f32")}, {"I", tensor("?x", n, "i32")}, {"M", tensor("?x", n, "i1")}});
 }
 
+/// Operations of many instructions, eight a round: more of them than a kernel writes out.
+std::string calledText(Width n) {
+  constexpr int rounds = 3;
+  std::string text = "func.func @called(%v0: <F>) -> <F> {\n";
+  for (int i = 0; i < rounds; ++i)
+    text += fill("  %s<I> = math.sin %v<I> : <F>\n  %c<I> = math.cos %s<I> : <F>\n"
+                 "  %q<I> = arith.divf %s<I>, %c<I> : <F>\n  %e<I> = math.erf %q<I> : <F>\n"
+                 "  %l<I> = math.log2 %c<I> : <F>\n  %m<I> = math.expm1 %l<I> : <F>\n"
+                 "  %r<I> = math.rsqrt %c<I> : <F>\n  %g<I> = math.log %r<I> : <F>\n"
+                 "  %a<I> = arith.addf %e<I>, %m<I> : <F>\n"
+                 "  %v<J> = arith.addf %a<I>, %g<I> : <F>\n",
+                 {{"I", std::to_string(i)}, {"J", std::to_string(i + 1)}});
+  text += fmt::format("  return %v{} : <F>\n}}\n", rounds);
+  return fill(std::move(text), {{"F", tensor("?x", n, "f32")}});
+}
+
 /// Each order of two numbers chooses between others, and reads operands that are expressions.
 std::string comparisonText(const std::string& order, Width n) {
   return fill("func.func @comparison(%x: <F>, %y: <F>) -> (<F>) {\n"

@@ -104,6 +104,7 @@ std::string stochasticRoundText(Width n);
 std::string kernelText(Width n, const std::string& type);
 /// Comparisons, selections, integers and every rounding function.
 std::string scalarText(Width n);
+std::string calledText(Width n);
 std::string comparisonText(const std::string& order, Width n);
 
 } // namespace kiln::test

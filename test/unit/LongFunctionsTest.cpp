@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <regex>
 
@@ -60,11 +61,56 @@ TEST(LongFunctions, WhatFitsNoScheduleIsParted) {
   EXPECT_GE(compiled(text, false, "sm_86").launches(), compiled(text).launches());
 }
 
-/// Of a value that both a sine and a cosine read the angle waits, which takes two registers: no
-/// schedule is tried that spills.
-TEST(LongFunctions, AngleThatWaitsTakesTwoRegisters) {
-  const std::string text = std::regex_replace(longChainText(200), std::regex("tanh"), "sin");
-  EXPECT_EQ(compiled(text, true).launches(), 6U);
+int countOf(const std::string& text, const std::string& pattern) {
+  const std::regex found(pattern);
+  return static_cast<int>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), found), std::sregex_iterator()));
+}
+
+/// Many sines are calls of one function, few are written out.
+TEST(LongFunctions, OperationsOfManyInstructionsAreCalled) {
+  const std::string few = compiled(repeatedText("sin", 12)).text(Stage::cuda);
+  EXPECT_EQ(countOf(few, "\\bsine\\("), 12);
+  EXPECT_FALSE(contains(few, "KILN_OUTLINE"));
+  const std::string many = compiled(repeatedText("sin", 13)).text(Stage::cuda);
+  EXPECT_EQ(countOf(many, "\\bsine\\("), 1);
+  EXPECT_EQ(countOf(many, "KILN_OUTLINE float outlined_sine\\(float a\\)"), 1);
+  EXPECT_EQ(countOf(many, "\\boutlined_sine\\("), 14);
+  EXPECT_FALSE(contains(compiled(repeatedText("exp", 100)).text(Stage::cuda), "KILN_OUTLINE"));
+}
+
+/// The numbers are those of what is written out: here of two kernels, with twelve sines each.
+TEST(LongFunctions, WhatIsCalledComputesTheSame) {
+  const std::string whole = repeatedText("sin", 24),
+                    halves = std::regex_replace(whole, std::regex("math.sin %v11 "),
+                                                "math.sin %v11 {kiln.cut} ");
+  constexpr std::int64_t rows = 3, width = 128;
+  std::vector<float> x(rows * width), called(x.size()), writtenOut(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::ldexp(1.0F + float(i) / 64.0F, int(i % 40) - 10) * (i % 2 == 0 ? 1.0F : -1.0F);
+  for (auto [text, y] : {std::pair{&whole, &called}, {&halves, &writtenOut}}) {
+    const Program program = compiled(*text);
+    EXPECT_EQ(contains(program.text(Stage::cuda), "outlined_sine"), text == &whole);
+    Buffer inputs[] = {{x.data(), {rows, width}, {}}}, outputs[] = {{y->data(), {rows, width}, {}}};
+    program.runOnHost(inputs, outputs);
+  }
+  EXPECT_EQ(called, writtenOut);
+}
+
+/// Several kernels share the definitions.
+TEST(LongFunctions, FunctionsThatKernelsCallAreDefinedOnce) {
+  const Program program = compiled(repeatedText("sin", 400), true);
+  const std::string text = program.text(Stage::cuda);
+  EXPECT_GT(program.launches(), 4U);
+  EXPECT_EQ(countOf(text, "KILN_OUTLINE"), 2);
+}
+
+/// An argument may have the name of one.
+TEST(LongFunctions, ArgumentsMayBeNamedLikeWhatIsCalled) {
+  const std::string text =
+      std::regex_replace(repeatedText("sin", 20), std::regex("(%v0: [^)]*)\\)"),
+                         "$1 {kiln.name = \"outlined_sine\"})");
+  EXPECT_HAS(compiled(text).text(Stage::cuda), "const float* outlined_sine_1");
 }
 
 TEST(LongFunctions, ManyReadersOfOneTensorAreOneKernel) {
@@ -110,7 +156,8 @@ TEST(LongFunctions, BackwardsOfAThousandOperationsCompileInSeconds) {
   CompileOptions options;
   options.backward = true;
   for (const std::string& text :
-       {repeatedText("exp", 1000), repeatedText("tanh", 1000), productsText(1000)}) {
+       {repeatedText("exp", 1000), repeatedText("tanh", 1000), repeatedText("sin", 1000),
+        repeatedText("cos", 1000), repeatedText("erf", 1000), productsText(1000)}) {
     std::vector<std::string> remarks;
     const double seconds =
         secondsOf([&] { remarks = Program::compile(Module::parse(text), options).remarks(); });

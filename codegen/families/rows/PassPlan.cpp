@@ -96,19 +96,9 @@ std::vector<Pass> planPasses(const RowProgram& program, bool keeps) {
 
 int mostWaiting(const RowProgram& program) {
   llvm::DenseMap<const Node*, size_t> lastReader;
-  llvm::DenseSet<const Node*> sines, cosines;
   for (const auto& [at, node] : llvm::enumerate(program.nodes))
-    for (const Node* operand : node->operands) {
+    for (const Node* operand : node->operands)
       lastReader[operand] = at;
-      if (node->kind == Node::Kind::scalar && isa<math::SinOp>(node->op()))
-        sines.insert(operand);
-      if (node->kind == Node::Kind::scalar && isa<math::CosOp>(node->op()))
-        cosines.insert(operand);
-    }
-  // What waits for the second of the two is the angle, reduced once: a rest and its quarters.
-  auto registersOf = [&](const Node* node) {
-    return sines.contains(node) && cosines.contains(node) ? 2 : 1;
-  };
   std::vector<int> ending(program.nodes.size(), 0);
   int waiting = 0, most = 0;
   for (const auto& [at, node] : llvm::enumerate(program.nodes)) {
@@ -116,9 +106,8 @@ int mostWaiting(const RowProgram& program) {
     auto last = lastReader.find(node.get());
     if (!isComputed(node.get()) || last == lastReader.end() || last->second == at + 1)
       continue;
-    ending[last->second] += registersOf(node.get());
-    waiting += registersOf(node.get());
-    most = std::max(most, waiting);
+    ++ending[last->second];
+    most = std::max(most, ++waiting);
   }
   return most;
 }
