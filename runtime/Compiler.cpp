@@ -287,8 +287,10 @@ class Compiler {
       order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
       return Order::State::aten;
     }
-    const std::string name = fmt::format("{} {} {} {} {}", task.options.arch, backend.target(),
-                                         text.backward, text.function, text.module);
+    task.options.sizes = text.usual;
+    const std::string name =
+        fmt::format("{} {} {} {} {}", task.options.arch, backend.target(), text.backward,
+                    text.function, text.usual.empty() ? text.module : scheduledText(task));
     std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
     order.detail = "the cost model's choice";
     if (!kernel) {
@@ -298,6 +300,13 @@ class Compiler {
     }
     publish(order, kernel);
     return Order::State::ready;
+  }
+
+  /// Of sizes that differ in nothing but themselves one kernel is compiled.
+  static std::string scheduledText(const TuningTask& task) {
+    CompileOptions options = task.options;
+    options.until = Stage::scheduled;
+    return Program::compile(task.module, options).text(Stage::scheduled);
   }
 
   /// What a store has chosen.

@@ -14,9 +14,10 @@ namespace kiln::runtime {
 struct OrderText {
   std::string module, function; // no name: the only one
   bool backward = false;
-  std::string label;               // "softmax 8192x128 bf16"
-  std::vector<std::int64_t> sizes; // run-time sizes to choose a schedule for; empty: usual ones
-  bool onlyChosen = false;         // see Route
+  std::string label;                 // "softmax 8192x128 bf16"
+  std::vector<std::int64_t> sizes;   // of the first call
+  bool onlyChosen = false;           // see Route
+  std::vector<std::int64_t> usual{}; // sizes that the cost model chooses for; none: its usual ones
 };
 
 class Order {

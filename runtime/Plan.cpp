@@ -20,7 +20,8 @@ OrderText Plan::text() const {
           route.backward,
           fmt::format("{} {}", route.name, labelOf(route, key, firstSizes)),
           firstSizes,
-          route.onlyChosen};
+          route.onlyChosen,
+          route.usual ? route.usual(key, firstSizes) : std::vector<std::int64_t>()};
 }
 
 void Plan::accept(const Kernel& made) {

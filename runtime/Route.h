@@ -47,6 +47,9 @@ struct Route {
   /// ATen's kernel moves its bytes about as fast as memory does: only what a store has chosen takes
   /// its place, not what the cost model would choose.
   bool onlyChosen = false;
+  /// Of a call's run-time sizes, those that the cost model chooses schedules for, the same for all
+  /// calls of a key; null: one choice serves all sizes.
+  std::vector<std::int64_t> (*usual)(const Key& key, std::span<const std::int64_t> sizes) = nullptr;
   /// What a user should know of its results, said in the report of who has called it.
   const char* note = nullptr;
   /// Of a key and the run-time sizes of a call, for people; null: "65536x128 bf16".

@@ -69,6 +69,8 @@ def Schedule : Kiln_Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"schedule", "schedule", "std::string", "",
                         "text of a #kiln.schedule for every kernel, or {kiln_f = #kiln.schedule<...>, ...}">,
+                 ListOption<"sizes", "sizes", "int64_t",
+                            "run-time sizes to choose for, the last one for all that follow (default: usual ones)">,
                  ListOption<"spilled", "spilled", "std::string",
                             "entry point=registers: so many a thread were too few for that kernel">,
                  Option<"arch", "arch", "std::string", "\"sm_90a\"", "the target">];

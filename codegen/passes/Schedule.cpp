@@ -54,7 +54,7 @@ struct Schedule : impl::ScheduleBase<Schedule> {
       if (failed(wanted))
         return failure();
       if (!*wanted) {
-        const std::unique_ptr<model::KernelModel> model = kernel->model({});
+        const std::unique_ptr<model::KernelModel> model = kernel->model(ArrayRef<int64_t>(sizes));
         noteSpills(*model, names.back());
         wanted = ir::ScheduleAttr::get(&getContext(), model->usual(target));
       }

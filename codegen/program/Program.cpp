@@ -51,6 +51,7 @@ std::vector<std::unique_ptr<Pass>> passesTo(Stage stage, const Program::State& s
     passes::ScheduleOptions schedule;
     schedule.arch = state.options.arch;
     schedule.schedule = state.options.schedule;
+    schedule.sizes = state.options.sizes;
     std::vector<std::string> spilled;
     for (const auto& [kernel, registers] : state.lessons.spilled)
       spilled.push_back(fmt::format("{}={}", kernel, registers));

@@ -73,6 +73,9 @@ struct Attention {
   static std::string label(const Key& key, std::span<const std::int64_t> sizes) {
     return attentionLabel(key, sizes);
   }
+  static std::vector<std::int64_t> usual(const Key& key, std::span<const std::int64_t> sizes) {
+    return usualSizes(key, sizes);
+  }
   static Reason describe(Call& call, const Tensor&, const AttentionCall& attention) {
     describeAttention(call, attention);
     return nullptr;
@@ -99,6 +102,9 @@ struct AttentionBackward {
   static std::string module(const Key& key) { return attentionBackwardText(key); }
   static std::string label(const Key& key, std::span<const std::int64_t> sizes) {
     return attentionLabel(key, sizes);
+  }
+  static std::vector<std::int64_t> usual(const Key& key, std::span<const std::int64_t> sizes) {
+    return usualSizes(key, sizes);
   }
   static Reason describe(Call& call, const Tensor& grad, const AttentionCall& attention,
                          const AttentionSaved& saved) {

@@ -28,7 +28,8 @@ enum Bit : unsigned {
   isSquare, // as many queries as keys, whose number is known
   firstWanted,
   firstOfBias = firstWanted + 4,
-  firstOfMask = firstOfBias + 5
+  firstOfMask = firstOfBias + 5,
+  secondLeadingClass = firstOfMask + 5 // six bits
 };
 enum Dtype : unsigned { ofRows, ofBias }; // in a key
 
@@ -62,6 +63,20 @@ double probabilityOf(const Key& key) {
 std::uint8_t classOf(std::int64_t size) {
   return static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(size)));
 }
+/// A number of queries or keys by its upper three bits, rounded up: 1, 2, ... 8, 10, 12, 14, 16, 20
+/// and so on. Powers of two stand for themselves; tiles that fit 160 rows fit 132.
+struct RowCount {
+  explicit RowCount(std::int64_t count)
+      : shift(std::max<int>(
+            std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(count - 1, 0))) - 3,
+            0)),
+        eighths((count + (std::int64_t(1) << shift) - 1) >> shift) {}
+  std::int64_t number() const { return eighths << shift; }
+  std::uint8_t inKey() const { return static_cast<std::uint8_t>(4 * shift + eighths); }
+
+  int shift;
+  std::int64_t eighths; // 5 to 8, and less where nothing is shifted
+};
 
 std::uint32_t repeatedBits(const Tensor& tensor, unsigned first) {
   std::uint32_t bits = 0;
@@ -287,7 +302,9 @@ void describeAttention(Call& call, const AttentionCall& attention) {
   }
   key.device = static_cast<std::uint8_t>(std::max<int>(q.device().index(), 0));
   key.rowClass = classOf(q.size(0));
-  key.otherClasses = {classOf(q.size(-2)), classOf(k.size(-2))};
+  key.otherClasses = {RowCount(q.size(-2)).inKey(), RowCount(k.size(-2)).inKey()};
+  if (rank == 5)
+    key.variant |= std::uint32_t(classOf(q.size(1))) << secondLeadingClass;
   call.rows = q.size(0);
   if (attention.bias.defined() || attention.mask.defined() || attention.p > 0)
     call.formulaBytes = q.numel() / std::max<std::int64_t>(q.size(-1), 1) * k.size(-2) *
@@ -308,6 +325,16 @@ void describeAttention(Call& call, const AttentionCall& attention, const Attenti
     call.key.variant &= ~(1U << hasSteps);
   for (unsigned i = 0; i < saved.wanted.size(); ++i)
     call.key.variant |= static_cast<std::uint32_t>(saved.wanted[i]) << (firstWanted + i);
+}
+
+std::vector<std::int64_t> usualSizes(const Key& key, std::span<const std::int64_t> sizes) {
+  const std::size_t leading = has(key, hasTwoLeading) ? 2 : 1;
+  std::vector<std::int64_t> usual;
+  for (const std::int64_t size : sizes)
+    usual.push_back(usual.size() < leading
+                        ? std::int64_t(std::bit_floor(static_cast<std::uint64_t>(size)))
+                        : RowCount(size).number());
+  return usual;
 }
 
 std::string attentionText(const Key& key) {

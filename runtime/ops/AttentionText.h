@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace kiln::runtime {
 
@@ -16,6 +17,10 @@ void describeAttention(Call& call, const AttentionCall& attention, const Attenti
 
 /// Whether kernels may hold the bias, for whose number of keys they are then compiled.
 bool holdsBias(const AttentionCall& attention);
+
+/// Of a call's run-time sizes those that kernels of a key are chosen for: of each leading one the
+/// power of two beneath it, of queries and keys a few more, four numbers an octave.
+std::vector<std::int64_t> usualSizes(const Key& key, std::span<const std::int64_t> sizes);
 
 /// As kernel-compile has it of the op with the same shapes, so that what was tuned for it is found.
 std::string attentionText(const Key& key);

@@ -193,6 +193,8 @@ struct CompileOptions {
   bool backward = false;           // compile the derived backward of that function
   bool readAhead = true;           // what that one's forward read is `older` (TensorInfo)
   std::string schedule;            // #kiln.schedule<...>, or {KERNEL = #kiln.schedule<...>, ...}
+  std::vector<std::int64_t> sizes; // run-time sizes that the cost model chooses schedules for, the
+                                   // last one for all that follow; none: usual ones
   std::filesystem::path saveTemps; // write every stage into this folder; empty: do not
   std::filesystem::path nvrtc;     // libnvrtc to use; empty: search
   Stage until = Stage::cubin;      // stop after this stage
