@@ -9,6 +9,9 @@
 // RUN: kiln-opt %t/errors.mlir -split-input-file --kiln-schedule -verify-diagnostics -o /dev/null
 // RUN: not kiln-opt %t/chosen.mlir --kiln-schedule=arch=sm_75 2>&1 | FileCheck %t/chosen.mlir --check-prefix=ARCH
 // RUN: not kiln-opt %t/none.mlir --kiln-schedule=arch=sm_86 2>&1 | FileCheck %t/none.mlir
+// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule | FileCheck %t/sized.mlir
+// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=1024 | FileCheck %t/sized.mlir
+// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=65536,1,4 | FileCheck %t/sized.mlir --check-prefix=SHORT
 
 //--- given.mlir
 // TEXT: given.mlir:[[#]]:{{[0-9]+}}: error: not a schedule: fast; write #kiln.schedule<lanes = 16, vector = 8,
@@ -239,4 +242,15 @@ module {
     }
     return %r : !sums
   }
+}
+
+//--- sized.mlir
+// Run-time sizes are usual ones, or those that are told: what has few queries takes a small tile.
+// CHECK: schedule(<attention, queries = 128, keys = 32,
+// SHORT: schedule(<attention, queries = 16, keys = 16,
+func.func @attention(%q: tensor<?x4x?x32xf32>, %k: tensor<?x4x?x32xf32>, %v: tensor<?x4x?x32xf32>)
+    -> (tensor<?x4x?x32xf32>, tensor<?x4x?xf32> {kiln.gradient = false}) {
+  %o, %lse = kiln.attention %q, %k, %v {scale = 2.500000000e-01 : f32}
+      : (tensor<?x4x?x32xf32>, tensor<?x4x?x32xf32>, tensor<?x4x?x32xf32>) -> (tensor<?x4x?x32xf32>, tensor<?x4x?xf32>)
+  return %o, %lse : tensor<?x4x?x32xf32>, tensor<?x4x?xf32>
 }
