@@ -3,6 +3,7 @@
 #include "codegen/model/Calibration.h"
 #include "test/unit/RowFacts.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace kiln;
@@ -190,6 +191,21 @@ TEST(Cost, LongFunctionsTakeMoreElementsAThread) {
     return totalOf(many, f) / totalOf(few, f);
   };
   EXPECT_LT(more(1), more(0) - 0.05);
+}
+
+/// Rows that are drawn, say, of a number each: thousands of operations a byte.
+TEST(Cost, RowsOfNextToNothingHaveCosts) {
+  rows::Facts f = rowFacts(758);
+  f.inputs.clear();
+  f.outputs.clear();
+  f.rowInputs = f.rowOutputs = 1;
+  f.operations = 60;
+  for (const std::int64_t vector : {1, 2})
+    for (const std::int64_t lanes : {1, 32, 256}) {
+      const double total =
+          totalOf({.lanes = lanes, .vector = vector, .rows = 1, .threads = 256, .blocks = 8}, f);
+      EXPECT_TRUE(std::isfinite(total) && total > 0) << lanes << " lanes, " << total;
+    }
 }
 
 /// What ranks costs ranks times, from what the work takes upwards.

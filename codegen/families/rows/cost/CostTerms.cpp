@@ -28,10 +28,12 @@ double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k
   return worst;
 }
 
-/// Scalar operations for each byte moved.
+/// Scalar operations for each byte moved, as far as bytes matter: where rows are made of next to
+/// nothing, as of a number for each, the time is that of issuing them.
 double operationsOfByte(const Schedule& s, const Facts& facts) {
+  constexpr double most = 128.0;
   const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
-  return operations * double(facts.width) / std::max(1.0, facts.bytes(1.0));
+  return std::min(operations * double(facts.width) / std::max(1.0, facts.bytes(1.0)), most);
 }
 
 /// The logarithm of what operations add that loads and stores do not hide.
