@@ -1,13 +1,7 @@
-// Where routed ops give other numbers than ATen's, fp64 says who is right. On the CPU place: ATen's
-// kernels for GPUs may round otherwise than those for CPUs that these are beside.
-#include "test/torch/AutocastInFp32.h"
-#include "test/torch/Helpers.h"
+// Numbers.h's cases on the CPU place, and what has no sizes.
+#include "test/torch/Numbers.h"
 
 #include <ATen/ops/_nested_tensor_from_tensor_list.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/torch.h>
-
-#include <cmath>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -15,112 +9,21 @@ using at::Tensor;
 
 namespace {
 
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-
-/// The result and its gradients for a cotangent that grows along the rows, or is one everywhere and
-/// has no strides, as sum() gives it.
-std::vector<Tensor> run(const Function& function, const std::vector<Tensor>& values, bool ones) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& value : values)
-    leaves.push_back(value.detach().requires_grad_());
-  const Tensor y = function(leaves);
-  const Tensor cotangent =
-      ones ? at::ones({}, y.options()).expand(y.sizes())
-           : at::linspace(-1, 1, y.size(-1), y.options()).expand(y.sizes()).contiguous();
-  std::vector<Tensor> all = torch::autograd::grad({y}, leaves, {cotangent});
-  all.insert(all.begin(), y.detach());
-  return all;
+Numbers numbers() {
+  return {at::kCPU, strictOnCpu()};
 }
 
-double errorOf(const Tensor& a, const Tensor& exact) {
-  return (a.to(at::kDouble) - exact).abs().max().item<double>();
-}
-
-/// Kiln's error is at most twice ATen's, or one rounding of the tensor's largest number (`scale`:
-/// of what it is a difference of).
-void expectAsExact(const Function& function, const std::vector<Tensor>& values, bool ones,
-                   double scale, const std::string& what) {
-  disable();
-  std::vector<Tensor> wide;
-  for (const Tensor& value : values)
-    wide.push_back(value.to(at::kDouble));
-  const auto exact = run(function, wide, ones), theirs = run(function, values, ones);
-  enable(strictOnCpu());
-  const auto ours = run(function, values, ones);
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    EXPECT_EQ(ours[i].scalar_type(), theirs[i].scalar_type()) << what << " " << i;
-    const double largest = std::max(exact[i].abs().max().item<double>(), scale),
-                 rounding = ours[i].scalar_type() == at::kHalf       ? 0x1p-11
-                            : ours[i].scalar_type() == at::kBFloat16 ? 0x1p-8
-                                                                     : 0x1p-23;
-    EXPECT_LE(errorOf(ours[i], exact[i]), 2 * errorOf(theirs[i], exact[i]) + rounding * largest)
-        << what << ", tensor " << i;
-  }
-}
-
-const Function layerNorm = [](const std::vector<Tensor>& in) {
-  return at::layer_norm(in[0], {in[0].size(1)}, in.size() > 1 ? in[1] : Tensor(),
-                        in.size() > 2 ? in[2] : Tensor());
-};
-
-/// The gradient is a difference of rstd and rstd, of which it is exact to a rounding.
 TEST(TorchNumbers, LayerNormsOfACotangentThatIsOneEverywhere) {
-  for (const double deviation : {1.0, 0.02})
-    for (const std::int64_t width : {100, 768}) {
-      torch::manual_seed(1);
-      const Tensor x = at::randn({32, width}) * deviation;
-      const double scale = 1 / std::sqrt(deviation * deviation + 1e-5);
-      expectAsExact(layerNorm, {x}, /*ones=*/true, scale, std::to_string(width));
-      expectAsExact(layerNorm, {x, at::randn({width})}, /*ones=*/true, 3 * scale, "with a weight");
-    }
+  numbers().layerNormsOfACotangentThatIsOneEverywhere();
 }
-
 TEST(TorchNumbers, Fp32UnderAutocastStaysFp32) {
-  torch::manual_seed(1);
-  const auto under = [](const Function& function) {
-    return Function([function](const std::vector<Tensor>& in) {
-      const std::optional<Autocast> on =
-          in[0].scalar_type() == at::kDouble ? std::nullopt : std::optional<Autocast>(at::kCPU);
-      return function(in);
-    });
-  };
-  const Tensor x = at::randn({40, 1000}), w = at::randn({1000});
-  expectAsExact(under(layerNorm), {x, w, w}, false, 0, "layer_norm");
-  expectAsExact(under([](const auto& in) { return at::softmax(in[0], 1); }), {x}, false, 0,
-                "softmax");
-  expectAsExact(under([](const auto& in) { return at::log_softmax(in[0], 1); }), {x}, false, 0,
-                "log_softmax");
+  numbers().fp32UnderAutocastStaysFp32();
 }
-
 TEST(TorchNumbers, SoftmaxesOfHalfPrecision) {
-  for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat}) {
-    torch::manual_seed(1);
-    const Tensor x = at::randn({40, 1000}).to(dtype);
-    expectAsExact([](const auto& in) { return at::softmax(in[0], 1); }, {x}, false, 0, "softmax");
-    expectAsExact([](const auto& in) { return at::log_softmax(in[0], 1); }, {x}, false, 0,
-                  "log_softmax");
-  }
+  numbers().softmaxesOfHalfPrecision();
 }
-
-/// Where the mean square is infinite its inverse root is 0: finite elements become 0, infinite ones
-/// NaN.
 TEST(TorchNumbers, RmsNormOfInfinitiesIsNaNWhereTheseAre) {
-  enable(strictOnCpu());
-  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
-    for (const auto weight : {dtype, at::kFloat}) {
-      torch::manual_seed(1);
-      const Tensor x = at::randn({6, 40}).to(dtype), w = at::randn({40}).to(weight);
-      x[1][3] = -INFINITY;
-      x[2][5] = INFINITY;
-      x[3].fill_(-INFINITY);
-      x[4][0] = x[4][39] = -INFINITY;
-      const Tensor wide = x.to(at::kDouble),
-                   exact = wide * (wide.square().mean(1, true) + 1e-5).rsqrt() * w.to(at::kDouble),
-                   y = at::rms_norm(x, {40}, w, 1e-5);
-      EXPECT_TRUE(at::equal(y.isnan(), x.isinf())) << dtype;
-      EXPECT_TRUE(at::equal(y.isnan(), exact.isnan())) << dtype;
-      EXPECT_TRUE(at::equal((y == 0).slice(0, 1, 5), (exact == 0).slice(0, 1, 5))) << dtype;
-    }
+  numbers().rmsNormOfInfinitiesIsNaNWhereTheseAre();
 }
 
 /// Nested tensors have no sizes; they go on to ATen, which may say that it cannot.
