@@ -100,7 +100,7 @@ TEST(LongFunctions, WhatIsCalledComputesTheSame) {
 /// Several kernels share the definitions.
 TEST(LongFunctions, FunctionsThatKernelsCallAreDefinedOnce) {
   const Program program = compiled(repeatedText("sin", 400), true);
-  const std::string text = program.text(Stage::cuda);
+  const std::string& text = program.text(Stage::cuda);
   EXPECT_GT(program.launches(), 4U);
   EXPECT_EQ(countOf(text, "KILN_OUTLINE"), 2);
 }
