@@ -149,7 +149,8 @@ TEST(LongFunctions, CompileInTimeThatGrowsWithTheirLength) {
   EXPECT_LT(secondsOf(longSumText(500), false), 4);
 }
 
-/// Down to the cubin. A schedule that spills would be compiled twice, with all other kernels.
+/// Down to the cubin, in a few seconds, or three times as many under a sanitizer beside other work.
+/// A schedule that spills would be compiled twice, with all other kernels.
 TEST(LongFunctions, BackwardsOfAThousandOperationsCompileInSeconds) {
   if (const std::string why = whyNoNvrtc(); !why.empty())
     GTEST_SKIP() << why;
@@ -161,7 +162,7 @@ TEST(LongFunctions, BackwardsOfAThousandOperationsCompileInSeconds) {
     std::vector<std::string> remarks;
     const double seconds =
         secondsOf([&] { remarks = Program::compile(Module::parse(text), options).remarks(); });
-    EXPECT_LT(seconds, 6) << text.substr(0, 200);
+    EXPECT_LT(seconds, 20) << text.substr(0, 200);
     for (const std::string& remark : remarks)
       EXPECT_FALSE(contains(remark, "choice 1 of the cost model")) << remark;
   }
