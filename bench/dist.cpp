@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 using namespace kiln;
+using models::synchronize;
 using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
@@ -49,11 +50,6 @@ struct Given {
   bool sharded = false, graphs = false;
   std::vector<double> bucketMibs = {1, 10, 25, 100, 1000};
 };
-
-void synchronize(at::Device device) {
-  if (device.is_cuda())
-    torch::cuda::synchronize(device.index());
-}
 
 double millisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();

@@ -63,6 +63,21 @@ inline Options strictOnCpu() {
   return options;
 }
 
+/// Calls on the CPU wait for Kiln's kernels, which tests compare with fp64 at sizes of their own;
+/// random numbers are the same in each test.
+class StrictOnCpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("KILN_FIRST_CHECK", "0", 1);
+    at::manual_seed(1);
+    enable(strictOnCpu());
+  }
+  void TearDown() override {
+    ::unsetenv("KILN_FIRST_CHECK");
+    disable();
+  }
+};
+
 /// The compiler has other things to do for a while: what is asked for next has most likely no
 /// kernel before release(). How many calls had none is counted where there are several.
 class BusyCompiler {

@@ -14,18 +14,7 @@ namespace {
 
 constexpr std::int64_t kSlices = 2, kSharing = 8, kHeads = 2, kRows = 256, kWidth = 16;
 
-class AttentionSlices : public testing::Test {
- protected:
-  void SetUp() override {
-    ::setenv("KILN_FIRST_CHECK", "0", 1);
-    at::manual_seed(1);
-    enable(strictOnCpu());
-  }
-  void TearDown() override {
-    ::unsetenv("KILN_FIRST_CHECK");
-    disable();
-  }
-};
+class AttentionSlices : public StrictOnCpu {};
 
 /// Queries, keys and values of [slices, sharing, heads, rows, width] as one product makes them of
 /// pairs, or of pairs the other way round; and a bias.
@@ -50,17 +39,13 @@ std::vector<Tensor> results(const std::vector<Tensor>& x, const Tensor& cotangen
   return made;
 }
 
-bool hasCall(const std::string& label) {
-  return report().find(label) != std::string::npos;
-}
-
 TEST_F(AttentionSlices, AreNearFp64AndPartsOfOneResult) {
   for (const bool isTurned : {false, true}) {
     const std::vector<Tensor> given = operands(isTurned, at::kBFloat16);
     const Tensor cotangent = at::randn({kSlices * kSharing * kHeads * kRows * kWidth});
     const std::vector<Tensor> found = results(given, cotangent);
-    EXPECT_TRUE(hasCall("8x2x256x16 bf16")) << report(); // of one slice
-    EXPECT_FALSE(hasCall("16x2x256x16 bf16")) << report();
+    EXPECT_TRUE(reports("8x2x256x16 bf16")) << report(); // of one slice
+    EXPECT_FALSE(reports("16x2x256x16 bf16")) << report();
     for (int i = 1; i < 4; ++i) {
       EXPECT_EQ(found[i].strides(), given[0].strides()) << i;
       EXPECT_TRUE(found[i].is_alias_of(found[1])) << i;
@@ -87,12 +72,12 @@ TEST_F(AttentionSlices, AreOfLongCallsWithoutDropout) {
   std::vector<Tensor> x = operands(false, at::kBFloat16);
   const at::NoGradGuard constant;
   at::scaled_dot_product_attention(x[0], x[1], x[2], x[3], /*dropout_p=*/0.5);
-  EXPECT_TRUE(hasCall("16x2x256x16 bf16")) << report();
+  EXPECT_TRUE(reports("16x2x256x16 bf16")) << report();
   for (Tensor& one : x)
     one = one.slice(-2, 0, 64);
   x[3] = x[3].slice(-1, 0, 64).contiguous();
   at::scaled_dot_product_attention(x[0], x[1], x[2], x[3]);
-  EXPECT_TRUE(hasCall("16x2x64x16 bf16")) << report();
+  EXPECT_TRUE(reports("16x2x64x16 bf16")) << report();
 }
 
 } // namespace

@@ -23,19 +23,7 @@ namespace {
 constexpr const char* kForward = "scaled_dot_product_attention";
 constexpr const char* kBackward = "attention_backward";
 
-/// Kernels are compared with fp64 here, at sizes of the tests' own.
-class TorchAttention : public testing::Test {
- protected:
-  void SetUp() override {
-    ::setenv("KILN_FIRST_CHECK", "0", 1);
-    at::manual_seed(1);
-    enable(strictOnCpu());
-  }
-  void TearDown() override {
-    ::unsetenv("KILN_FIRST_CHECK");
-    disable();
-  }
-};
+class TorchAttention : public StrictOnCpu {};
 
 struct Arguments {
   Tensor q, k, v;

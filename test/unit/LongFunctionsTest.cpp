@@ -149,20 +149,23 @@ TEST(LongFunctions, CompileInTimeThatGrowsWithTheirLength) {
   EXPECT_LT(secondsOf(longSumText(500), false), 4);
 }
 
-/// Down to the cubin, in a few seconds, or three times as many under a sanitizer beside other work.
-/// A schedule that spills would be compiled twice, with all other kernels.
+/// Down to the cubin. A schedule that spills would be compiled twice, with all other kernels. Error
+/// functions take longest, under sanitizers beside other work more than the others may.
 TEST(LongFunctions, BackwardsOfAThousandOperationsCompileInSeconds) {
   if (const std::string why = whyNoNvrtc(); !why.empty())
     GTEST_SKIP() << why;
   CompileOptions options;
   options.backward = true;
-  for (const std::string& text :
-       {repeatedText("exp", 1000), repeatedText("tanh", 1000), repeatedText("sin", 1000),
-        repeatedText("cos", 1000), repeatedText("erf", 1000), productsText(1000)}) {
+  for (const auto& [text, most] : {std::pair{repeatedText("exp", 1000), 6},
+                                   {repeatedText("tanh", 1000), 6},
+                                   {repeatedText("sin", 1000), 6},
+                                   {repeatedText("cos", 1000), 6},
+                                   {productsText(1000), 6},
+                                   {repeatedText("erf", 1000), 20}}) {
     std::vector<std::string> remarks;
     const double seconds =
         secondsOf([&] { remarks = Program::compile(Module::parse(text), options).remarks(); });
-    EXPECT_LT(seconds, 20) << text.substr(0, 200);
+    EXPECT_LT(seconds, most) << text.substr(0, 200);
     for (const std::string& remark : remarks)
       EXPECT_FALSE(contains(remark, "choice 1 of the cost model")) << remark;
   }
