@@ -27,6 +27,9 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static constexpr bool differentiates = differentiates_;
   static constexpr bool reads_ahead = true; // of a mask, what the next head needs
   static constexpr int sum_bytes = 0;       // of sums that lie in shared memory
+  static constexpr int cluster = 1;         // blocks that share heads
+  static constexpr int slope_bytes = 0;     // of score gradients that lie in shared memory
+  static constexpr int hand_over_bytes = 0; // of what blocks of a cluster hand each other
   static constexpr int slots = slots_;      // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
@@ -43,6 +46,11 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static constexpr int readers = (has_numbers ? 4 : 1) * own / 64;
   static constexpr int loader = 2 * own * side; // the first thread of those that load
   static_assert(side <= 4, "a warp loads for each of the heads side by side");
+
+  /// The first row of the step-th tile that a block walks over.
+  static KILN_DEVICE int row_of(const SeenTiles& tiles, int step) {
+    return tiles.first + step * others;
+  }
 };
 /// A block has `queries` queries and holds the bias of all keys, or of its tile of them: `held`, a
 /// multiple of 64; 0: there is no bias.
@@ -58,18 +66,33 @@ using SharedBiasTile =
 template <class Tile, int store> struct SharedBiasMemory {
   static constexpr int own_at = Tile::Bias::bytes;
   static constexpr int rings_at = own_at + Tile::side * Tile::slots * Tile::own_bytes;
-  static constexpr int stores_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
+  static constexpr int slopes_at = rings_at + Tile::side * KeyRing<Tile>::bytes;
+  static constexpr int handed_at = slopes_at + Tile::slope_bytes;
+  static constexpr int stores_at = handed_at + Tile::hand_over_bytes;
   static constexpr int numbers_at = stores_at + Tile::side * Tile::queries / 16 * store;
   static constexpr int sums_at = numbers_at + Tile::side * Tile::number_bytes;
   static constexpr int barriers_at = sums_at + Tile::side * Tile::sum_bytes;
   static constexpr int of_side = 2 * Tile::slots + KeyRing<Tile>::barriers;
-  static constexpr int bytes = barriers_at + (1 + Tile::side * of_side) * int(sizeof(u64));
+  static constexpr int handing =
+      1 + Tile::side * of_side; // the first barrier of those that hand over
+  static constexpr int bytes =
+      barriers_at + (handing + (Tile::cluster > 1 ? 4 : 0)) * int(sizeof(u64));
   char* memory;
 
   KILN_DEVICE char* bias() const { return memory; }
   KILN_DEVICE char* own(int side, int slot) const {
     return memory + own_at + (side * Tile::slots + slot) * Tile::own_bytes;
   }
+  KILN_DEVICE char* slopes(int which) const {
+    return memory + slopes_at + which * (Tile::slope_bytes / 2);
+  }
+  /// What another block of the cluster hands to this one, in one of two places. Who fills it waits
+  /// until its own barrier tells that it is free.
+  KILN_DEVICE char* handed(int place) const {
+    return memory + handed_at + place * (Tile::hand_over_bytes / 2);
+  }
+  KILN_DEVICE u64* handed_full(int place) const { return barrier(handing + place); }
+  KILN_DEVICE u64* handed_free(int place) const { return barrier(handing + 2 + place); }
   KILN_DEVICE char* stored_by(int warp) const { return memory + stores_at + warp * store; }
   KILN_DEVICE auto numbers(int side, int stage) const {
     return reinterpret_cast<typename Tile::Number*>(memory + numbers_at +
@@ -98,6 +121,13 @@ template <class Tile, int store> struct SharedBiasMemory {
       }
       ring(side).initialize();
     }
+    if constexpr (Tile::cluster > 1)
+#pragma unroll
+      for (int place = 0; place < 2; ++place) {
+        mbarrier_initialize(handed_full(place), 1);
+        mbarrier_initialize(handed_free(place), 4); // warps
+        mbarrier_arrive_expecting(handed_full(place), Tile::hand_over_bytes / 2);
+      }
   }
 };
 /// `stored_width`: of the rows that are stored as `Out`; 0: none.
@@ -187,14 +217,16 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
     if constexpr (Tile::has_numbers) {
       const bool is_first = thread_index() % 32 == 0;
       const i64 rows = Tile::Walk::others(scores.sight);
-      auto numbers = loads.numbers.template read<Tile::keys>(block.head + i, tiles.first, rows);
+      auto numbers =
+          loads.numbers.template read<Tile::keys>(block.head + i, Tile::row_of(tiles, 0), rows);
       if (is_first)
         fetch_own();
 #pragma unroll 1
       for (int tile = 0; tile < tiles.count; ++tile, stage.advance()) {
-        const int row = tiles.first + tile * Tile::keys;
+        const int row = Tile::row_of(tiles, tile);
         const auto of_tile = numbers;
-        numbers = loads.numbers.template read<Tile::keys>(block.head + i, row + Tile::keys, rows);
+        numbers = loads.numbers.template read<Tile::keys>(block.head + i,
+                                                          Tile::row_of(tiles, tile + 1), rows);
         mbarrier_wait(ring.values_free(stage.stage), stage.parity ^ 1);
         of_tile.store(at.numbers(side, stage.stage));
         if (is_first)
@@ -206,7 +238,7 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
       fetch_own();
 #pragma unroll 1
       for (int tile = 0; tile < tiles.count; ++tile, stage.advance())
-        load_keys(ring, stage, loads.first, loads.second, head, tiles.first + tile * Tile::keys);
+        load_keys(ring, stage, loads.first, loads.second, head, Tile::row_of(tiles, tile));
     }
   }
 }
@@ -226,6 +258,17 @@ KILN_DEVICE void start_scores(float (&s)[Tile::deep][4], float (&dp)[Tile::deep]
                                                                         ring.values(now.stage));
 }
 
+/// The threads of the blocks that share heads meet.
+template <class Tile> KILN_DEVICE void meet_blocks() {
+  if constexpr (Tile::cluster == 1) {
+    block_barrier();
+  } else {
+    warp_barrier();
+    cluster_arrive();
+    cluster_wait();
+  }
+}
+
 /// Begins a block, and does all that the warps do which load: true for their threads, which are
 /// then done. `fetch_bias(to, full)` begins to load the bias. `loading`: registers of a thread.
 template <int loading, class Tile, class Memory, class Scores, class Loads, class FetchBias>
@@ -236,7 +279,7 @@ KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores
     at.initialize();
     mbarrier_fence();
   }
-  block_barrier();
+  meet_blocks<Tile>();
   if (thread_index() < Tile::loader)
     return false;
   give_up_registers<loading>();
@@ -246,6 +289,8 @@ KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores
   const bool loads_here = Tile::has_numbers || thread_index() % 32 == 0;
   if (loads_here && warp < Tile::side && tiles.count > 0)
     load_sharers<Tile>(at, scores, loads, block, tiles, Tile::side == 1 ? 0 : warp);
+  if constexpr (Tile::cluster > 1)
+    meet_blocks<Tile>(); // nobody reaches a block that has ended
   return true;
 }
 

@@ -18,15 +18,16 @@ using SharedBiasKeyTile = SharersTile<T, width, value_width, keys, queries, stag
                                       OverQueries, SwizzledTile<held, keys>, true, QueryNumbers>;
 
 /// The same where the gradient of the bias is summed too, which leaves no registers for what the
-/// next head needs. All queries are seen, in `tiles` tiles.
+/// next head needs. All queries are seen, in `tiles` tiles. A thread has so many registers for sums
+/// at most; those of the other tiles lie in shared memory.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int slots, int held, int tiles_>
+          int slots, int held, int tiles_, int most_registers = 96>
 struct SharedBiasSumTile
     : SharedBiasKeyTile<T, width, value_width, queries, keys, stages, side, slots, held> {
   static constexpr bool reads_ahead = false;
+  static constexpr bool begins_ahead = false; // the scores of the next tile
   static constexpr int tiles = tiles_;
-  /// Sums of so many tiles lie in registers, 96 of a thread at most, the others' in shared memory.
-  static constexpr int most = 192 / queries;
+  static constexpr int most = 2 * most_registers / queries;
   static constexpr int in_registers = tiles < most ? tiles : most;
   static constexpr int sum_bytes = (tiles - in_registers) * keys * queries * int(sizeof(float));
 };
@@ -112,7 +113,8 @@ struct NoBiasSums {
   static constexpr int tiles = 0;
   KILN_DEVICE void clear(char*) {}
   template <int deep> KILN_DEVICE void add(const float (&)[deep][4], int) {}
-  template <class Scores> KILN_DEVICE void store(const Scores&, const BlockOfSharers&, i64) const {}
+  template <class Scores>
+  KILN_DEVICE void store(const Scores&, const BlockOfSharers&, const SeenTiles&, i64) const {}
 };
 template <class Tile> struct BiasSums {
   static constexpr int tiles = Tile::tiles, deep = Tile::deep;
@@ -156,7 +158,8 @@ template <class Tile> struct BiasSums {
     }
   }
   template <class Scores>
-  KILN_DEVICE void store(const Scores& scores, const BlockOfSharers& block, i64 biases) const {
+  KILN_DEVICE void store(const Scores& scores, const BlockOfSharers& block, const SeenTiles& seen,
+                         i64 biases) const {
     const i64 queries = scores.sight.queries, keys = scores.sight.keys;
     const i64 which =
         (i64(block.group) * Tile::side + RowsOfWarp<Tile>::side()) * biases + block.bias;
@@ -171,13 +174,23 @@ template <class Tile> struct BiasSums {
           sums = load_shared<Vec<float, 4>>(other(tile, n));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int query = 8 * (tile * deep + n) + lane_column() + i % 2;
+          const int query = Tile::row_of(seen, tile) + 8 * n + lane_column() + i % 2;
           if (query < queries && key + i / 2 * 8 < keys)
             store_global(to + query * keys + i / 2 * 8,
                          tile < Tile::in_registers ? of[tile][n][i] : sums[i]);
         }
       }
   }
+};
+
+/// Gradients of queries beside those of keys, where a kernel has both
+/// (attention_shared_bias_all.cuh).
+struct NoQueryGradients {
+  static KILN_DEVICE int count(int tiles) { return tiles; } // that are walked over
+  KILN_DEVICE void begin(u32, const char*) {}
+  template <int steps> KILN_DEVICE void keep(const u32 (&)[steps][4], int) {}
+  KILN_DEVICE void finish(int) {}
+  KILN_DEVICE void end() {}
 };
 
 /// `work(number)` for each number from `first` to `end` - 1, which its text knows: what is indexed
@@ -191,19 +204,20 @@ template <int first, int end, class Work> KILN_DEVICE void for_numbers(const Wor
 
 /// What a warpgroup does with one head: the gradients of its 64 keys, over the scale, and values.
 /// Where there are `sums`, the walk is over their tiles.
-template <class Tile, class Memory, class Scores, class Start, class Turn, class Sums>
-KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
-                                            float (&dv)[Tile::value_width / 8][4], const Memory& at,
-                                            int side, StagePhase<Tile::stages>& now,
-                                            const char* keys, const char* values,
-                                            const Start& start, const Scores& scores,
-                                            const OpenRows& open, const Turn& turn, Sums& sums) {
+template <class Tile, class Memory, class Scores, class Start, class Turn, class Sums,
+          class Queries>
+KILN_DEVICE void
+differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::value_width / 8][4],
+                           const Memory& at, int side, StagePhase<Tile::stages>& now,
+                           const char* keys, const char* values, const Start& start,
+                           const Scores& scores, const OpenRows& open, const Turn& turn, Sums& sums,
+                           Queries& queries) {
   using T = typename Tile::Element;
   const KeyRing<Tile> ring = at.ring(side); // of queries, and of the output's gradient
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
   u32 p[Tile::keys / 16][4], ds[Tile::keys / 16][4];
-  int query = turn.tiles.first; // of the tile whose scores are made
+  int query = Tile::row_of(turn.tiles, 0); // of the tile whose scores are made
   const auto begin = [&] {
     start.begin(s, query);
     // Sums leave no registers for what is told of the rows.
@@ -220,8 +234,11 @@ KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
     start_accumulated<T, typename Tile::Values>(dv, p, ring.values(stage), true);
     start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(stage), true);
   };
-  const auto finish = [&](int stage) {
-    wgmma_wait<0>();
+  const auto finish = [&](int stage, bool is_ahead = false) {
+    if (is_ahead)
+      wgmma_wait<2>(); // scores of the next tile are made meanwhile
+    else
+      wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
     if (signals)
@@ -233,19 +250,29 @@ KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
   if (turn.tiles.count == 0)
     return;
   if constexpr (Sums::tiles > 0) {
+    const auto begin_tile = [&](int tile) {
+      query = Tile::row_of(turn.tiles, tile);
+      begin();
+    };
     for_numbers<0, Sums::tiles>([&](int tile) {
       if constexpr (Sums::tiles % Tile::stages == 0)
         now.stage = tile % Tile::stages; // as it is, known when compiled
-      begin();
+      if (!Tile::begins_ahead || tile == 0)
+        begin_tile(tile);
       wgmma_wait<0>();
       take();
       round_probabilities<T>(p, s);
       round_probabilities<T>(ds, dp);
-      accumulate(now.stage);
+      const int stage = now.stage;
+      accumulate(stage);
       sums.add(dp, tile); // beside these products
-      finish(now.stage);
+      queries.keep(ds, tile);
       now.advance();
-      query += Tile::keys;
+      const bool is_ahead = Tile::begins_ahead && tile + 1 < Sums::tiles;
+      if (is_ahead)
+        begin_tile(tile + 1);
+      finish(stage, is_ahead);
+      queries.finish(tile);
     });
     return;
   }
@@ -271,23 +298,22 @@ KILN_DEVICE void differentiate_keys_of_head(float (&dk)[Tile::width / 8][4],
   finish(now.before());
 }
 
-/// `bias_box`: rows of the bias's map. `sums`: BiasSums of a SharedBiasSumTile, where the gradient
-/// of the bias is summed too.
+/// In the memory `at`. `bias_box`: rows of the bias's map. `sums`: BiasSums of a SharedBiasSumTile,
+/// where the gradient of the bias is summed too. `queries`: QueryGradients, where there are those
+/// of queries.
 template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
-          class Scores, class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient,
-          class Sums = NoBiasSums>
+          class Memory, class Scores, class Bias, class Lse, class Delta, class KeyGradient,
+          class ValueGradient, class Sums, class Queries>
 KILN_DEVICE void
-differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
-                           const MappedHeads& query, const MappedHeads& key,
-                           const MappedHeads& value, const MappedHeads& gradient, const Bias& bias,
-                           const Lse& lse, const Delta& delta, const KeyGradient& key_gradient,
-                           const ValueGradient& value_gradient, Sums sums = Sums()) {
-  const SharedBiasMemory<Tile, shared_bias_key_store<Tile, typename KeyGradient::Element,
-                                                     typename ValueGradient::Element>()>
-      at{memory};
+differentiate_keys_in(Tile tile, const Memory& at, const Scores& scores, i64 biases, i64 sharing,
+                      const MappedHeads& query, const MappedHeads& key, const MappedHeads& value,
+                      const MappedHeads& gradient, const Bias& bias, const Lse& lse,
+                      const Delta& delta, const KeyGradient& key_gradient,
+                      const ValueGradient& value_gradient, Sums sums, Queries queries) {
   const int end = int(scores.sight.keys);
   const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
-  const SeenTiles tiles = tiles_of<Tile>(scores, block);
+  SeenTiles tiles = tiles_of<Tile>(scores, block);
+  tiles.count = Queries::count(tiles.count);
   const auto fetch_bias = [&](char* to, u64* full) {
     bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, 0, block.first_row);
   };
@@ -298,13 +324,15 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
     return;
   const auto differentiate = [&](const auto& turn, u32 head, const OpenRows& open, const char* own,
                                  u64* own_free, int side, StagePhase<Tile::stages>& now,
-                                 const auto& start) {
+                                 const auto& start) KILN_INLINE {
     float dk[Tile::width / 8][4] = {}, dv[Tile::value_width / 8][4] = {};
     const int group_row = turn.group_row();
+    queries.begin(head, own);
     differentiate_keys_of_head<Tile>(
         dk, dv, at, side, now, own + group_row * Tile::Queries::swizzle,
         own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle, start, scores.of(head),
-        open, turn, sums);
+        open, turn, sums, queries);
+    queries.end();
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
     scale_gradients(dk, scores.scale);
@@ -320,6 +348,26 @@ differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 bi
   sums.clear(at.sums());
   take_sharers<HeldBiasOfKeys<Tile, BiasElement>, working>(tile, at, scores, block, tiles,
                                                            differentiate);
-  sums.store(scores, block, biases);
+  sums.store(scores, block, tiles, biases);
+  if constexpr (Tile::cluster > 1)
+    meet_blocks<Tile>(); // nobody reaches a block that has ended
+}
+
+/// Where there are no gradients of queries.
+template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
+          class Scores, class Bias, class Lse, class Delta, class KeyGradient, class ValueGradient,
+          class Sums = NoBiasSums>
+KILN_DEVICE void
+differentiate_keys_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
+                           const MappedHeads& query, const MappedHeads& key,
+                           const MappedHeads& value, const MappedHeads& gradient, const Bias& bias,
+                           const Lse& lse, const Delta& delta, const KeyGradient& key_gradient,
+                           const ValueGradient& value_gradient, Sums sums = Sums()) {
+  const SharedBiasMemory<Tile, shared_bias_key_store<Tile, typename KeyGradient::Element,
+                                                     typename ValueGradient::Element>()>
+      at{memory};
+  differentiate_keys_in<BiasElement, groups, loading, working, bias_box>(
+      tile, at, scores, biases, sharing, query, key, value, gradient, bias, lse, delta,
+      key_gradient, value_gradient, sums, NoQueryGradients());
 }
 } // namespace kiln

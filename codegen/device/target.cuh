@@ -6,6 +6,7 @@
 #include "scalar.cuh"
 
 #define KILN_DEVICE __device__ __forceinline__
+#define KILN_INLINE __attribute__((always_inline)) // behind the parameters of a lambda
 #define KILN_OUTLINE static __device__ __noinline__
 #define KILN_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 

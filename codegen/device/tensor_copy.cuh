@@ -63,6 +63,22 @@ KILN_DEVICE void mbarrier_wait_for_cluster(u64* barrier, int parity) {
                : "memory");
 #endif
 }
+/// Stores four values to the same place in a block of the cluster, 16 bytes that its barrier in the
+/// place of `barrier` is told once they are there.
+KILN_DEVICE void store_to_block(void* to, const float (&values)[4], u64* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("{\n"
+               ".reg .u32 there, told;\n"
+               "mapa.shared::cluster.u32 there, %0, %2;\n"
+               "mapa.shared::cluster.u32 told, %1, %2;\n"
+               "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], "
+               "{%3, %4, %5, %6}, [told];\n"
+               "}" ::"r"(shared_address(to)),
+               "r"(shared_address(barrier)), "r"(rank), "f"(values[0]), "f"(values[1]),
+               "f"(values[2]), "f"(values[3])
+               : "memory");
+#endif
+}
 
 //===- Loads --------------------------------------------------------------------------------===//
 

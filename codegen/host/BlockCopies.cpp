@@ -21,6 +21,9 @@ void BlockRunner::offerCopies() {
   table.copyBytes = [](void* context, void* to, const void* from, int bytes, void* barrier) {
     static_cast<BlockRunner*>(context)->copyBytes(to, from, bytes, barrier);
   };
+  table.storeToBlock = [](void* context, void* to, const float* values, void* barrier, int rank) {
+    static_cast<BlockRunner*>(context)->storeToBlock(to, values, barrier, rank);
+  };
   table.copyTile = [](void* context, void* to, const HostTile* tile, void* barrier,
                       unsigned blocks) {
     static_cast<BlockRunner*>(context)->copyTile(to, *tile, barrier, blocks);
@@ -81,6 +84,25 @@ void BlockRunner::copyIn(int of, std::uint64_t offset, const char* bytes, int co
   if (!shared.copyIn(running, barrier.copier, barrier.phase, of, to, count))
     failHere(shared.complaint());
   std::memcpy(to, bytes, static_cast<std::size_t>(count));
+}
+
+/// Unlike a bulk copy it needs no fence to see what threads did, and who awaits the barrier knows
+/// what this thread does.
+void BlockRunner::storeToBlock(void* to, const float* values, const void* place, int of) {
+  const int there = std::clamp(of, 0, call.cluster - 1); // if not there, the barrier's use fails
+  const void* told = shared.data(there) + offsetOf(place);
+  MemoryBarrier& barrier = barrierOfCopy(of, told);
+  char* target = shared.data(there) + offsetOf(to);
+  if (offsetOf(to) % unit != 0)
+    failHere(fmt::format("stores 16 bytes to another block's shared memory + {}, which is not "
+                         "aligned to them",
+                         offsetOf(to)));
+  if (!shared.write(running, there, target, unit))
+    failHere(shared.complaint());
+  std::memcpy(target, values, unit);
+  shared.release(running / laneCount, barrier.coming);
+  barrier.bytes -= unit;
+  completeIfDone(told, barrier);
 }
 
 void BlockRunner::copyBytes(void* to, const void* from, int bytes, const void* place) {

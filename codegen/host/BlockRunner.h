@@ -122,6 +122,7 @@ class BlockRunner {
 
   void offerCopies();
   void copyBytes(void* to, const void* from, int bytes, const void* barrier);
+  void storeToBlock(void* to, const float* values, const void* barrier, int rank);
   void copyTile(void* to, const HostTile& tile, const void* barrier, unsigned blocks);
   void storeTile(const HostTile& tile, const void* from);
   void waitForStores(int groups);

@@ -59,6 +59,8 @@ struct HostRuntime {
   void (*clusterWait)(void* context);
   /// Stores to the same place in the shared memory of each block of the cluster.
   void (*storeCluster)(void* context, float* to, float value);
+  /// Stores four values to the same place in a block of the cluster, whose barrier is told.
+  void (*storeToBlock)(void* context, void* to, const float* values, void* barrier, int rank);
   float (*shuffleXor)(void* context, float value, int mask);
   unsigned (*lanesWith)(void* context, unsigned value);
   /// The words that each lane of the warp brings, one lane's after the other's. They stay until the

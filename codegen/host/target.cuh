@@ -8,6 +8,7 @@
 #include "scalar.cuh"
 
 #define KILN_DEVICE inline __attribute__((always_inline))
+#define KILN_INLINE __attribute__((always_inline))
 #define KILN_OUTLINE static __attribute__((noinline))
 #define KILN_KERNEL(threads, blocks) extern "C" __attribute__((visibility("default"))) void
 

@@ -26,6 +26,10 @@ KILN_DEVICE void mbarrier_wait_for_cluster(u64* barrier, int parity) {
   mbarrier_wait(barrier, parity);
 }
 
+KILN_DEVICE void store_to_block(void* to, const float (&values)[4], u64* barrier, int rank) {
+  host_runtime.storeToBlock(host_runtime.context, to, values, barrier, rank);
+}
+
 template <class... At>
 KILN_DEVICE void load_tile_to_blocks(void* to, const TensorMap& map, u64* barrier, u32 blocks,
                                      At... at) {

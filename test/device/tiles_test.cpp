@@ -2,6 +2,7 @@
 // host target checks too (test/host/TileTest.cpp). Skips without a GPU that has them.
 #include "codegen/backend/Executable.h"
 #include "codegen/backend/Target.h"
+#include "test/backend/HandOver.h"
 #include "test/backend/Kernels.h"
 #include "test/backend/TileCopies.h"
 #include "test/backend/TileKernel.h"
@@ -58,6 +59,20 @@ TEST_F(DeviceTiles, EachElementOnce) {
     Driver::get().synchronize();
     EXPECT_TRUE(tensors.result() == problem.expected()) << batches << " x " << rows;
   }
+}
+
+TEST_F(DeviceTiles, HandOverBetweenBlocks) {
+  const std::vector<float> x = handOverInput();
+  std::vector<float> y(x.size());
+  DeviceBuffer from(x.size() * 4), to(y.size() * 4);
+  from.upload(std::as_bytes(std::span(x)));
+  to.fill(0xff);
+  const Buffer input{from.data(), handOverSizes(), {}}, output{to.data(), handOverSizes(), {}};
+  const LoadedProgram between(handOverPlan(), assemble(handOverText));
+  between.launch(std::span(&input, 1), std::span(&output, 1), nullptr, nullptr);
+  Driver::get().synchronize();
+  to.download(std::as_writable_bytes(std::span(y)));
+  EXPECT_EQ(y, handedOver(x));
 }
 
 /// A tile that is refused by the GPU ends the use of it for the process: each has a name.

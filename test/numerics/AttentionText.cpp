@@ -19,23 +19,24 @@ std::string AttentionText::shape(std::initializer_list<int> last) const {
   return text;
 }
 
-std::string AttentionText::text() const {
-  const std::string q = "tensor<" + shape({heads, queries, width}) + type + ">";
-  const std::string k = "tensor<" + shape({keyHeads, keys, width}) + type + ">";
-  const std::string v = "tensor<" + shape({keyHeads, keys, valueWidth}) + type + ">";
-  const std::string o = "tensor<" + shape({heads, queries, valueWidth}) + type + ">";
-  const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
+std::string AttentionText::rows(int heads, int rows, int width) const {
+  return "tensor<" + shape({heads, rows, width}) + type + ">";
+}
+
+AttentionText::Operands AttentionText::operands() const {
   const std::string layout =
       queryLayout.empty() ? "" : " {kiln.layout = #kiln.layout<" + queryLayout + ">}";
   const std::string others = layoutOfAll ? layout : "";
-  std::vector<std::string> arguments{"%q: " + q + layout, "%k: " + k + others, "%v: " + v + others},
-      types{q, k, v};
-  std::string operands = "%q, %k, %v";
-  const auto add = [&](const std::string& word, const std::string& name, const std::string& type) {
-    arguments.push_back("%" + name + ": " + type);
-    types.push_back(type);
-    operands += word + "%" + name;
+  Operands all;
+  const auto add = [&](const std::string& word, const std::string& name, const std::string& type,
+                       const std::string& layout = "") {
+    all.arguments.push_back("%" + name + ": " + type + layout);
+    all.types.push_back(type);
+    all.names += word + "%" + name;
   };
+  add("", "q", rows(heads, queries, width), layout);
+  add(", ", "k", rows(keyHeads, keys, width), others);
+  add(", ", "v", rows(keyHeads, keys, valueWidth), others);
   if (!bias.empty())
     add(" bias ", "b", "tensor<" + bias + "x" + biasType + ">");
   if (!mask.empty())
@@ -48,13 +49,42 @@ std::string AttentionText::text() const {
   if (p > 0) {
     add(" dropout ", "seed", "tensor<i64>");
     add(", ", "offset", "tensor<i64>");
-    operands += fmt::format(" p {:e}", p);
+    all.names += fmt::format(" p {:e}", p);
   }
+  return all;
+}
+
+std::string AttentionText::text() const {
+  const Operands all = operands();
+  const std::string o = rows(heads, queries, valueWidth);
+  const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
   return fmt::format(
       "func.func @attention({}) -> ({}, {}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
       ": ({}) -> ({}, {})\n  return %o, %lse : {}, {}\n}}\n",
-      fmt::join(arguments, ", "), o, lse, operands, attributes, fmt::join(types, ", "), o, lse, o,
-      lse);
+      fmt::join(all.arguments, ", "), o, lse, all.names, attributes, fmt::join(all.types, ", "), o,
+      lse, o, lse);
+}
+
+std::string AttentionText::gradients() const {
+  const Operands all = operands();
+  const std::string d = rows(heads, queries, valueWidth);
+  const std::string numbers = "tensor<" + shape({heads, queries}) + "f32>";
+  const std::string of[] = {rows(heads, queries, width), rows(keyHeads, keys, width),
+                            rows(keyHeads, keys, valueWidth), "tensor<" + bias + "xf32>"};
+  return fmt::format("func.func @gradients(%d: {0}, %delta: {1}, %lse: {1}, {2}) -> ({3}) {{\n"
+                     "  %dq, %dk, %dv, %db = kiln.attention_backward %d, %delta, %lse, {4} "
+                     "{{kiln.fuse = \"all\", {5}}} : ({0}, {1}, {1}, {6}) -> query {7} key {8} "
+                     "value {9} bias {10}\n"
+                     "  return %dq, %dk, %dv, %db : {3}\n}}\n",
+                     d, numbers, fmt::join(all.arguments, ", "), fmt::join(of, ", "), all.names,
+                     attributes, fmt::join(all.types, ", "), of[0], of[1], of[2], of[3]);
+}
+
+std::string HeldTiles::text() const {
+  return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = 1, "
+                     "launch = programmatic, groups = {}, products = warpgroups, bias = held, "
+                     "side = {}>",
+                     queries, keys, stages, groups, side);
 }
 
 } // namespace kiln::test

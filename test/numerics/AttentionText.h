@@ -21,9 +21,29 @@ struct AttentionText {
   bool layoutOfAll = false; // of keys and values too
 
   std::string text() const;
+  /// All gradients at once, of operands one of which is the output's gradient, and of a delta and a
+  /// log-sum-exp of their own; `kiln.fuse` asks for one kernel.
+  std::string gradients() const;
 
  private:
+  struct Operands {
+    std::vector<std::string> arguments, types;
+    std::string names;
+  };
+  Operands operands() const;
+  std::string rows(int heads, int rows, int width) const;
   std::string shape(std::initializer_list<int> last) const;
+};
+
+template <class Change> AttentionText changed(AttentionText text, Change change) {
+  change(text);
+  return text;
+}
+
+/// A schedule whose blocks hold the bias.
+struct HeldTiles {
+  int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
+  std::string text() const;
 };
 
 } // namespace kiln::test

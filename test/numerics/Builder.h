@@ -48,6 +48,7 @@ void addHardRows(std::vector<Case>& cases);
 /// Attention and its gradients (AttentionTable.cpp).
 void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
+void addAllGradients(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);
 

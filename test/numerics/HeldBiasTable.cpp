@@ -10,22 +10,9 @@
 namespace kiln::test {
 namespace {
 
-template <class Change> AttentionText changed(AttentionText text, Change change) {
-  change(text);
-  return text;
-}
-
 /// Forwards and gradients of queries whose blocks hold the bias that heads share.
 struct HeldBiasTable : Builder {
-  struct Tiles {
-    int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
-    std::string text() const {
-      return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = "
-                         "1, launch = programmatic, groups = {}, products = warpgroups, bias = "
-                         "held, side = {}>",
-                         queries, keys, stages, groups, side);
-    }
-  };
+  using Tiles = HeldTiles;
   void add(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& tiles,
            Fill fill = Fill::normal) {
     const bool fits = tiles.keys * tiles.queries * tiles.side <= 64 * 128; // in registers

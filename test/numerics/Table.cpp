@@ -389,6 +389,7 @@ std::vector<Case> allCases() {
   addShapes(table.cases);
   addAttention(table.cases);
   addHeldBias(table.cases);
+  addAllGradients(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);
 }

@@ -14,9 +14,9 @@ Kind kindOf(Operation* op) {
   auto backward = dyn_cast<ir::AttentionBackwardOp>(op);
   if (!backward)
     return Kind::forward;
-  if (backward.getDQuery())
-    return Kind::queryGradient;
-  return backward.getDKey() || backward.getDValue() ? Kind::keyGradient : Kind::biasGradient;
+  if (backward.getDKey() || backward.getDValue())
+    return Kind::keyGradient;
+  return backward.getDQuery() ? Kind::queryGradient : Kind::biasGradient;
 }
 
 /// Whether the gradient of the bias joins those of keys and values: its sums of all queries fit the
@@ -48,6 +48,13 @@ bool joinsKeys(ir::AttentionBackwardOp op) {
          queries <= mostQueries && keys > 0 && bias.take_back(2) == ArrayRef{queries, keys} &&
          isShared && seesAll && !masksPlaces && !form.seed && form.softcap == 0.0 &&
          form.scale > 0.0;
+}
+
+/// Whether all gradients can be one kernel: a cluster of two blocks has all keys.
+bool joinsAll(ir::AttentionBackwardOp op) {
+  constexpr int64_t mostKeys = 256;
+  return op.getDQuery() && joinsKeys(op) &&
+         ir::tensorType(op.getKey()).getShape().end()[-2] <= mostKeys;
 }
 
 /// The kernel's output that a result is, rounded or not; -1 if it is none.
@@ -86,10 +93,11 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
       kernels.emplace_back();
     kernels.back().push_back(cast<OpResult>(result).getResultNumber());
   };
+  const bool isOne = op->hasAttr(ir::kFuseAttr) && joinsAll(op);
   const int64_t widest = std::max(ir::tensorType(op.getQuery()).getShape().back(),
                                   ir::tensorType(op.getValue()).getShape().back());
   add(op.getDQuery(), false);
-  add(op.getDKey(), false);
+  add(op.getDKey(), isOne);
   add(op.getDValue(), op.getDKey() && widest <= kWidestTogether);
   add(op.getDBias(), joinsKeys(op));
   return kernels;
@@ -99,6 +107,11 @@ int Program::biasGradient() const {
   auto backward = dyn_cast<ir::AttentionBackwardOp>(op);
   Value gradient = backward ? backward.getDBias() : Value();
   return gradient ? static_cast<int>(cast<OpResult>(gradient).getResultNumber()) : -1;
+}
+
+unsigned Program::firstOfKeys() const {
+  auto backward = dyn_cast<ir::AttentionBackwardOp>(op);
+  return backward && backward.getDQuery() && (backward.getDKey() || backward.getDValue()) ? 1 : 0;
 }
 
 std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
@@ -123,7 +136,7 @@ std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
       return std::nullopt;
     }
   auto backward = dyn_cast<ir::AttentionBackwardOp>(found);
-  if (backward && resultsByKernel(backward).size() != 1) {
+  if (backward && resultsByKernel(backward).size() != 1 && !joinsAll(backward)) {
     refusal.because(found,
                     "asks for gradients that are kernels of their own: of queries, of keys and "
                     "values, of the bias; kiln-fuse divides them");

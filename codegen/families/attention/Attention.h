@@ -13,7 +13,8 @@ bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
 /// keys and of values are. Where rows are narrow and queries few, that of a bias which heads share
-/// is summed in the kernel of keys and values.
+/// is summed in the kernel of keys and values. Where keys are few too, `kiln.fuse` of the operation
+/// asks for one kernel of all.
 llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op);
 
 struct Program {
@@ -25,6 +26,8 @@ struct Program {
 
   /// Which result of a backward the bias's gradient is; -1: none.
   int biasGradient() const;
+  /// Which result of a backward the first gradient of keys or values is, behind one of queries.
+  unsigned firstOfKeys() const;
   int64_t heads() const { return ir::tensorType(form.query).getShape().take_back(3).front(); }
   int64_t keyHeads() const { return ir::tensorType(form.key).getShape().take_back(3).front(); }
   int64_t width() const { return ir::tensorType(form.query).getShape().back(); }

@@ -149,6 +149,15 @@ void DifferentiateKeysAndBiasSharingOp::emit(Emitter& e) {
               "differentiate_keys_sharing", ", BiasSums<Tile>(" + e.name(getPartials()) + ")",
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
+void DifferentiateAllSharingOp::emit(Emitter& e) {
+  emitSharing(e, *this, "SharedBiasAllTile",
+              ", " + number(getTiles(), "tiles of queries") + ", " +
+                  number(getCluster(), "blocks of a cluster"),
+              "shared_bias_all_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
+                  storedType(e, getOf()[3]) + ", " + storedType(e, getOf()[4]) + ">()",
+              "differentiate_all_sharing", ", " + e.name(getPartials()),
+              ", " + number(attention::kBiasBox, "rows of the bias's box"));
+}
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
               "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
@@ -217,6 +226,15 @@ SharedUse DifferentiateKeysAndBiasSharingOp::sharedUse() {
   return SharedUse::tile;
 }
 bool DifferentiateKeysAndBiasSharingOp::stores(Value pointer) {
+  return getPartials() == pointer;
+}
+int64_t DifferentiateAllSharingOp::sharedBytes() {
+  return getBytes();
+}
+SharedUse DifferentiateAllSharingOp::sharedUse() {
+  return SharedUse::tile;
+}
+bool DifferentiateAllSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
 }
 int64_t DifferentiateBiasSharingOp::sharedBytes() {

@@ -91,6 +91,12 @@ def Cu_DifferentiateKeysAndBiasSharingOp : Cu_SharingOp<"differentiate_keys_and_
     All queries are seen, in `tiles` tiles of `queries`. Each group has `side` sums.
   }];
 }
+def Cu_DifferentiateAllSharingOp : Cu_SharingOp<"differentiate_all_sharing",
+    (ins Cu_Pointer:$partials, I64Attr:$tiles, I64Attr:$cluster), " `to` $partials",
+    " `:` type($partials)", ["stores"]> {
+  let summary = "The same, and gradients of queries: lse, delta, results of queries, keys and values";
+  let description = "A cluster of `cluster` blocks, 1 or 2, has all keys.";
+}
 def Cu_DifferentiateBiasSharingOp : Cu_SharingOp<"differentiate_bias_sharing",
     (ins Cu_Pointer:$partials), " `to` $partials", " `:` type($partials)", ["stores"]> {
   let summary = "Sums of score gradients over heads that share a bias, in groups: lse, delta";

@@ -92,12 +92,20 @@ class LoweringHoldingBias : Lowering {
     const Schedule& s = context.schedule;
     const bool sums = context.facts.sumsBias;
     const std::string partials = sums ? addPartials(s.groups * s.side) : "";
-    Holding kernel = begin("attention_shared_bias_keys.cuh", kBiasBox);
+    Holding kernel = begin(context.facts.sumsQueries ? "attention_shared_bias_all.cuh"
+                                                     : "attention_shared_bias_keys.cuh",
+                           kBiasBox);
     SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
-    for (unsigned number : {0, 1})
+    for (unsigned number = 0; number < program.firstOfKeys() + 2; ++number)
       tensors.push_back(result(*kernel.entry, number, true));
     const Sharers sharers = sharersOf(*kernel.entry);
-    if (sums)
+    const int64_t cluster = clusterOf(s, context.facts);
+    kernel.entry->launch.cluster = static_cast<int>(cluster);
+    if (context.facts.sumsQueries)
+      create<cu::DifferentiateAllSharingOp>(kernel, tensors, sharers,
+                                            kernel.entry->pointer(partials, builder.getF32Type()),
+                                            summedTiles(s, context.facts), cluster);
+    else if (sums)
       create<cu::DifferentiateKeysAndBiasSharingOp>(
           kernel, tensors, sharers, kernel.entry->pointer(partials, builder.getF32Type()),
           summedTiles(s, context.facts));

@@ -142,9 +142,12 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   if (auto backward = dyn_cast<ir::AttentionBackwardOp>(program.op)) {
     facts.hasKeys = static_cast<bool>(backward.getDKey());
     facts.hasValues = static_cast<bool>(backward.getDValue());
-    if (facts.hasKeys && facts.hasValues)
-      facts.otherOutBytes = outBytes(1);
+    facts.sumsQueries = facts.hasKeys && backward.getDQuery();
     facts.sumsBias = facts.hasKeys && backward.getDBias();
+    facts.queryOutBytes = outBytes(0);
+    facts.outBytes = outBytes(program.firstOfKeys());
+    if (facts.hasKeys && facts.hasValues)
+      facts.otherOutBytes = outBytes(program.firstOfKeys() + 1);
   }
   facts.sharing = sharingOf(program, inputs);
   return facts;

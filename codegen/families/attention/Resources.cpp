@@ -6,6 +6,9 @@
 
 namespace kiln::attention {
 
+/// Queries whose gradients are one product, where they are computed beside those of keys.
+static constexpr std::int64_t kGroupOfQueries = 64;
+
 bool walksOverQueries(const Facts& facts) {
   return facts.kind == Kind::keyGradient;
 }
@@ -70,6 +73,7 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
   const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? ofOne : 24)
+                               : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
                                : groups > 2              ? 32
                                : s.bias == Bias::held    ? 40
@@ -87,21 +91,36 @@ std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
 }
 
 std::int64_t summedTiles(const Schedule& s, const Facts& facts) {
-  return facts.sumsBias ? (facts.knownQueries + s.queries - 1) / s.queries : 0;
+  if (!facts.sumsBias)
+    return 0;
+  const std::int64_t whole = facts.sumsQueries ? std::max(kGroupOfQueries, s.queries) : s.queries;
+  return (facts.knownQueries + whole - 1) / whole * (whole / s.queries);
+}
+std::int64_t clusterOf(const Schedule& s, const Facts& facts) {
+  return facts.sumsQueries ? (facts.knownKeys + s.keys - 1) / s.keys : 1;
 }
 std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
-  return std::min<std::int64_t>(summedTiles(s, facts), 192 / s.queries);
+  const std::int64_t most = facts.sumsQueries ? 160 : 192; // queries of a thread's registers
+  return std::min<std::int64_t>(summedTiles(s, facts), most / s.queries);
 }
 
 std::vector<Part> partsOf(const Schedule& s, const Facts& facts) {
   if (!facts.sumsBias || s.bias == Bias::held)
     return {{s, facts}};
-  Part keys{s, facts}, bias{s, facts};
-  keys.facts.sumsBias = bias.facts.sumsBias = false;
+  Part keys{s, facts}, bias{s, facts, "_bias"};
+  for (Part* part : {&keys, &bias})
+    part->facts.sumsBias = part->facts.sumsQueries = false;
   keys.schedule.groups = 1;
   bias.facts.kind = Kind::biasGradient;
   bias.schedule.stages = 1;
-  return {keys, bias};
+  std::vector<Part> parts{keys, bias};
+  if (facts.sumsQueries) {
+    Part queries{keys.schedule, keys.facts, "_queries"};
+    queries.facts.kind = Kind::queryGradient;
+    queries.facts.outBytes = facts.queryOutBytes;
+    parts.push_back(queries);
+  }
+  return parts;
 }
 
 /// What a warp stores rows of results through.
@@ -113,7 +132,8 @@ static std::int64_t storeBytes(const Facts& facts) {
   case Kind::queryGradient:
     return widths;
   case Kind::keyGradient:
-    return std::max(widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes));
+    return std::max({widths, tileBytes(16, facts.valueWidth, facts.otherOutBytes),
+                     facts.sumsQueries ? tileBytes(16, facts.width, facts.queryOutBytes) : 0});
   case Kind::biasGradient:
     return 0;
   }
@@ -134,7 +154,10 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
       rows / 16 * storeBytes(facts) + numbers +
       (summedTiles(s, facts) - tilesInRegisters(s, facts)) * rows * step * 4 +
       (2 * slots + 4 * s.stages) * 8;
-  return held + s.side * ofSide + 8;
+  // Two groups of score gradients, and of a cluster what its blocks hand over.
+  const std::int64_t slopes = facts.sumsQueries ? 2 * rows * kGroupOfQueries * 2 : 0;
+  const std::int64_t handed = clusterOf(s, facts) > 1 ? 2 * kGroupOfQueries * width * 4 + 4 * 8 : 0;
+  return held + s.side * ofSide + slopes + handed + 8;
 }
 
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
@@ -190,7 +213,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     if (s.bias == Bias::held && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
              scores * (2 + tilesInRegisters(s, facts)) +
-             (s.side > 1 ? 32 : 0); // for where the tiles of each lie
+             (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
+             (facts.sumsQueries ? 16 : 0);
     if (s.bias == Bias::held)
       return others + of(facts.width) + of(facts.valueWidth) + scores * 3;
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +

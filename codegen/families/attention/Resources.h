@@ -31,11 +31,15 @@ std::int64_t heldPlaces(const Schedule& schedule, const Facts& facts);
 /// the tiles whose sums a thread has in registers.
 std::int64_t summedTiles(const Schedule& schedule, const Facts& facts);
 std::int64_t tilesInRegisters(const Schedule& schedule, const Facts& facts);
+/// The gradients of queries beside all others: blocks of the cluster that has all keys.
+std::int64_t clusterOf(const Schedule& schedule, const Facts& facts);
 /// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias
-/// is two: those of keys and values, and that of the bias. Else it is one, as it is given.
+/// is two: those of keys and values, and that of the bias; and three with those of queries. Else it
+/// is one, as it is given.
 struct Part {
   Schedule schedule;
   Facts facts;
+  const char* suffix = ""; // of the entry's name
 };
 std::vector<Part> partsOf(const Schedule& schedule, const Facts& facts);
 /// Threads of a block.

@@ -118,6 +118,16 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
            "for";
   if (facts.kind == Kind::keyGradient && facts.heads != facts.keyHeads)
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
+  if (facts.sumsQueries) {
+    if (s.side != 1 || 64 % s.queries != 0)
+      return fmt::format("bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 "
+                         "queries, not {}, and one head at a time, not {}",
+                         s.queries, s.side);
+    if (clusterOf(s, facts) > 2)
+      return fmt::format("bias = held of all gradients in one kernel takes {} keys in two blocks "
+                         "at most, and keys = {} makes {}",
+                         facts.knownKeys, s.keys, clusterOf(s, facts));
+  }
   if (facts.hasSoftcap || !facts.hasPositiveScale)
     return "bias = held needs a positive scale and no softcap";
   if (takesOneHead(facts) && (s.groups != 1 || s.side != 1))

@@ -82,8 +82,9 @@ class LoweringOfHeads : Lowering {
     SmallVector<Value> tensors = operandsOfBackward(*entry);
     const HeadOrder::Dimensions ofKeys = order.ofKeys();
     const Facts& facts = context.facts;
-    tensors.push_back(result(*entry, 0, true, ofKeys));
-    tensors.push_back(facts.hasKeys && facts.hasValues ? result(*entry, 1, true, ofKeys)
+    const unsigned first = program.firstOfKeys();
+    tensors.push_back(result(*entry, first, true, ofKeys));
+    tensors.push_back(facts.hasKeys && facts.hasValues ? result(*entry, first + 1, true, ofKeys)
                                                        : tensors.back());
     const Schedule& s = context.schedule;
     builder.create<cu::DifferentiateKeysOp>(location, of, tensors, element(), program.width(),
@@ -125,8 +126,7 @@ void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan
   for (const Part& part : partsOf(context.schedule, context.facts)) {
     Program program = context.program;
     program.kind = part.facts.kind;
-    const bool isSecond = program.kind != context.program.kind;
-    const KernelContext own{context.name + (isSecond ? "_bias" : ""),
+    const KernelContext own{context.name + part.suffix,
                             program,
                             part.facts,
                             part.schedule,

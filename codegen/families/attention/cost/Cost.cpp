@@ -27,7 +27,8 @@ double productsOf(const Facts& facts, Products by) {
   case Kind::queryGradient:
     return 2 * width + valueWidth;
   case Kind::keyGradient:
-    return (facts.hasKeys ? 2 * width + valueWidth : width) + (facts.hasValues ? valueWidth : 0);
+    return (facts.hasKeys ? 2 * width + valueWidth : width) + (facts.hasValues ? valueWidth : 0) +
+           (facts.sumsQueries ? width : 0);
   case Kind::biasGradient:
     return width + valueWidth;
   }
@@ -184,6 +185,9 @@ double bytesWrittenOf(const Facts& facts, double) {
                ((facts.hasKeys ? static_cast<double>(facts.width) * facts.outBytes : 0.0) +
                 (facts.hasValues ? static_cast<double>(facts.valueWidth) * facts.otherOutBytes
                                  : 0.0)) +
+           (facts.sumsQueries
+                ? queryElements(facts) * static_cast<double>(facts.width) * facts.queryOutBytes
+                : 0.0) +
            (facts.sumsBias ? facts.biases * facts.queries * facts.keys * 4 : 0.0);
   case Kind::biasGradient:
     return facts.queries * facts.keys * 4;

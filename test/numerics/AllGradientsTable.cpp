@@ -1,0 +1,78 @@
+// All gradients of attention in one kernel, whose blocks hold the bias: one block has all keys, or
+// the two of a cluster, which hand each other the sums of queries. Odd and even numbers of groups
+// of 64 queries, tiles, widths, masks, and biases that are shared along different dimensions.
+#include "test/numerics/AttentionText.h"
+#include "test/numerics/Builder.h"
+
+#include <iterator>
+
+namespace kiln::test {
+namespace {
+
+struct AllGradientsTable : Builder {
+  void add(const std::string& name, const AttentionText& text, Sizes sizes, const HeldTiles& tiles,
+           Fill fill = Fill::normal) {
+    Case& made = Builder::add("Attention", "attention_all_gradients_" + name, text.gradients(),
+                              std::move(sizes));
+    made.schedule = tiles.text();
+    made.fill = fill;
+  }
+  static AttentionText of(int queries, int keys, int width = 16) {
+    return {.queries = queries,
+            .keys = keys,
+            .width = width,
+            .valueWidth = width,
+            .bias = fmt::format("1x2x{}x{}", queries, keys),
+            .biasType = "bf16"};
+  }
+
+  void groupsOfQueries() {
+    for (int queries : {1, 72, 136, 200, 256})
+      for (int keys : {72, 136, 256})
+        add(fmt::format("of_{}_queries_{}_keys", queries, keys), of(queries, keys), {3},
+            {32, keys > 72 ? 128 : 64, 3, 1, 1});
+  }
+  void tiles() {
+    for (const HeldTiles& tiles : {HeldTiles{32, 128, 2, 1, 1}, HeldTiles{64, 64, 2, 2, 1},
+                                   HeldTiles{32, 64, 2, 3, 1}, HeldTiles{32, 128, 6, 4, 1}})
+      for (int rows : {1, 9})
+        add(fmt::format("tiles_{}_{}_{}_{}_of_{}", tiles.queries, tiles.keys, tiles.stages,
+                        tiles.groups, rows),
+            of(150, 120), {rows}, tiles);
+  }
+  void others() {
+    const HeldTiles two{32, 128, 3, 2, 1};
+    const auto with = [&](auto change) { return changed(of(136, 136, 32), change); };
+    add("width_8", of(136, 136, 8), {5}, two);
+    add("width_32", of(256, 256, 32), {5}, two);
+    add("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5}, two);
+    add("values_narrow", with([](AttentionText& text) { text.valueWidth = 8; }), {3}, two);
+    add("values_wider", with([](AttentionText& text) { text.width = 16; }), {3}, two);
+    add("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, two);
+    add("closed", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, two,
+        Fill::closed);
+    add("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x136x136"; }), {3}, two);
+    add("two_leading", with([](AttentionText& text) {
+          text.leading = {2, 0};
+          text.bias = "2x1x2x136x136";
+        }),
+        {5}, two);
+    add("nothing", of(136, 136), {0}, two);
+    // By products of warps they are three kernels.
+    add("by_warps", of(136, 136), {5}, two);
+    cases.back().schedule = "#kiln.schedule<attention, queries = 32, keys = 64, stages = 2, "
+                            "blocks = 1, launch = programmatic, groups = 2>";
+  }
+};
+
+} // namespace
+
+void addAllGradients(std::vector<Case>& cases) {
+  AllGradientsTable all;
+  all.groupsOfQueries();
+  all.tiles();
+  all.others();
+  std::ranges::move(all.cases, std::back_inserter(cases));
+}
+
+} // namespace kiln::test

@@ -1,0 +1,48 @@
+// All gradients of attention in one kernel, where kiln.fuse asks for it and few blocks have all keys.
+// RUN: split-file %s %t
+// RUN: kiln-opt %t/fuse.mlir -split-input-file --kiln-fuse | FileCheck %t/fuse.mlir
+// RUN: kiln-opt %t/errors.mlir --kiln-fuse -verify-diagnostics -o /dev/null
+// RUN: not kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=64,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/schedule.mlir --check-prefix=BLOCKS
+// RUN: not kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=96,keys=128,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/schedule.mlir --check-prefix=TILE
+// RUN: not kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held,side=2>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/schedule.mlir --check-prefix=SIDE
+// RUN: kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=programmatic,groups=4,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/schedule.mlir --check-prefix=TWO
+
+//--- fuse.mlir
+// CHECK-LABEL: func.func @together
+// CHECK: kiln.kernel "together"
+// CHECK: kiln.attention_backward
+// CHECK-NOT: kiln.fuse
+// CHECK-NOT: kiln.kernel
+// CHECK-LABEL: func.func @apart
+// CHECK: kiln.kernel "apart_0"
+// CHECK: -> query
+// CHECK: kiln.kernel "apart_1"
+// CHECK: -> key {{.*}} value {{.*}} bias
+// CHECK-NOT: kiln.kernel
+func.func @together(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %b: tensor<1x2x72x72xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %q, %q bias %b {kiln.fuse = "all"} : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x72x16xbf16> value tensor<?x2x72x16xbf16> bias tensor<1x2x72x72xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xf32>
+}
+func.func @apart(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %b: tensor<1x2x72x72xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %q, %q bias %b : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x72x16xbf16> value tensor<?x2x72x16xbf16> bias tensor<1x2x72x72xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xf32>
+}
+
+//--- errors.mlir
+// More keys than two blocks have.
+func.func @many_keys(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x72x264xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>) {
+  // expected-error @+2 {{must be in one kernel with all that is 'kiln.fuse = }}
+  // expected-note @+1 {{with this operation}}
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b {kiln.fuse = "all"} : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x264x16xbf16> value tensor<?x2x264x16xbf16> bias tensor<1x2x72x264xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>
+}
+
+//--- schedule.mlir
+// BLOCKS: schedule refused: bias = held of all gradients in one kernel takes 136 keys in two blocks at most, and keys = 64 makes 3
+// TILE: schedule refused: bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 queries, not 96, and one head at a time, not 1
+// SIDE: schedule refused: bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 queries, not 32, and one head at a time, not 2
+// TWO: cu.differentiate_all_sharing {{.*}}cluster = 2 : i64
+func.func @f(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x136x16xbf16>, %b: tensor<1x2x72x136xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b {kiln.fuse = "all"} : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x136x16xbf16> value tensor<?x2x136x16xbf16> bias tensor<1x2x72x136xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xf32>
+}
