@@ -110,6 +110,7 @@ KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, const LaneOfMask<cou
 /// The same where the rows of a thread are keys, row and row + 8.
 struct OpenRows {
   bool rows[2];
+  bool all; // known to be of the whole warp
 };
 template <class Scores> KILN_DEVICE OpenRows open_rows(const Scores& scores, int row) {
   OpenRows open;
@@ -118,6 +119,7 @@ template <class Scores> KILN_DEVICE OpenRows open_rows(const Scores& scores, int
     const int key = row + 8 * r;
     open.rows[r] = !(scores.masks_keys() && key < scores.all.sight.keys && scores.masked(0, key));
   }
+  open.all = !scores.masks_keys();
   return open;
 }
 
@@ -134,6 +136,8 @@ KILN_DEVICE void hide_masked(float (&x)[deep][4], const OpenKeys<8 * deep>& open
         x[n][i] = -infinity();
 }
 template <int deep> KILN_DEVICE void hide_masked(float (&x)[deep][4], const OpenRows& open) {
+  if (open.all)
+    return;
 #pragma unroll
   for (int n = 0; n < deep; ++n)
 #pragma unroll

@@ -25,6 +25,7 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
   static constexpr int side = side_;
   static constexpr bool differentiates = differentiates_;
+  static constexpr bool is_crowded = false; // a thread's registers with what only it has
   static constexpr bool reads_ahead = true; // of a mask, what the next head needs
   static constexpr int sum_bytes = 0;       // of sums that lie in shared memory
   static constexpr int cluster = 1;         // blocks that share heads

@@ -19,7 +19,8 @@ struct SharedBiasAllTile
     : SharedBiasAllSums<T, width_, value_width, queries, keys, stages, side, slots, held, tiles_> {
   using Sums =
       SharedBiasAllSums<T, width_, value_width, queries, keys, stages, side, slots, held, tiles_>;
-  static constexpr bool begins_ahead = Sums::width + Sums::value_width <= 32; // wider spill
+  static constexpr bool is_crowded = true;
+  static constexpr bool begins_ahead = true;
   static constexpr int of_group = 64 / queries; // tiles
   static constexpr int query_groups = tiles_ / of_group;
   static constexpr int cluster = blocks;

@@ -32,7 +32,10 @@ struct OverQueries {
   }
   template <class Tile, class Scores>
   static KILN_DEVICE OpenRows ahead(const Scores& scores, int row, int) {
-    return open_rows(scores, row);
+    OpenRows open = open_rows(scores, row);
+    if constexpr (Tile::is_crowded)
+      open.all = all_lanes(open.rows[0] && open.rows[1]);
+    return open;
   }
 };
 
@@ -71,13 +74,14 @@ KILN_DEVICE SeenTiles tiles_of(const Scores& scores, const BlockOfSharers& block
 }
 
 /// Where a warp's rows are in its block's tile. Made of the thread's number whenever that is asked
-/// for: registers are scarce.
+/// for: registers are scarce. Where a tile is crowded, it is known to be the same for all threads
+/// of the warp, so that what follows from it takes none of theirs.
 template <class Tile> struct RowsOfWarp {
-  KILN_DEVICE static int warp() { return anew(thread_index()) / 32; }
-  /// Which of the heads side by side its warpgroup takes.
-  KILN_DEVICE static int side() {
-    return Tile::side == 1 ? 0 : anew(thread_index()) / (2 * Tile::queries);
+  KILN_DEVICE static int warp() {
+    return Tile::is_crowded ? uniform(thread_index() / 32) : anew(thread_index()) / 32;
   }
+  /// Which of the heads side by side its warpgroup takes.
+  KILN_DEVICE static int side() { return Tile::side == 1 ? 0 : warp() * 16 / Tile::queries; }
   /// The first of the warp's rows in the tile, and of its warpgroup's.
   KILN_DEVICE static int row_in_tile() { return warp() * 16 % Tile::queries; }
   KILN_DEVICE static int group_row() { return row_in_tile() / 64 * 64; }

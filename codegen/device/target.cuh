@@ -42,6 +42,10 @@ KILN_DEVICE void group_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// The value of the warp's first lane, which the compiler then knows to be one for all 32.
+KILN_DEVICE int uniform(int value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
 /// The value of the lane whose index differs in the bits of `mask`; all 32 lanes take part.
 KILN_DEVICE float shuffle_xor(float value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);

@@ -92,6 +92,9 @@ KILN_DEVICE void cluster_arrive() {
 KILN_DEVICE void cluster_wait() {
   host_runtime.clusterWait(host_runtime.context);
 }
+KILN_DEVICE int uniform(int value) {
+  return value;
+}
 KILN_DEVICE float shuffle_xor(float value, int mask) {
   return host_runtime.shuffleXor(host_runtime.context, value, mask);
 }
