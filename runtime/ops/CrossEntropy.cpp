@@ -67,16 +67,16 @@ std::string reducedText(const Key& key) {
     text = fmt::format("  %{} = kiln.reduce sum %each dims [0] : tensor<?xf32> -> tensor<f32>\n",
                        has(key, ofMean) ? "total" : result);
   if (has(key, ofMean))
-    text += fmt::format("{}  %{} = arith.divf %total, %count{} : tensor<f32>\n", kCount, result,
-                        has(key, saves) ? "" : kLast);
+    text +=
+        fmt::format("{}  %{} = arith.divf %total, %count{} : tensor<f32>\n", kCount, result, kLast);
   if (narrows)
-    text += fmt::format("  %loss = arith.truncf %wide{} : {} to {}\n",
-                        has(key, saves) || has(key, ofEach) ? "" : kLast, lossType(key, DType::f32),
-                        lossType(key, key.dtypes[ofLoss]));
+    text +=
+        fmt::format("  %loss = arith.truncf %wide{} : {} to {}\n", has(key, ofEach) ? "" : kLast,
+                    lossType(key, DType::f32), lossType(key, key.dtypes[ofLoss]));
   return text;
 }
 
-/// Without a gradient: what has one counts its rows beside it.
+/// Of a loss with its gradient, which is no mean yet, rows are counted beside it.
 std::string forwardText(const Key& key) {
   const bool counts = !has(key, saves);
   const std::string rows = rowsType(key), loss = lossType(key, key.dtypes[ofLoss]);
@@ -99,8 +99,8 @@ std::string forwardText(const Key& key) {
                      : key.dtypes[ofLoss] != DType::f32 ? "wide"
                                                         : "loss",
                      key.index, numberText(key)) +
-         (counts || has(key, ofMean) ? countsText(key) : "") + reducedText(key) +
-         (counts ? outsideText(key) : "") + fmt::format("  return {} : {}\n}}\n", names, types);
+         (counts ? countsText(key) : "") + reducedText(key) + (counts ? outsideText(key) : "") +
+         fmt::format("  return {} : {}\n}}\n", names, types);
 }
 
 Reason describeLogits(Call& call, const Tensor& logits, const Tensor& classes, const Form& form) {
@@ -137,7 +137,8 @@ Tensor shareByFormula(const Tensor& logits, const Tensor& classes, std::int64_t 
   countByFormula(logits, classes, ignored);
   return at::reciprocal(at::sum(classes.ne(ignored), at::kFloat));
 }
-/// What is read from classes alone, beside a loss with its gradient.
+/// What is read from classes alone, beside a loss with its gradient. Its other result is what
+/// outside() counts.
 struct CrossEntropyShare {
   using Signature = Tensor(const Tensor&, const Tensor&, std::int64_t);
   static constexpr Layer layer = Layer::gradient;
