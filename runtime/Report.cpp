@@ -3,8 +3,10 @@
 
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
+#include "runtime/Log.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
+#include "runtime/Tally.h"
 #include "runtime/fuse/Function.h"
 #include "runtime/optim/Ledger.h"
 
@@ -74,6 +76,25 @@ void addNote(const Site& site, std::string& text) {
     text += fmt::format("note on {}: {}\n", site.route.name, site.route.note);
 }
 
+/// What kernels have counted; more than the last time goes to the log too.
+void addTally(const Site& site, std::string& text) {
+  if (!site.route.tally)
+    return;
+  Tally& tally = site.route.tally();
+  const auto total = tally.total(site.backend);
+  if (!total) {
+    text += fmt::format("note on {}: an error of the device, or a capture, keeps from being read "
+                        "how many {}\n",
+                        site.route.name, tally.what);
+  } else if (*total > 0) {
+    const std::string line =
+        fmt::format("warning on {}: {} {}", site.route.name, *total, tally.what);
+    text += line + "\n";
+    if (tally.told.exchange(*total) < *total)
+      log("{}", line);
+  }
+}
+
 } // namespace
 
 } // namespace runtime
@@ -92,6 +113,7 @@ std::string report() {
         addPlans(site, rows);
         addRefusals(site, rows);
         addNote(site, notes);
+        addTally(site, notes);
       }
   fusion::addFunctionsTo(rows);
   rows += optim::ledgerRows();

@@ -16,6 +16,7 @@ class Library;
 namespace kiln::runtime {
 
 class Site;
+class Tally;
 struct Rows;
 struct Trial;
 
@@ -52,6 +53,8 @@ struct Route {
   std::vector<std::int64_t> (*usual)(const Key& key, std::span<const std::int64_t> sizes) = nullptr;
   /// What a user should know of its results, said in the report of who has called it.
   const char* note = nullptr;
+  /// What its kernels count, said in the report as soon as it is more than nothing.
+  Tally& (*tally)() = nullptr;
   /// Of a key and the run-time sizes of a call, for people; null: "65536x128 bf16".
   std::string (*label)(const Key& key, std::span<const std::int64_t> sizes) = nullptr;
   unsigned index = 0; // among all

@@ -15,7 +15,7 @@
 //   compared(results)            tensors to compare, where the results are not all
 //   example(rows)                a tuple of arguments for a call with all operands and results
 //   layer                        instead of an example, of an op that is not ATen's one kernel
-//   note, label, usual           where there is one: see Route
+//   note, tally, label, usual    where there is one: see Route
 #pragma once
 
 #include "runtime/Call.h"
@@ -220,6 +220,8 @@ constexpr Route routeOf(const char* name, const char* family, bool backward) {
     route.onlyChosen = Op::onlyChosen;
   if constexpr (requires { Op::note; })
     route.note = Op::note;
+  if constexpr (requires { &Op::tally; })
+    route.tally = &Op::tally;
   if constexpr (requires { &Op::label; })
     route.label = &Op::label;
   if constexpr (requires { &Op::usual; })

@@ -27,6 +27,13 @@ inline std::uint64_t callsByKiln(const std::string& op) {
   return sum;
 }
 
+/// Rows of cross-entropies whose class is none.
+inline std::uint64_t rowsOutside() {
+  const std::string text = report(), before = "warning on cross_entropy_loss: ";
+  const std::size_t at = text.find(before);
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + before.size()));
+}
+
 inline bool reports(const std::string& text) {
   return report().find(text) != std::string::npos;
 }

@@ -11,6 +11,7 @@
 #include <kiln/fuse.h>
 #include <kiln/nn.h>
 
+#include <deque>
 #include <tuple>
 
 using namespace kiln;
@@ -126,6 +127,39 @@ TEST_F(TorchGpu, AGraphReplaysTheLossAndItsGradient) {
       expectReplays(step, change, {"cross_entropy_loss"},
                     std::string(c10::toString(dtype)) + ", reduction " + std::to_string(reduction));
     }
+}
+
+/// Each replay counts the rows whose class is none, on whatever stream, beside eager calls on
+/// another. The first call on the device is none that is captured.
+TEST_F(TorchGpu, AGraphsReplaysCountRowsWhoseClassIsNone) {
+  const Tensor x = at::randn({4096, 1000}, onGpu()).requires_grad_(),
+               t = at::arange(4096, onGpu(at::kLong)) % 1000;
+  t.slice(0, 0, 3).fill_(1000);
+  t.slice(0, 3, 5).fill_(-1);
+  const auto trained = [&] { torch::autograd::grad({at::cross_entropy_loss(x, t)}, {x}); };
+  const auto watched = [&] { at::cross_entropy_loss(x.detach(), t, {}, at::Reduction::Sum); };
+  watched();
+  c10::cuda::device_synchronize(); // operands were made on another stream
+  const auto before = rowsOutside();
+  std::deque<at::cuda::CUDAGraph> graphs(2);
+  for (auto& graph : graphs) {
+    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+    graph.capture_begin();
+    trained();
+    watched();
+    EXPECT_TRUE(reports("a capture, keeps from being read how many rows")) << report();
+    graph.capture_end();
+  }
+  EXPECT_EQ(rowsOutside(), before);
+  for (int i = 0; i < 20; ++i) {
+    for (auto& graph : graphs) {
+      const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+      graph.replay();
+    }
+    watched();
+  }
+  c10::cuda::device_synchronize();
+  EXPECT_EQ(rowsOutside(), before + 5 * 20 * (2 * 2 + 1)) << report();
 }
 
 /// What autocast computes in fp32: read in half precision by one kernel also under capture.

@@ -11,7 +11,8 @@
 // is drawn and what is kept for a backward does not depend on it: the mask of a dropout
 // that Kiln takes is Kiln's from the first call on, and so is a node of the autograd graph. Where
 // ATen looks at values and raises, Kiln's kernels, which nobody waits for, cannot: a target of a
-// cross-entropy that is no class gives a NaN loss and NaN gradients of its row. A process that
+// cross-entropy that is no class gives a NaN loss and NaN gradients of its row, and the report says
+// how many such rows there were: it waits for this thread's stream then. A process that
 // forks waits some seconds for a kernel that is being compiled, and its child compiles on its own;
 // the end of a process waits for one too, and what is called after it runs on ATen. A kernel that
 // no store has measured is compared with fp64 before its first launch, at small sizes, in the
