@@ -65,6 +65,16 @@ double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
 double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                  const CostConstants& k);
 
+/// us of a kernel of narrow rows (NarrowRows.cpp), and those that its blocks wait for their rows.
+/// `copied`: us of its bytes at the bandwidth.
+struct NarrowCost {
+  double moving = 0, waiting = 0;
+};
+NarrowCost narrowCost(const Shape& shape, const Schedule& s, const Facts& facts,
+                      const Target& target, double rows, double copied, const CostConstants& k);
+/// Issue slots of one of its elements.
+double leastInstructions(const Facts& facts, const CostConstants& k);
+
 /// At least so much of either, whatever rows and blocks are.
 double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k);
 

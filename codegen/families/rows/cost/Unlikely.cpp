@@ -23,7 +23,8 @@ double vectorOf16Bytes(const Facts& facts) {
 double lossOfRing(const Schedule& s, const Facts& facts, const CostConstants& k) {
   double sum = k.ringCrowded *
                (halvings(kFedByRing, double(s.rows)) + halvings(kFedByRing, double(s.blocks)));
-  if (facts.columnSums == 0 && !facts.hasOddRows())
+  const bool slides = facts.isLoose(s) && !facts.hasNarrowRows(); // vectors of memory do without
+  if (slides || (facts.columnSums == 0 && !facts.hasOddRows()))
     sum += k.ringNeedless;
   return sum;
 }
