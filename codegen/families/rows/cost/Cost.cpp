@@ -171,7 +171,8 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
       std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
                rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
   const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
-  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikelyTerm(s, facts, target, k));
+  const double unlikely = unlikelyTerm(s, facts, target, k) - looseTerm(s, facts, k);
+  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikely);
 }
 
 Work workOf(const Facts& facts, double rows) {

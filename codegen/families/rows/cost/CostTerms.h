@@ -48,6 +48,9 @@ using model::halvings;
 /// Of launches the one that overlaps most with the kernel before.
 Launch earliestLaunch(const Schedule& s, const Facts& facts, const Target& target);
 
+/// Of what is unlikely, a ring's tiles that begin anywhere, which those of more rows may not.
+double looseTerm(const Schedule& s, const Facts& facts, const CostConstants& k);
+
 /// Whether the same schedule by another grid or launch costs less.
 bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target);
 
