@@ -3,12 +3,30 @@
 // Tiles of inputs that are older than the predecessor of a programmatic launch are on their way
 // before the predecessor has ended, as many as there are stages.
 // A stage holds the rows of each input one after another, each at a place of its own, a multiple of
-// 16 bytes; so must the bytes of a tile be, and rows must lie one after another in memory.
+// 16 bytes; rows must lie one after another in memory. Where the bytes of a tile are no multiple of
+// 16 (LooseTile), what shares its first and last 16 bytes comes with it.
 #pragma once
 
 #include "row.cuh"
 
 namespace kiln {
+
+/// Tiles that begin and end between the multiples of 16 bytes. A block that has a single row at a
+/// time has it whole: a tile that is past the end is none.
+template <int columns_, int lanes_, int vector_, int rows_, int threads_>
+struct LooseTile : RowTile<columns_, lanes_, vector_, rows_, threads_, 1> {
+  using Base = RowTile<columns_, lanes_, vector_, rows_, threads_, 1>;
+  static_assert(!Base::overlaps, "threads hold the same columns of every row");
+  KILN_DEVICE LooseTile(i64 row_count, i64 tile_index) : Base(row_count, tile_index) {}
+  KILN_DEVICE bool valid(int r) const { return Base::rows_per_block == 1 || Base::valid(r); }
+};
+KILN_DEVICE constexpr bool is_loose(const void*) {
+  return false;
+}
+template <int columns, int lanes, int vector, int rows, int threads>
+KILN_DEVICE constexpr bool is_loose(const LooseTile<columns, lanes, vector, rows, threads>*) {
+  return true;
+}
 
 /// A stage that is filled, and the rows it is filled with.
 struct RingStage {
@@ -39,6 +57,24 @@ struct RingStage {
     if (values)
       copy<1>(from, place);
   }
+  /// The rows of a tensor of `count` rows, wherever they begin and end. What makes no 16 bytes at
+  /// the tensor's end is left out.
+  template <int elements, class T>
+  KILN_DEVICE void copy_loose(const T* from, i64 count, int place) const {
+    constexpr i64 row_bytes = elements * sizeof(T);
+    const i64 begin = row * row_bytes / 16 * 16, end = ((row + rows) * row_bytes + 15) / 16 * 16;
+    const i64 last = count * row_bytes / 16 * 16;
+    const int bytes = int((end < last ? end : last) - begin);
+    if (bytes > 0) {
+      mbarrier_expect(full, bytes);
+      bulk_copy_to_shared(memory + place, reinterpret_cast<const char*>(from) + begin, bytes, full);
+    }
+  }
+  /// Of a loose tile each thread reads the values of its rows itself, and soon.
+  template <class T> KILN_DEVICE void prefetch_rows(const T* from) const {
+    prefetch(from + row);
+    prefetch(from + row + rows - 1);
+  }
 };
 
 /// Bytes of shared memory that a ring needs: its stages, and two barriers for each. No member of
@@ -53,7 +89,9 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   static_assert(stage_bytes % 16 == 0, "bulk copies move multiples of 16 bytes");
   /// Values of a whole tile's rows, 2 bytes each or more, are multiples of 16 bytes. Those of the
   /// last tile, which may lack rows, are then not the mover's: each thread reads its own.
-  static constexpr bool even = Tile::rows_per_block % 8 == 0;
+  /// Of loose tiles no values come through the ring.
+  static constexpr bool even =
+      Tile::rows_per_block % 8 == 0 || is_loose(static_cast<const Tile*>(nullptr));
 
   char* memory; // (stages, stage_bytes)
   u64* full;    // (stages), completed by the mover and its copies
@@ -131,6 +169,26 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
         to.set(r, c, v);
       }
   }
+  /// The same of a loose tile, widened if `To` is wider. `all`: the tensor, whose last elements no
+  /// copy may have brought.
+  template <class T, class To>
+  KILN_DEVICE void read_loose(const Tile& at, Registers<Tile, To>& to, int place,
+                              const T* all) const {
+    char* stage = memory + slot * stage_bytes + place;
+    T* from = reinterpret_cast<T*>(stage) + at.base * u32(Tile::columns) % (16 / sizeof(T));
+    if (at.count - at.base <= u32(Tile::rows_per_block))
+      complete(at, from, all);
+#pragma unroll
+    for (int r = 0; r < Tile::rows; ++r)
+#pragma unroll
+      for (int c = 0; c < Tile::chunks; ++c) {
+        Vec<To, Tile::vector> v = {};
+        if (at.has(c))
+          v = convert<To>(load_shared_vector<Tile::vector>(
+              from + int(at.row_to_read(r) - at.base) * Tile::columns + at.column(c)));
+        to.set(r, c, v);
+      }
+  }
   template <class T, class To>
   KILN_DEVICE void read_rows(const Tile& at, To (&to)[Tile::rows], const T* all, int place) const {
     const T* from = reinterpret_cast<const T*>(memory + slot * stage_bytes + place);
@@ -154,6 +212,18 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   }
 
  private:
+  /// Adds to the last tile what makes no 16 bytes at the tensor's end. Nobody reads what was there.
+  template <class T> KILN_DEVICE void complete(const Tile& at, T* tile, const T* all) const {
+    const i64 count = i64(at.count) * Tile::columns, first = i64(at.base) * Tile::columns;
+    const int rest = int(count % i64(16 / sizeof(T)));
+    Tile::barrier();
+    if (thread_index() < rest) {
+      const i64 element = count - rest + thread_index();
+      if (element >= first)
+        store_shared(tile + int(element - first), load_global<T>(all + element));
+    }
+    Tile::barrier();
+  }
   KILN_DEVICE void next() {
     if (++slot == stages) {
       slot = 0;

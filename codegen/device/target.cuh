@@ -298,6 +298,10 @@ KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
                : "memory");
 #endif
 }
+/// Into the L2 cache.
+KILN_DEVICE void prefetch(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
 /// What this thread has read or written of shared memory comes before bulk copies that are started
 /// once it has arrived at a barrier: they pass by the caches that accesses wait in, and would
 /// overtake them, or read what was there before.

@@ -190,17 +190,6 @@ func.func @ring_once(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   return %a : tensor<?x64xf32>
 }
 // -----
-// Two rows of 62 fp32 are a multiple of 16 bytes, one is none.
-func.func @ring_odd(%x: tensor<?x62xf32>) -> tensor<?x62xf32> {
-  // expected-error @+1 {{schedule refused: keep = ring moves multiples of 16 bytes: 1 rows a block of 62 elements are 248; take a multiple of 2 rows}}
-  %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 32, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x62xf32>) -> tensor<?x62xf32> {
-  ^bb0(%i: tensor<?x62xf32>):
-    %s = math.sqrt %i : tensor<?x62xf32>
-    kiln.yield %s : tensor<?x62xf32>
-  }
-  return %a : tensor<?x62xf32>
-}
-// -----
 func.func @ring_overlaps(%x: tensor<?x63xf32>) -> tensor<?x63xf32> {
   // expected-error @+1 {{schedule refused: keep = ring needs a vector that divides the row width 63, vector = 2 does not}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 32, vector = 2, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x63xf32>) -> tensor<?x63xf32> {

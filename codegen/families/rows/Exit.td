@@ -256,11 +256,12 @@ def Cu_MoveOp : Cu_Op<"move"> {
   let summary = "What the warp that fills a ring does, and all it does";
   let description = [{
     Of each input: the elements of a row (0: one value of each row), its place in a stage, and
-    whether it is older than the predecessor, so that its first tiles need not wait.
+    whether it is older than the predecessor, so that its first tiles need not wait. `loose`: tiles
+    begin and end between the multiples of 16 bytes, and values of rows are only prefetched.
   }];
   let arguments = (ins Cu_Ring:$ring, I64:$rows, Variadic<Cu_Pointer>:$inputs,
                        DenseI64ArrayAttr:$elements, DenseI64ArrayAttr:$places,
-                       DenseBoolArrayAttr:$older);
+                       DenseBoolArrayAttr:$older, UnitAttr:$loose);
   let assemblyFormat = "$ring `,` $rows `(` $inputs `)` attr-dict `:` type($inputs)";
 }
 def Cu_AwaitRingOp : Cu_Op<"await_ring"> {
@@ -275,9 +276,12 @@ def Cu_ReleaseRingOp : Cu_Op<"release_ring"> {
 }
 def Cu_ReadOp : Cu_Op<"read"> {
   let summary = "Reads a tile out of the current stage of a ring";
-  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, I64Attr:$place);
+  let description = "`from`: the tensor, for the last elements of loose tiles.";
+  let arguments = (ins Cu_Tile:$tile, Cu_Ring:$ring, Optional<Cu_Pointer>:$from, I64Attr:$place);
   let results = (outs Cu_Fragment:$fragment);
-  let assemblyFormat = "$tile `,` $ring attr-dict `:` type($fragment)";
+  let assemblyFormat = [{
+    $tile `,` $ring (`ends` `in` $from^ `:` type($from))? attr-dict `:` type($fragment)
+  }];
 }
 def Cu_ReadRowsOp : Cu_Op<"read_rows"> {
   let summary = "Reads one value a row, stored as in `from`, out of the current stage of a ring";

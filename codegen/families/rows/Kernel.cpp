@@ -101,9 +101,16 @@ std::unique_ptr<model::KernelModel> RowKernel::model(ArrayRef<int64_t> sizes) co
 
 void RowKernel::lower(ModuleOp module, LaunchPlan& plan) {
   const Schedule schedule = Schedule::of(op.getSchedule()->getSchedule());
-  KernelContext context{
-      family::entryName(op.getName()), *program, schedule, inputs, outputs, older, space,
-      facts().isSteady(schedule)};
+  const Facts found = facts();
+  KernelContext context{family::entryName(op.getName()),
+                        *program,
+                        schedule,
+                        inputs,
+                        outputs,
+                        older,
+                        space,
+                        found.isSteady(schedule),
+                        found.isLoose(schedule)};
   lowerKernel(context, module, plan);
 }
 

@@ -127,6 +127,10 @@ class Lowering {
 
   bool isProgrammatic() const { return schedule.launch != Launch::plain; }
   bool hasRing() const { return schedule.keep == Keep::ring; }
+  /// Values of rows make no whole tiles where those begin anywhere.
+  bool comesThroughRing(const Node* input) const {
+    return hasRing() && (isFull(input) || !context.isLoose);
+  }
   ir::Keep keep() const { return static_cast<ir::Keep>(schedule.keep); }
   ir::ScheduleAttr scheduleAttr() const {
     return ir::ScheduleAttr::get(builder.getContext(), schedule.general());

@@ -4,7 +4,6 @@
 #include "codegen/families/rows/Schedule.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -147,15 +146,6 @@ struct Checker {
     require(facts.dense, "ring",
             "keep = ring needs inputs whose rows lie one after another, aligned to 16 bytes; take "
             "keep = shared");
-    for (const Facts::Stream& stream : facts.inputs) {
-      const std::int64_t bytes = s.rowsPerBlock() * facts.width * stream.bytes;
-      require(
-          bytes % 16 == 0, "ring",
-          "keep = ring moves multiples of 16 bytes: {} rows a block of {} elements are {}; take "
-          "a multiple of {} rows",
-          s.rowsPerBlock(), facts.width, bytes,
-          16 / std::gcd<std::int64_t>(16, facts.width * stream.bytes));
-    }
     require(!s.overlaps(facts.width), "ring",
             "keep = ring needs a vector that divides the row width {}, vector = {} does not",
             facts.width, s.vector);

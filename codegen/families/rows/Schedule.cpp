@@ -108,6 +108,17 @@ bool Facts::hasOddRows() const {
                      [&](const Stream& s) { return width * s.bytes % 16 != 0; });
 }
 
+bool Facts::hasNarrowRows() const {
+  return hasColumns() && std::any_of(inputs.begin(), inputs.end(),
+                                     [&](const Stream& s) { return width * s.bytes % 8 != 0; });
+}
+
+bool Facts::isLoose(const Schedule& s) const {
+  return s.keep == Keep::ring && std::any_of(inputs.begin(), inputs.end(), [&](const Stream& x) {
+           return s.rowsPerBlock() * width * x.bytes % 16 != 0;
+         });
+}
+
 bool Facts::hasOlder() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const Stream& s) { return s.older; });
 }
@@ -131,13 +142,14 @@ std::int64_t exchangeBytes(const Schedule& s, int values) {
 std::int64_t rowStoreBytes(const Schedule& s, int values) {
   return s.rowsPerBlock() < 8 ? 0 : values * s.rowsPerBlock() * 8;
 }
-std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes) {
-  return (tileRows * elements * elementBytes + 127) / 128 * 128;
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes, bool loose) {
+  return (tileRows * elements * elementBytes + (loose ? 30 : 0) + 127) / 128 * 128;
 }
 std::int64_t stageBytes(const Schedule& s, const Facts& facts) {
-  std::int64_t bytes = facts.rowInputs * stagePart(s.rowsPerBlock(), 1, 8);
+  const bool loose = facts.isLoose(s);
+  std::int64_t bytes = loose ? 0 : facts.rowInputs * stagePart(s.rowsPerBlock(), 1, 8, false);
   for (const Facts::Stream& stream : facts.inputs)
-    bytes += stagePart(s.rowsPerBlock(), facts.width, stream.bytes);
+    bytes += stagePart(s.rowsPerBlock(), facts.width, stream.bytes, loose);
   return bytes;
 }
 std::int64_t transposedBytes(const Schedule& s, std::int64_t width, int elementBytes) {

@@ -109,6 +109,9 @@ struct Facts {
   bool isLong() const { return operations >= 128; }
   /// Whether rows begin between the multiples of 16 bytes, where no wide access can.
   bool hasOddRows() const;
+  /// Whether they begin between the multiples of 8 bytes while something belongs to a column of all
+  /// rows: where a thread reads its columns, and what they go with, there is no wide access then.
+  bool hasNarrowRows() const;
   /// Whether there is anything to load ahead of the predecessor's end.
   bool hasOlder() const;
   /// Of a row, in tensors whose rows are neighbours in memory.
@@ -119,6 +122,8 @@ struct Facts {
   /// Whether vectors overlap the ends of rows and something belongs to a column: the rows of a
   /// thread must then all begin at the same place of a vector.
   bool isSteady(const Schedule& schedule) const { return schedule.overlaps(width) && hasColumns(); }
+  /// Whether tiles that come through a ring begin and end between the multiples of 16 bytes.
+  bool isLoose(const Schedule& schedule) const;
   /// Whether blocks must take several tiles each.
   bool mustLoop(const Schedule& schedule) const {
     return hasSums() || schedule.keep == Keep::ring || isSteady(schedule);
@@ -141,8 +146,9 @@ std::int64_t exchangeBytes(const Schedule& schedule, int values);
 std::int64_t rowStoreBytes(const Schedule& schedule, int values);
 /// A stage of a ring: every input that differs by row.
 std::int64_t stageBytes(const Schedule& schedule, const Facts& facts);
-/// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are.
-std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes);
+/// Of it, an input of so many elements a row; values of rows take 8 bytes whatever they are, and
+/// are not in stages of loose tiles, which have up to 15 bytes of neighbours at either end.
+std::int64_t stagePart(std::int64_t tileRows, std::int64_t elements, int elementBytes, bool loose);
 std::int64_t transposedBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnBytes(const Schedule& schedule, std::int64_t width, int elementBytes);
 std::int64_t columnSumBytes(const Schedule& schedule, std::int64_t width);

@@ -49,13 +49,14 @@ std::string Lowering::tileText() const {
   const auto number = [](int64_t value, const char* what) {
     return std::to_string(value) + " /*" + what + "*/";
   };
-  std::string text = context.isSteady ? "using Tile = SteadyTile<" : "using Tile = RowTile<";
+  const char* kind = context.isSteady ? "Steady" : context.isLoose ? "Loose" : "Row";
+  std::string text = "using Tile = " + std::string(kind) + "Tile<";
   text += number(program.width(), "columns") + ", " + number(schedule.lanes, "lanes") + ", " +
           number(schedule.vector, "vector") + ", ";
   if (!context.isSteady)
     text += number(schedule.rows, "rows") + ", ";
   text += number(schedule.threads, "threads");
-  if (hasRing())
+  if (hasRing() && !context.isLoose)
     text += ", " + number(1, "movers");
   else if (schedule.cluster > 1)
     text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");
@@ -136,11 +137,12 @@ void Lowering::startRing() {
     at.push_back(bytes);
     older.push_back(isOlder(node));
     int size = isFull(node) ? sizeInBytes(access.buffer->tensor.dtype) : 8;
-    bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size);
+    if (comesThroughRing(node))
+      bytes += stagePart(tileRows, std::max<int64_t>(elements.back(), 1), size, context.isLoose);
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
                                     schedule.stages, bytes);
-  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older);
+  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, context.isLoose);
 }
 
 /// From here on everything that the predecessor wrote may be read. A kernel that will not wait

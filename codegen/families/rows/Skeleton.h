@@ -17,6 +17,7 @@ struct KernelContext {
   llvm::SmallVector<bool> older;   // inputs that are older than the kernel's predecessor
   llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
   bool isSteady;                   // the rows of a thread are shifted alike (Facts::isSteady)
+  bool isLoose;                    // tiles begin and end anywhere (Facts::isLoose)
 };
 
 /// Appends the kernel, and the kernel that finishes its column sums if it has any, to the end of

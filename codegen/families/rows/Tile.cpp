@@ -33,9 +33,10 @@ void Lowering::emitInput(Node* node, const Access& access) {
   auto values = cu::RowsType::get(c, node->element());
   Value from = source(access, node->element());
   if (hasRing() && isFull(node))
-    fragments[node] = builder.create<cu::ReadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile,
-                                                 ring, places[node]);
-  else if (hasRing())
+    fragments[node] =
+        builder.create<cu::ReadOp>(named(nameOf(node, "x") + "_tile"), fragment, tile, ring,
+                                   context.isLoose ? from : Value(), places[node]);
+  else if (comesThroughRing(node))
     rowValues[node] = builder.create<cu::ReadRowsOp>(named(nameOf(node, "row") + "_r"), values,
                                                      tile, ring, from, places[node]);
   else if (isFull(node) && transposes(access))
@@ -58,15 +59,18 @@ void Lowering::emitInputs() {
         if (node->perRow && isFull(node) == full && chosen(node))
           emitInput(node, access);
   };
-  if (hasRing())
+  if (hasRing()) { // what does not come through it need not wait for it
+    emit([&](Node* node) { return !comesThroughRing(node); });
     builder.create<cu::AwaitRingOp>(location, ring);
-  if (loadsAhead()) {
+    emit([&](Node* node) { return comesThroughRing(node); });
+    builder.create<cu::ReleaseRingOp>(location, ring);
+  } else if (loadsAhead()) {
     emit([&](Node* node) { return isOlder(node); });
     awaitPredecessor();
+    emit([&](Node* node) { return !isOlder(node); });
+  } else {
+    emit([](Node*) { return true; });
   }
-  emit([&](Node* node) { return !loadsAhead() || !isOlder(node); });
-  if (hasRing())
-    builder.create<cu::ReleaseRingOp>(location, ring);
   for (auto& node : program.nodes)
     if (node->kind == Node::Kind::pick)
       emitPick(node.get());

@@ -128,6 +128,12 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   if (ring && s.rowsPerBlock() % 4 != 0)
     waiting =
         std::max(waiting, k.single * shape.rounds * double(s.rowsPerBlock() * facts.rowInputs));
+  const bool isNarrow = facts.hasNarrowRows();
+  if (isNarrow) {
+    const NarrowCost narrow = narrowCost(shape, s, facts, target, rows, bytes / bandwidth, k);
+    busy = narrow.moving;
+    waiting = narrow.waiting;
+  }
   const double term = unlikelyTerm(s, facts, target, k) + writtenOutTerm(shape, facts, k);
   if (term > 0.0) {
     busy *= std::exp(term);
@@ -136,7 +142,8 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   result.moving = busy;
   result.waiting = waiting;
   result.starting = startOf(s, k);
-  double time = joined(busy, waiting, /*hardlyWaits=*/ring) + result.starting;
+  double time = isNarrow ? busy + waiting : joined(busy, waiting, /*hardlyWaits=*/ring);
+  time += result.starting;
   if (facts.hasSums()) {
     double lines = std::min(shape.blocks, shape.slots);
     double columns = double(facts.columnSums * facts.width + facts.totalSums);
@@ -157,12 +164,15 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
   double bytes = facts.bytes(rows);
   if (s.keep == Keep::global)
     bytes += rows * rowBytes(facts.inputs, facts) * (facts.passes - 1) * std::min(k.again, 1.0);
+  if (facts.hasNarrowRows())
+    return startOf(s, k) + bytes / bandwidthOf(target, k);
   const double ofElement = k.operationIssues * facts.operations + k.erfIssues * facts.erfs;
   const double busy =
       std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
                rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
   const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
-  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikelyTerm(s, facts, target, k));
+  const double unlikely = unlikelyTerm(s, facts, target, k) - looseTerm(s, facts, k);
+  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikely);
 }
 
 Work workOf(const Facts& facts, double rows) {
@@ -178,7 +188,8 @@ Work workOf(const Facts& facts, double rows) {
   work.bytesRead = bytesOf(facts.inputs);
   work.bytesWritten = bytesOf(facts.outputs);
   work.rowValueBytes = rows * 4.0 * (facts.rowInputs + facts.rowOutputs);
-  work.operations = elements * facts.operations;
+  work.operations = elements * (facts.hasNarrowRows() ? leastInstructions(facts, kCostConstants)
+                                                      : double(facts.operations));
   work.erfs = elements * facts.erfs;
   work.exponentials = elements * facts.exponentials;
   work.hasSums = facts.hasSums();

@@ -48,6 +48,9 @@ using model::halvings;
 /// Of launches the one that overlaps most with the kernel before.
 Launch earliestLaunch(const Schedule& s, const Facts& facts, const Target& target);
 
+/// Of what is unlikely, a ring's tiles that begin anywhere, which those of more rows may not.
+double looseTerm(const Schedule& s, const Facts& facts, const CostConstants& k);
+
 /// Whether the same schedule by another grid or launch costs less.
 bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target);
 
@@ -64,6 +67,16 @@ double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
 /// The same where tiles come through a ring (RingTerms.cpp).
 double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                  const CostConstants& k);
+
+/// us of a kernel of narrow rows (NarrowRows.cpp), and those that its blocks wait for their rows.
+/// `copied`: us of its bytes at the bandwidth.
+struct NarrowCost {
+  double moving = 0, waiting = 0;
+};
+NarrowCost narrowCost(const Shape& shape, const Schedule& s, const Facts& facts,
+                      const Target& target, double rows, double copied, const CostConstants& k);
+/// Issue slots of one of its elements.
+double leastInstructions(const Facts& facts, const CostConstants& k);
 
 /// At least so much of either, whatever rows and blocks are.
 double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k);

@@ -51,9 +51,14 @@ bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target) 
   return loopsNeedlessly(s, facts) || s.launch != earliestLaunch(s, facts, target);
 }
 
+/// Vectors of memory do without.
+double looseTerm(const Schedule& s, const Facts& facts, const CostConstants& k) {
+  return facts.isLoose(s) && !facts.hasNarrowRows() ? k.ringNeedless : 0.0;
+}
+
 double unlikelyTerm(const Schedule& s, const Facts& facts, const Target& target,
                     const CostConstants& k) {
-  double sum = s.keep == Keep::ring ? lossOfRing(s, facts, k) : 0.0;
+  double sum = s.keep == Keep::ring ? lossOfRing(s, facts, k) + looseTerm(s, facts, k) : 0.0;
   if (loopsNeedlessly(s, facts))
     sum += k.looping;
   if (s.keep == Keep::global && facts.width <= kWide)

@@ -66,6 +66,12 @@ void EachOp::emit(Emitter& e) {
   e.location(*this);
   Block& block = getBody().front();
   std::string tile = e.name(getTile());
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  const rows::Schedule schedule = rows::scheduleOf(kernel);
+  // The assembler asks in each chunk what is asked in its loop, which single elements feel.
+  const bool asksOnce = getGuardRows() && schedule.rows == 1 && rows::isLoose(kernel);
+  if (asksOnce)
+    e.open("if (" + tile + ".valid(0))");
   openChunks(e, *this, tile, llvm::none_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) {
                return isa<SumsType>(sum.getInto().getType());
              }));
@@ -83,7 +89,7 @@ void EachOp::emit(Emitter& e) {
     e.alias(block.getArgument(i), vector + "[i]");
   }
   e.unrolled(kEachRow);
-  if (getGuardRows())
+  if (getGuardRows() && !asksOnce)
     e.line("if (!" + tile + ".valid(r)) continue;");
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     if (isa<RowsType>(input.getType()))
@@ -112,8 +118,7 @@ void EachOp::emit(Emitter& e) {
     else
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
-  auto kernel = (*this)->getParentOfType<KernelOp>();
-  bool overlaps = kernel.getColumns() % rows::scheduleOf(kernel).vector != 0;
+  const bool overlaps = schedule.overlaps(kernel.getColumns());
   if (overlaps)
     e.open(tile + ".each_in_row(c, [&](int i)");
   else
@@ -124,6 +129,8 @@ void EachOp::emit(Emitter& e) {
     e.line(line);
   e.close();
   e.close();
+  if (asksOnce)
+    e.close();
 }
 
 void EachRowOp::emit(Emitter& e) {

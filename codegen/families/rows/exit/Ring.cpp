@@ -1,6 +1,8 @@
 // How the operations of rings of bulk copies print themselves.
 #include "codegen/families/rows/exit/Keeper.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace kiln;
 using namespace kiln::cu;
@@ -11,14 +13,26 @@ void RingOp::emit(Emitter& e) {
          std::to_string(getStageBytes()) + " /*bytes*/> " + name + "(" + sharedAt(*this) + ");");
   assertBytes(e, *this, "ring_bytes<decltype(" + name + ")>()");
 }
+bool kiln::rows::isLoose(KernelOp kernel) {
+  bool loose = false;
+  kernel.walk([&](MoveOp move) { loose = move.getLoose(); });
+  return loose;
+}
+static std::string copyOf(int64_t elements, bool loose) {
+  if (elements == 0)
+    return loose ? "prefetch_rows(" : "copy_rows(";
+  return (loose ? "copy_loose<" : "copy<") + std::to_string(elements) + ">(";
+}
 void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
     for (auto [i, input] : llvm::enumerate(getInputs()))
       if (int64_t elements = getElements()[i]; getOlder()[i] == older)
-        e.line("stage." +
-               (elements == 0 ? "copy_rows(" : "copy<" + std::to_string(elements) + ">(") +
-               e.name(input) + ", " + std::to_string(getPlaces()[i]) + ");");
+        e.line("stage." + copyOf(elements, getLoose()) + e.name(input) +
+               (!getLoose()     ? ", "
+                : elements == 0 ? ""
+                                : ", " + e.name(getRows()) + ", ") +
+               (getLoose() && elements == 0 ? "" : std::to_string(getPlaces()[i])) + ");");
     e.close(";");
   };
   e.open("if (" + e.name(getRing()) + ".moves())");
@@ -33,10 +47,25 @@ void AwaitRingOp::emit(Emitter& e) {
 void ReleaseRingOp::emit(Emitter& e) {
   e.line(e.name(getRing()) + ".release();");
 }
+/// Whether all who use the elements of a tile widen them first.
+static bool isAlwaysWidened(Value fragment) {
+  return llvm::all_of(fragment.getUses(), [](OpOperand& use) {
+    auto each = dyn_cast<EachOp>(use.getOwner());
+    const unsigned input = use.getOperandNumber() - 1; // behind the tile
+    return each && llvm::all_of(each.getBody().front().getArgument(input).getUsers(),
+                                [](Operation* user) { return isa<arith::ExtFOp>(user); });
+  });
+}
+/// A single element has a register in any case: it is widened once, not in each pass.
 void ReadOp::emit(Emitter& e) {
-  rows::keep(e, getFragment(), ir::Keep::registers);
-  e.line(e.name(getRing()) + ".read(" + e.name(getTile()) + ", " + e.name(getFragment()) + ", " +
-         std::to_string(getPlace()) + ");");
+  const bool single = rows::scheduleOf((*this)->getParentOfType<KernelOp>()).vector == 1;
+  if (getFrom() && single && isAlwaysWidened(getFragment()))
+    e.line("Registers<Tile, float> " + e.declare(getFragment(), "tile") + ";");
+  else
+    rows::keep(e, getFragment(), ir::Keep::registers);
+  e.line(e.name(getRing()) + (getFrom() ? ".read_loose(" : ".read(") + e.name(getTile()) + ", " +
+         e.name(getFragment()) + ", " + std::to_string(getPlace()) +
+         (getFrom() ? ", " + e.name(getFrom()) : "") + ");");
 }
 void ReadRowsOp::emit(Emitter& e) {
   e.line(e.scalarType(getValues().getType().getElement()) + " " + e.declare(getValues(), "row") +
