@@ -45,6 +45,8 @@ struct Builder {
 
 /// Rows on which arithmetic is hard (HardTable.cpp).
 void addHardRows(std::vector<Case>& cases);
+/// Rows that begin between the multiples of 16 bytes (LooseRingTable.cpp).
+void addLooseRings(std::vector<Case>& cases);
 /// Attention and its gradients (AttentionTable.cpp).
 void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
