@@ -59,6 +59,22 @@ void checkArgument(const LaunchPlan& plan, const Buffers& buffers, const KernelA
          argument.dimension, argument.name, found->second);
 }
 
+/// By which a count can be divided whatever the sizes are, modulo `cluster`.
+std::int64_t knownDivisor(const TileCount& count, std::int64_t cluster) {
+  const auto& factors = count.product.factors;
+  std::int64_t divisor = 1;
+  if (count.tile == 1) {
+    for (const Extent& factor : factors)
+      if (factor.isStatic() && factor.size > 0)
+        divisor = divisor % cluster * (factor.size % cluster) % cluster;
+    return divisor;
+  }
+  for (const Extent& factor : factors)
+    if (!factor.isStatic() || __builtin_mul_overflow(divisor, factor.size, &divisor))
+      return 1;
+  return ((divisor - 1) / count.tile + 1) % cluster;
+}
+
 /// The grid's dimensions, of which x must be whole clusters whatever the sizes are.
 void checkTiles(const KernelLaunch& kernel, const std::string& place) {
   if (kernel.grid != KernelLaunch::Grid::tiles)
@@ -73,10 +89,7 @@ void checkTiles(const KernelLaunch& kernel, const std::string& place) {
          place, kernel.blocks, kernel.tiles.size());
   std::int64_t constant = 1; // by which x can be divided
   for (const TileCount& count : kernel.tiles[0])
-    if (count.tile == 1)
-      for (const Extent& factor : count.product.factors)
-        if (factor.isStatic() && factor.size > 0)
-          constant = constant % kernel.cluster * (factor.size % kernel.cluster) % kernel.cluster;
+    constant = constant * knownDivisor(count, kernel.cluster) % kernel.cluster;
   if (kernel.cluster > 1 && constant % kernel.cluster != 0)
     fail(ErrorKind::input,
          "launch plan: {}.tiles[0] is not a multiple of the cluster of {} for all sizes; give it a "

@@ -165,6 +165,13 @@ TEST(LaunchPlan, KeepsTilesMapsAndRolesThroughItsText) {
   EXPECT_FALSE(contains(toJson(rowPlan()), "roles"));
 }
 
+/// Tiles of known sizes are counted, those of others are not known to be whole clusters.
+TEST(LaunchPlan, KnownTilesMakeWholeClusters) {
+  LaunchPlan plan = tilePlan();
+  plan.kernels[0].tiles[0].back() = {{{{11, -1}, {16, -1}}}, 128}; // two
+  EXPECT_EQ(parseLaunchPlan(toJson(plan)).kernels[0].cluster, 2);
+}
+
 TEST(LaunchPlan, RefusesTilesMapsAndRolesThatCannotBe) {
   const auto after = [](auto change) {
     LaunchPlan plan = tilePlan();
@@ -179,6 +186,8 @@ TEST(LaunchPlan, RefusesTilesMapsAndRolesThatCannotBe) {
       after([](Kernel& k) { k.tiles[0].pop_back(); }),
       "plan.kernels[0].tiles[0] is not a multiple of the cluster of 2 for all sizes; give it "
       "a count with a product of [2] and a tile of 1");
+  EXPECT_HAS(after([](Kernel& k) { k.tiles[0].back() = {{{{100, -1}}}, 128}; }),
+             "plan.kernels[0].tiles[0] is not a multiple of the cluster of 2 for all sizes");
   EXPECT_HAS(after([](Kernel& k) { k.grid = Kernel::Grid::oneShot; }),
              "plan.kernels[0] has a oneShot grid, which takes no key 'tiles'");
   EXPECT_HAS(after([](Kernel& k) { k.tiles[0][0].tile = 0; }), "tiles[0][0].tile is 0");

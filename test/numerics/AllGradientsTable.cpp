@@ -52,6 +52,11 @@ struct AllGradientsTable : Builder {
     add("closed", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, two,
         Fill::closed);
     add("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x136x136"; }), {3}, two);
+    add("one_head", with([](AttentionText& text) {
+          text.heads = text.keyHeads = 1;
+          text.bias = "1x1x136x136";
+        }),
+        {4}, {32, 128, 3, 1, 1}); // clusters are counted by tiles of keys alone
     add("two_leading", with([](AttentionText& text) {
           text.leading = {2, 0};
           text.bias = "2x1x2x136x136";

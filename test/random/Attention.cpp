@@ -38,6 +38,8 @@ class DrawingAttention : Draws {
     }
     if (chance(15))
       drawPair();
+    if (chance(12))
+      drawTogether();
   }
   Attention made;
 
@@ -120,6 +122,27 @@ class DrawingAttention : Draws {
     if (!made.mask.whole.empty())
       made.mask = {{chance(80), false, chance(30), true}, "i1"};
   }
+  /// All gradients in one kernel: what drawPair draws, of a bias that heads share and few keys that
+  /// all queries see.
+  void drawTogether() {
+    drawPair();
+    made.isTogether = true;
+    made.backward = false;
+    made.sharing = 1;
+    made.leading.front() = 2 + below(5);
+    made.queries = 1 + below(256);
+    made.keys = 8 * (1 + below(32));
+    made.keyHeads = 1 + below(2);
+    made.width = oneOf({8, 16, 32});
+    made.valueWidth = chance(70) ? made.width : oneOf({8, 16, 32});
+    made.causal = "none";
+    made.windowLeft = made.windowRight = -1;
+    made.p = 0;
+    made.bias = {{false, chance(80), true, true}, made.type};
+    if (!made.mask.whole.empty())
+      made.mask.whole[2] = false; // of keys alone
+    made.schedules = chance(80) ? random() | 1 : 0;
+  }
   /// Ascending, up to `rows`: some sequences are empty, and some rows in none.
   std::vector<std::int64_t> drawStarts(std::int64_t count, std::int64_t rows) {
     std::vector<std::int64_t> starts;
@@ -197,7 +220,7 @@ Case withoutSchedules(const Attention& a) {
 
   Case made;
   made.name = fmt::format("random_attention_{}", a.seed);
-  made.text = text.text();
+  made.text = a.isTogether ? text.gradients() : text.text();
   if (!a.isConstant) {
     made.sizes = a.leading;
     made.sizes.insert(made.sizes.end(), {a.queries, a.keys});

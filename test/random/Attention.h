@@ -31,6 +31,7 @@ struct Attention {
   bool isConstant = false;                          // sizes are in the text
   bool closesRows = false;                          // every other row of the mask
   bool backward = false;                            // forward and derived backward
+  bool isTogether = false; // all gradients in one kernel, of a delta and a log-sum-exp of their own
   std::uint64_t schedules = 0; // 0: default ones; else what they are drawn from
 };
 
