@@ -74,6 +74,8 @@ void addRules(Changes<Attention>& changes, const Attention& a) {
   add(&Attention::p);
   add(&Attention::queryStarts);
   for (auto member : {&Attention::bias, &Attention::mask}) {
+    if (a.isTogether && member == &Attention::bias)
+      continue; // has a gradient, and a place for each score
     if (!(a.*member).whole.empty())
       changes.push_back([=](Attention& a) { a.*member = {}; });
     for (std::size_t d = 0; d < (a.*member).whole.size(); ++d)
@@ -89,7 +91,7 @@ Changes<Attention> changesOf(const Attention& a) {
   if (a.backward)
     changes.push_back([](Attention& a) { a.backward = false; });
   addRules(changes, a);
-  if (!a.leading.empty())
+  if (!a.leading.empty() && !a.isTogether)
     changes.push_back([](Attention& a) {
       a.leading.pop_back();
       for (auto* ofScores : {&a.bias.whole, &a.mask.whole})
@@ -103,10 +105,10 @@ Changes<Attention> changesOf(const Attention& a) {
   addSmaller(changes, a, &Attention::keyHeads, 1);
   if (a.queryStarts.empty()) { // else starts would lie beyond
     addSmaller(changes, a, &Attention::queries, 1);
-    addSmaller(changes, a, &Attention::keys, 1);
+    addSmaller(changes, a, &Attention::keys, a.isTogether ? 8 : 1);
   }
-  addSmaller(changes, a, &Attention::width, 1);
-  addSmaller(changes, a, &Attention::valueWidth, 1);
+  addSmaller(changes, a, &Attention::width, a.isTogether ? 8 : 1);
+  addSmaller(changes, a, &Attention::valueWidth, a.isTogether ? 8 : 1);
   return changes;
 }
 
