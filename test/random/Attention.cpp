@@ -128,6 +128,7 @@ class DrawingAttention : Draws {
     drawPair();
     made.isTogether = true;
     made.backward = false;
+    made.type = "bf16"; // with such a log-sum-exp probabilities are subnormal in fp16
     made.sharing = 1;
     made.leading.front() = 2 + below(5);
     made.queries = 1 + below(256);
