@@ -42,22 +42,20 @@ const void* ownerOf(const Backend& backend) {
 
 } // namespace
 
-Tally::Numbers& Tally::numbersOf(const Backend& backend, at::Device device) {
-  const auto known = std::ranges::find(numbers, device, &Numbers::device);
-  return known != numbers.end() ? *known : numbers.emplace_back(device, zeros(backend, device));
-}
-
 at::Tensor Tally::here(const Backend& backend, at::Device device) {
   const at::AutoDispatchBelowADInplaceOrView below;
   const void* owner = backend.isCapturing() ? &captured : ownerOf(backend);
   const std::lock_guard held(mutex);
-  if (owner == &captured && std::ranges::find(numbers, device, &Numbers::device) == numbers.end())
+  auto mine = std::ranges::find(numbers, device, &Numbers::device);
+  if (mine == numbers.end() && owner == &captured)
     return at::zeros({}, at::TensorOptions(device).dtype(at::kFloat)); // of the graph's own memory
-  Numbers& mine = numbersOf(backend, device);
-  auto found = owner == &captured ? mine.owners.end() : std::ranges::find(mine.owners, owner);
-  if (found == mine.owners.end() && std::ssize(mine.owners) < capacity)
-    found = mine.owners.insert(found, owner);
-  return mine.all[std::min<std::int64_t>(found - mine.owners.begin(), capacity - 1)];
+  if (mine == numbers.end())
+    mine = numbers.emplace(mine, device, zeros(backend, device));
+  auto& owners = mine->owners;
+  auto found = owner == &captured ? owners.end() : std::ranges::find(owners, owner);
+  if (found == owners.end() && std::ssize(owners) < capacity)
+    found = owners.insert(found, owner);
+  return mine->all[std::min<std::int64_t>(found - owners.begin(), capacity - 1)];
 }
 
 std::optional<std::uint64_t> Tally::total(const Backend& backend) {

@@ -39,7 +39,6 @@ class Tally {
     at::Tensor all;                  // zero until somebody adds
     std::vector<const void*> owners; // a stream, a thread of the host, or a captured call
   };
-  Numbers& numbersOf(const Backend& backend, at::Device device);
 
   std::mutex mutex;
   std::deque<Numbers> numbers;

@@ -235,9 +235,10 @@ struct CrossEntropy {
     Made made;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
-      Tensor share = shareByFormula(logits, classes, form.ignored);
       if (call.has(ofMean))
-        made.share = std::move(share);
+        made.share = shareByFormula(logits, classes, form.ignored);
+      else
+        countByFormula(logits, classes, form.ignored);
       if (call.has(saves))
         made.slope = emptyToScale(backendOf(placeOf(logits)), logits.sizes(), logits.scalar_type(),
                                   logits.device());

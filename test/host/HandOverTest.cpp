@@ -8,13 +8,7 @@
 namespace kiln::test {
 namespace {
 
-std::vector<float> handOver(std::string text, const std::string& step = "",
-                            const std::string& instead = "") {
-  if (!step.empty()) {
-    const std::size_t at = text.find(step);
-    EXPECT_NE(at, std::string::npos) << step;
-    text.replace(at, step.size(), instead);
-  }
+std::vector<float> handOver(const std::string& text) {
   std::vector<float> x = handOverInput(), y(x.size(), -1.0f);
   const Buffer input{x.data(), handOverSizes(), {}}, output{y.data(), handOverSizes(), {}};
   HostProgram(handOverPlan(), text).run(std::span(&input, 1), std::span(&output, 1));
@@ -25,14 +19,11 @@ TEST(HandOver, EachRoundArrives) {
   EXPECT_EQ(handOver(handOverText), handedOver(handOverInput()));
 }
 
-struct Omission {
-  const char *name, *step, *instead, *message;
-};
 class HandOverOmissions : public testing::TestWithParam<Omission> {};
 
 TEST_P(HandOverOmissions, IsReported) {
-  EXPECT_THAT(errorOf(ErrorKind::verification,
-                      [&] { handOver(handOverText, GetParam().step, GetParam().instead); }),
+  const std::string text = replaced(handOverText, GetParam().step, GetParam().instead);
+  EXPECT_THAT(errorOf(ErrorKind::verification, [&] { handOver(text); }),
               testing::HasSubstr(GetParam().message));
 }
 

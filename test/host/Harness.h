@@ -5,6 +5,7 @@
 #include "codegen/host/HostTarget.h"
 #include "test/Errors.h"
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,18 @@ template <typename T> MemoryRegion input(const char* name, std::vector<T>& data)
 }
 template <typename T> MemoryRegion output(const char* name, std::vector<T>& data) {
   return region(name, data, MemoryRegion::Role::output);
+}
+
+/// A step that a kernel's text could leave out, and a part of what is said then.
+struct Omission {
+  const char *name, *step, *instead, *message;
+};
+/// The text with its first `step` replaced, which must be there.
+inline std::string replaced(std::string text, const std::string& step, const std::string& instead) {
+  const std::size_t at = text.find(step);
+  if (at == std::string::npos)
+    throw std::invalid_argument("the text has no '" + step + "'");
+  return text.replace(at, step.size(), instead);
 }
 
 } // namespace kiln::test

@@ -42,21 +42,10 @@ TEST(Tiles, NothingToLaunch) {
   EXPECT_TRUE(run(problem, tileKernelText).empty());
 }
 
-struct Omission {
-  const char* name;
-  const char* step; // left out
-  const char* instead;
-  const char* message; // a part of it
-};
-
 class TileOmissions : public testing::TestWithParam<Omission> {};
 
 TEST_P(TileOmissions, IsReported) {
-  std::string text = tileKernelText;
-  const std::string step = GetParam().step;
-  const std::size_t at = text.find(step);
-  ASSERT_NE(at, std::string::npos) << step;
-  text.replace(at, step.size(), GetParam().instead);
+  const std::string text = replaced(tileKernelText, GetParam().step, GetParam().instead);
   TileProblem problem(7, 150);
   EXPECT_THAT(errorOf(ErrorKind::verification, [&] { run(problem, text); }),
               testing::HasSubstr(GetParam().message));
@@ -100,8 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, TileOmissions, testing::ValuesIn(omissions),
 
 TEST(Tiles, MapsThatTheKernelMisuses) {
   const auto error = [](const std::string& from, const std::string& to) {
-    std::string text = tileKernelText;
-    text.replace(text.find(from), from.size(), to);
+    const std::string text = replaced(tileKernelText, from, to);
     TileProblem problem(3, 64);
     return errorOf(ErrorKind::verification, [&] { run(problem, text); });
   };

@@ -192,80 +192,14 @@ void FinishBiasOp::emit(Emitter& e) {
          number(getThreads(), "threads") + ");");
 }
 
-int64_t AttendOp::sharedBytes() {
-  return getBytes();
-}
-int64_t AttendByWarpgroupsOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse AttendByWarpgroupsOp::sharedUse() {
-  return SharedUse::tile;
-}
-int64_t AttendSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse AttendSharingOp::sharedUse() {
-  return SharedUse::tile;
-}
-int64_t DifferentiateQueriesSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse DifferentiateQueriesSharingOp::sharedUse() {
-  return SharedUse::tile;
-}
-int64_t DifferentiateKeysSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse DifferentiateKeysSharingOp::sharedUse() {
-  return SharedUse::tile;
-}
-int64_t DifferentiateKeysAndBiasSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse DifferentiateKeysAndBiasSharingOp::sharedUse() {
-  return SharedUse::tile;
-}
 bool DifferentiateKeysAndBiasSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
-}
-int64_t DifferentiateAllSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse DifferentiateAllSharingOp::sharedUse() {
-  return SharedUse::tile;
 }
 bool DifferentiateAllSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
 }
-int64_t DifferentiateBiasSharingOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse DifferentiateBiasSharingOp::sharedUse() {
-  return SharedUse::tile;
-}
 bool DifferentiateBiasSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
-}
-int64_t DifferentiateQueriesOp::sharedBytes() {
-  return getBytes();
-}
-int64_t DifferentiateKeysOp::sharedBytes() {
-  return getBytes();
-}
-int64_t DifferentiateBiasOp::sharedBytes() {
-  return getBytes();
-}
-SharedUse AttendOp::sharedUse() {
-  return SharedUse::tile;
-}
-SharedUse DifferentiateQueriesOp::sharedUse() {
-  return SharedUse::tile;
-}
-SharedUse DifferentiateKeysOp::sharedUse() {
-  return SharedUse::tile;
-}
-SharedUse DifferentiateBiasOp::sharedUse() {
-  return SharedUse::tile;
 }
 bool DifferentiateBiasOp::stores(Value pointer) {
   return getPartials() == pointer;

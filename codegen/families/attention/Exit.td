@@ -28,11 +28,17 @@ def Cu_ScoresOp : Cu_Op<"scores", [AttrSizedOperandSegments]> {
   let assemblyFormat = "operands attr-dict `:` type(operands) `->` type($scores)";
 }
 
+/// What such a call says of shared memory: its bytes are for the tile.
+defvar ofTile = [{
+  int64_t $cppClass::sharedBytes() { return getBytes(); }
+  ::kiln::cu::SharedUse $cppClass::sharedUse() { return ::kiln::cu::SharedUse::tile; }
+}];
 /// A call of the device library for a block's tile. `of`: what is passed, in order.
 class Cu_TileOfScoresOp<string mnemonic, dag more = (ins)> : Cu_Op<mnemonic, [Cu_InSharedMemory]> {
   let arguments = !con((ins Cu_Scores:$scores, Variadic<Cu_Heads>:$of, TypeAttr:$element,
                             I64Attr:$width, I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys,
                             I64Attr:$stages, I64Attr:$bytes), more);
+  let extraClassDefinition = ofTile;
 }
 def Cu_AttendOp : Cu_TileOfScoresOp<"attend"> {
   let summary = "Attention of a tile of queries: query, key, value, output, lse";
@@ -49,6 +55,7 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
                        Variadic<Cu_Heads>:$of, TypeAttr:$element, I64Attr:$width,
                        I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
                        I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
+  let extraClassDefinition = ofTile;
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
 /// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
@@ -67,6 +74,7 @@ class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string 
                             I64Attr:$slots, I64Attr:$held, I64Attr:$loading, I64Attr:$working));
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` $biases `,` $sharing" #
                        shown # " attr-dict" # types;
+  let extraClassDefinition = ofTile;
 }
 def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing"> {
   let summary = "Attention of heads that share a bias: output, lse";
@@ -123,6 +131,7 @@ def Cu_DifferentiateBiasOp : Op<Cu_Dialect, "differentiate_bias",
                        Cu_Pointer:$partials, TypeAttr:$element, I64Attr:$width,
                        I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
                        I64Attr:$bytes, I64Attr:$groups);
+  let extraClassDefinition = ofTile;
   let assemblyFormat = [{
     $scores `(` $of `)` $biases `,` $sharing `to` $partials attr-dict `:` type($partials)
   }];

@@ -6,9 +6,6 @@
 
 namespace kiln::attention {
 
-/// Queries whose gradients are one product, where they are computed beside those of keys.
-static constexpr std::int64_t kGroupOfQueries = 64;
-
 bool walksOverQueries(const Facts& facts) {
   return facts.kind == Kind::keyGradient;
 }

@@ -31,6 +31,8 @@ std::int64_t heldPlaces(const Schedule& schedule, const Facts& facts);
 /// the tiles whose sums a thread has in registers.
 std::int64_t summedTiles(const Schedule& schedule, const Facts& facts);
 std::int64_t tilesInRegisters(const Schedule& schedule, const Facts& facts);
+/// Queries whose gradients are one product, where they are computed beside those of keys.
+inline constexpr std::int64_t kGroupOfQueries = 64;
 /// The gradients of queries beside all others: blocks of the cluster that has all keys.
 std::int64_t clusterOf(const Schedule& schedule, const Facts& facts);
 /// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias

@@ -119,7 +119,7 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (facts.kind == Kind::keyGradient && facts.heads != facts.keyHeads)
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
   if (facts.sumsQueries) {
-    if (s.side != 1 || 64 % s.queries != 0)
+    if (s.side != 1 || kGroupOfQueries % s.queries != 0)
       return fmt::format("bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 "
                          "queries, not {}, and one head at a time, not {}",
                          s.queries, s.side);
