@@ -23,8 +23,8 @@ static std::vector<std::byte> randomBytes(DType dtype, std::int64_t count, unsig
       std::memcpy(&some[2 * i], reinterpret_cast<char*>(&bits) + 2, 2);
     else if (dtype == DType::f16)
       some[2 * i] = std::byte(bits >> 16), some[2 * i + 1] = std::byte{0x3c}; // 1 to 2
-    else
-      some[sizeInBytes(dtype) * i] = std::byte(bits & 1);
+    else // masks are open, as those of whole crops and of texts without padding are
+      some[sizeInBytes(dtype) * i] = std::byte(dtype == DType::i1 || bits & 1);
   }
   for (std::size_t at = 0; at < bytes.size(); at += some.size())
     std::memcpy(&bytes[at], some.data(), std::min(some.size(), bytes.size() - at));

@@ -140,7 +140,6 @@ def make_inputs(entry, rows_first):
     bias = mask = None
     if entry.what != "attention":
         mask = torch.zeros(entry.batch, 1, 1, entry.rows, device=DEVICE, dtype=torch.bfloat16)
-        mask.masked_fill_(torch.rand_like(mask, dtype=torch.float32) < 0.5, -1e4)
     if entry.bias:
         bias = normal(1, entry.heads, entry.rows, entry.rows).requires_grad_(needs)
     return q, k, v, bias, mask

@@ -57,7 +57,10 @@ void GpuTimer::fill(const TensorInfo& info, const std::vector<std::int64_t>& sym
   program::HostTensor some(flat, {flat.shape[0].size});
   if (isInput) {
     std::mt19937_64 random(1);
-    some.write(program::draw(flat, symbols, random));
+    ir::Tensor64 drawn = program::draw(flat, symbols, random);
+    if (info.dtype == DType::i1) // open, as masks of whole crops and of texts without padding are
+      std::ranges::fill(drawn.data, 1.0);
+    some.write(drawn);
   }
   for (Set& set : sets) {
     DeviceBuffer& buffer = memory.emplace_back(std::max<std::size_t>(layout.bytes, 16));

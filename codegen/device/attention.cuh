@@ -208,35 +208,51 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
     hide_masked(x, open);
 }
 
-/// Of the two rows of a thread: the largest exponent so far, and its own share of the sum of
-/// powers.
+/// Of the two rows of a thread: the exponent that its powers are over, and its own share of their
+/// sum. It is the largest so far, or one that is less by at most a few, so that what was summed
+/// seldom has to be scaled (Zadouri et al., FlashAttention-4, 2026).
 struct RunningSoftmax {
-  float largest[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
+  float reference[2] = {-infinity(), -infinity()}, sum[2] = {0.0f, 0.0f};
 
-  /// Makes powers of exponents, times `factor`; by `scaled` what was summed before is to be
-  /// multiplied.
-  template <int deep> KILN_DEVICE void take(float (&x)[deep][4], float factor, float (&scaled)[2]) {
+  /// Makes powers of exponents, times `factor`, below 2^`slack`. True for all threads of a warp if
+  /// what was summed before is to be multiplied by `scaled`.
+  template <int slack, int deep>
+  KILN_DEVICE bool take(float (&x)[deep][4], float factor, float (&scaled)[2]) {
+    float most[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float most = largest[r];
+      most[r] = fmaxf(x[0][2 * r], x[0][2 * r + 1]);
 #pragma unroll
-      for (int n = 0; n < deep; ++n)
-        most = fmaxf(most, fmaxf(x[n][2 * r], x[n][2 * r + 1]));
-      most = row_maximum(most);
-      const float reference = most == -infinity() ? 0.0f : most * factor; // nothing is open yet
-      scaled[r] = exp2_approximate(fmaf(largest[r], factor, -reference));
-      largest[r] = most;
-      float total[2] = {}; // two, so that fewer additions wait for each other
+      for (int n = 1; n < deep; ++n)
+        most[r] = fmaxf(most[r], fmaxf(x[n][2 * r], x[n][2 * r + 1]));
+      most[r] = row_maximum(most[r]);
+    }
+    // Where nothing is open yet the difference is not a number, and nothing is scaled.
+    const bool is_scaled = any_lane((most[0] - reference[0]) * factor > float(slack) ||
+                                    (most[1] - reference[1]) * factor > float(slack));
+    if (is_scaled)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        most[r] = fmaxf(most[r], reference[r]);
+        scaled[r] = exp2_approximate(fmaf(reference[r], factor, -over(most[r], factor)));
+        reference[r] = most[r];
+        sum[r] *= scaled[r];
+      }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float under = over(reference[r], factor);
+      float total[2]; // two, so that fewer additions wait for each other
 #pragma unroll
       for (int n = 0; n < deep; ++n)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& power = x[n][2 * r + i];
-          power = exp2_approximate(fmaf(power, factor, -reference));
-          total[i] += power;
+          power = exp2_approximate(fmaf(power, factor, -under));
+          total[i] = n == 0 ? power : total[i] + power;
         }
-      sum[r] = fmaf(sum[r], scaled[r], total[0] + total[1]);
+      sum[r] += total[0] + total[1];
     }
+    return is_scaled;
   }
   /// Divides by the sums; `lse`: the natural logarithm of a row's sum of exponentials.
   template <int wide>
@@ -247,7 +263,7 @@ struct RunningSoftmax {
       // 0: no place is open. Else a sum is 1 or more, since it has its largest power.
       const float inverse = total == 0.0f ? 0.0f : reciprocal_approximate(total);
       lse[r] =
-          total == 0.0f ? -infinity() : fmaf(largest[r], factor, log2_approximate(total)) * ln_2;
+          total == 0.0f ? -infinity() : fmaf(reference[r], factor, log2_approximate(total)) * ln_2;
 #pragma unroll
       for (int n = 0; n < wide; ++n) {
         output[n][2 * r] *= inverse;
@@ -255,7 +271,17 @@ struct RunningSoftmax {
       }
     }
   }
+
+ private:
+  /// 0 where nothing is open yet.
+  static KILN_DEVICE float over(float exponent, float factor) {
+    return exponent == -infinity() ? 0.0f : exponent * factor;
+  }
 };
+
+/// Powers of 2 that probabilities may exceed 1 by before they are divided. Kept ones are larger
+/// already, and fp16 ends at 2^16.
+template <class Scores> inline constexpr int powers_slack = Scores::has_dropout ? 0 : 8;
 
 /// Multiplies each of the two rows of a thread.
 template <int wide>
@@ -358,8 +384,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
       const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
       multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
       make_exponents<false>(p, slopes, of_head, row, seen, from, open);
-      softmax.take(p, scores.factor(), scaled);
-      scale_rows(sums, scaled);
+      if (softmax.take<powers_slack<Scores>>(p, scores.factor(), scaled))
+        scale_rows(sums, scaled);
       drop(p, of_head, row, from);
       multiply_accumulated(sums, p, staged.second(tile));
     }

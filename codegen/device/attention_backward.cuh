@@ -192,7 +192,7 @@ KILN_DEVICE void make_score_gradients(float (&dp)[deep][4], const float (&expone
     for (int i = 0; i < 4; ++i) {
       const QueryNumbers& of_row = numbers[i / 2];
       const float power = exp2_approximate(fmaf(exponents[n][i], scores.all.factor(), -of_row.lse));
-      dp[n][i] = power == 0.0f ? 0.0f : power * (dp[n][i] - of_row.delta);
+      dp[n][i] = power * (dp[n][i] - of_row.delta);
     }
 }
 

@@ -6,7 +6,7 @@
 // heads are taken so.
 #pragma once
 
-#include "attention_shared_rows.cuh"
+#include "attention_held_bias.cuh"
 
 namespace kiln {
 
@@ -25,13 +25,13 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   using Rows = WarpgroupTile<T, width_, value_width_, own, others, stages>;
   static constexpr int side = side_;
   static constexpr bool differentiates = differentiates_;
-  static constexpr bool is_crowded = false; // a thread's registers with what only it has
-  static constexpr bool reads_ahead = true; // of a mask, what the next head needs
-  static constexpr int sum_bytes = 0;       // of sums that lie in shared memory
-  static constexpr int cluster = 1;         // blocks that share heads
-  static constexpr int slope_bytes = 0;     // of score gradients that lie in shared memory
-  static constexpr int hand_over_bytes = 0; // of what blocks of a cluster hand each other
-  static constexpr int slots = slots_;      // of what a head has of its own, for each of the heads
+  static constexpr bool is_crowded = side > 1; // a thread's registers with what only it has
+  static constexpr bool reads_ahead = true;    // of a mask, what the next head needs
+  static constexpr int sum_bytes = 0;          // of sums that lie in shared memory
+  static constexpr int cluster = 1;            // blocks that share heads
+  static constexpr int slope_bytes = 0;        // of score gradients that lie in shared memory
+  static constexpr int hand_over_bytes = 0;    // of what blocks of a cluster hand each other
+  static constexpr int slots = slots_; // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
   using Queries = SwizzledTile<own, Rows::width>;
@@ -56,10 +56,11 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
 /// A block has `queries` queries and holds the bias of all keys, or of its tile of them: `held`, a
 /// multiple of 64; 0: there is no bias.
 template <class T, int width, int value_width, int queries, int keys, int stages, int side,
-          int slots, int held, bool differentiates>
+          int slots, int held, bool differentiates, bool widens>
 using SharedBiasTile =
     SharersTile<T, width, value_width, queries, keys, stages, side, slots, OverKeys,
-                SwizzledTile<queries, held>, differentiates, NoNumbers>;
+                conditional<widens, WidenedTile<queries, held>, SwizzledTile<queries, held>>,
+                differentiates, NoNumbers>;
 
 /// What a block keeps in shared memory: the bias, then of each head side by side what it has of its
 /// own (queries, and the output's gradient; or keys and values), then of each its ring, then what
@@ -136,44 +137,6 @@ template <class Tile, class Out, int stored_width> KILN_DEVICE constexpr int sha
   return SharedBiasMemory < Tile,
          stored_width == 0 ? 0 : store_bytes<Out, stored_width>() > ::bytes;
 }
-
-/// Four matrices of pairs, times `factor`, as accumulators of the n-th eight columns and the next.
-template <class Element, int deep>
-KILN_DEVICE void widen_matrices(float (&s)[deep][4], int n, const u32 (&words)[4], float factor) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const Vec<Element, 2> pair = __builtin_bit_cast(Vec<Element, 2>, words[i]);
-    s[n + i / 2][i % 2 * 2] = float(pair[0]) * factor;
-    s[n + i / 2][i % 2 * 2 + 1] = float(pair[1]) * factor;
-  }
-}
-
-/// The bias of 64 queries as a tensor map has brought it, for accumulators of scores: over the
-/// scale, since exponents are made of both.
-template <class Tile, class Element> struct HeldBias {
-  static constexpr bool adds = Tile::Bias::bytes > 0;
-  const char* row; // the lane's row of matrices, in the first panel
-  float over_scale;
-
-  KILN_DEVICE HeldBias(const char* bias, float scale)
-      : row(bias + (lane_row() % Tile::queries / 16 * 16 + thread_index() % 16) * 128),
-        over_scale(1.0f / scale) {}
-
-  template <int deep> KILN_DEVICE void begin(float (&s)[deep][4], int first_key) const {
-    if constexpr (!adds)
-      return;
-    const int lane = thread_index() % 32;
-    const int first = anew(first_key);
-#pragma unroll
-    for (int n = 0; n < deep; n += 2) {
-      const int key = first + 8 * n, panel = key / 64;
-      const int column = (key % 64 / 8 + lane / 16) ^ (lane % 8); // in pieces of 16 bytes
-      u32 words[4];
-      load_matrices<false>(words, row + panel * Tile::Bias::panel_bytes + column * 16);
-      widen_matrices<Element>(s, n, words, over_scale);
-    }
-  }
-};
 
 /// What a head has of its own, for its block's tile of rows.
 template <class Tile> struct OwnQueries {
@@ -298,8 +261,8 @@ KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores
 /// Takes the block's heads one after the other: `work(turn, head, mask, own, own_free, side, now,
 /// start)` does so for a warpgroup's 64 rows of one, whose own tiles have arrived, and of whose
 /// mask `mask` has been read. `scores` are those without their bias, of which a Start gives
-/// accumulators their beginning. `tiles`: what the block walks over. `working`: registers of a
-/// thread.
+/// accumulators their beginning, which `prepare` readies. `tiles`: what the block walks over.
+/// `working`: registers of a thread.
 template <class Start, int working, class Tile, class Memory, class Scores, class Work>
 KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
                               const BlockOfSharers& block, const SeenTiles& tiles, Work work) {
@@ -317,8 +280,10 @@ KILN_DEVICE void take_sharers(Tile, const Memory& at, const Scores& scores,
   auto next = decltype(mask_of(i)){};
   if (Tile::reads_ahead && i < block.end)
     next = mask_of(i);
-  if constexpr (Start::adds)
+  if constexpr (Start::adds) {
     mbarrier_wait(at.bias_full(), 0);
+    start.prepare();
+  }
 #pragma unroll 1
   for (; i < block.end; i += Tile::side, slot.advance()) {
     const auto mask = Tile::reads_ahead ? next : mask_of(i);
@@ -362,7 +327,7 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
     finish_rows<Tile::row_value_width>(at.stored_by(turn.warp()), softmax, o, scores.factor(), head,
                                        turn.first_row(), int(scores.sight.queries), output, lse);
   };
-  take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, attend);
+  take_sharers<BiasOfQueries<Tile, BiasElement>, working>(tile, at, scores, block, tiles, attend);
 }
 
 } // namespace kiln

@@ -107,7 +107,8 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
         at.stored_by(turn.warp()), dq, query_gradient.row(head, turn.first_row()),
         query_gradient.stride, end - turn.first_row());
   };
-  take_sharers<HeldBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, differentiate);
+  take_sharers<BiasOfQueries<Tile, BiasElement>, working>(tile, at, scores, block, tiles,
+                                                          differentiate);
 }
 
 /// The gradient of the bias, of whose groups of heads each has `Tile::side` sums: `partials`

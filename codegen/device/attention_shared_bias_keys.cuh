@@ -75,6 +75,7 @@ template <class Tile, class Element> struct HeldBiasOfKeys {
     row = bias + key / 64 * Tile::Bias::panel_bytes + query * 128 +
           ((key % 64 / 8) ^ (query % 8)) * 16;
   }
+  KILN_DEVICE void prepare() const {}
   template <int deep> KILN_DEVICE void begin(float (&s)[deep][4], int first_query) const {
     if constexpr (!adds)
       return;
@@ -103,7 +104,7 @@ KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep
       const float kept = scores.kept(first + 8 * n + lane_column() + i % 2, key + i / 2 * 8);
       const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -of_query.lse));
       p[n][i] = power * kept;
-      dp[n][i] = power == 0.0f ? 0.0f : power * (dp[n][i] * kept - of_query.delta);
+      dp[n][i] = power * (dp[n][i] * kept - of_query.delta);
     }
   }
 }

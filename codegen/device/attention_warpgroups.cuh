@@ -38,7 +38,7 @@ struct MappedHeads {
   KILN_DEVICE void fetch(char* to, u64* full, u32 head, int row, int column = 0) const {
     static_assert(Tile::rows % box == 0 && box <= 256, "boxes of a map make a tile");
     const u32 own = head / u32(shared_by);
-    mbarrier_arrive_expecting(full, Tile::bytes);
+    mbarrier_arrive_expecting(full, Tile::panels * Tile::panel_bytes);
 #pragma unroll
     for (int panel = 0; panel < Tile::panels; ++panel)
 #pragma unroll
@@ -208,8 +208,9 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   StagePhase<Tile::stages> before = now;
   const auto take = [&](int tile, const OpenKeys<Tile::keys>& open) {
     make_exponents<false>(s, slopes, scores, row, seen, first_key + tile * Tile::keys, open);
-    softmax.take(s, scores.all.factor(), scaled);
+    const bool is_scaled = softmax.take<powers_slack<Scores>>(s, scores.all.factor(), scaled);
     drop(s, scores, row, first_key + tile * Tile::keys);
+    return is_scaled;
   };
   if (tiles == 0)
     return;
@@ -240,13 +241,14 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     if (signals)
       mbarrier_arrive(ring.keys_free(now.stage));
-    take(tile, open);
+    const bool is_scaled = take(tile, open);
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(o));
     if (signals)
       mbarrier_arrive(ring.values_free(before.stage));
     round_probabilities<T>(p, s);
-    scale_rows(o, scaled);
+    if (is_scaled)
+      scale_rows(o, scaled);
     now.advance();
     before.advance();
   }

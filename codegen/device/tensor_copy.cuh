@@ -44,7 +44,7 @@ KILN_DEVICE void mbarrier_arrive_in_block(u64* barrier, int rank) {
   asm volatile("{\n"
                ".reg .u32 there;\n"
                "mapa.shared::cluster.u32 there, %0, %1;\n"
-               "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
                "}" ::"r"(shared_address(barrier)),
                "r"(rank)
                : "memory");

@@ -23,7 +23,8 @@ kiln_triangle(KILN_TENSOR_MAP q_map, KILN_TENSOR_MAP k_map, KILN_TENSOR_MAP v_ma
   const auto lse_rows = head_rows<1>(lse, rows_256_1024, 1ll);
   // attention_held_bias.mlir:8
   using Tile = SharedBiasTile<bf16, 32 /*width*/, 32 /*value width*/, 128 /*queries*/, 64 /*keys*/,
-      6 /*stages*/, 2 /*side by side*/, 2 /*slots*/, 256 /*held*/, false /*differentiates*/>;
+      6 /*stages*/, 2 /*side by side*/, 2 /*slots*/, 256 /*held*/, false /*differentiates*/,
+      false /*widens*/>;
   static_assert(shared_bias_bytes<Tile, bf16, Tile::row_value_width>() <= 217544);
   attend_sharing<bf16, 16 /*groups*/, 32 /*loading*/,
       112 /*working*/>(Tile(), swizzled_memory(), scores, 4ll, sharing, MappedHeads{q_map, 0ll, 1},

@@ -65,26 +65,33 @@ std::string AttentionText::text() const {
       lse, o, lse);
 }
 
-std::string AttentionText::gradients() const {
+std::string AttentionText::gradients(bool ofQueries) const {
   const Operands all = operands();
   const std::string d = rows(heads, queries, valueWidth);
   const std::string numbers = "tensor<" + shape({heads, queries}) + "f32>";
+  const char* words[] = {"query", "key", "value", "bias"};
   const std::string of[] = {rows(heads, queries, width), rows(keyHeads, keys, width),
                             rows(keyHeads, keys, valueWidth), "tensor<" + bias + "xf32>"};
+  std::vector<std::string> names, types, results;
+  for (int i = ofQueries ? 0 : 1; i < 4; ++i) {
+    names.push_back(fmt::format("%d{}", words[i]));
+    types.push_back(of[i]);
+    results.push_back(fmt::format("{} {}", words[i], of[i]));
+  }
   return fmt::format("func.func @gradients(%d: {0}, %delta: {1}, %lse: {1}, {2}) -> ({3}) {{\n"
-                     "  %dq, %dk, %dv, %db = kiln.attention_backward %d, %delta, %lse, {4} "
-                     "{{kiln.fuse = \"all\", {5}}} : ({0}, {1}, {1}, {6}) -> query {7} key {8} "
-                     "value {9} bias {10}\n"
-                     "  return %dq, %dk, %dv, %db : {3}\n}}\n",
-                     d, numbers, fmt::join(all.arguments, ", "), fmt::join(of, ", "), all.names,
-                     attributes, fmt::join(all.types, ", "), of[0], of[1], of[2], of[3]);
+                     "  {4} = kiln.attention_backward %d, %delta, %lse, {5} {{{6}}} : "
+                     "({0}, {1}, {1}, {7}) -> {8}\n"
+                     "  return {4} : {3}\n}}\n",
+                     d, numbers, fmt::join(all.arguments, ", "), fmt::join(types, ", "),
+                     fmt::join(names, ", "), all.names, attributes, fmt::join(all.types, ", "),
+                     fmt::join(results, " "));
 }
 
 std::string HeldTiles::text() const {
   return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = 1, "
-                     "launch = programmatic, groups = {}, products = warpgroups, bias = held, "
+                     "launch = programmatic, groups = {}, products = warpgroups, bias = {}, "
                      "side = {}>",
-                     queries, keys, stages, groups, side);
+                     queries, keys, stages, groups, bias, side);
 }
 
 } // namespace kiln::test

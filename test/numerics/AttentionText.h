@@ -21,9 +21,9 @@ struct AttentionText {
   bool layoutOfAll = false; // of keys and values too
 
   std::string text() const;
-  /// All gradients at once, of operands one of which is the output's gradient, and of a delta and a
-  /// log-sum-exp of their own; `kiln.fuse` asks for one kernel.
-  std::string gradients() const;
+  /// All gradients at once, or all but those of queries, of operands one of which is the output's
+  /// gradient, and of a delta and a log-sum-exp of their own.
+  std::string gradients(bool ofQueries = true) const;
 
  private:
   struct Operands {
@@ -43,6 +43,7 @@ template <class Change> AttentionText changed(AttentionText text, Change change)
 /// A schedule whose blocks hold the bias.
 struct HeldTiles {
   int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
+  std::string bias = "held";
   std::string text() const;
 };
 

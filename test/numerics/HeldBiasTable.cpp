@@ -84,6 +84,19 @@ struct HeldBiasTable : Builder {
     add("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3, 70}, {64, 32, 3, 1, 2});
     add("steep", with([](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }), {3, 70},
         {}, Fill::steep);
+    for (const Tiles& tiles : {Tiles{64, 32, 2, 1, 1}, Tiles{128, 64, 2, 2, 2},
+                               Tiles{64, 48, 3, 1, 3}, Tiles{64, 64, 2, 1, 4}}) {
+      Tiles widened = tiles;
+      widened.bias = "widened";
+      const std::string name =
+          fmt::format("widened_{}_{}_{}", tiles.queries, tiles.keys, tiles.side);
+      add(name, shared, {5, 150}, widened);
+      add(name + "_mask", with([](AttentionText& text) {
+            text.type = text.biasType = "f16";
+            text.mask = "?x1x1x72";
+          }),
+          {5, 70}, widened);
+    }
     add("nothing", shared, {0, 70}, {});
     add("no_queries", shared, {2, 0}, {});
     add("evoformer",
@@ -291,13 +304,12 @@ struct HeldBiasTable : Builder {
     addGradients("dropout", with([](AttentionText& text) { text.p = 0.1; }), {3}, keys, bias);
     addGradients("nothing", shared, {0}, keys, bias);
   }
-  /// The gradient of the bias, summed in the kernel of keys and values.
+  /// The gradient of the bias, summed in the kernel of keys and values, without those of queries.
   void addSums(const std::string& name, const AttentionText& text, Sizes sizes, const Tiles& ofKeys,
                Fill fill = Fill::normal) {
-    Case& made = Builder::add("Attention", "attention_held_bias_sums_" + name, text.text(),
-                              std::move(sizes), true);
-    made.chained = true;
-    made.scheduleOfBackward = "{kiln_attention_backward_2 = " + ofKeys.text() + "}";
+    Case& made = Builder::add("Attention", "attention_held_bias_sums_" + name,
+                              text.gradients(/*ofQueries=*/false), std::move(sizes));
+    made.schedule = ofKeys.text();
     made.fill = fill;
   }
   void sums() {
@@ -362,9 +374,8 @@ struct HeldBiasTable : Builder {
             {9}, {32, 128, 3, 2, 1});
     // By products of warps the gradient of the bias is a second kernel.
     addSums("by_warps", shared, {5}, tiles);
-    cases.back().scheduleOfBackward =
-        "{kiln_attention_backward_2 = #kiln.schedule<attention, queries = 32, keys = 64, stages = "
-        "2, blocks = 1, launch = programmatic, groups = 2>}";
+    cases.back().schedule = "#kiln.schedule<attention, queries = 32, keys = 64, stages = 2, "
+                            "blocks = 1, launch = programmatic, groups = 2>";
   }
 };
 

@@ -93,7 +93,7 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
       kernels.emplace_back();
     kernels.back().push_back(cast<OpResult>(result).getResultNumber());
   };
-  const bool isOne = op->hasAttr(ir::kFuseAttr) && joinsAll(op);
+  const bool isOne = joinsAll(op);
   const int64_t widest = std::max(ir::tensorType(op.getQuery()).getShape().back(),
                                   ir::tensorType(op.getValue()).getShape().back());
   add(op.getDQuery(), false);

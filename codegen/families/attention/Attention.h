@@ -13,8 +13,7 @@ bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
 /// keys and of values are. Where rows are narrow and queries few, that of a bias which heads share
-/// is summed in the kernel of keys and values. Where keys are few too, `kiln.fuse` of the operation
-/// asks for one kernel of all.
+/// is summed in the kernel of keys and values. Where keys are few too, all are one kernel.
 llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op);
 
 struct Program {

@@ -107,6 +107,9 @@ void AttendByWarpgroupsOp::emit(Emitter& e) {
                            number(getWorking(), "working") + ">",
                        "");
 }
+static std::string flag(bool value, const char* name) {
+  return std::string(value ? "true" : "false") + " /*" + name + "*/";
+}
 /// `tile`: "using Tile = ..." of the numbers that all have, and `more`. `last`: what follows in the
 /// call, `lastNumber` in the function's own numbers.
 template <class Op>
@@ -126,12 +129,14 @@ static void emitSharing(Emitter& e, Op op, const char* tile, const std::string& 
                        last, op.getHeld() == 0 ? ", NoBias{}" : "");
 }
 void AttendSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "SharedBiasTile", ", false /*differentiates*/",
+  emitSharing(e, *this, "SharedBiasTile",
+              ", false /*differentiates*/, " + flag(getWidens(), "widens"),
               "shared_bias_bytes<Tile, " + storedType(e, getOf()[0]) + ", Tile::row_value_width>()",
               "attend_sharing");
 }
 void DifferentiateQueriesSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
+  emitSharing(e, *this, "SharedBiasTile",
+              ", true /*differentiates*/, " + flag(getWidens(), "widens"),
               "shared_bias_bytes<Tile, " + storedType(e, getOf()[2]) + ", Tile::row_width>()",
               "differentiate_queries_sharing");
 }
@@ -159,7 +164,7 @@ void DifferentiateAllSharingOp::emit(Emitter& e) {
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/",
+  emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/, false /*widens*/",
               "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
               ", " + e.name(getPartials()));
 }

@@ -76,11 +76,14 @@ class Cu_SharingOp<string mnemonic, dag more = (ins), string shown = "", string 
                        shown # " attr-dict" # types;
   let extraClassDefinition = ofTile;
 }
-def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing"> {
+def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing", (ins BoolAttr:$widens)> {
   let summary = "Attention of heads that share a bias: output, lse";
-  let description = "`maps`: of query, key, value and bias.";
+  let description = [{
+    `maps`: of query, key, value and bias. `widens`: a block holds the bias in fp32, over the scale.
+  }];
 }
-def Cu_DifferentiateQueriesSharingOp : Cu_SharingOp<"differentiate_queries_sharing"> {
+def Cu_DifferentiateQueriesSharingOp : Cu_SharingOp<"differentiate_queries_sharing",
+    (ins BoolAttr:$widens)> {
   let summary = "Gradients of queries whose heads share a bias: lse, delta, result";
   let description = "`maps`: of query, key, value, the output's gradient and bias.";
 }

@@ -85,7 +85,7 @@ class LoweringHoldingBias : Lowering {
       tensors = numbersOfQueries(*kernel.entry);
       tensors.push_back(result(*kernel.entry, 0, true));
     }
-    create<Op>(kernel, tensors, sharersOf(*kernel.entry));
+    create<Op>(kernel, tensors, sharersOf(*kernel.entry), context.schedule.bias == Bias::widened);
     finish(kernel, {tiles(queryRows(), rows)});
   }
   void emitKeyGradient() {

@@ -18,7 +18,7 @@ Lowering::Lowering(const KernelContext& context, ModuleOp module, LaunchPlan& pl
       location(program.op->getLoc()),
       rank(static_cast<size_t>(ir::tensorType(program.form.query).getRank())),
       order(program, context.inputs,
-            program.kind == Kind::biasGradient || context.schedule.bias == Bias::held) {
+            program.kind == Kind::biasGradient || holdsBias(context.schedule)) {
   builder.setInsertionPointToEnd(module.getBody());
 }
 

@@ -67,13 +67,13 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
   // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
   // head it spilled.
-  const bool isOne = s.bias == Bias::held && s.side == 1 && slotsOf(s, facts) == 1;
+  const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
   const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
                                : groups > 2              ? 32
-                               : s.bias == Bias::held    ? 40
+                               : holdsBias(s)            ? 40
                                                          : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
@@ -102,7 +102,7 @@ std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
 }
 
 std::vector<Part> partsOf(const Schedule& s, const Facts& facts) {
-  if (!facts.sumsBias || s.bias == Bias::held)
+  if (!facts.sumsBias || holdsBias(s))
     return {{s, facts}};
   Part keys{s, facts}, bias{s, facts, "_bias"};
   for (Part* part : {&keys, &bias})
@@ -141,7 +141,7 @@ static std::int64_t storeBytes(const Facts& facts) {
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   const std::int64_t slots = slotsOf(s, facts);
   const std::int64_t rows = ownRows(s, facts), step = stepRows(s, facts);
-  const std::int64_t held = rows * heldPlaces(s, facts) * 2;
+  const std::int64_t held = rows * heldPlaces(s, facts) * (s.bias == Bias::widened ? 4 : 2);
   const std::int64_t width = paddedWidth(facts.width);
   const std::int64_t widths = width + paddedWidth(facts.valueWidth);
   const std::int64_t own = facts.kind == Kind::forward ? width : widths;
@@ -163,7 +163,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
                             tileBytes(s.keys, facts.valueWidth, facts.bytes);
   const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
-  if (s.bias == Bias::held)
+  if (holdsBias(s))
     return bytesHoldingBias(s, facts);
   switch (facts.kind) {
   case Kind::forward:
@@ -203,21 +203,21 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
             : facts.hasDropout                 ? 56
                                                : 0);
   case Kind::queryGradient:
-    if (s.bias == Bias::held)
+    if (holdsBias(s))
       return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
-    if (s.bias == Bias::held && facts.sumsBias) // one tile's products are done before the next's
+    if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
              scores * (2 + tilesInRegisters(s, facts)) +
              (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
              (facts.sumsQueries ? 16 : 0);
-    if (s.bias == Bias::held)
+    if (holdsBias(s))
       return others + of(facts.width) + of(facts.valueWidth) + scores * 3;
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
-    if (s.bias == Bias::held) // sums stay live while places are counted and drawn for
+    if (holdsBias(s)) // sums stay live while places are counted and drawn for
       return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
     return others + operands + scores * 3;
   }

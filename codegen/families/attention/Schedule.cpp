@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
 constexpr std::string_view kProducts[] = {"warps", "warpgroups"};
-constexpr std::string_view kBiases[] = {"read", "held"};
+constexpr std::string_view kBiases[] = {"read", "held", "widened"};
 constexpr Knob kKnobs[] = {{"queries"},
                            {"keys"},
                            {"stages"},
@@ -69,7 +69,7 @@ kiln::Schedule Schedule::general() const {
 static std::string againstWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
   if (!target.has.warpgroupMatrix)
     return fmt::format("products = warpgroups needs sm_90a, the target is {}", target.arch);
-  const bool exists = facts.kind == Kind::forward || s.bias == Bias::held;
+  const bool exists = facts.kind == Kind::forward || holdsBias(s);
   if (!exists || facts.bytes != 2)
     return "products = warpgroups is of bf16 or fp16, of forward kernels and, with bias = held, of "
            "gradients";
@@ -85,7 +85,7 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
           width);
   const bool turned = walksOverQueries(facts);
   const std::int64_t rows = ownRows(s, facts), steps = stepRows(s, facts);
-  const std::int64_t mostRows = s.bias == Bias::held ? 256 : 192;
+  const std::int64_t mostRows = holdsBias(s) ? 256 : 192;
   if (rows % 64 != 0 || rows > mostRows)
     return fmt::format("{} = {}: multiples of 64 up to {} with products = warpgroups",
                        turned ? "keys" : "queries", rows, mostRows);
@@ -133,12 +133,16 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (takesOneHead(facts) && (s.groups != 1 || s.side != 1))
     return "bias = held without a bias takes one head a block where the function's type does not "
            "tell how many there are: groups = 1 and side = 1";
+  const bool isOverKeys = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
+  if (s.bias == Bias::widened && (!isOverKeys || facts.biasBytes == 0))
+    return "bias = widened is of forward kernels and of gradients of queries, of heads that have "
+           "a bias";
   if (facts.biasBytes == 0)
     return "";
   if (facts.kind == Kind::keyGradient && facts.knownQueries == 0)
     return "bias = held of gradients of keys and values needs a number of queries that the "
            "function's type tells, and not 0";
-  if ((facts.kind == Kind::forward || facts.kind == Kind::queryGradient) && facts.knownKeys == 0)
+  if (isOverKeys && facts.knownKeys == 0)
     return "bias = held needs a number of keys that the function's type tells, and not 0";
   if (!facts.isBiasMapped)
     return "bias = held needs a bias of 2 bytes an element whose rows lie densely, at multiples of "
@@ -154,7 +158,7 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
       broken.push_back({rule, std::move(message)});
   };
   const std::int64_t threads = threadsOf(s, facts), bytes = sharedBytes(s, facts);
-  const std::int64_t mostThreads = s.bias == Bias::held ? 1024 : 512;
+  const std::int64_t mostThreads = holdsBias(s) ? 1024 : 512;
   require(threads <= mostThreads, "threads",
           fmt::format("{} threads for these tiles, {} are allowed", threads, mostThreads));
   require(bytes <= target.sharedPerBlock, "shared memory",
@@ -172,11 +176,11 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
     const std::string why = againstWarpgroups(s, facts, target);
     require(why.empty(), "products", why);
   }
-  if (s.bias == Bias::held) {
+  if (holdsBias(s)) {
     const std::string why = againstHolding(s, facts);
     require(why.empty(), "bias", why);
   }
-  require(s.side == 1 || s.bias == Bias::held, "side",
+  require(s.side == 1 || holdsBias(s), "side",
           fmt::format("side = {}: blocks that hold a bias take heads side by side", s.side));
   const std::int64_t registers =
       byWarpgroups ? registersOf(s, facts).working
@@ -188,12 +192,12 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
   require(wanted <= registers, "registers",
           fmt::format("about {} registers a thread needed, {} blocks of {} threads leave {} on {}",
                       wanted, s.blocks, threads, registers, target.arch));
-  const bool hasGroups = facts.kind == Kind::biasGradient || s.bias == Bias::held;
+  const bool hasGroups = facts.kind == Kind::biasGradient || holdsBias(s);
   require(hasGroups || s.groups == 1, "groups",
           fmt::format("groups = {}: the gradient of a bias has groups, and bias = held", s.groups));
   require(!hasGroups || facts.sharing == 0 || s.groups <= facts.sharing, "groups",
           fmt::format("groups = {}: {} heads share a bias", s.groups, facts.sharing));
-  const bool holds = s.bias == Bias::held;
+  const bool holds = holdsBias(s);
   require(holds || facts.kind != Kind::biasGradient || s.stages == 1, "stages",
           fmt::format("stages = {}: the gradient of a bias that is read has 1", s.stages));
   // The next tile's products begin before the last one's stage is free.

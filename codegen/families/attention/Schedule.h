@@ -14,8 +14,9 @@ enum class Launch { plain, programmatic };
 /// Which products: of warps (mma.sync), or of warpgroups (wgmma, sm_90a).
 enum class Products { warps, warpgroups };
 /// Whether blocks read the bias for each head, or hold it while they take the heads that share it:
-/// all heads where there is none.
-enum class Bias { read, held };
+/// all heads where there is none. Widened they hold it as the accumulators of scores begin: in
+/// fp32, over the scale.
+enum class Bias { read, held, widened };
 
 /// The knobs as typed values.
 struct Schedule {
@@ -35,6 +36,10 @@ struct Schedule {
   kiln::Schedule general() const;
 };
 extern const ScheduleForm scheduleForm;
+
+inline bool holdsBias(const Schedule& schedule) {
+  return schedule.bias != Bias::read;
+}
 
 /// What a kernel computes. A backward is one of each that is asked for; where the bias's gradient
 /// is summed beside those of keys and values, that is a keyGradient.

@@ -121,7 +121,7 @@ int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> in
 }
 
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {
-  if (context.schedule.bias == Bias::held)
+  if (holdsBias(context.schedule))
     return lowerHoldingBias(context, module, plan);
   for (const Part& part : partsOf(context.schedule, context.facts)) {
     Program program = context.program;

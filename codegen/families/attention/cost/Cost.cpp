@@ -69,7 +69,7 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
   walk.longest = all * sharedHeads;
   walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
-  if (s.bias == Bias::held) {
+  if (holdsBias(s)) {
     const double taken = headsOfBlock(s, facts);
     const double groups = takesOneHead(facts) ? facts.heads : static_cast<double>(s.groups);
     walk.blocks = facts.biases * std::ceil(own / walk.rows) * groups;
@@ -97,10 +97,13 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   // Warpgroups that share the multiprocessor.
   const double side = static_cast<double>(computingGroups(s, facts)) * walk.resident;
   // Gradients free a stage behind the products of the next tile: with 2 each step waits for it.
-  const bool frees =
-      facts.kind == Kind::queryGradient || (facts.kind == Kind::keyGradient && !facts.sumsBias);
+  const double waitsForStage = facts.kind == Kind::queryGradient ? 1000
+                               : facts.kind != Kind::keyGradient ? 0
+                               : facts.sumsQueries               ? 180
+                               : facts.sumsBias                  ? 70
+                                                                 : 1000;
   const double waits =
-      frees ? 1000 * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident : 0;
+      waitsForStage * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident;
   constexpr double bytesOfClock = 48; // from the L2, of tiles that many blocks load
   const double loads =
       static_cast<double>(s.side) * walk.resident * walk.step *
@@ -112,9 +115,18 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   const double waiting = std::max(0.4 - 0.09 * (walk.resident - 1), 0.15);
   double ofStep = waits + std::max({side * products, side * powers, alone, loads}) +
                   waiting * side * std::min(products, powers) + 60 * side;
+  // Forward, two warpgroups leave gaps that three fill, of long steps, each of which has a
+  // beginning and an end. A bias that is ready for accumulators is felt by these three.
+  if (facts.kind == Kind::forward && facts.biasBytes > 0 && holdsBias(s)) {
+    ofStep += 70 * side;
+    if (side < 3)
+      ofStep *= 1.15;
+    else if (s.bias == Bias::widened && s.keys >= 128)
+      ofStep *= 0.95;
+  }
   // Where nothing is held, taking heads one after the other was slower than blocks for each, by
   // single blocks, which leave a multiprocessor to the end of a head and the next one's beginning.
-  const bool holdsNothing = s.bias == Bias::held && facts.biasBytes == 0;
+  const bool holdsNothing = holdsBias(s) && facts.biasBytes == 0;
   if (holdsNothing && walk.resident == 1)
     ofStep *= headsOfBlock(s, facts) > 1 ? 1.15 : 1.06;
   return walk.stepsInAll(target) * ofStep +
@@ -278,16 +290,21 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
   if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
-    s.bias = Bias::held;
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
     const bool overKeys = facts.kind != Kind::keyGradient;
     const bool one = takesOneHead(facts);
     Values groups = one ? Values{1} : Values{1, 2, 4, 8, 16, 32, 64, 128, 256};
     if (facts.sharing > 0 && std::ranges::find(groups, facts.sharing) == groups.end())
       groups.push_back(facts.sharing); // a block for each head
-    for (std::int64_t side : one ? Values{1} : Values{1, 2, 3, 4}) {
-      s.side = side;
-      each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2}, groups);
+    const bool canWiden = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
+    for (Bias bias : {Bias::held, Bias::widened}) {
+      s.bias = bias;
+      if (bias == Bias::widened && (!canWiden || facts.biasBytes == 0))
+        continue;
+      for (std::int64_t side : one ? Values{1} : Values{1, 2, 3, 4}) {
+        s.side = side;
+        each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2}, groups);
+      }
     }
   }
   return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
