@@ -85,8 +85,7 @@ def KilnOpInterface : OpInterface<"KilnOpInterface"> {
     InterfaceMethod<"Lets reference() move what it rounds on the way by random relative errors of so "
                     "much. False: it does not, and only its results can be moved.",
       "bool", "perturb", (ins "double":$unit, "uint64_t":$seed), "", "return false;">,
-    InterfaceMethod<"The operand whose run-time sizes the result has, where a kernel may read "
-                    "nothing else that has them.",
+    InterfaceMethod<"The operand whose run-time sizes the result has, which a kernel need not read.",
       "::mlir::Value", "shapeSource", (ins), "", "return {};">,
     StaticInterfaceMethod<"The function that does nothing but this operation, by a shape and "
                           "settings; null: there is none, write your own.",

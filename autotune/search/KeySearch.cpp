@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kSmallSpace = 256; // searched whole
 constexpr std::size_t kTogether = 15;    // timed in one batch, beside the default
 constexpr std::size_t kFinalists = 8;
+constexpr std::size_t kMostFailed = 64;  // before any passes
 constexpr double kTrusted = 32;          // measurements that tell how far off the model is
 constexpr double kLeastDeviation = 0.02; // of the model, as a share
 constexpr int kMoveRounds = 4;
@@ -70,7 +71,7 @@ Result KeySearch::attempt() {
   for (std::size_t place : seeds()) // compiled while the device works on the first
     want(place);
   if (!findDefault())
-    return result(stopped ? reason : "none of the schedules compiles and passes");
+    return result(reason.empty() ? "none of the schedules compiles and passes" : reason);
   explore();
   if (stopped)
     return result(reason);
@@ -89,13 +90,16 @@ bool KeySearch::isFresh(std::size_t place) const {
 }
 
 bool KeySearch::findDefault() {
+  const std::size_t failed = bench.progress.failed;
   for (std::size_t place = 0; place < points.size() && !base; ++place) {
-    checkLease();
-    if ((stopped = bench.options.isStopped && bench.options.isStopped())) {
-      reason = "stopped";
+    if (isOver())
+      return false;
+    base = prepare(place);
+    // So many cannot all be wrong: something is with the function, or with what checks it.
+    if (!base && bench.progress.failed - failed >= kMostFailed) {
+      reason = fmt::format("the {} schedules that the model likes best fail", kMostFailed);
       return false;
     }
-    base = prepare(place);
   }
   return base != nullptr;
 }

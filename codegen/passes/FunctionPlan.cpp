@@ -44,8 +44,41 @@ class Planner {
       return refuse(op, refusal);
     if (failed(kernel->unify(sizes)))
       return failure();
+    uniteWithin(op);
     plan->kernels.push_back(std::move(kernel));
     return success();
+  }
+
+  void unite(Value a, Value b) {
+    const auto one = dyn_cast<RankedTensorType>(a.getType());
+    const auto other = dyn_cast<RankedTensorType>(b.getType());
+    if (!one || !other || one.getRank() != other.getRank())
+      return;
+    for (int d = 0; d < one.getRank(); ++d)
+      if (one.isDynamicDim(d) && other.isDynamicDim(d))
+        sizes.unite({a, d}, {b, d});
+  }
+  /// Sizes that must agree by what the kernel computes, also those of tensors that it never reads,
+  /// which a broadcast is like.
+  void uniteWithin(ir::KernelOp op) {
+    Block& block = op.getBody().front();
+    for (auto [argument, input] : llvm::zip(block.getArguments(), op.getInputs()))
+      unite(argument, input);
+    for (Operation& inner : block.without_terminator()) {
+      Value first;
+      if (auto named = dyn_cast<ir::KilnOpInterface>(inner))
+        first = named.shapeSource();
+      else if (inner.hasTrait<OpTrait::Elementwise>() && inner.getNumResults() == 1)
+        first = inner.getResult(0);
+      if (!first)
+        continue;
+      unite(inner.getResult(0), first);
+      if (inner.hasTrait<OpTrait::Elementwise>())
+        for (Value operand : inner.getOperands())
+          unite(operand, first);
+    }
+    for (auto [result, inner] : llvm::zip(op.getResults(), block.getTerminator()->getOperands()))
+      unite(result, inner);
   }
 
   static LogicalResult refuse(ir::KernelOp op, const family::Refusal& refusal) {

@@ -32,6 +32,10 @@ LogicalResult BroadcastOp::verify() {
   return verifyShape(*this, "like", getLike(), to.getShape(), "the result");
 }
 
+Value BroadcastOp::shapeSource() {
+  return getLike();
+}
+
 OpFoldResult BroadcastOp::fold(FoldAdaptor) {
   return getInput().getType() == getOutput().getType() ? getInput() : OpFoldResult();
 }

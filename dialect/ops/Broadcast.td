@@ -1,4 +1,5 @@
-def Kiln_BroadcastOp : Kiln_FreeOp<"broadcast"> {
+def Kiln_BroadcastOp : Kiln_FreeOp<"broadcast", [
+    DeclareOpInterfaceMethods<KilnOpInterface, ["shapeSource"]>]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{
     Dimension i of the input becomes dimension `dims[i]` of the result; sizes agree, or the

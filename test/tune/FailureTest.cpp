@@ -136,6 +136,19 @@ TEST(Failures, WhereAllBreakThereIsAReason) {
   EXPECT_EQ(journal.history(problem.key).failures.size(), 6u);
 }
 
+/// Where what checks them is wrong, thousands would fail.
+TEST(Failures, WhereTheModelsBestAllBreakTheSearchEnds) {
+  Problem problem = problemOf(128, 100);
+  Simulation simulation;
+  for (std::size_t i = 0; i < 100; ++i)
+    simulation.faults[scheduleAt(problem, i)] = {FailureKind::wrongResult};
+  MemoryJournal journal;
+  Result result = tuneOne(problem, journal, simulation);
+  EXPECT_FALSE(result.choice);
+  EXPECT_EQ(result.reason, "the 64 schedules that the model likes best fail");
+  EXPECT_EQ(journal.history(problem.key).failures.size(), 64u);
+}
+
 /// The worker is killed again and again, by somebody who has nothing to do with the kernels.
 TEST(Failures, AWorkerThatIsKilledBlamesNoKernel) {
   Problem problem = problemOf(128, 40);

@@ -73,6 +73,26 @@ TEST(Api, SizesAreAsManyAsThereAre) {
              "'softmax' has 1");
 }
 
+/// Of a tensor that is never read a broadcast takes the sizes, which those of others must equal.
+TEST(Api, SizesOfWhatABroadcastIsLikeAreThoseOfItsUsers) {
+  const Program program = Program::compile(
+      Module::parse("func.func @scaled(%shape: tensor<?x?x64xbf16>, %scale: tensor<?x64xbf16>, "
+                    "%x: tensor<?x?x64xbf16>) -> tensor<?x?x64xbf16> {\n"
+                    "  %s = kiln.broadcast %scale dims [0, 2] like %shape : tensor<?x64xbf16>, "
+                    "tensor<?x?x64xbf16> -> tensor<?x?x64xbf16>\n"
+                    "  %y = arith.mulf %x, %s : tensor<?x?x64xbf16>\n"
+                    "  return %y : tensor<?x?x64xbf16>\n}\n"),
+      untilCuda());
+  const std::vector<TensorInfo>& inputs = program.inputs();
+  ASSERT_EQ(inputs.size(), 3u);
+  for (int d : {0, 1})
+    EXPECT_EQ(inputs[0].shape[d].symbol, inputs[2].shape[d].symbol);
+  EXPECT_EQ(inputs[1].shape[0].symbol, inputs[2].shape[0].symbol);
+  RunOptions options;
+  options.sizes = {3, 5};
+  EXPECT_TRUE(verify(program, options).passed);
+}
+
 TEST(Api, BackwardNamesItsGradients) {
   CompileOptions options = untilCuda();
   options.backward = true;
