@@ -1,0 +1,7 @@
+func.func @mask(%like: tensor<?x1024xi1>, %seed: tensor<i64>, %offset: tensor<i64>,
+    %least: tensor<i32>) -> tensor<?x1024xi1> {
+  %u = kiln.random %seed, %offset bits 32 like %like : tensor<?x1024xi1> -> tensor<?x1024xi32>
+  %leasts = kiln.broadcast %least dims [] like %u : tensor<i32>, tensor<?x1024xi32> -> tensor<?x1024xi32>
+  %mask = arith.cmpi sge, %u, %leasts : tensor<?x1024xi32>
+  return %mask : tensor<?x1024xi1>
+}

@@ -1,0 +1,6 @@
+func.func @attention(%q: tensor<?x16x?x64xbf16> {kiln.layout = #kiln.layout<strides = [-1, -1, -1, 1], multiple = 8>}, %k: tensor<?x16x?x64xbf16> {kiln.layout = #kiln.layout<strides = [-1, -1, -1, 1], multiple = 8>}, %v: tensor<?x16x?x64xbf16> {kiln.layout = #kiln.layout<strides = [-1, -1, -1, 1], multiple = 8>})
+    -> (tensor<?x16x?x64xbf16> {kiln.layout = #kiln.layout<strides = [-1, -1, -1, 1], multiple = 8>}, tensor<?x16x?xf32> {kiln.gradient = false}) {
+  %o, %lse = kiln.attention %q, %k, %v {scale = 1.250000000e-01 : f32, causal = #kiln.causal<first>}
+      : (tensor<?x16x?x64xbf16>, tensor<?x16x?x64xbf16>, tensor<?x16x?x64xbf16>) -> (tensor<?x16x?x64xbf16>, tensor<?x16x?xf32>)
+  return %o, %lse : tensor<?x16x?x64xbf16>, tensor<?x16x?xf32>
+}
