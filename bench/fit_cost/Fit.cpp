@@ -67,10 +67,10 @@ double rankingError(std::span<const TunedKey> keys, const CostConstants& k) {
 /// Once down from a place, until all steps are small.
 class Descent {
  public:
-  Descent(const CostConstants& from, CostConstant::Part part, const ErrorOf& error)
+  Descent(const CostConstants& from, const Chosen& chosen, const ErrorOf& error)
       : error(error), best(from), least(error(from)) {
     for (const CostConstant& constant : kAllCostConstants)
-      if (constant.part == part)
+      if (chosen.has(constant))
         steps.emplace_back(constant.member, kFirstStep);
   }
   void run() {
@@ -115,12 +115,12 @@ class Descent {
   std::vector<std::pair<double CostConstants::*, double>> steps;
 };
 
-/// The constants of a part that make the error least, and of those the nearest to `start`.
-CostConstants descend(const CostConstants& start, CostConstant::Part part, const ErrorOf& error) {
+/// The chosen constants that make the error least, and of those the nearest to `start`.
+CostConstants descend(const CostConstants& start, const Chosen& chosen, const ErrorOf& error) {
   const ErrorOf whole = [&](const CostConstants& k) {
     double sum = error(k);
     for (const CostConstant& constant : kAllCostConstants)
-      if (constant.part == part) {
+      if (chosen.has(constant)) {
         const double moved = std::log(k.*constant.member / start.*constant.member);
         sum += kStays * moved * moved;
       }
@@ -129,7 +129,7 @@ CostConstants descend(const CostConstants& start, CostConstant::Part part, const
   CostConstants best = start;
   for (int i = 0; i < kMostDescents; ++i) {
     const double before = whole(best);
-    Descent descent(best, part, whole);
+    Descent descent(best, chosen, whole);
     descent.run();
     best = descent.found();
     if (descent.foundError() > before * (1.0 - kWorthwhile))
@@ -169,24 +169,29 @@ CostConstants rounded(const CostConstants& k) {
 
 } // namespace
 
-CostConstants fit(CostConstant::Part part, std::span<const TunedKey> keys,
-                  const CostConstants& start) {
-  if (part == CostConstant::Part::ranking)
-    return rounded(
-        descend(start, part, [&](const CostConstants& k) { return rankingError(keys, k); }));
-  const std::vector<RankedKey> ranked = rank(keys, start);
-  return rounded(
-      descend(start, part, [&](const CostConstants& k) { return timeError(ranked, k); }));
+bool Chosen::has(const CostConstant& constant) const {
+  return constant.part == part &&
+         (names.empty() || std::ranges::find(names, constant.name) != names.end());
 }
 
-Figures heldOut(CostConstant::Part part, std::span<const TunedKey> keys,
+CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys,
+                  const CostConstants& start) {
+  if (chosen.part == CostConstant::Part::ranking)
+    return rounded(
+        descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
+  const std::vector<RankedKey> ranked = rank(keys, start);
+  return rounded(
+      descend(start, chosen, [&](const CostConstants& k) { return timeError(ranked, k); }));
+}
+
+Figures heldOut(const Chosen& chosen, std::span<const TunedKey> keys,
                 std::span<const std::size_t> groups, const CostConstants& start) {
   Figures figures;
   for (std::size_t group : std::set<std::size_t>(groups.begin(), groups.end())) {
     std::vector<TunedKey> shown, held;
     for (std::size_t i = 0; i < keys.size(); ++i)
       (groups[i] == group ? held : shown).push_back(keys[i]);
-    const CostConstants k = fit(part, shown, start);
+    const CostConstants k = fit(chosen, shown, start);
     figures.add(figuresOf(rank(held, k), k));
   }
   return figures;

@@ -8,15 +8,24 @@
 
 namespace kiln::bench {
 
-/// Those of a part that fit the keys best, rounded to what a file of them holds. Of the ranking:
+/// The constants to fit: those of a part, or of these the named ones.
+struct Chosen {
+  Chosen(model::CostConstant::Part part, std::span<const std::string> names = {}) // NOLINT
+      : part(part), names(names) {}
+  bool has(const model::CostConstant& constant) const;
+  model::CostConstant::Part part;
+  std::span<const std::string> names;
+};
+
+/// The chosen ones that fit the keys best, rounded to what a file of them holds. Of the ranking:
 /// the differences of measured times and costs within each key, those near the best above all. Of
 /// the time: measured and predicted ones, all ranked by `start`.
-model::CostConstants fit(model::CostConstant::Part part, std::span<const TunedKey> keys,
+model::CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys,
                          const model::CostConstants& start);
 
 /// The figures of each group of keys by constants that were fitted to all others: `groups` has that
 /// of each key.
-Figures heldOut(model::CostConstant::Part part, std::span<const TunedKey> keys,
+Figures heldOut(const Chosen& chosen, std::span<const TunedKey> keys,
                 std::span<const std::size_t> groups, const model::CostConstants& start);
 
 /// `text` of cost_constants.def with the values of `k`, to three digits, where they differ. Throws

@@ -1,6 +1,7 @@
 // How good the cost model is by the times in stores, and constants that make it better:
 //   fit_cost autotune/stores/h200.db                              what it is worth as it stands
 //   fit_cost tuned.db --refit=time --write=codegen/model/cost_constants.def
+//   fit_cost tuned.db --refit=ranking --only=narrowRow,narrowIdle     others stay as they are
 //   fit_cost tuned.db --save=sweep.json                           times of schedules, to be kept
 // A store that a tuning has filled knows all the schedules that it timed, and so does a sweep that
 // was saved of it, without cubins; a store that was exported knows choices and defaults, which is
@@ -11,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
@@ -63,31 +65,44 @@ std::vector<std::size_t> groupsOf(std::span<const TunedKey> keys, std::string Tu
   return groups;
 }
 
-void printChanges(CostConstant::Part part, const CostConstants& k) {
+void printChanges(const Chosen& chosen, const CostConstants& k) {
   for (const CostConstant& constant : model::kAllCostConstants)
-    if (constant.part == part)
+    if (chosen.has(constant))
       fmt::print("  {:<20} {:>9.4g}  was {:>9.4g}\n", constant.name, k.*constant.member,
                  kCostConstants.*constant.member);
 }
 
-CostConstants refit(CostConstant::Part part, std::span<const TunedKey> keys) {
-  const CostConstants k = fit(part, keys, kCostConstants);
+CostConstants refit(const Chosen& chosen, std::span<const TunedKey> keys) {
+  const CostConstants k = fit(chosen, keys, kCostConstants);
   print("refitted", figuresOf(rank(keys, k), k));
   std::vector<std::size_t> groups = groupsOf(keys, &TunedKey::op);
   print("held out by op: each op by constants fitted to the others",
-        heldOut(part, keys, groups, kCostConstants));
+        heldOut(chosen, keys, groups, kCostConstants));
   groups = groupsOf(keys, &TunedKey::twin);
   for (std::size_t& group : groups)
     group %= kParts;
   print(fmt::format("held out by keys, in {} parts", kParts),
-        heldOut(part, keys, groups, kCostConstants));
-  printChanges(part, k);
+        heldOut(chosen, keys, groups, kCostConstants));
+  printChanges(chosen, k);
   return k;
+}
+
+/// Throws Error(input) if a name is of no constant of the part.
+Chosen chosen(CostConstant::Part part, std::span<const std::string> names) {
+  const auto isKnown = [&](const std::string& name) {
+    return std::ranges::any_of(model::kAllCostConstants, [&](const CostConstant& constant) {
+      return constant.part == part && constant.name == name;
+    });
+  };
+  if (const auto name = std::ranges::find_if_not(names, isKnown); name != names.end())
+    throw Error(ErrorKind::input, fmt::format("--only {}: no constant of that part", *name));
+  return {part, names};
 }
 
 struct Request {
   std::vector<std::filesystem::path> stores;
   std::string part;
+  std::vector<std::string> only;
   std::filesystem::path constants, sweep;
   bool keys = false;
 };
@@ -107,8 +122,8 @@ void run(const Request& request) {
   print(fmt::format("{} keys, as they are", keys.size()), figuresOf(ranked, kCostConstants));
   if (request.part.empty())
     return;
-  const CostConstants k =
-      refit(request.part == "time" ? CostConstant::Part::time : CostConstant::Part::ranking, keys);
+  const auto part = request.part == "time" ? CostConstant::Part::time : CostConstant::Part::ranking;
+  const CostConstants k = refit(chosen(part, request.only), keys);
   if (!request.constants.empty())
     writeFile(request.constants, withValues(readFile(request.constants), k));
 }
@@ -122,6 +137,9 @@ int main(int count, char** arguments) {
       ->required();
   auto* refitted = app.add_option("--refit", request.part, "fit the constants of this part anew")
                        ->check(CLI::IsMember({"time", "ranking"}));
+  app.add_option("--only", request.only, "these constants of it, such as tail,ring")
+      ->delimiter(',')
+      ->needs(refitted);
   app.add_option("--write", request.constants,
                  "codegen/model/cost_constants.def, to get their values")
       ->needs(refitted);

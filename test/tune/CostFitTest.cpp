@@ -194,6 +194,18 @@ TEST(CostFit, LeavesWhatTheTimesSayNothingOf) {
   EXPECT_EQ(found.nearCheapest, kCostConstants.nearCheapest) << "fixed";
 }
 
+TEST(CostFit, FitsOnlyTheNamed) {
+  CostConstants start = kCostConstants;
+  start.sums *= 4;
+  const std::string names[] = {"sums"};
+  const CostConstants found = fit({Part::time, names}, shipped(), start);
+  EXPECT_LT(found.sums, start.sums / 2);
+  for (const CostConstant& constant : kAllCostConstants)
+    if (constant.name != "sums") {
+      EXPECT_EQ(found.*constant.member, start.*constant.member) << constant.name;
+    }
+}
+
 TEST(CostFit, WritesValuesWhereTheyStand) {
   const std::string text = readFile(kSources / "codegen/model/cost_constants.def");
   EXPECT_EQ(withValues(text, kCostConstants), text);

@@ -96,8 +96,9 @@ double keepTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
     sum += k.littleAtOnce;
   if (shape.wide && s.keep == Keep::registers && facts.passes > 2)
     sum += k.wideHeld * halvings(16.0, shape.held);
-  if (shape.held >= (maps ? k.manyMappedHeld : k.manyHeld) &&
-      roomFor(s, facts, target, k) < s.blocks)
+  // Vectors that overlap the ends of rows are taken apart, and their elements held twice.
+  const double held = s.overlaps(facts.width) ? 2.0 * shape.held : shape.held;
+  if (held >= (maps ? k.manyMappedHeld : k.manyHeld) && roomFor(s, facts, target, k) < s.blocks)
     sum += k.crowded;
   return sum;
 }
@@ -111,8 +112,9 @@ double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts) {
   return bytes;
 }
 
-int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k) {
-  const int registers = int(estimatedRegisters(s, facts)) + int(k.unforeseen);
+int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k,
+            int more) {
+  const int registers = int(estimatedRegisters(s, facts)) + int(k.unforeseen) + more;
   return residentBlocks(target, int(s.allThreads()), std::min(registers, target.registersPerThread),
                         sharedBytes(s, facts));
 }

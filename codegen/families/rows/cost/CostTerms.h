@@ -57,8 +57,10 @@ bool hasBetterTwin(const Schedule& s, const Facts& facts, const Target& target);
 /// Bytes that a pass reads of a row, or of the rows that are the same for all.
 double rowBytes(const std::vector<Facts::Stream>& streams, const Facts& facts);
 
-/// Blocks that a multiprocessor has room for, whatever was promised.
-int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k);
+/// Blocks that a multiprocessor has room for, whatever was promised, if threads take so many
+/// registers more than estimated.
+int roomFor(const Schedule& s, const Facts& facts, const Target& target, const CostConstants& k,
+            int more = 0);
 
 /// The sum of all terms of tiles that threads load themselves (CostTerms.cpp).
 double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,

@@ -1,8 +1,9 @@
 // What kernels cost whose rows begin between the multiples of 8 bytes while weights or sums belong
 // to their columns. They move single elements, or vectors that overlap the ends of rows, and then
 // issue so many instructions that those, not memory, take the time: on an H200 norms of odd widths
-// by vectors of 16 bytes took 1.3 to 2.3 times as long as a copy, at 0.6 of the multiprocessors'
-// rate. Instructions are those of the assembler's text for such norms, forward and backward.
+// by vectors of 16 bytes took 1.3 to 2.3 times as long as a copy. Instructions are those of the
+// assembler's text for such norms, forward and backward; at which rate they are issued, and what
+// else tells schedules apart, is a fit to a tuning of six such norms.
 #include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
@@ -34,16 +35,12 @@ double staging(const Shape& shape, const Schedule& s, const Facts& facts, const 
 /// Of all threads.
 double instructions(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                     double rows, const CostConstants& k) {
-  const bool ring = s.keep == Keep::ring;
   const double vector = double(s.vector), slots = shape.chunks * double(s.lanes) * vector;
-  // In a ring's loop the assembler fetches what describes global memory anew for each load.
-  const double column = k.narrowColumn * (ring && s.columns == Columns::global ? 4.0 : 1.0);
-  const double each =
-      instructionsOf(facts, vector, s.keep, k) +
-      column * double(facts.columns.size()) / (double(s.rows) * std::min(vector, 4.0));
+  const double each = instructionsOf(facts, vector, s.keep, k) +
+                      k.narrowColumn * double(facts.columns.size()) / std::min(vector, 4.0);
   double count = rows * slots * each + staging(shape, s, facts, target, k);
   const double ofThread =
-      k.narrowThread + double(s.rows) * k.narrowRow + (ring ? 0.0 : k.narrowAddress);
+      double(s.rows) * k.narrowRow + (s.keep == Keep::ring ? 0.0 : k.narrowAddress);
   count += shape.blocks * double(s.threads) * ofThread;
   if (s.overlaps(facts.width)) // of the warps that have an end, for each of their elements
     count += rows * 64.0 * vector * k.narrowEnd * double(facts.passes);
@@ -57,12 +54,60 @@ double memoryTerms(const Shape& shape, const Schedule& s, const Facts& facts,
   double bytes = 16.0;
   for (const Facts::Stream& stream : facts.outputs)
     bytes = std::min(bytes, double(s.vector * stream.bytes));
-  double sum = k.narrow * halvings(bytes, 16.0) * (ring ? 0.5 : 1.0);
   const double stages = std::min(double(s.stages), std::ceil(shape.waves));
-  sum += ring ? k.ringUnder *
-                    halvings(stages * double(s.blocks * stageBytes(s, facts)), k.ringWideBytes)
-              : k.underfilled * halvings(shape.inFlight, k.wanted);
-  return sum + k.tail * (std::ceil(shape.waves) / shape.waves - 1.0);
+  return k.narrow * halvings(bytes, 16.0) * (ring ? 0.5 : 1.0) +
+         (ring ? k.ringUnder *
+                     halvings(stages * double(s.blocks * stageBytes(s, facts)), k.ringWideBytes)
+               : k.underfilled * halvings(shape.inFlight, k.wanted));
+}
+
+/// What idles of the four schedulers of a multiprocessor, over what works, where a block's warps do
+/// not fill all of them alike: rows of 160 lanes took 8 to 17 % longer than those of 128 or 256.
+/// Blocks of one or two warps do so together.
+double idleSchedulers(const Schedule& s) {
+  const double warps = double(s.threads) / 32.0;
+  return warps <= 2.0 ? 0.0 : 4.0 * std::ceil(warps / 4.0) / warps - 1.0;
+}
+
+/// Whether blocks of the next launch find room early; see ringTerms(). Between three passes the
+/// assembler holds a third of a row's elements twice: as loaded, and without the mean.
+bool isUneven(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+              const CostConstants& k) {
+  const double twice = facts.passes > 2 ? shape.chunks * double(s.vector) / 3.0 : 0.0;
+  return s.launch != Launch::plain && shape.waves > 1.0 &&
+         roomFor(s, facts, target, k, int(twice)) > s.blocks;
+}
+
+/// The logarithm of what both memory and instructions take longer: of threads, lanes and rounds.
+double sharedTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
+                   const CostConstants& k) {
+  const double threads = double(s.threads);
+  double bytes = double(s.lanes * s.vector) * 4.0; // that lanes write side by side
+  for (const Facts::Stream& stream : facts.outputs)
+    bytes = std::min(bytes, double(s.lanes * s.vector * stream.bytes));
+  double sum = k.smallBlock * halvings(threads, 128.0) + k.largeBlock * halvings(128.0, threads) +
+               k.narrowIdle * idleSchedulers(s) + k.pieces * std::log2(shape.chunks) +
+               k.shortRun * halvings(bytes, k.run) +
+               k.tail * (std::ceil(shape.waves) / shape.waves - 1.0);
+  if (s.keep == Keep::ring) {
+    sum += k.ringDrain * std::min(1.0, double(s.stages) / shape.waves);
+    sum += isUneven(shape, s, facts, target, k) ? k.narrowUneven : 0.0;
+  }
+  return sum;
+}
+
+/// us that blocks wait for rows that no ring brings, and for columns in global memory, which are
+/// asked for one after another. Meanwhile only the other blocks use the time.
+double waitingFor(const Shape& shape, const Schedule& s, const Facts& facts,
+                  const CostConstants& k) {
+  double ofRound = 0.0;
+  if (s.keep != Keep::ring) {
+    const double passes = s.keep == Keep::global ? double(facts.passes) : 1.0;
+    ofRound += k.narrowLoad * shape.loads * passes / shape.resident;
+  }
+  if (s.columns == Columns::global)
+    ofRound += k.narrowFetch * shape.chunks * double(facts.columns.size());
+  return ofRound * std::ceil(shape.waves);
 }
 
 double fourthNorm(double a, double b) {
@@ -80,14 +125,13 @@ NarrowCost narrowCost(const Shape& shape, const Schedule& s, const Facts& facts,
   const double warps = shape.resident * double(s.threads) / 32.0;
   double rate = k.issued * target.multiprocessors * k.narrowIssued *
                 std::min(1.0, std::pow(warps / k.narrowWarps, 0.3));
-  if (shape.wide) // the warps of a block wait together
-    rate *= 1.0 - k.narrowAlone / (shape.resident * shape.resident);
+  if (shape.resident < 2.0) // all warps wait at the same time
+    rate *= 1.0 - k.narrowAlone;
   NarrowCost cost;
-  cost.moving = fourthNorm(copied * std::exp(memoryTerms(shape, s, facts, k)),
+  cost.moving = std::exp(sharedTerms(shape, s, facts, target, k)) *
+                fourthNorm(copied * std::exp(memoryTerms(shape, s, facts, k)),
                            instructions(shape, s, facts, target, rows, k) / rate);
-  // Where blocks wait for a round's rows, only others use the time.
-  cost.waiting = (s.keep == Keep::ring ? k.narrowRing : k.narrowRound) * std::ceil(shape.waves) /
-                 shape.resident;
+  cost.waiting = waitingFor(shape, s, facts, k);
   return cost;
 }
 
