@@ -159,7 +159,11 @@ TEST(AttentionRules, HeldBiasesOfGradients) {
   EXPECT_EQ(broken(Kind::keyGradient, [](Schedule&, Facts&) {}), "");
   EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.hasValues = false; }),
               HasSubstr("bias = held computes gradients of keys and of values together"));
-  EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.keyHeads = f.heads / 2; }),
+  EXPECT_THAT(broken(Kind::keyGradient,
+                     [](Schedule&, Facts& f) {
+                       f.sharingKeys = 2;
+                       f.heads = f.keyHeads = 0; // of an empty batch
+                     }),
               HasSubstr("needs as many heads of keys as of queries\n"));
   EXPECT_THAT(broken(Kind::keyGradient, [](Schedule&, Facts& f) { f.knownQueries = 0; }),
               HasSubstr("needs a number of queries that the function's type tells, and not 0\n"));

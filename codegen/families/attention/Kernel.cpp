@@ -130,6 +130,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   const double batch = countOf(ArrayRef(query.shape).drop_back(3));
   facts.heads = batch * static_cast<double>(program.heads());
   facts.keyHeads = batch * static_cast<double>(program.keyHeads());
+  facts.sharingKeys = program.heads() / std::max<int64_t>(program.keyHeads(), 1);
   if (bias) {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
     facts.biases = countOf(ArrayRef(bias->shape).drop_back(2));

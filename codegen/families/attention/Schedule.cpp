@@ -116,7 +116,7 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (facts.kind == Kind::keyGradient && (!facts.hasKeys || !facts.hasValues))
     return "bias = held computes gradients of keys and of values together, and one is not asked "
            "for";
-  if (facts.kind == Kind::keyGradient && facts.heads != facts.keyHeads)
+  if (facts.kind == Kind::keyGradient && facts.sharingKeys > 1)
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
   if (facts.sumsQueries) {
     if (s.side != 1 || kGroupOfQueries % s.queries != 0)

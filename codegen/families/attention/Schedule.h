@@ -61,6 +61,7 @@ struct Facts {
   bool isBiasMapped = false;                    // and the bias
   double biasBytes = 0;                         // a score
   std::int64_t sharing = 1;                     // heads that share a bias; 0: open
+  std::int64_t sharingKeys = 1;                 // heads of queries that share one of keys
   std::int64_t knownKeys = 0, knownQueries = 0; // 0: known at run time
   bool hasPositiveScale = true;
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;

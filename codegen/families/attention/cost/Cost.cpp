@@ -59,7 +59,7 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   const double own = overKeys ? facts.queries : facts.keys;
   const double walked = overKeys ? facts.keys : facts.queries;
   const double heads = overKeys ? facts.heads : facts.keyHeads;
-  const double sharedHeads = overKeys ? 1.0 : facts.heads / facts.keyHeads;
+  const double sharedHeads = overKeys ? 1.0 : static_cast<double>(facts.sharingKeys);
   Walk walk{};
   walk.rows = static_cast<double>(overKeys ? s.queries : s.keys);
   walk.step = static_cast<double>(overKeys ? s.keys : s.queries);
