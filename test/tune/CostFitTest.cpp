@@ -35,13 +35,35 @@ const std::vector<TunedKey>& shipped() {
   return keys;
 }
 
-TEST(CostModel, TellsTheTimesOfTheShippedStore) {
-  ASSERT_GT(shipped().size(), 200U);
-  const Figures figures = figuresOf(rank(shipped(), kCostConstants), kCostConstants);
-  EXPECT_GE(figures.choices.all.size(), shipped().size() * 19 / 20);
-  EXPECT_GT(figures.defaults.all.size(), shipped().size() * 9 / 10);
+/// What a trainer's functions were recorded as, or the workloads of rows.
+std::vector<TunedKey> shippedOf(bool recorded) {
+  std::vector<TunedKey> keys;
+  for (const TunedKey& key : shipped())
+    if (key.label.starts_with("shape_") == recorded)
+      keys.push_back(key);
+  return keys;
+}
+
+TEST(CostModel, TellsTheTimesOfTheShippedRows) {
+  const std::vector<TunedKey> keys = shippedOf(/*recorded=*/false);
+  ASSERT_GT(keys.size(), 200U);
+  const Figures figures = figuresOf(rank(keys, kCostConstants), kCostConstants);
+  EXPECT_GE(figures.choices.all.size(), keys.size() * 19 / 20);
+  EXPECT_GT(figures.defaults.all.size(), keys.size() * 9 / 10);
   for (const Errors* errors : {&figures.choices, &figures.defaults, &figures.timed}) {
     EXPECT_GE(errors->within().value(), 0.90);
+    EXPECT_NEAR(errors->quantile(0.5), 1.0, 0.04);
+  }
+}
+
+/// Functions that trainers make, and attention, no constant was fitted to: of these the model ranks
+/// schedules (see below) better than it tells times.
+TEST(CostModel, TellsTheTimesOfMostRecordedFunctions) {
+  const std::vector<TunedKey> keys = shippedOf(/*recorded=*/true);
+  ASSERT_GT(keys.size(), 250U);
+  const Figures figures = figuresOf(rank(keys, kCostConstants), kCostConstants);
+  for (const Errors* errors : {&figures.choices, &figures.defaults}) {
+    EXPECT_GE(errors->within().value(), 0.55);
     EXPECT_NEAR(errors->quantile(0.5), 1.0, 0.04);
   }
 }
@@ -55,18 +77,19 @@ TEST(CostModel, RanksTheSchedulesOfTheShippedStore) {
 }
 
 TEST(CostModel, TellsTimesOfKeysThatItHasNotSeen) {
+  const std::vector<TunedKey> keys = shippedOf(/*recorded=*/false);
   std::map<std::string, std::size_t> twins;
   std::vector<std::size_t> groups;
-  for (const TunedKey& key : shipped())
+  for (const TunedKey& key : keys)
     groups.push_back(twins.emplace(key.twin, twins.size()).first->second % 3);
-  ASSERT_LT(twins.size(), shipped().size()) << "keys of run-time sizes are their twins' again";
+  ASSERT_LT(twins.size(), keys.size()) << "keys of run-time sizes are their twins' again";
   // From elsewhere, so that what is found is found in the keys shown.
   CostConstants start = kCostConstants;
   start.readShare = start.writeShare = start.rowValues = start.workOperation = start.sums = 1.0;
   start.ramp = start.readAhead = 0.5;
   start.workNorm = 4;
-  const Figures figures = heldOut(Part::time, shipped(), groups, start);
-  EXPECT_GE(figures.choices.all.size(), shipped().size() * 19 / 20);
+  const Figures figures = heldOut(Part::time, keys, groups, start);
+  EXPECT_GE(figures.choices.all.size(), keys.size() * 19 / 20);
   EXPECT_GE(figures.choices.within().value(), 0.88);
   EXPECT_GE(figures.defaults.within().value(), 0.88);
 }
