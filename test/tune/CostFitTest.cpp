@@ -44,8 +44,13 @@ std::vector<TunedKey> shippedOf(bool recorded) {
   return keys;
 }
 
+const std::vector<TunedKey>& rows() {
+  static const std::vector<TunedKey> keys = shippedOf(/*recorded=*/false);
+  return keys;
+}
+
 TEST(CostModel, TellsTheTimesOfTheShippedRows) {
-  const std::vector<TunedKey> keys = shippedOf(/*recorded=*/false);
+  const std::vector<TunedKey>& keys = rows();
   ASSERT_GT(keys.size(), 200U);
   const Figures figures = figuresOf(rank(keys, kCostConstants), kCostConstants);
   EXPECT_GE(figures.choices.all.size(), keys.size() * 19 / 20);
@@ -77,7 +82,7 @@ TEST(CostModel, RanksTheSchedulesOfTheShippedStore) {
 }
 
 TEST(CostModel, TellsTimesOfKeysThatItHasNotSeen) {
-  const std::vector<TunedKey> keys = shippedOf(/*recorded=*/false);
+  const std::vector<TunedKey>& keys = rows();
   std::map<std::string, std::size_t> twins;
   std::vector<std::size_t> groups;
   for (const TunedKey& key : keys)
@@ -125,8 +130,8 @@ std::vector<TunedKey> planted(const CostConstants& k) {
   std::mt19937 random(5);
   std::normal_distribution<double> noise(0, 0.01);
   std::vector<TunedKey> keys;
-  for (std::size_t i = 0; i < shipped().size(); i += 5) {
-    TunedKey key = shipped()[i];
+  for (std::size_t i = 0; i < rows().size(); i += 5) {
+    TunedKey key = rows()[i];
     const model::KernelModel& kernel = *key.kernels.at(0).model;
     const std::vector<model::Candidate> space = kernel.space(*key.target, Listing::likely).feasible;
     key.samples.clear();
@@ -205,7 +210,7 @@ TEST(CostFit, SavesASweepThatSaysTheSame) {
 
 TEST(CostFit, LeavesWhatTheTimesSayNothingOf) {
   std::vector<TunedKey> maps; // without sums, error functions and values of rows
-  for (const TunedKey& key : shipped())
+  for (const TunedKey& key : rows())
     if (key.op == "silu")
       maps.push_back(key);
   ASSERT_GT(maps.size(), 4U);
@@ -221,7 +226,7 @@ TEST(CostFit, FitsOnlyTheNamed) {
   CostConstants start = kCostConstants;
   start.sums *= 4;
   const std::string names[] = {"sums"};
-  const CostConstants found = fit({Part::time, names}, shipped(), start);
+  const CostConstants found = fit({Part::time, names}, rows(), start);
   EXPECT_LT(found.sums, start.sums / 2);
   for (const CostConstant& constant : kAllCostConstants)
     if (constant.name != "sums") {

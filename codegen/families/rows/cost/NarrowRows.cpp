@@ -3,7 +3,8 @@
 // issue so many instructions that those, not memory, take the time: on an H200 norms of odd widths
 // by vectors of 16 bytes took 1.3 to 2.3 times as long as a copy. Instructions are those of the
 // assembler's text for such norms, forward and backward; at which rate they are issued, and what
-// else tells schedules apart, is a fit to a tuning of six such norms.
+// else tells schedules apart, was fitted to a tuning of six such norms, and by hand where schedules
+// nearly tie.
 #include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
