@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the store that ships with Kiln: times ATen's kernels, tunes the row workloads of AlphaFold, of
 # language models and of routed ops on the GPU at hand, then what whole training steps ask for, times
-# each choice beside the default and a plain copy, and keeps choices and cubins only. What it learned beside that stays in tuned.db; run
-# again, it goes on from there.
+# each choice beside the default and a plain copy, and keeps choices and cubins only. What it learned
+# beside that stays in tuned.db; run again, it goes on from there.
 #   bench/tune_store.sh STORE.db REPORT.md     e.g. autotune/stores/h200.db bench/results/tuned_h200.md
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -65,17 +65,12 @@ class Planner {
     for (auto [argument, input] : llvm::zip(block.getArguments(), op.getInputs()))
       unite(argument, input);
     for (Operation& inner : block.without_terminator()) {
-      Value first;
       if (auto named = dyn_cast<ir::KilnOpInterface>(inner))
-        first = named.shapeSource();
-      else if (inner.hasTrait<OpTrait::Elementwise>() && inner.getNumResults() == 1)
-        first = inner.getResult(0);
-      if (!first)
-        continue;
-      unite(inner.getResult(0), first);
+        if (Value source = named.shapeSource())
+          unite(inner.getResult(0), source);
       if (inner.hasTrait<OpTrait::Elementwise>())
         for (Value operand : inner.getOperands())
-          unite(operand, first);
+          unite(operand, inner.getResult(0));
     }
     for (auto [result, inner] : llvm::zip(op.getResults(), block.getTerminator()->getOperands()))
       unite(result, inner);

@@ -124,29 +124,25 @@ TEST(Failures, WhereTheDefaultBreaksTheNextTakesItsPlace) {
   }
 }
 
+/// Where what checks them is wrong, thousands would fail: after 64 the search ends.
 TEST(Failures, WhereAllBreakThereIsAReason) {
-  Problem problem = problemOf(128, 6);
-  Simulation simulation;
-  for (std::size_t i = 0; i < 6; ++i)
-    simulation.faults[scheduleAt(problem, i)] = {FailureKind::nan};
-  MemoryJournal journal;
-  Result result = tuneOne(problem, journal, simulation);
-  EXPECT_FALSE(result.choice);
-  EXPECT_EQ(result.reason, "none of the schedules compiles and passes");
-  EXPECT_EQ(journal.history(problem.key).failures.size(), 6u);
-}
-
-/// Where what checks them is wrong, thousands would fail.
-TEST(Failures, WhereTheModelsBestAllBreakTheSearchEnds) {
-  Problem problem = problemOf(128, 100);
-  Simulation simulation;
-  for (std::size_t i = 0; i < 100; ++i)
-    simulation.faults[scheduleAt(problem, i)] = {FailureKind::wrongResult};
-  MemoryJournal journal;
-  Result result = tuneOne(problem, journal, simulation);
-  EXPECT_FALSE(result.choice);
-  EXPECT_EQ(result.reason, "the 64 schedules that the model likes best fail");
-  EXPECT_EQ(journal.history(problem.key).failures.size(), 64u);
+  struct Expected {
+    std::size_t schedules, failures;
+    const char* reason;
+  };
+  for (const Expected& expected :
+       {Expected{6, 6, "none of the schedules compiles and passes"},
+        Expected{100, 64, "the 64 schedules that the model likes best fail"}}) {
+    Problem problem = problemOf(128, expected.schedules);
+    Simulation simulation;
+    for (std::size_t i = 0; i < expected.schedules; ++i)
+      simulation.faults[scheduleAt(problem, i)] = {FailureKind::nan};
+    MemoryJournal journal;
+    Result result = tuneOne(problem, journal, simulation);
+    EXPECT_FALSE(result.choice);
+    EXPECT_EQ(result.reason, expected.reason);
+    EXPECT_EQ(journal.history(problem.key).failures.size(), expected.failures);
+  }
 }
 
 /// The worker is killed again and again, by somebody who has nothing to do with the kernels.

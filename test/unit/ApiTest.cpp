@@ -5,6 +5,7 @@
 #include "kiln/verify.h"
 #include "test/backend/Helpers.h"
 #include "test/numerics/Texts.h"
+#include "test/unit/Options.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +16,6 @@ using namespace kiln;
 using namespace kiln::test;
 
 namespace {
-
-CompileOptions untilCuda() {
-  CompileOptions options;
-  options.until = Stage::cuda;
-  return options;
-}
 
 TEST(Api, ModulesFromTextAndFromAnOp) {
   Module module = Module::parse(layerNormText(64, "bf16") + gateText(64, "f32"), "two.mlir");
@@ -104,8 +99,7 @@ TEST(Api, LossAndGradientAsOneFunction) {
                     "  %p = arith.mulf %s, %ws : tensor<?x8xf32>\n"
                     "  %loss = kiln.reduce sum %p dims [1] : tensor<?x8xf32> -> tensor<?xf32>\n"
                     "  return %loss : tensor<?xf32>\n}\n"));
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   const Program program = Program::compile(both, options); // the module's only function
   const auto names = [](const std::vector<TensorInfo>& tensors) {
     std::string all;

@@ -1,6 +1,7 @@
 // kiln::firstCheck: what a program passes before it serves anybody. On the host target.
 #include "kiln/verify.h"
 #include "test/numerics/Skip.h"
+#include "test/unit/Options.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,7 @@ Module moduleOf(const std::string& body) {
 }
 
 Program compileToCuda(const Module& module) {
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   return Program::compile(module, options);
 }
 
@@ -29,8 +29,7 @@ Program edited(const Program& program, std::string_view what, std::string_view w
   const std::size_t at = text.find(what);
   EXPECT_NE(at, std::string::npos) << text;
   text.replace(at, what.size(), with);
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   return Program::resume(Stage::cuda, text, options);
 }
 
@@ -86,8 +85,7 @@ TEST(FirstCheck, MeetsNumbersWhereFp64HasSome) {
 
 TEST(FirstCheck, TakesBackwards) {
   skipIfUnavailable([] {
-    CompileOptions options;
-    options.until = Stage::cuda;
+    CompileOptions options = untilCuda();
     options.backward = true;
     const Module norm = Module::fromOp({.op = "layer_norm", .shape = {-1, 96}});
     EXPECT_EQ(firstCheck(Program::compile(norm, options), Where::host), "");
@@ -117,8 +115,7 @@ TEST(FirstCheck, TakesAttention) {
 /// Probabilities of a backward alone are no larger than a forward's: with lse near 0, those of
 /// scores near 4 sqrt(64) = 32 would be 10^13.
 TEST(FirstCheck, ABackwardMeetsProbabilities) {
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   options.backward = true;
   const Module module = attention({{"scale", "1"}, {"keys", "?"}}, {-1, 2, -1, 64});
   const Program program = Program::compile(module, options);

@@ -4,6 +4,7 @@
 #include "test/backend/DeviceText.h"
 #include "test/backend/Helpers.h"
 #include "test/numerics/LongTexts.h"
+#include "test/unit/Options.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,7 @@ using namespace kiln::test;
 namespace {
 
 Program compiled(const std::string& text, bool backward = false, const std::string& arch = "") {
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   options.backward = backward;
   if (!arch.empty())
     options.arch = arch;
@@ -120,8 +120,7 @@ TEST(LongFunctions, ManyReadersOfOneTensorAreOneKernel) {
 TEST(LongFunctions, ABackwardSavesAValueEveryFewSteps) {
   auto savedOf = [](int operations) {
     const Derivative derived = differentiate(Module::parse(longChainText(operations)));
-    CompileOptions options;
-    options.until = Stage::cuda;
+    CompileOptions options = untilCuda();
     options.function = derived.forward;
     return Program::compile(derived.module, options).outputs().size() - 1;
   };

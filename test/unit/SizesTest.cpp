@@ -2,6 +2,7 @@
 #include "kiln/plan.h"
 #include "kiln/verify.h"
 #include "test/backend/Helpers.h"
+#include "test/unit/Options.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +10,6 @@ using namespace kiln;
 using namespace kiln::test;
 
 namespace {
-
-CompileOptions untilCuda() {
-  CompileOptions options;
-  options.until = Stage::cuda;
-  return options;
-}
 
 TEST(Sizes, AreAsManyAsThereAre) {
   const Program open =

@@ -1,6 +1,7 @@
 // Texts of strangers: names and places in files that would become code or control a terminal,
 // nesting without end, names like those that the compiler gives.
 #include "test/backend/Helpers.h"
+#include "test/unit/Options.h"
 
 #include "kiln/kiln.h"
 
@@ -32,8 +33,7 @@ std::string function(const std::string& name, const std::string& argument = "x",
 }
 
 Program compiled(const std::string& text) {
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   return Program::compile(Module::parse(text, "stranger.mlir"), options);
 }
 
@@ -78,8 +78,7 @@ TEST(Strangers, NamesAndPlacesAreCommentsOnly) {
 }
 
 TEST(Strangers, AnEditedStageHoldsNoCode) {
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   CompileOptions emittable;
   emittable.until = Stage::emittable;
   const std::string text =
@@ -141,8 +140,7 @@ TEST(Strangers, NamesOfTheCompilersOwnAreFree) {
   for (const char* name : {"row_count", "size0", "lines", "partials", "kiln_f_partials", "between0",
                            "step_d1_64", "in0", "out1", "x_sum"})
     for (bool backward : {false, true}) {
-      CompileOptions options;
-      options.until = Stage::cuda;
+      CompileOptions options = untilCuda();
       options.backward = backward;
       const std::string type = "tensor<?x?x64xf32>";
       const std::string text =
@@ -171,8 +169,7 @@ std::set<std::string> calledBy(const std::string& cuda) {
 std::string textWith(std::string function, const std::string& name, bool backward) {
   for (std::size_t at; (at = function.find("NAME")) != std::string::npos;)
     function.replace(at, 4, name);
-  CompileOptions options;
-  options.until = Stage::cuda;
+  CompileOptions options = untilCuda();
   options.backward = backward;
   const std::string text = Program::compile(Module::parse(function), options).text(Stage::cuda);
   return text.substr(text.find("using namespace"));
