@@ -4,6 +4,7 @@
 // memory. Products are those of warps (mma.cuh).
 #pragma once
 
+#include "attention_dropout.cuh"
 #include "attention_seen.cuh"
 #include "attention_softmax.cuh"
 
@@ -197,17 +198,6 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
   }
   if (scores.masks_keys())
     hide_masked(x, open);
-}
-
-/// Drops probabilities.
-template <int deep, class Scores>
-KILN_DEVICE void drop(float (&p)[deep][4], const Scores& scores, int query, int first_key) {
-  if constexpr (Scores::has_dropout)
-#pragma unroll
-    for (int n = 0; n < deep; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        p[n][i] *= scores.kept(query + i / 2 * 8, first_key + 8 * n + lane_column() + i % 2);
 }
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the

@@ -129,8 +129,12 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
           const int query_in_tile = 8 * n + lane_column() + i % 2;
           p[n][i] = exp2_approximate(fmaf(p[n][i], scores.factor(),
                                           -load_shared<QueryNumbers>(of_tile + query_in_tile).lse));
-          kept[n][i] = of_head.kept(from + query_in_tile, row + i / 2 * 8);
         }
+      for_factors<true, Tile::deep>(of_head, row, from, [&](int n, const float(&factors)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          kept[n][i] = factors[i];
+      });
       if constexpr (Tile::has_values) {
         float dropped[Tile::deep][4];
 #pragma unroll

@@ -44,7 +44,7 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static_assert(Bias::width % 64 == 0, "panels of a bias are 64 keys wide");
   static constexpr int loaders = has_numbers ? 32 : 1; // each lane tells of its rows' numbers
   // A warpgroup's products tell when they are done, its warps when they have read numbers.
-  static constexpr int readers = (has_numbers ? 4 : 1) * own / 64;
+  static constexpr int readers = (has_numbers ? 128 : 1) * own / 64;
   static constexpr int loader = 2 * own * side; // the first thread of those that load
   static_assert(side <= 4, "a warp loads for each of the heads side by side");
 

@@ -95,18 +95,16 @@ template <int deep, class Scores>
 KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep][4],
                                            const Scores& scores, const QueryNumbers* numbers,
                                            int first, int key) {
-#pragma unroll
-  for (int n = 0; n < deep; ++n) {
+  for_factors<true, deep>(scores, key, first, [&](int n, const float(&factors)[4]) {
     const auto of_two = load_shared<Vec<QueryNumbers, 2>>(numbers + 8 * n + lane_column());
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const QueryNumbers& of_query = of_two[i % 2];
-      const float kept = scores.kept(first + 8 * n + lane_column() + i % 2, key + i / 2 * 8);
       const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -of_query.lse));
-      p[n][i] = power * kept;
-      dp[n][i] = power * (dp[n][i] * kept - of_query.delta);
+      p[n][i] = power * factors[i];
+      dp[n][i] = power * (dp[n][i] * factors[i] - of_query.delta);
     }
-  }
+  });
 }
 
 /// Sums of score gradients over the heads of a block, tile by tile of queries.
@@ -244,9 +242,7 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
     if (signals)
       mbarrier_arrive(ring.keys_free(stage));
-    warp_barrier();
-    if (thread_index() % 32 == 0) // of whose warp all lanes have read numbers
-      mbarrier_arrive(ring.values_free(stage));
+    mbarrier_arrive(ring.values_free(stage)); // each thread has read numbers
   };
   if (turn.tiles.count == 0)
     return;

@@ -180,16 +180,33 @@ struct NoTensor {
 };
 
 /// No dropout of probabilities.
-struct NoDropout {
-  KILN_DEVICE float factor(i64) const { return 1.0f; }
-};
-/// What a probability is multiplied by: 0 where its number is below `least`.
+struct NoDropout {};
+/// Of `bits` bits a number decides: what has one below `least` becomes 0.
 template <int bits> struct Dropout {
   u64 seed, offset;
-  i64 least; // as a signed word; 2^31: nothing is kept
-  float scale;
-  KILN_DEVICE float factor(i64 place) const {
-    return i64(i32(random_vector<u32, bits, 1>(seed, offset, place)[0])) >= least ? scale : 0.0f;
+  i64 least;   // as a signed word; 2^31: nothing is kept
+  float scale; // of what is kept
+
+  /// A bit for each of eight neighbours, of whose places the first is 8 `eight`.
+  KILN_DEVICE u32 kept(i64 eight) const {
+    constexpr int counters = bits / 16, of_counter = 8 / counters;
+    Vec<u32, 4> words[counters];
+#pragma unroll
+    for (int j = 0; j < counters; ++j) {
+      const u64 place = u64(eight) * counters + j;
+      words[j] = {{u32(place), u32(place >> 32), u32(offset), u32(offset >> 32)}};
+    }
+    philox(seed, words);
+    u32 dropped = 0;
+#pragma unroll
+    for (int i = 7; i >= 0; --i) {
+      const i32 number = i32(number_of<bits>(words[i / of_counter], i % of_counter));
+      if constexpr (bits == 16) // by the sign of a difference
+        dropped = dropped << 1 | u32((number >> 16) - i32(least >> 16)) >> 31;
+      else
+        dropped = dropped << 1 | u32(i64(number) < least);
+    }
+    return ~dropped & 0xff;
   }
 };
 
@@ -268,12 +285,10 @@ template <class All> struct HeadScores {
     else
       return false;
   }
-  KILN_DEVICE float kept(int query, int key) const {
-    if constexpr (has_dropout)
-      return all.dropout.factor(number + query * all.sight.keys + key);
-    else
-      return 1.0f;
-  }
+  /// In the row-major order of all heads' scores, by which dropout counts.
+  KILN_DEVICE i64 place(int query, int key) const { return number + query * all.sight.keys + key; }
+  /// Whether rows begin between multiples of eight places.
+  KILN_DEVICE bool straddles() const { return all.sight.keys % 8 != 0; }
 };
 template <class Sequences, class Bias, class Mask, class Drop, int rank>
 KILN_DEVICE auto Scores<Sequences, Bias, Mask, Drop, rank>::of(u32 head) const {
