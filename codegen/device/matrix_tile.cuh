@@ -110,6 +110,7 @@ template <class T> struct Operands {
       a.words[i] = pack_pair(T{}, c[2 * k + i / 2][i % 2 * 2], c[2 * k + i / 2][i % 2 * 2 + 1]);
     return a;
   }
+  template <bool = true>
   static KILN_DEVICE void multiply(float (&d)[4], const A& a, const B& b, int half) {
     mma<T>(d, a.words, b.words[2 * half], b.words[2 * half + 1]);
   }
@@ -164,10 +165,19 @@ template <> struct Operands<float> {
       split(a, i, c[k][i % 2 * 2 + i / 2]);
     return a;
   }
+  /// Tensor cores cut sums off, toward 0, so that errors of long sums do not cancel: `apart`, sums
+  /// of a few products are added up with rounding.
+  template <bool apart = true>
   static KILN_DEVICE void multiply(float (&d)[4], const A& a, const B& b, int half) {
-    mma_tf32(d, a.high, b.low[2 * half], b.low[2 * half + 1]);
-    mma_tf32(d, a.low, b.high[2 * half], b.high[2 * half + 1]);
-    mma_tf32(d, a.high, b.high[2 * half], b.high[2 * half + 1]);
+    float sums[4] = {};
+    float(&to)[4] = apart ? sums : d;
+    mma_tf32(to, a.high, b.low[2 * half], b.low[2 * half + 1]);
+    mma_tf32(to, a.low, b.high[2 * half], b.high[2 * half + 1]);
+    mma_tf32(to, a.high, b.high[2 * half], b.high[2 * half + 1]);
+    if constexpr (apart)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        d[i] += sums[i];
   }
 };
 
@@ -177,8 +187,10 @@ KILN_DEVICE void multiply_rows(float (&c)[tiles][4], const TileA& a, int row, co
   static_assert(tiles * 8 == TileB::rows && tiles % 2 == 0, "columns are the rows of b");
   static_assert(TileA::steps == TileB::steps, "rows of one width");
   using Operand = Operands<typename TileA::Element>;
-  // Of many steps a loop: operands that are loaded far ahead fill the registers.
-  constexpr int most = 32 / tiles > 1 ? 32 / tiles : 1;
+  // Of many steps a loop: operands that are loaded far ahead fill the registers. Those of fp32 are
+  // twice as many.
+  constexpr int ahead = sizeof(typename TileA::Element) > 2 ? 2 : 32;
+  constexpr int most = ahead / tiles > 1 ? ahead / tiles : 1;
   constexpr int unrolled = TileA::steps < most ? TileA::steps : most;
 #pragma unroll unrolled
   for (int k = 0; k < TileA::steps; ++k) {
@@ -204,12 +216,12 @@ KILN_DEVICE void multiply_accumulated(float (&d)[wide][4], const float (&c)[deep
 #pragma unroll
     for (int n = 0; n + 1 < wide; n += 2) {
       const auto right = Operand::template rows_of_rows<true>(b, k, n * 8);
-      Operand::multiply(d[n], left, right, 0);
-      Operand::multiply(d[n + 1], left, right, 1);
+      Operand::template multiply<(wide <= 16)>(d[n], left, right, 0);
+      Operand::template multiply<(wide <= 16)>(d[n + 1], left, right, 1);
     }
     if constexpr (wide % 2 != 0) {
       const auto right = Operand::template rows_of_rows<false>(b, k, (wide - 1) * 8);
-      Operand::multiply(d[wide - 1], left, right, 0);
+      Operand::template multiply<(wide <= 16)>(d[wide - 1], left, right, 0);
     }
   }
 }

@@ -193,8 +193,10 @@ void BlockRunner::accumulate(const Warpgroup& group, const HostProduct& product,
   for (int i = 0; i < count; ++i) {
     const float* row = group.left.data() + (firstRow + i / 2 % 2 * 8) * depth;
     const float* column = group.right.data() + (i / 4 * 8 + lane % 4 * 2 + i % 2) * depth;
+    double sum = before->values[i];
     for (int k = 0; k < depth; ++k)
-      before->values[i] += row[k] * column[k];
+      sum += static_cast<double>(row[k]) * column[k];
+    before->values[i] = hostCutOff(sum);
   }
   std::fill_n(sums, count, notWaitedFor);
 }

@@ -28,6 +28,14 @@ enum HostCollective {
 };
 constexpr int hostExchangeWords = 6; // that a lane brings at most
 
+/// A sum as tensor cores give it in fp32: cut off, toward 0.
+inline float hostCutOff(double sum) {
+  const float near = static_cast<float>(sum);
+  return __builtin_fabs(static_cast<double>(near)) > __builtin_fabs(sum)
+             ? __builtin_bit_cast(float, __builtin_bit_cast(unsigned, near) - 1)
+             : near;
+}
+
 /// The pieces of a tensor that a tensor map shows, and where they begin.
 struct HostTile {
   const void* map;

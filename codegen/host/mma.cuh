@@ -16,7 +16,7 @@ KILN_DEVICE const u32* exchange_words(HostCollective what, const u32 (&mine)[wor
 
 //===- Products -----------------------------------------------------------------------------===//
 
-/// d += a b, with the product of two words given. As on the hardware, sums are rounded once.
+/// d += a b, with the product of two words given. As on the hardware, sums are cut off once.
 template <class Product>
 inline void multiply_fragments(HostCollective what, float (&d)[4], const u32 (&a)[4], u32 b0,
                                u32 b1, Product product) {
@@ -31,7 +31,7 @@ inline void multiply_fragments(HostCollective what, float (&d)[4], const u32 (&a
       const u32* column = all + (4 * (2 * t + i % 2) + step % 4) * words;
       sum += product(row[i / 2 + step / 4 * 2], column[4 + step / 4]);
     }
-    d[i] = float(sum);
+    d[i] = hostCutOff(sum);
   }
 }
 

@@ -163,6 +163,18 @@ TEST(Mma, OfTf32) {
   EXPECT_EQ(product("multiply_tf32", a, b, d), expectedProduct(a, b, d, 8));
 }
 
+/// What fp32 does not hold is lost, whatever its size, and so that sums become smaller.
+TEST(Mma, SumsAreCutOff) {
+  for (float sign : {1.0f, -1.0f}) {
+    std::vector<float> a(16 * 8, 0.0f), b(8 * 8, 0.0f), d(16 * 8, sign);
+    a[0] = 1.0f;
+    b[0] = sign * 0x1.8p-24f; // of 1 it is three quarters of a step
+    EXPECT_EQ(product("multiply_tf32", a, b, d)[0], sign);
+    b[0] = sign * 0x1.8p-23f;
+    EXPECT_EQ(product("multiply_tf32", a, b, d)[0], sign * (1.0f + 0x1p-23f));
+  }
+}
+
 //===- Moves --------------------------------------------------------------------------------===//
 
 /// Four matrices of 8 by 8 elements, each with a number of its own.

@@ -53,6 +53,11 @@ struct AttentionTable : Builder {
       attention(fmt::format("odd_width_{}", width), {.width = width, .valueWidth = 2 * width + 1},
                 {1, 21, 18});
     attention("odd_width_f32", {.width = 7, .valueWidth = 5, .type = "f32"}, {1, 21, 18});
+    for (int width : {64, 128, 256}) // long sums, of which tensor cores cut off
+      attention(
+          fmt::format("long_sums_{}", width),
+          {.width = width, .valueWidth = width, .type = "f32", .attributes = "scale = 0.125 : f32"},
+          {1, 40, 500});
   }
 
   void rows() {
@@ -109,6 +114,9 @@ struct AttentionTable : Builder {
     attention("four_keys", {.heads = 4, .keyHeads = 4, .width = 16, .valueWidth = 16}, {30, 1, 4});
     for (double p : {0.1, 0.003, 1.0})
       attention(fmt::format("dropout_{}", int(p * 1000)), {.p = p}, {1, 35, 47});
+    // Rows of scores that begin where numbers of a counter do, which are eight, or four.
+    attention("dropout_aligned", {.p = 0.1}, {2, 70, 160});
+    attention("dropout_aligned_words", {.p = 0.003}, {1, 35, 48});
     Case& packed = attention(
         "packed",
         {.leading = {}, .sequences = 4, .attributes = with("causal = #kiln.causal<last>")},

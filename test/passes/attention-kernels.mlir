@@ -56,6 +56,15 @@ func.func @wide(%do: tensor<2x?x136xf16>, %delta: tensor<2x?xf32>, %lse: tensor<
   return %dk, %dv : tensor<2x?x136xf32>, tensor<2x?x136xf32>
 }
 // -----
+// In fp32 they are twice as wide.
+// CHECK-LABEL: func.func @wide_fp32
+// CHECK: kiln.attention_backward {{.*}} -> key tensor<2x?x72xf32>{{$}}
+// CHECK: kiln.attention_backward {{.*}} -> value tensor<2x?x72xf32>{{$}}
+func.func @wide_fp32(%do: tensor<2x?x72xf32>, %delta: tensor<2x?xf32>, %lse: tensor<2x?xf32>, %q: tensor<2x?x72xf32>, %k: tensor<2x?x72xf32>) -> (tensor<2x?x72xf32>, tensor<2x?x72xf32>) {
+  %dk, %dv = kiln.attention_backward %do, %delta, %lse, %q, %k, %k : (tensor<2x?x72xf32>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x72xf32>, tensor<2x?x72xf32>, tensor<2x?x72xf32>) -> key tensor<2x?x72xf32> value tensor<2x?x72xf32>
+  return %dk, %dv : tensor<2x?x72xf32>, tensor<2x?x72xf32>
+}
+// -----
 // What stands before and behind is a kernel of rows.
 // CHECK-LABEL: func.func @gated
 // CHECK: %[[Q:.*]] = kiln.kernel

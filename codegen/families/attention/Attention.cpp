@@ -98,7 +98,8 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
                                   ir::tensorType(op.getValue()).getShape().back());
   add(op.getDQuery(), false);
   add(op.getDKey(), isOne);
-  add(op.getDValue(), op.getDKey() && widest <= kWidestTogether);
+  const bool isWide = ir::tensorType(op.getQuery()).getElementType().isF32();
+  add(op.getDValue(), op.getDKey() && widest <= kWidestTogether / (isWide ? 2 : 1));
   add(op.getDBias(), joinsKeys(op));
   return kernels;
 }

@@ -90,16 +90,18 @@ class AttentionFamily : public family::KernelFamily {
   bool anchors(Operation* op) const override { return isAttention(op); }
 
   /// Products round probabilities and gradients of scores to the type of the query, or to two parts
-  /// of tf32; sums of exponentials of 2-byte types are as good as fp32.
+  /// of tf32; sums of exponentials of 2-byte types are as good as fp32. Tensor cores cut long sums
+  /// of fp32 off, which rows wider than 128 leave no registers to mend (device/matrix_tile.cuh).
   double rounding(Value result) const override {
     auto forward = result.getDefiningOp<ir::AttentionOp>();
     auto backward = result.getDefiningOp<ir::AttentionBackwardOp>();
     if (!forward && !backward)
       return 0.0;
-    const Type element =
-        ir::tensorType(forward ? forward.getQuery() : backward.getQuery()).getElementType();
+    const auto query = ir::tensorType(forward ? forward.getQuery() : backward.getQuery());
+    const auto value = ir::tensorType(forward ? forward.getValue() : backward.getValue());
+    const Type element = query.getElementType();
     if (element.isF32())
-      return 0x1p-20;
+      return std::max(query.getShape().back(), value.getShape().back()) > 128 ? 0x1p-18 : 0x1p-20;
     if (forward && result == forward.getLse())
       return 0.0;
     return element.isBF16() ? 0x1p-8 : 0x1p-11;
