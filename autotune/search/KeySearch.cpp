@@ -63,8 +63,11 @@ void KeySearch::recall() {
   for (const Rejection& rejection : history.rejections)
     dead.insert(rejection.schedule);
   for (const Failure& failure : history.failures)
-    if (failure.driver == bench.driver && !bench.options.retryFailed)
+    if (failure.driver == bench.driver && !bench.options.retryFailed) {
       dead.insert(failure.schedule);
+      if (failure.kind == FailureKind::spill)
+        spills.learn(failure.schedule, failure.log);
+    }
 }
 
 Result KeySearch::attempt() {
@@ -86,7 +89,7 @@ void KeySearch::want(std::size_t place) {
 }
 
 bool KeySearch::isFresh(std::size_t place) const {
-  return !ready.contains(place) && !dead.contains(textOf(place));
+  return !ready.contains(place) && !dead.contains(textOf(place)) && !spills.isIn(textOf(place));
 }
 
 bool KeySearch::findDefault() {
@@ -94,7 +97,13 @@ bool KeySearch::findDefault() {
   for (std::size_t place = 0; place < points.size() && !base; ++place) {
     if (isOver())
       return false;
-    base = prepare(place);
+    // A kernel that spills does so beside whatever the others are: it takes its next schedule.
+    std::optional<std::size_t> next = place;
+    for (std::size_t tried = points.size(); next && *next != tried && !base && !isOver();) {
+      tried = *next;
+      base = prepare(tried);
+      next = points.without(tried, [&](const std::string& part) { return spills.isIn(part); });
+    }
     // So many cannot all be wrong: something is with the function, or with what checks it.
     if (!base && bench.progress.failed - failed >= kMostFailed) {
       reason = fmt::format("the {} schedules that the model likes best fail", kMostFailed);
@@ -109,7 +118,7 @@ KeySearch::Ready* KeySearch::prepare(std::size_t place) {
   if (auto found = ready.find(place); found != ready.end())
     return found->second.get();
   const std::string& schedule = textOf(place);
-  if (dead.contains(schedule))
+  if (dead.contains(schedule) || spills.isIn(schedule))
     return nullptr;
   std::optional<Artifact> artifact = obtain(place);
   if (!artifact)
@@ -138,6 +147,8 @@ std::optional<Artifact> KeySearch::obtain(std::size_t place) {
       spent.compile, [&] { return bench.compilers.take({schedule, points[place].microseconds}); });
   if (auto* failure = std::get_if<Failure>(&compiled)) {
     noteFailure(schedule, failure->cubin, failure->kind, failure->log);
+    if (failure->kind == FailureKind::spill)
+      spills.learn(schedule, failure->log);
     return std::nullopt;
   }
   if (auto* artifact = std::get_if<Artifact>(&compiled)) {

@@ -5,6 +5,7 @@
 #include "autotune/search/Compilers.h"
 #include "autotune/search/Points.h"
 #include "autotune/search/Search.h"
+#include "autotune/search/Spills.h"
 #include "autotune/search/Statistics.h"
 
 #include <set>
@@ -99,7 +100,8 @@ class KeySearch {
   std::uint64_t seed;
   Points points;
   History history;
-  std::set<std::string> dead;                          // rejected or failed
+  std::set<std::string> dead; // rejected or failed
+  Spills spills;
   std::map<std::string, std::string> launches;         // the schedule of each, of code and plan
   std::map<std::size_t, std::unique_ptr<Ready>> ready; // by place
   Ready* base = nullptr;                               // the default

@@ -101,6 +101,19 @@ std::vector<std::size_t> Points::neighbours(std::size_t from, std::size_t count,
   return found;
 }
 
+std::optional<std::size_t> Points::without(std::size_t from,
+                                           const std::function<bool(const std::string&)>& bad) {
+  std::vector<std::size_t> at = points[from].at;
+  for (std::size_t k = 0; k < spaces.size(); ++k) {
+    const std::vector<Candidate>& all = spaces[k].feasible;
+    while (at[k] < all.size() && bad(spaces[k].kernel + " = " + toText(all[at[k]].schedule)))
+      ++at[k];
+    if (at[k] == all.size())
+      return std::nullopt;
+  }
+  return add(std::move(at));
+}
+
 std::size_t Points::cross(std::size_t first, std::size_t second) {
   std::vector<std::size_t> at = points[first].at;
   for (std::size_t k = 0; k < at.size(); ++k)

@@ -34,6 +34,10 @@ class Points {
   /// cheapest first.
   std::vector<std::size_t> neighbours(std::size_t from, std::size_t count,
                                       const std::function<bool(std::size_t)>& isWanted);
+  /// The point with the next schedule that is not `bad`, of "kernel = #kiln.schedule<...>", where a
+  /// kernel's is; none: a kernel has no other.
+  std::optional<std::size_t> without(std::size_t from,
+                                     const std::function<bool(const std::string&)>& bad);
   /// What `first` has changed from the cheapest, and what `second` has elsewhere.
   std::size_t cross(std::size_t first, std::size_t second);
 
