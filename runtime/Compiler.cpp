@@ -386,8 +386,11 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                         task.options.arch = backend.enter(device);
                         task.options.until = backend.until();
                         if (const Tuned* tuned = stores->find(task, backend, device);
-                            tuned && !tuned->isVendor())
+                            tuned && !tuned->isVendor()) {
+                          log("{}: kernels from a store", task.label);
                           return programOf(*tuned, task, backend);
+                        }
+                        log("{}: compiled", task.label);
                         return stores->compile(task, backend).program;
                       });
                     })

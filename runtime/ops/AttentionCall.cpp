@@ -186,6 +186,16 @@ at::DimVector AttentionCall::outputSizes() const {
   return sizes;
 }
 
+/// Of keys that several heads of many queries share the gradient has products of warps, which take
+/// more than twice the time of LibTorch's own kernels, where there is one: not of biases and masks.
+static bool areSharedPlainly(const AttentionTensors& given, const AttentionForm& form) {
+  constexpr std::int64_t many = 64;
+  const Tensor& query = given.query;
+  return form.shared && query.is_cuda() && query.scalar_type() != at::kFloat && query.dim() > 2 &&
+         query.size(-3) != given.key.size(-3) && query.size(-2) >= many && !given.bias.defined() &&
+         !given.mask.defined();
+}
+
 Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form) {
   for (const Tensor* tensor : {&given.query, &given.key, &given.value})
     if (!tensor->defined())
@@ -194,6 +204,11 @@ Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form)
     return why;
   if (Reason why = whyNotShapes(given, form.shared))
     return why;
+  const std::int64_t widest = std::max(given.query.size(-1), given.value.size(-1));
+  if (given.query.scalar_type() == at::kFloat && widest > 128)
+    return "fp32 rows wider than 128, which LibTorch's own kernels compute more exactly";
+  if (areSharedPlainly(given, form))
+    return "keys that several heads share, which LibTorch's own kernels read faster";
   if (!(form.p >= 0 && form.p < 1))
     return "a dropout of all, or none that is a probability";
   if (!std::isfinite(form.scaleOf(given.query)))

@@ -3,7 +3,6 @@
 
 #include "kiln/cache.h"
 #include "runtime/Compiler.h"
-#include "runtime/Log.h"
 
 #include <map>
 #include <mutex>
@@ -34,12 +33,9 @@ std::shared_ptr<const ListProgram> listProgram(const std::string& text, const ch
   static auto* all = new std::map<std::string, std::shared_ptr<const ListProgram>>;
   std::lock_guard held(mutex);
   auto& program = (*all)[fmt::format("{} {} {}", backend.target(), device, text)];
-  if (!program) {
-    TuningTask task{Module::parse(text, name), {}, {}, name};
+  if (!program)
     program = std::make_shared<const ListProgram>(
-        runtime::compileNow(std::move(task), backend, device), backend);
-    runtime::log("{}: compiled for lists of tensors", name);
-  }
+        runtime::compileNow({Module::parse(text, name), {}, {}, name}, backend, device), backend);
   return program;
 }
 

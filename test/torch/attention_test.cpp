@@ -201,8 +201,10 @@ TEST_F(TorchAttention, WhatIsNotTakenIsATens) {
     EXPECT_TRUE(at::allclose(ours, all.call(), 1e-6, 1e-6)) << why;
   };
   const Tensor x = at::randn({2, 2, 6, 8}), wide = at::randn({1, 1, 3, 257});
+  const Tensor broad = at::randn({1, 1, 3, 136});
   same({x.to(at::kDouble), x.to(at::kDouble), x.to(at::kDouble)}, "a dtype other than fp32");
   same({wide, wide, wide}, "heads wider than 256");
+  same({broad, broad, broad}, "fp32 rows wider than 128");
   same({x, x.slice(1, 0, 1), x.slice(1, 0, 1)}, "shapes that do not fit"); // broadcast
   same({x.slice(2, 0, 0), x, x}, "an empty tensor");
   const auto error = [&](const Arguments& all) -> std::string {
