@@ -12,11 +12,16 @@ ROUTED = {
     "log_softmax": ("aten::log_softmax", "aten::_log_softmax", "aten::_log_softmax_backward_data"),
     "dropout": ("aten::native_dropout", "aten::native_dropout_backward"),
     "gelu": ("aten::gelu", "aten::gelu_backward"),
+    "attention": ("aten::scaled_dot_product_attention",
+                  "aten::_scaled_dot_product_flash_attention_backward",
+                  "aten::_scaled_dot_product_efficient_attention_backward",
+                  "aten::_scaled_dot_product_cudnn_attention_backward"),
     "silu": ("aten::silu", "aten::silu_backward"),
 }
 # Backwards of Kiln's own, where it routes an op above autograd.
 NODES = {"KilnLayerNormBackward": "layer_norm", "KilnRmsNormBackward": "rms_norm",
-         "KilnSoftmaxBackward": "softmax", "KilnCrossEntropyBackward": "cross_entropy"}
+         "KilnSoftmaxBackward": "softmax", "KilnCrossEntropyBackward": "cross_entropy",
+         "KilnAttentionBackward": "attention"}
 FAMILIES = {op: family for family, ops in ROUTED.items() for op in ops}
 
 

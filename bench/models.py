@@ -9,8 +9,10 @@ eager, with Kiln (one line, nothing of the model changes), with torch.compile, a
 
 Prints Markdown: times of a step, peaks of memory, and, from profiles of some steps more, the share of
 the GPU's time that routed ops have in eager and what it promises: the step without what Kiln's kernels
-save of it. KILN_CACHE names a store of tuned kernels. Each cell is a process of its own. Needs a GPU and
-transformers; --device=cpu --tiny shows on a CPU that everything works, and its times say nothing.
+save of it. KILN_CACHE names a store of tuned kernels. Eager steps and Kiln's take turns in one process,
+since the host is faster at some times than at others; compiled ones have processes of their own. Needs
+a GPU and transformers; --device=cpu --tiny shows on a CPU that everything works, and its times say
+nothing.
 """
 import argparse
 import importlib.util
@@ -28,7 +30,8 @@ from model_zoo import MODELS, NEED_NOTHING
 from peers_timing import header, write
 
 MODES = ("eager", "kiln", "compile", "both")
-WARMUP, PROFILED = 5, 3
+PARTS = (("eager", "kiln"), ("compile",), ("both",))  # of a process each, in which modes take turns
+WARMUP, PROFILED, TURNS = 5, 3, 5
 
 
 def step_of(case, compiled, device):
@@ -47,9 +50,12 @@ def step_of(case, compiled, device):
     return step
 
 
-def enable_kiln(given):
-    torch.ops.load_library(os.path.abspath(given.library))
-    torch.ops.kiln.enable("place=cpu" if given.device == "cpu" else "")
+def switch(mode, given):
+    """Kiln on or off, for the steps that follow."""
+    if mode in ("kiln", "both"):
+        torch.ops.kiln.enable("place=cpu" if given.device == "cpu" else "")
+    elif hasattr(torch.ops.kiln, "disable"):
+        torch.ops.kiln.disable()
 
 
 def warmed_up(step, with_kiln):
@@ -72,6 +78,8 @@ def step_times(step, steps, device):
             times.append((time.perf_counter() - start) * 1e3)
         return times, loss.item()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
     marks[0].record()
     for mark in marks[1:]:
         loss = step()
@@ -80,42 +88,54 @@ def step_times(step, steps, device):
     return [a.elapsed_time(b) for a, b in zip(marks, marks[1:])], loss.item()
 
 
-def measure(name, mode, given):
-    """The line of one cell."""
+def measure(name, modes, given):
+    """Lines of cells, measured in turns: hosts are faster at some times than at others."""
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
-    with_kiln = mode in ("kiln", "both")
-    if with_kiln:
-        enable_kiln(given)
+    if {"kiln", "both"} & set(modes):
+        torch.ops.load_library(os.path.abspath(given.library))
     case = MODELS[name](given.tiny, given.device)
     case.model.train()
-    step = step_of(case, mode in ("compile", "both"), given.device)
-    warmed_up(step, with_kiln)
-    on_gpu = given.device == "cuda"
-    if on_gpu:
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-    times, loss = step_times(step, given.steps, given.device)
-    peak = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
+    step = step_of(case, modes[0] in ("compile", "both"), given.device)
+    cells = {mode: {"times": [], "peak": 0.0} for mode in modes}
+    for mode in modes:
+        switch(mode, given)
+        warmed_up(step, mode in ("kiln", "both"))
+    turns = min(TURNS, given.steps)
+    for turn in range(turns):
+        for mode, cell in cells.items():
+            switch(mode, given)
+            step()
+            steps = given.steps * (turn + 1) // turns - given.steps * turn // turns
+            times, cell["loss"] = step_times(step, steps, given.device)
+            cell["times"] += times
+            if given.device == "cuda":
+                cell["peak"] = max(cell["peak"], torch.cuda.max_memory_allocated() / 2**30)
+    return [line_of(name, mode, cell, case, step, given) for mode, cell in cells.items()]
+
+
+def line_of(name, mode, cell, case, step, given):
+    times = cell["times"]
     line = {"model": name, "mode": mode, "batch": case.size, "steps": given.steps,
             "parameters": sum(p.numel() for p in case.model.parameters()),
             "step_ms": statistics.median(times), "lowest": min(times), "highest": max(times),
-            "loss": loss, "peak_memory_gib": peak}
+            "loss": cell["loss"], "peak_memory_gib": cell["peak"]}
+    switch(mode, given)
     if mode in ("eager", "kiln"):  # compiled kernels are of many ops
         line["kernels_ms"] = times_by_family(step, PROFILED, given.device)
-    if with_kiln:
+    if mode in ("kiln", "both"):
         line["report"] = torch.ops.kiln.report()
     return line
 
 
-def in_own_process(name, mode):
-    run = subprocess.run([sys.executable, *sys.argv, f"--part={name}:{mode}"],
+def in_own_process(name, modes):
+    run = subprocess.run([sys.executable, *sys.argv, f"--part={name}:{'+'.join(modes)}"],
                          capture_output=True, text=True, check=False)
-    lines = [line for line in run.stdout.splitlines() if line.startswith('{"model"')]
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"model"')]
     if run.returncode == 0 and lines:
-        return json.loads(lines[-1])
+        return lines
     last = (run.stderr.strip() or f"ended with {run.returncode}").splitlines()[-1]
-    return {"model": name, "mode": mode, "trouble": last[:300]}
+    return [{"model": name, "mode": mode, "trouble": last[:300]} for mode in modes]
 
 
 def figure(line, key, form="{:.1f}"):
@@ -202,7 +222,7 @@ def parse():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="two narrow layers, a few tokens")
     parser.add_argument("--json")
-    parser.add_argument("--part", help=argparse.SUPPRESS)  # MODEL:MODE, measured in this process
+    parser.add_argument("--part", help=argparse.SUPPRESS)  # MODEL:MODE+MODE, measured in this process
     given = parser.parse_args()
     given.models, given.modes = given.models.split(","), given.modes.split(",")
     for kind, named, known in ("model", given.models, MODELS), ("mode", given.modes, MODES):
@@ -220,7 +240,9 @@ def parse():
 def main():
     given = parse()
     if given.part:
-        print(json.dumps(measure(*given.part.split(":"), given)))
+        name, modes = given.part.split(":")
+        for line in measure(name, modes.split("+"), given):
+            print(json.dumps(line))
         return
     if given.device == "cuda" and not torch.cuda.is_available():
         sys.exit("models.py: torch sees no GPU; --device=cpu --tiny shows that everything works")
@@ -232,11 +254,13 @@ def main():
                   f"{', '.join(missing)}", file=sys.stderr)
     report = header(steps=given.steps, tiny=given.tiny, lines=[])
     for name in given.models:
-        for mode in given.modes:
-            report["lines"].append(in_own_process(name, mode))
-            line = report["lines"][-1]
-            print(f"{name} {mode}: {line.get('trouble') or figure(line, 'step_ms') + ' ms'}",
-                  file=sys.stderr, flush=True)
+        for modes in PARTS:
+            wanted = [mode for mode in modes if mode in given.modes]
+            for line in in_own_process(name, wanted) if wanted else []:
+                report["lines"].append(line)
+                print(f"{name} {line['mode']}: "
+                      f"{line.get('trouble') or figure(line, 'step_ms') + ' ms'}",
+                      file=sys.stderr, flush=True)
             if given.json:
                 write(given.json, report)
     print(markdown(report["lines"], given))
