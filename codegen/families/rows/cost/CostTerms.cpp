@@ -18,7 +18,7 @@ double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k
     double wanted = double(s.vector * stream.bytes);
     double moved = std::min(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
     const double run = pieces ? double(s.lanes) * wanted : k.run;
-    worst = std::max(worst, k.narrow * std::log2(16.0 / moved) + k.gaps * halvings(moved, wanted) +
+    worst = std::max(worst, k.narrow * halvings(moved, 16.0) + k.gaps * halvings(moved, wanted) +
                                 k.shortRun * halvings(run, k.run));
   };
   for (const auto& stream : facts.inputs)
@@ -42,7 +42,7 @@ double arithmeticTerms(const Shape& shape, const Schedule& s, const Facts& facts
   const double ofByte = operationsOfByte(s, facts);
   double hindered = s.keep == Keep::shared ? k.hinderedShared : 0.0;
   if (s.keep == Keep::registers)
-    hindered = k.hinderedPieces * std::log2(shape.chunks);
+    hindered = k.hinderedPieces * halvings(1.0, shape.chunks);
   return k.arithmetic * ofByte *
              (1.0 + k.together * halvings(128.0, double(s.threads * s.cluster))) +
          hindered * std::max(0.0, ofByte - k.hidden);
@@ -120,7 +120,7 @@ int roomFor(const Schedule& s, const Facts& facts, const Target& target, const C
 }
 
 double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
-  const double pieces = k.pieces * std::log2(double(s.chunks(facts.width)));
+  const double pieces = k.pieces * halvings(1.0, double(s.chunks(facts.width)));
   if (s.keep == Keep::ring)
     return k.ring + pieces;
   if (facts.passes == 1)
@@ -139,7 +139,7 @@ double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
   if (!facts.inputs.empty())
     sum += k.underfilled * halvings(shape.inFlight, maps ? k.wantedMapping : k.wanted);
   if (!maps)
-    sum += k.pieces * std::log2(shape.chunks);
+    sum += k.pieces * halvings(1.0, shape.chunks);
   sum += k.shuffles * shape.steps * double(facts.reductions * s.lanes) /
          std::max(1.0, facts.bytes(1.0));
   const double idle = std::ceil(shape.waves) / shape.waves - 1.0;

@@ -87,7 +87,7 @@ double sharedTerms(const Shape& shape, const Schedule& s, const Facts& facts, co
   for (const Facts::Stream& stream : facts.outputs)
     bytes = std::min(bytes, double(s.lanes * s.vector * stream.bytes));
   double sum = k.smallBlock * halvings(threads, 128.0) + k.largeBlock * halvings(128.0, threads) +
-               k.narrowIdle * idleSchedulers(s) + k.pieces * std::log2(shape.chunks) +
+               k.narrowIdle * idleSchedulers(s) + k.pieces * halvings(1.0, shape.chunks) +
                k.shortRun * halvings(bytes, k.run) +
                k.tail * (std::ceil(shape.waves) / shape.waves - 1.0);
   if (s.keep == Keep::ring) {

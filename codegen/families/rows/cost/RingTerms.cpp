@@ -15,7 +15,8 @@ double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
   const double threads = double(s.threads * s.blocks);
   const double enough = facts.passes > 1 ? k.ringReducing : k.ringMapping;
   const double slots = shape.chunks * double(s.lanes * s.vector);
-  double sum = k.ring + k.ringBroad * halvings(16.0, access) + k.pieces * std::log2(shape.chunks);
+  double sum =
+      k.ring + k.ringBroad * halvings(16.0, access) + k.pieces * halvings(1.0, shape.chunks);
   sum += k.ringSmallTile * halvings(tile, 8192.0) + k.ringFewThreads * halvings(threads, enough);
   sum += k.ringUnder * halvings(flight, shape.wide ? k.ringWideBytes : k.ringBytes) +
          k.ringOver * halvings(k.ringBytes * 1.1, flight);

@@ -101,6 +101,10 @@ struct Wanted {
   bool sees(const Schedule& s, const Facts& facts, const Target& target) const {
     return likely == unlikely || (unlikelyTerm(s, facts, target) > 0.0) == unlikely;
   }
+  /// Where what is refused need not be counted, the rule that refuses most, before all others.
+  bool holds(const Schedule& s, const Target& target) const {
+    return below == nullptr || s.allThreads() * s.blocks <= target.threadsPerSM;
+  }
   /// Whether it may see one of any rows and blocks.
   bool enters(const Schedule& s, const Facts& facts, const Target& target) const {
     if (least && s.columns == Columns::shared)
@@ -173,8 +177,10 @@ template <class Visit> class Tuples {
           s.rows = rows;
           s.blocks = blocks;
           manner.applyTo(s);
+          if (!wanted.holds(s, target) || !isBusy(s, facts, target))
+            continue;
           const bool seen = s.keep != Keep::ring || wanted.sees(s, facts, target);
-          if (seen && isBusy(s, facts, target) && visit(s))
+          if (seen && visit(s))
             return true;
         }
     return false;
