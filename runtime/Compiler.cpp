@@ -390,8 +390,9 @@ Program compileNow(TuningTask task, const Backend& backend, int device) {
                           log("{}: kernels from a store", task.label);
                           return programOf(*tuned, task, backend);
                         }
+                        Program program = stores->compile(task, backend).program;
                         log("{}: compiled", task.label);
-                        return stores->compile(task, backend).program;
+                        return program;
                       });
                     })
       .get();

@@ -89,7 +89,7 @@ void KeySearch::want(std::size_t place) {
 }
 
 bool KeySearch::isFresh(std::size_t place) const {
-  return !ready.contains(place) && !dead.contains(textOf(place)) && !spills.isIn(textOf(place));
+  return !ready.contains(place) && !isDead(textOf(place));
 }
 
 bool KeySearch::findDefault() {
@@ -97,12 +97,14 @@ bool KeySearch::findDefault() {
   for (std::size_t place = 0; place < points.size() && !base; ++place) {
     if (isOver())
       return false;
+    base = prepare(place);
     // A kernel that spills does so beside whatever the others are: it takes its next schedule.
-    std::optional<std::size_t> next = place;
-    for (std::size_t tried = points.size(); next && *next != tried && !base && !isOver();) {
+    for (std::size_t tried = place; !base && !isOver();) {
+      const std::optional<std::size_t> next = points.without(tried, spills);
+      if (!next || *next == tried)
+        break;
       tried = *next;
       base = prepare(tried);
-      next = points.without(tried, [&](const std::string& part) { return spills.isIn(part); });
     }
     // So many cannot all be wrong: something is with the function, or with what checks it.
     if (!base && bench.progress.failed - failed >= kMostFailed) {
@@ -118,7 +120,7 @@ KeySearch::Ready* KeySearch::prepare(std::size_t place) {
   if (auto found = ready.find(place); found != ready.end())
     return found->second.get();
   const std::string& schedule = textOf(place);
-  if (dead.contains(schedule) || spills.isIn(schedule))
+  if (isDead(schedule))
     return nullptr;
   std::optional<Artifact> artifact = obtain(place);
   if (!artifact)

@@ -63,6 +63,9 @@ class KeySearch {
   bool isOver();
   bool cannotImprove() const;
   bool isFresh(std::size_t place) const;
+  bool isDead(const std::string& schedules) const {
+    return dead.contains(schedules) || spills.isIn(schedules);
+  }
   List best(std::size_t count);
 
   // Times and the choice (Finals.cpp).

@@ -2,6 +2,7 @@
 #include "autotune/search/Points.h"
 
 #include "autotune/search/Moves.h"
+#include "autotune/search/Spills.h"
 #include "codegen/backend/Schedules.h"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ std::string textAt(std::span<const KernelSpace> spaces, const std::vector<std::s
   return joinSchedules(schedules);
 }
 
-/// Of the text of all kernels that of one: "#kiln.schedule<...>".
+} // namespace
+
 std::string_view textOfKernel(std::string_view schedules, const std::string& kernel) {
   const std::size_t at = schedules.find(kernel + " = ");
   if (at == std::string_view::npos)
@@ -36,8 +38,6 @@ std::string_view textOfKernel(std::string_view schedules, const std::string& ker
   schedules.remove_prefix(at + kernel.size() + 3);
   return schedules.substr(0, schedules.find('>') + 1);
 }
-
-} // namespace
 
 Points::Points(std::span<const KernelSpace> given) : spaces(given) {
   if (pointsOf(spaces) == 0)
@@ -101,12 +101,11 @@ std::vector<std::size_t> Points::neighbours(std::size_t from, std::size_t count,
   return found;
 }
 
-std::optional<std::size_t> Points::without(std::size_t from,
-                                           const std::function<bool(const std::string&)>& bad) {
+std::optional<std::size_t> Points::without(std::size_t from, const Spills& spills) {
   std::vector<std::size_t> at = points[from].at;
   for (std::size_t k = 0; k < spaces.size(); ++k) {
     const std::vector<Candidate>& all = spaces[k].feasible;
-    while (at[k] < all.size() && bad(spaces[k].kernel + " = " + toText(all[at[k]].schedule)))
+    while (at[k] < all.size() && spills.has(spaces[k].kernel, toText(all[at[k]].schedule)))
       ++at[k];
     if (at[k] == all.size())
       return std::nullopt;

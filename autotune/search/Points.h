@@ -11,6 +11,8 @@
 
 namespace kiln::autotune {
 
+class Spills; // Spills.h
+
 class Points {
  public:
   struct Point {
@@ -34,10 +36,9 @@ class Points {
   /// cheapest first.
   std::vector<std::size_t> neighbours(std::size_t from, std::size_t count,
                                       const std::function<bool(std::size_t)>& isWanted);
-  /// The point with the next schedule that is not `bad`, of "kernel = #kiln.schedule<...>", where a
-  /// kernel's is; none: a kernel has no other.
-  std::optional<std::size_t> without(std::size_t from,
-                                     const std::function<bool(const std::string&)>& bad);
+  /// The point with the next schedule of each kernel whose own is known to spill; none: a kernel
+  /// has no other.
+  std::optional<std::size_t> without(std::size_t from, const Spills& spills);
   /// What `first` has changed from the cheapest, and what `second` has elsewhere.
   std::size_t cross(std::size_t first, std::size_t second);
 
@@ -50,6 +51,8 @@ class Points {
   mutable std::map<std::size_t, std::string> texts; // of points that were asked for
 };
 
+/// Of a text of several kernels' schedules that of one: "#kiln.schedule<...>"; empty: it has none.
+std::string_view textOfKernel(std::string_view schedules, const std::string& kernel);
 /// Those that a text has for the kernels, in their order, as CompileOptions take it; empty: it is
 /// none of theirs.
 std::vector<Schedule> schedulesIn(std::span<const KernelSpace> spaces,

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kiln::autotune {
 
@@ -13,11 +14,15 @@ class Spills {
   /// `schedules` was refused, with this text (program::BrokenPromise). Nothing is learnt of a
   /// function's only kernel, whose schedule is all there is.
   void learn(std::string_view schedules, std::string_view why);
-  /// Whether one of these is known to spill.
+  /// Whether a kernel is known to spill with this schedule, "#kiln.schedule<...>".
+  bool has(const std::string& kernel, const std::string& schedule) const {
+    return spilled.contains({kernel, schedule});
+  }
+  /// Whether one of these does.
   bool isIn(std::string_view schedules) const;
 
  private:
-  std::set<std::string, std::less<>> parts; // "kernel = #kiln.schedule<...>"
+  std::set<std::pair<std::string, std::string>> spilled; // kernel and schedule
 };
 
 } // namespace kiln::autotune

@@ -122,10 +122,10 @@ Compiled SimulatedDevice::compile(const Proposal& proposal) {
   Kernel kernel{proposal.schedule, trueMicroseconds(simulation, proposal), std::nullopt};
   if (auto fault = simulation.faults.find(proposal.schedule); fault != simulation.faults.end())
     kernel.fault = fault->second;
-  for (const auto& [part, name] : simulation.spilling)
+  for (const std::string& part : simulation.spilling)
     if (proposal.schedule.find(part) != std::string::npos)
       return Failure{proposal.schedule, "", simulation.driver, FailureKind::spill,
-                     "schedule refused:\nkernel '" + name + "' spills 12 bytes (simulated)"};
+                     "kernel '" + part.substr(0, part.find(' ')) + "' spills (simulated)"};
   if (kernel.fault && kernel.fault->kind == FailureKind::spill)
     return Failure{proposal.schedule, "", simulation.driver, FailureKind::spill,
                    "kernel spills 128 bytes of registers to memory (simulated)"};

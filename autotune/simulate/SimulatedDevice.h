@@ -8,6 +8,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 namespace kiln::autotune {
 
@@ -22,8 +23,8 @@ struct Simulation {
   double drift = 0.02;  // of the clock, slowly up and down
   double throttled = 0; // part of all batches
   double copy = 0.9;    // time of a plain copy, of that of the first kernel beside it
-  std::map<std::string, Fault> faults;         // by the schedule's text
-  std::map<std::string, std::string> spilling; // kernels, by a part of a text: "kernel = schedule"
+  std::map<std::string, Fault> faults;  // by the schedule's text
+  std::set<std::string> spilling;       // parts of texts: "kernel = schedule"
   std::map<std::string, double> slower; // by the schedule's text, a factor in place of the bias
   std::map<std::string, double> aged;   // the same of kernels that were compiled before
   std::string driver = "simulated 1";

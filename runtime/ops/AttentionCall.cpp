@@ -204,8 +204,9 @@ Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form)
     return why;
   if (Reason why = whyNotShapes(given, form.shared))
     return why;
-  const std::int64_t widest = std::max(given.query.size(-1), given.value.size(-1));
-  if (given.query.scalar_type() == at::kFloat && widest > 128)
+  constexpr std::int64_t exactWidth = 128; // of fp32, see kiln.attention
+  if (given.query.scalar_type() == at::kFloat &&
+      std::max(given.query.size(-1), given.value.size(-1)) > exactWidth)
     return "fp32 rows wider than 128, which LibTorch's own kernels compute more exactly";
   if (areSharedPlainly(given, form))
     return "keys that several heads share, which LibTorch's own kernels read faster";

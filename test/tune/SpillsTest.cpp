@@ -32,9 +32,7 @@ TEST(Spills, AKernelThatSpillsTakesItsNextSchedule) {
     return space.kernel + " = " + toText(space.feasible[place].schedule);
   };
   Simulation simulation = exact();
-  simulation.spilling = {{part(0, 0), problem.spaces[0].kernel},
-                         {part(1, 0), "kiln_second"},
-                         {part(1, 1), "kiln_second"}};
+  simulation.spilling = {part(0, 0), part(1, 0), part(1, 1)};
   MemoryJournal journal;
   Result result = tuneOne(problem, journal, simulation);
   ASSERT_TRUE(result.choice) << result.reason;
