@@ -31,13 +31,16 @@ FailureOr<std::string> emitCuda(ModuleOp module, std::string_view title) {
 }
 
 /// A kernel that spills, or of which fewer blocks fit than its schedule says, is refused: what
-/// the cost model and the tuner believe of it would be wrong.
+/// the cost model and the tuner believe of it would be wrong. Only where every schedule of a
+/// function spills one of them is taken all the same.
 static void checkPromises(const Program::State& state) {
   std::string broken;
   std::map<std::string, int> registers;
   std::int64_t spillBytes = 0;
+  bool launchable = true;
   for (const KernelInfo& kernel : state.kernels) {
     const Usage& usage = kernel.usage;
+    launchable &= kernel.residentBlocks > 0;
     spillBytes += usage.spillStoreBytes + usage.spillLoadBytes;
     if (usage.spillStoreBytes || usage.spillLoadBytes || usage.serializedProducts ||
         kernel.residentBlocks < kernel.promisedBlocks)
@@ -62,8 +65,9 @@ static void checkPromises(const Program::State& state) {
   // Long texts take seconds each time.
   constexpr std::size_t kLong = 32768;
   const int attempts = state.texts[static_cast<int>(Stage::cuda)].size() > kLong ? 4 : 24;
-  if (!broken.empty())
-    throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes, attempts);
+  if (!broken.empty() && !(launchable && state.lessons.lastResort))
+    throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes, attempts,
+                        launchable);
 }
 
 static CudaJob jobOf(const Program::State& state) {

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
 using namespace mlir;
 
 namespace kiln {
@@ -194,23 +196,56 @@ static int smallerKernels(const Module& module, CompileOptions options, int most
   return 0;
 }
 
+namespace {
+
+/// The attempt that spilled least of all that were made for a function.
+class LastResort {
+ public:
+  void offer(const program::Lessons& lessons, const program::BrokenPromise& broken) {
+    if (!broken.launchable || (found && broken.spillBytes >= spillBytes))
+      return;
+    found = lessons;
+    found->lastResort = true;
+    spillBytes = broken.spillBytes;
+  }
+  /// Compiles it. Rethrows `failure` where no attempt can be launched.
+  std::shared_ptr<Program::State> take(const Module& module, const CompileOptions& options,
+                                       std::exception_ptr failure) const {
+    if (!found)
+      std::rethrow_exception(failure);
+    auto state = compileOnce(module, options, *found);
+    state->remarks.push_back(
+        fmt::format("every schedule spills registers to memory; the one that spills least is "
+                    "taken ({} bytes a thread stored and loaded): the kernel is right, and slower "
+                    "than its work needs",
+                    spillBytes));
+    return state;
+  }
+
+ private:
+  std::optional<program::Lessons> found;
+  std::int64_t spillBytes = 0;
+};
+
+} // namespace
+
 /// Schedules that Kiln chooses may turn out to spill: then the best with more registers is taken,
-/// and a remark says so. Where all spill the function is parted into smaller kernels. A schedule
-/// that the user gave is refused instead.
-Program Program::compile(const Module& module, const CompileOptions& options) {
-  std::vector<std::string> refusals;
+/// and a remark says so. Where all spill the function is parted into smaller kernels, and where
+/// that does not help either the schedule that spills least is taken. A schedule that the user
+/// gave is refused instead.
+static std::shared_ptr<Program::State> compileAny(const Module& module,
+                                                  const CompileOptions& options,
+                                                  std::vector<std::string>& refusals) {
   program::Lessons lessons;
+  LastResort resort;
   for (int attempt = 1;; ++attempt) {
     std::exception_ptr failure;
     try {
-      auto state = compileOnce(module, options, lessons);
-      state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
-      Program result;
-      result.state_ = state;
-      return result;
+      return compileOnce(module, options, lessons);
     } catch (const program::BrokenPromise& broken) {
       if (!options.schedule.empty())
         throw;
+      resort.offer(lessons, broken);
       for (const auto& [kernel, registers] : broken.registers)
         lessons.spilled.emplace(kernel, registers);
       refusals.push_back(fmt::format("choice {} of the cost model: {}", attempt, broken.what()));
@@ -224,7 +259,7 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
     }
     const int most = smallerKernels(module, options, lessons.most);
     if (most == 0)
-      std::rethrow_exception(failure);
+      return resort.take(module, options, failure);
     refusals.push_back(
         fmt::format("no choice keeps its values in registers: the function is parted "
                     "into kernels of up to {} operations",
@@ -232,6 +267,15 @@ Program Program::compile(const Module& module, const CompileOptions& options) {
     lessons = {{}, most};
     attempt = 0;
   }
+}
+
+Program Program::compile(const Module& module, const CompileOptions& options) {
+  std::vector<std::string> refusals;
+  auto state = compileAny(module, options, refusals);
+  state->remarks.insert(state->remarks.end(), refusals.begin(), refusals.end());
+  Program result;
+  result.state_ = state;
+  return result;
 }
 
 Program Program::resume(Stage stage, std::string_view text, const CompileOptions& options) {

@@ -25,6 +25,7 @@ namespace program {
 struct Lessons {
   std::multimap<std::string, int> spilled; // by entry point: registers that were too few
   int most = 0;                            // operations of a kernel; 0: as usual
+  bool lastResort = false;                 // take the schedule although the assembler spills
 };
 
 } // namespace program
@@ -73,15 +74,16 @@ mlir::FailureOr<std::string> emitCuda(mlir::ModuleOp module, std::string_view ti
 
 /// The assembler used more than a schedule promised: it spills, or fewer blocks fit. `registers`
 /// has what each such kernel got a thread, `spillBytes` what all of them spill; `attempts` are
-/// worth making with other schedules.
+/// worth making with other schedules. Not `launchable`: no block of some kernel fits.
 struct BrokenPromise : Error {
   BrokenPromise(const std::string& text, std::map<std::string, int> registers,
-                std::int64_t spillBytes, int attempts)
+                std::int64_t spillBytes, int attempts, bool launchable)
       : Error(ErrorKind::infeasible, text), registers(std::move(registers)), spillBytes(spillBytes),
-        attempts(attempts) {}
+        attempts(attempts), launchable(launchable) {}
   std::map<std::string, int> registers;
   std::int64_t spillBytes;
   int attempts;
+  bool launchable;
 };
 
 /// Fills cubin, log and kernels of a state that has CUDA text. Throws BrokenPromise.
