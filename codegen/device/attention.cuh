@@ -4,7 +4,7 @@
 // memory. Products are those of warps (mma.cuh).
 #pragma once
 
-#include "attention_dropout.cuh"
+#include "attention_places.cuh"
 #include "attention_seen.cuh"
 #include "attention_softmax.cuh"
 
@@ -142,16 +142,13 @@ template <int deep> KILN_DEVICE void hide_masked(float (&x)[deep][4], const Open
 /// product. Lane's rows are row and row + 8 of queries, or of keys where scores are `transposed`;
 /// `seen` tells what they see of the others (TwoSpans, SeenByBlock), of which the columns are those
 /// from `first` on, a multiple of how many they are. `Scores`: HeadScores. `open`: OpenKeys of
-/// columns that are keys, OpenRows of rows that are.
+/// columns that are keys, OpenRows of rows that are; `places`: of masks of both.
 template <bool transposed, int deep, class Scores, class Seen, class Open>
 KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], const Scores& scores,
-                                int row, const Seen& seen, int first, const Open& open) {
-  const auto hide = [&](float& exponent, int query, int key) {
-    if (!scores.masks_keys() && scores.masked(query, key))
-      exponent = -infinity();
-  };
+                                int row, const Seen& seen, int first, const Open& open,
+                                const OpenPlaces<transposed, deep>& places) {
   // Rows that do not exist may compute what they like, but must not read.
-  const bool reads_rows = Scores::has_bias || (Scores::has_mask && !scores.masks_keys());
+  const bool reads_rows = Scores::has_bias;
   const int last = first + 8 * deep;
   const i64 others = transposed ? scores.all.sight.queries : scores.all.sight.keys;
   const bool sees_all = !reads_rows && scores.all.sight.sees_all();
@@ -177,8 +174,6 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
           one += added[0];
           next += added[1];
         }
-        hide(one, transposed ? other : own, transposed ? own : other);
-        hide(next, transposed ? other + 1 : own, transposed ? own : other + 1);
       }
   } else {
     const TwoSpans spans = seen.spans();
@@ -188,16 +183,16 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
       for (int i = 0; i < 4; ++i) {
         const int own = row + i / 2 * 8, other = first + 8 * n + lane_column() + i % 2;
         const int query = transposed ? other : own, key = transposed ? own : other;
-        if (sees_all ? other < others : spans[i / 2].has(other)) {
+        if (sees_all ? other < others : spans[i / 2].has(other))
           x[n][i] += scores.added(query, key);
-          hide(x[n][i], query, key);
-        } else {
+        else
           x[n][i] = -infinity();
-        }
       }
   }
   if (scores.masks_keys())
     hide_masked(x, open);
+  else if (scores.masks_places())
+    hide_closed(x, places);
 }
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
@@ -278,8 +273,9 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
       float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
       const int from = tiles.first + tile * Tile::keys;
       const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
+      const auto places = read_places<false, Tile::deep>(of_head, row, from);
       multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
-      make_exponents<false>(p, slopes, of_head, row, seen, from, open);
+      make_exponents<false>(p, slopes, of_head, row, seen, from, open, places);
       if (softmax.take<powers_slack<Scores>>(p, scores.factor(), scaled))
         scale_rows(sums, scaled);
       drop(p, of_head, row, from);

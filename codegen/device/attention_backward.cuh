@@ -119,9 +119,10 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
       const int from = of_one.first + tile % of_one.count * Tile::queries;
       const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
       float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
-      multiply_rows(p, keys, warp_row, staged.first(tile));
       const auto of_head = scores.of(head);
-      make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row));
+      const auto places = read_places<true, Tile::deep>(of_head, row, from);
+      multiply_rows(p, keys, warp_row, staged.first(tile));
+      make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row), places);
 #pragma unroll
       for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll
@@ -211,8 +212,9 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
   const auto open = open_keys(scores, read_mask<Tile::keys>(scores, first_key));
+  const auto places = read_places<false, Tile::deep>(scores, query, first_key);
   multiply_rows(p, queries, warp_row, keys);
-  make_exponents<false>(p, slopes, scores, query, seen, first_key, open);
+  make_exponents<false>(p, slopes, scores, query, seen, first_key, open, places);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)
 #pragma unroll

@@ -22,16 +22,18 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   u32 ds[Tile::keys / 16][4];
   StagePhase<Tile::stages> before = now;
   OpenKeys<Tile::keys> open;
+  OpenPlaces<false, Tile::deep> places;
   const auto begin = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
     start.begin(s, key);
     open = open_keys(scores, lane);
     lane = read_mask<Tile::keys>(scores, key + Tile::keys);
     start_scores<Tile, Start::adds>(s, dp, ring, now, queries, gradients);
+    places = read_places<false, Tile::deep>(scores, turn.row(), key);
   };
   const auto take = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
-    make_exponents<false>(s, slopes, scores, turn.row(), turn.seen, key, open);
+    make_exponents<false>(s, slopes, scores, turn.row(), turn.seen, key, open, places);
     make_score_gradients(dp, s, scores, numbers, turn.row(), key);
   };
   if (turn.tiles.count == 0)
@@ -165,7 +167,8 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     }
     now.advance();
     make_exponents<false>(s, slopes, of_head, turn.row(), turn.seen, first_key,
-                          open_keys(of_head, lane));
+                          open_keys(of_head, lane),
+                          read_places<false, Tile::deep>(of_head, turn.row(), first_key));
     make_score_gradients(dp, s, of_head, numbers, turn.row(), first_key);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)

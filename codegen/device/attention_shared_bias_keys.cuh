@@ -217,16 +217,18 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
   float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
   u32 p[Tile::keys / 16][4], ds[Tile::keys / 16][4];
   int query = Tile::row_of(turn.tiles, 0); // of the tile whose scores are made
+  OpenPlaces<true, Tile::deep> places;
   const auto begin = [&] {
     start.begin(s, query);
     // Sums leave no registers for what is told of the rows.
     const int offset = Sums::tiles > 0 ? anew(0) : 0;
     start_scores<Tile, Start::adds>(s, dp, ring, now, keys + offset, values + offset);
+    places = read_places<true, Tile::deep>(scores, turn.row(), query);
   };
   const auto take = [&] {
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
-    make_exponents<true>(s, slopes, scores, turn.row(), turn.seen, query, open);
+    make_exponents<true>(s, slopes, scores, turn.row(), turn.seen, query, open, places);
     make_transposed_gradients(dp, s, scores, at.numbers(side, now.stage), query, turn.row());
   };
   const auto accumulate = [&](int stage) {

@@ -206,8 +206,10 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   float s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
   u32 p[Tile::keys / 16][4];
   StagePhase<Tile::stages> before = now;
+  OpenPlaces<false, Tile::deep> places;
   const auto take = [&](int tile, const OpenKeys<Tile::keys>& open) {
-    make_exponents<false>(s, slopes, scores, row, seen, first_key + tile * Tile::keys, open);
+    make_exponents<false>(s, slopes, scores, row, seen, first_key + tile * Tile::keys, open,
+                          places);
     const bool is_scaled = softmax.take<powers_slack<Scores>>(s, scores.all.factor(), scaled);
     drop(s, scores, row, first_key + tile * Tile::keys);
     return is_scaled;
@@ -220,6 +222,7 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   mbarrier_wait(ring.keys_full(now.stage), now.parity);
   start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                           ring.keys(now.stage));
+  places = read_places<false, Tile::deep>(scores, row, first_key);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
   if (signals)
@@ -237,6 +240,7 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
                                                                             ring.keys(now.stage));
     mbarrier_wait(ring.values_full(before.stage), before.parity);
     start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tile > 1);
+    places = read_places<false, Tile::deep>(scores, row, first_key + tile * Tile::keys);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     if (signals)

@@ -285,6 +285,8 @@ template <class All> struct HeadScores {
     else
       return false;
   }
+  /// Whether it is of queries too.
+  KILN_DEVICE bool masks_places() const { return has_mask && !masks_keys(); }
   /// In the row-major order of all heads' scores, by which dropout counts.
   KILN_DEVICE i64 place(int query, int key) const { return number + query * all.sight.keys + key; }
   /// Whether rows begin between multiples of eight places.

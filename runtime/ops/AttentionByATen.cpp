@@ -268,6 +268,12 @@ AttentionGradients byFormula(const Tensor& grad, const AttentionCall& call,
   return {gradients[0], gradients[1], gradients[2], gradients[3]};
 }
 
+/// [b, h, s, d] with the rows of all heads beside each other in memory: the backward of ATen's
+/// efficient kernel is told no stride of the output's rows, and takes heads times width for it.
+Tensor withHeadsBesideRows(const Tensor& output) {
+  return output.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 /// By a fused kernel of ATen's.
 AttentionGradients byKernel(By by, const Tensor& grad, const AttentionCall& call,
                             const AttentionSaved& saved, const MaybeTensor& mask) {
@@ -297,7 +303,7 @@ AttentionGradients byKernel(By by, const Tensor& grad, const AttentionCall& call
     const MaybeTensor bias = asAlignedBias(mask, call);
     const Tensor zero = at::zeros({}, none.options());
     std::tie(dq, dk, dv, db) = at::_scaled_dot_product_efficient_attention_backward(
-        grad, q, k, v, bias.value_or(Tensor()), o, padded, zero, zero, 0.0,
+        grad, q, k, v, bias.value_or(Tensor()), withHeadsBesideRows(o), padded, zero, zero, 0.0,
         {saved.wanted[0], saved.wanted[1], saved.wanted[2], saved.wanted[3]}, call.causal,
         call.scale);
     break;

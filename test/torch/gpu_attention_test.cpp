@@ -68,15 +68,18 @@ class GpuAttention : public TorchGpu {
 /// The first call has no kernel of Kiln's yet; the next ones have.
 TEST_F(GpuAttention, AttentionIsNearFp64WhoeverComputesIt) {
   std::int64_t queries = 65;
+  bool beside = false; // the heads of a row in memory, as products leave them
   for (const at::SDPBackend backend :
        {at::SDPBackend::flash_attention, at::SDPBackend::efficient_attention,
         at::SDPBackend::cudnn_attention, at::SDPBackend::math})
-    for (const auto dtype : {at::kBFloat16, at::kHalf, at::kFloat})
+    for (const auto dtype : {at::kBFloat16, at::kHalf, at::kFloat}) {
+      beside = !beside;
       for (const Mask kind : {Mask::none, Mask::causal, Mask::bools, Mask::floats}) {
         const OnlyBackend only(backend);
         const std::int64_t s = ++queries, t = kind == Mask::causal ? s : s + 7, d = 64 + s % 3 * 8;
-        const auto rows = [&](std::int64_t length) { // [batch, heads, rows, width], as products are
-          return at::randn({2, length, 3, d}, onGpu()).to(dtype).transpose(1, 2);
+        const auto rows = [&](std::int64_t length) { // [batch, heads, rows, width]
+          return beside ? at::randn({2, length, 3, d}, onGpu()).to(dtype).transpose(1, 2)
+                        : at::randn({2, 3, length, d}, onGpu()).to(dtype);
         };
         std::vector<Tensor> values = {rows(s), rows(t), rows(t)};
         if (kind == Mask::floats)
@@ -89,6 +92,7 @@ TEST_F(GpuAttention, AttentionIsNearFp64WhoeverComputesIt) {
                    "backend " + std::to_string(static_cast<int>(backend)) + ", " +
                        c10::toString(dtype) + ", mask " + std::to_string(static_cast<int>(kind)));
       }
+    }
 }
 
 /// Rows that share a bias, as those of AlphaFold's pair representation, and have masks of their
