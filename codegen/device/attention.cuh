@@ -80,7 +80,7 @@ KILN_DEVICE LaneOfMask<count> read_mask(const Scores& scores, int first) {
 #pragma unroll
   for (int word = 0; word < OpenKeys<count>::words; ++word) {
     const int key = first + 32 * word + thread_index() % 32;
-    lane.hides[word] = scores.masks_keys() && key < scores.all.sight.keys && scores.masked(0, key);
+    lane.hides[word] = Scores::masks_keys && key < scores.all.sight.keys && scores.hides(key);
   }
   return lane;
 }
@@ -91,7 +91,7 @@ KILN_DEVICE OpenKeys<count> open_keys(const Scores& scores, const LaneOfMask<cou
 #pragma unroll
   for (int word = 0; word < OpenKeys<count>::words; ++word) {
     open.bits[word] = ~0u;
-    if (scores.masks_keys()) {
+    if (Scores::masks_keys) {
       open.bits[word] = lanes_that(!lane.hides[word]);
       open.all &= open.bits[word] == ~0u;
     }
@@ -109,9 +109,9 @@ template <class Scores> KILN_DEVICE OpenRows open_rows(const Scores& scores, int
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int key = row + 8 * r;
-    open.rows[r] = !(scores.masks_keys() && key < scores.all.sight.keys && scores.masked(0, key));
+    open.rows[r] = !(Scores::masks_keys && key < scores.all.sight.keys && scores.hides(key));
   }
-  open.all = !scores.masks_keys();
+  open.all = !Scores::masks_keys;
   return open;
 }
 
@@ -189,10 +189,10 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
           x[n][i] = -infinity();
       }
   }
-  if (scores.masks_keys())
+  if constexpr (Scores::masks_keys)
     hide_masked(x, open);
-  else if (scores.masks_places())
-    hide_closed(x, places);
+  if constexpr (Scores::masks_places)
+    places.hide(x);
 }
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
@@ -265,6 +265,8 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   const auto of_head = scores.of(at.head);
   RunningSoftmax softmax;
   float sums[Tile::wide][4] = {}, scaled[2];
+  OpenPlaces<false, Tile::deep> places;
+  fetch_places(places, of_head, row, tiles.first);
 #pragma unroll 1
   for (int tile = 0; tile < tiles.count; ++tile) {
     wait_for_copies_but<Tile::stages - 1>();
@@ -273,7 +275,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
       float p[Tile::deep][4] = {}, slopes[Tile::deep][4];
       const int from = tiles.first + tile * Tile::keys;
       const auto open = open_keys(of_head, read_mask<Tile::keys>(of_head, from));
-      const auto places = read_places<false, Tile::deep>(of_head, row, from);
+      take_places(places, of_head, row, from + Tile::keys);
       multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
       make_exponents<false>(p, slopes, of_head, row, seen, from, open, places);
       if (softmax.take<powers_slack<Scores>>(p, scores.factor(), scaled))

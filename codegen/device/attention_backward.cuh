@@ -120,8 +120,10 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
       const QueryNumbers* of_tile = numbers + tile % Tile::stages * Tile::queries;
       float p[Tile::deep][4] = {}, slopes[Tile::deep][4], kept[Tile::deep][4];
       const auto of_head = scores.of(head);
-      const auto places = read_places<true, Tile::deep>(of_head, row, from);
+      OpenPlaces<true, Tile::deep> places;
+      fetch_places(places, of_head, row, from);
       multiply_rows(p, keys, warp_row, staged.first(tile));
+      take_places(places, of_head);
       make_exponents<true>(p, slopes, of_head, row, seen, from, open_rows(of_head, row), places);
 #pragma unroll
       for (int n = 0; n < Tile::deep; ++n)
@@ -212,8 +214,10 @@ KILN_DEVICE void score_gradients(float (&ds)[Tile::deep][4], float (&slopes)[Til
   const int warp_row = thread_index() / 32 * 16;
   float p[Tile::deep][4] = {};
   const auto open = open_keys(scores, read_mask<Tile::keys>(scores, first_key));
-  const auto places = read_places<false, Tile::deep>(scores, query, first_key);
+  OpenPlaces<false, Tile::deep> places;
+  fetch_places(places, scores, query, first_key);
   multiply_rows(p, queries, warp_row, keys);
+  take_places(places, scores);
   make_exponents<false>(p, slopes, scores, query, seen, first_key, open, places);
 #pragma unroll
   for (int n = 0; n < Tile::deep; ++n)

@@ -13,103 +13,138 @@ KILN_DEVICE u32 bits_of_bytes(u32 bytes) {
   return (high >> 7) * 0x10204080u >> 28;
 }
 
-/// A bit for each of the `count` keys from `key` on that are open to a query. Of a query or a key
-/// that is not there nothing is read.
+/// What a mask has of `count` keys from `key` on for a query, a byte each, not 0 where they are
+/// open. Of a query or a key that is not there nothing is read.
 template <int count, class Scores>
-KILN_DEVICE u32 open_neighbours(const Scores& scores, i64 query, i64 key) {
+KILN_DEVICE Vec<u32, count / 4> read_neighbours(const Scores& scores, i64 query, i64 key) {
   static_assert(count == 4 || count == 8 || count == 16, "what one access reads");
+  Vec<u32, count / 4> words = {};
   const auto& sight = scores.all.sight;
   if (query >= sight.queries || key >= sight.keys)
-    return 0;
+    return words;
   const i64 step = scores.all.mask.heads.column_stride;
   const u8* from = scores.mask + query * scores.all.mask.stride + key * step;
-  u32 open = 0;
-  if (step == 1 && key + count <= sight.keys && reinterpret_cast<u64>(from) % count == 0) {
-    const auto words = load_global<Vec<u32, count / 4>>(from);
-#pragma unroll
-    for (int word = 0; word < count / 4; ++word)
-      open |= bits_of_bytes(words[word]) << 4 * word;
-    return open;
-  }
+  if (step == 1 && key + count <= sight.keys && reinterpret_cast<u64>(from) % count == 0)
+    return load_global<Vec<u32, count / 4>>(from);
 #pragma unroll
   for (int i = 0; i < count; ++i)
-    if (key + i < sight.keys && load_global<u8>(from + i * step) != 0)
-      open |= 1u << i;
-  return open;
+    if (key + i < sight.keys)
+      words[i / 4] |= u32(load_global<u8>(from + i * step)) << i % 4 * 8;
+  return words;
+}
+template <int words> KILN_DEVICE u32 bits_of(const Vec<u32, words>& bytes) {
+  u32 bits = 0;
+#pragma unroll
+  for (int word = 0; word < words; ++word)
+    bits |= bits_of_bytes(bytes[word]) << 4 * word;
+  return bits;
 }
 
 /// Which places of a thread's accumulators are open: `deep` eights of columns, of rows `row` and
 /// row + 8. Rows are queries and columns keys, or the other way round where scores are
-/// `transposed`. All 32 lanes of the warp read together.
+/// `transposed`. All 32 lanes of the warp take part. A tile is fetched while the one before is at
+/// work, since it comes from far.
 template <bool transposed, int deep> struct OpenPlaces {
-  static constexpr int words = (deep + 3) / 4; // of 32 keys
+  static constexpr int words = (deep + 3) / 4; // of 32 keys, or of the last 16
   static_assert(deep % 2 == 0, "columns are 16 and more");
-  u32 bits[2][words]; // of a row, from the lane's columns on
+  Vec<u32, 2> ahead[2][words]; // of the four lanes that share a row each has a part of the keys
+  u32 bits[2][words];          // of a row, from the lane's columns on
 
-  /// Four lanes that share a row have a part of each 32 of its keys, or of the last 16.
-  template <class Scores> KILN_DEVICE void read(const Scores& scores, int row, int first) {
+  template <class Scores> KILN_DEVICE void fetch(const Scores& scores, int row, int first) {
     const int lane = thread_index() % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
       for (int word = 0; word < words; ++word) {
         const int query = row + 8 * r, key = first + 32 * word;
-        const u32 part = deep - 4 * word >= 4
-                             ? open_neighbours<8>(scores, query, key + 8 * lane) << 8 * lane
-                             : open_neighbours<4>(scores, query, key + 4 * lane) << 4 * lane;
+        if (deep - 4 * word >= 4)
+          ahead[r][word] = read_neighbours<8>(scores, query, key + 8 * lane);
+        else
+          ahead[r][word] = {{read_neighbours<4>(scores, query, key + 4 * lane)[0], 0}};
+      }
+  }
+  KILN_DEVICE void take() {
+    const int lane = thread_index() % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+#pragma unroll
+      for (int word = 0; word < words; ++word) {
+        const u32 part = bits_of(ahead[r][word]) << (deep - 4 * word >= 4 ? 8 : 4) * lane;
         bits[r][word] = either_lane(either_lane(part, 1), 2) >> 2 * lane;
       }
   }
-  /// Of column i of the thread's two in the n-th eight, of its row r.
-  KILN_DEVICE bool has(int n, int i, int r) const {
-    return (bits[r][n / 4] >> (n % 4 * 8 + i) & 1) != 0;
+  KILN_DEVICE void hide(float (&x)[deep][4]) const {
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if ((bits[i / 2][n / 4] >> (n % 4 * 8 + i % 2) & 1) == 0)
+          x[n][i] = -infinity();
   }
 };
 template <int deep> struct OpenPlaces<true, deep> {
-  static constexpr int pairs = (deep + 7) / 8; // of 32 queries
+  static constexpr int words = (deep + 3) / 4; // of 32 queries, or of the last 16
   static_assert(deep % 2 == 0, "columns are 16 and more");
-  u32 bits[pairs][4][2]; // of a column, from the lane's row on; 16 bits for each half of a pair
+  Vec<u32, 4> ahead[words];  // a lane has the warp's 16 keys of one query
+  u32 bits[(words + 1) / 2]; // of them, and of one 32 queries later
 
-  /// A lane has the warp's 16 keys of one query of 32.
-  template <class Scores> KILN_DEVICE void read(const Scores& scores, int row, int first) {
+  template <class Scores> KILN_DEVICE void fetch(const Scores& scores, int row, int first) {
     const int lane = thread_index() % 32, key = row - lane / 4;
 #pragma unroll
-    for (int pair = 0; pair < pairs; ++pair) {
-      u32 both = 0;
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        if (const int left = 8 * deep - 64 * pair - 32 * half; left >= 32 || lane < left)
-          both |= open_neighbours<16>(scores, first + 64 * pair + 32 * half + lane, key)
-                  << 16 * half;
-#pragma unroll
-      for (int n = 0; n < 4; ++n)
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          bits[pair][n][i] = of_lane(both, 8 * n + lane % 4 * 2 + i) >> lane / 4;
+    for (int word = 0; word < words; ++word) {
+      ahead[word] = {};
+      if (deep - 4 * word >= 4 || lane < 16)
+        ahead[word] = read_neighbours<16>(scores, first + 32 * word + lane, key);
     }
   }
-  KILN_DEVICE bool has(int n, int i, int r) const {
-    return (bits[n / 8][n % 4][i] >> (n / 4 % 2 * 16 + 8 * r) & 1) != 0;
+  KILN_DEVICE void take() {
+#pragma unroll
+    for (int word = 0; word < words; word += 2) {
+      bits[word / 2] = bits_of(ahead[word]);
+      if (word + 1 < words)
+        bits[word / 2] |= bits_of(ahead[word + 1]) << 16;
+    }
+  }
+  /// Each lane asks those that have its columns' queries.
+  KILN_DEVICE void hide(float (&x)[deep][4]) const {
+    const int lane = thread_index() % 32;
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (n % 8 >= 4)
+          continue; // has been asked for with the one four before
+        const u32 column = of_lane(bits[n / 8], 8 * (n % 4) + lane % 4 * 2 + i) >> lane / 4;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          if ((column >> 8 * r & 1) == 0)
+            x[n][2 * r + i] = -infinity();
+          if (n + 4 < deep && (column >> (16 + 8 * r) & 1) == 0)
+            x[n + 4 < deep ? n + 4 : n][2 * r + i] = -infinity();
+        }
+      }
   }
 };
 
-/// What is open of a tile, where the mask is of queries too; else nobody asks.
+/// Fetches those of the tile from `first` on, where the mask is of queries too; else nobody asks.
 template <bool transposed, int deep, class Scores>
-KILN_DEVICE OpenPlaces<transposed, deep> read_places(const Scores& scores, int row, int first) {
-  OpenPlaces<transposed, deep> places;
-  if (scores.masks_places())
-    places.read(scores, row, first);
-  return places;
+KILN_DEVICE void fetch_places(OpenPlaces<transposed, deep>& places, const Scores& scores, int row,
+                              int first) {
+  if constexpr (Scores::masks_places)
+    places.fetch(scores, row, first);
 }
-/// Hides the places that are not.
-template <bool transposed, int deep>
-KILN_DEVICE void hide_closed(float (&x)[deep][4], const OpenPlaces<transposed, deep>& places) {
-#pragma unroll
-  for (int n = 0; n < deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (!places.has(n, i % 2, i / 2))
-        x[n][i] = -infinity();
+/// Takes what has been fetched.
+template <bool transposed, int deep, class Scores>
+KILN_DEVICE void take_places(OpenPlaces<transposed, deep>& places, const Scores& scores) {
+  if constexpr (Scores::masks_places)
+    places.take();
+}
+/// And fetches the next tile's.
+template <bool transposed, int deep, class Scores>
+KILN_DEVICE void take_places(OpenPlaces<transposed, deep>& places, const Scores& scores, int row,
+                             int next) {
+  take_places(places, scores);
+  fetch_places(places, scores, row, next);
 }
 
 } // namespace kiln

@@ -29,7 +29,7 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
     open = open_keys(scores, lane);
     lane = read_mask<Tile::keys>(scores, key + Tile::keys);
     start_scores<Tile, Start::adds>(s, dp, ring, now, queries, gradients);
-    places = read_places<false, Tile::deep>(scores, turn.row(), key);
+    take_places(places, scores, turn.row(), key + Tile::keys);
   };
   const auto take = [&](int tile) {
     const int key = turn.tiles.first + tile * Tile::keys;
@@ -38,6 +38,7 @@ KILN_DEVICE void differentiate_head(float (&dq)[Tile::width / 8][4], const KeyRi
   };
   if (turn.tiles.count == 0)
     return;
+  fetch_places(places, scores, turn.row(), turn.tiles.first);
   begin(0);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -154,9 +155,12 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     const KeyRing<Tile> ring = at.ring(side);
     const int group_row = turn.group_row();
     float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
+    OpenPlaces<false, Tile::deep> places;
+    fetch_places(places, of_head, turn.row(), first_key);
     start.begin(s, 0); // the block holds the bias of its keys
     start_scores<Tile, true>(s, dp, ring, now, own + group_row * Tile::Queries::swizzle,
                              own + Tile::Queries::bytes + group_row * Tile::Gradients::swizzle);
+    take_places(places, of_head);
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(dp));
@@ -167,8 +171,7 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     }
     now.advance();
     make_exponents<false>(s, slopes, of_head, turn.row(), turn.seen, first_key,
-                          open_keys(of_head, lane),
-                          read_places<false, Tile::deep>(of_head, turn.row(), first_key));
+                          open_keys(of_head, lane), places);
     make_score_gradients(dp, s, of_head, numbers, turn.row(), first_key);
 #pragma unroll
     for (int n = 0; n < Tile::deep; ++n)

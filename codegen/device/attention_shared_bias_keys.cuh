@@ -223,7 +223,7 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
     // Sums leave no registers for what is told of the rows.
     const int offset = Sums::tiles > 0 ? anew(0) : 0;
     start_scores<Tile, Start::adds>(s, dp, ring, now, keys + offset, values + offset);
-    places = read_places<true, Tile::deep>(scores, turn.row(), query);
+    take_places(places, scores, turn.row(), query + Tile::keys);
   };
   const auto take = [&] {
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -248,6 +248,7 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
   };
   if (turn.tiles.count == 0)
     return;
+  fetch_places(places, scores, turn.row(), query);
   if constexpr (Sums::tiles > 0) {
     const auto begin_tile = [&](int tile) {
       query = Tile::row_of(turn.tiles, tile);

@@ -216,13 +216,14 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   };
   if (tiles == 0)
     return;
+  fetch_places(places, scores, row, first_key);
   start.begin(s, first_key);
   OpenKeys<Tile::keys> open = open_keys(scores, lane);
   lane = read_mask<Tile::keys>(scores, first_key + Tile::keys);
   mbarrier_wait(ring.keys_full(now.stage), now.parity);
   start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                           ring.keys(now.stage));
-  places = read_places<false, Tile::deep>(scores, row, first_key);
+  take_places(places, scores, row, first_key + Tile::keys);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
   if (signals)
@@ -240,7 +241,7 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
                                                                             ring.keys(now.stage));
     mbarrier_wait(ring.values_full(before.stage), before.parity);
     start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tile > 1);
-    places = read_places<false, Tile::deep>(scores, row, first_key + tile * Tile::keys);
+    take_places(places, scores, row, first_key + (tile + 1) * Tile::keys);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
     if (signals)

@@ -34,6 +34,13 @@ template <int access, class T, int rank>
 KILN_DEVICE HeadRows<T, access, rank> head_rows(T* data, const RowMap<rank>& heads, i64 stride) {
   return {data, heads, stride};
 }
+/// Of a mask whose rows are each a query's own; others are of keys alone.
+template <class Rows> struct MaskOfPlaces : Rows {};
+template <class Rows> inline constexpr bool is_of_places = false;
+template <class Rows> inline constexpr bool is_of_places<MaskOfPlaces<Rows>> = true;
+template <class Rows> KILN_DEVICE MaskOfPlaces<Rows> mask_of_places(const Rows& rows) {
+  return {rows};
+}
 
 /// Places [begin, end) of a row or a column of scores.
 struct Span {
@@ -215,6 +222,7 @@ template <int bits> struct Dropout {
 template <class Sequences, class Bias, class Mask, class Drop, int rank> struct Scores {
   static constexpr bool has_bias = !same_type<Bias, NoTensor>;
   static constexpr bool has_mask = !same_type<Mask, NoTensor>;
+  static constexpr bool masks_places = is_of_places<Mask>;
   static constexpr bool has_dropout = !same_type<Drop, NoDropout>;
   using BiasElement = typename Bias::Element;
   static constexpr int bias_access = Bias::access;
@@ -247,6 +255,9 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
 template <class All> struct HeadScores {
   static constexpr bool has_bias = All::has_bias, has_mask = All::has_mask;
   static constexpr bool has_dropout = All::has_dropout;
+  /// Whether a mask is of queries too, or hides keys from all queries alike.
+  static constexpr bool masks_places = All::masks_places;
+  static constexpr bool masks_keys = has_mask && !masks_places;
   const All& all;
   const typename All::BiasElement* bias;
   const u8* mask;
@@ -271,22 +282,13 @@ template <class All> struct HeadScores {
       return {{added(query, key), added(query, key + 1)}};
     }
   }
-  KILN_DEVICE bool masked(int query, int key) const {
-    if constexpr (has_mask)
-      return load_global<u8>(mask + query * all.mask.stride + key * all.mask.heads.column_stride) ==
-             0;
+  /// Whether a mask of keys hides one.
+  KILN_DEVICE bool hides(int key) const {
+    if constexpr (masks_keys)
+      return load_global<u8>(mask + key * all.mask.heads.column_stride) == 0;
     else
       return false;
   }
-  /// Whether the mask hides keys from all queries alike.
-  KILN_DEVICE bool masks_keys() const {
-    if constexpr (has_mask)
-      return all.mask.stride == 0;
-    else
-      return false;
-  }
-  /// Whether it is of queries too.
-  KILN_DEVICE bool masks_places() const { return has_mask && !masks_keys(); }
   /// In the row-major order of all heads' scores, by which dropout counts.
   KILN_DEVICE i64 place(int query, int key) const { return number + query * all.sight.keys + key; }
   /// Whether rows begin between multiples of eight places.

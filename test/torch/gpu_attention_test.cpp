@@ -135,9 +135,8 @@ TEST_F(GpuAttention, AttentionOfMoreSequencesThanCudnnTakes) {
 /// Results of a captured call, with dropout: others at each replay.
 TEST_F(TorchGpu, AttentionIsCapturedIntoGraphs) {
   const Tensor x = at::randn({2, 4, 128, 64}, onGpu(at::kBFloat16));
-  const auto call = [&](double p) {
-    return at::scaled_dot_product_attention(x, x, x, {}, p, true);
-  };
+  const Tensor seen = at::ones({128, 128}, onGpu(at::kBool)).tril(); // ATen draws without a mask
+  const auto call = [&](double p) { return at::scaled_dot_product_attention(x, x, x, seen, p); };
   const auto stream = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard side(stream);
   const Tensor plain = call(0);

@@ -212,8 +212,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
              scores * (2 + tilesInRegisters(s, facts)) +
              (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
              (facts.sumsQueries ? 16 : 0);
-    if (holdsBias(s))
-      return others + of(facts.width) + of(facts.valueWidth) + scores * 3;
+    if (holdsBias(s)) // a mask of places is read a tile ahead
+      return others + (facts.masksPlaces ? 8 : 0) + of(facts.width) + of(facts.valueWidth) +
+             scores * 3;
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent;
   case Kind::biasGradient:
