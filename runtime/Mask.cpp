@@ -18,7 +18,7 @@ namespace kiln::runtime {
 namespace {
 
 constexpr std::int64_t width = 1024; // what is drawn for the end of a tensor may reach beyond it
-constexpr std::int64_t tunedRows = 10240; // bench/workloads/mask_16.mlir, mask_32.mlir
+constexpr std::int64_t tunedRows = 10240; // bench/workloads/training/masks.txt
 
 /// Numbers of so many bits; %like lends its shape alone.
 std::string moduleOf(int bits) {
