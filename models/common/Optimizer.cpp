@@ -104,7 +104,7 @@ Tensor Updater::step(double learningRate) {
 }
 
 void Updater::setRate(double learningRate) {
-  if (!byKiln || byKiln->launches() == 0)
+  if (!canBeCaptured())
     fail(ErrorKind::unavailable,
          "--graphs: Kiln's AdamW did not compute the last step, and LibTorch's cannot be captured; "
          "the report says why: {}",
@@ -148,8 +148,10 @@ void Updater::restore(const Safetensors& from) {
     state->step(step.item<std::int64_t>());
     optimizer->state()[parameter.unsafeGetTensorImpl()] = std::move(state);
   }
-  if (byKiln)
+  if (byKiln) {
+    byKiln->writeSteps();
     byKiln->refreshCopies();
+  }
 }
 
 } // namespace kiln::models

@@ -34,6 +34,8 @@ class Updater {
   /// device, until the next step: nothing waits for it.
   at::Tensor step(double learningRate);
 
+  /// Whether the last step was one that can be captured into a graph.
+  bool canBeCaptured() const { return byKiln && byKiln->launches() > 0; }
   /// Before a step is captured into a graph, and before each replay of one: writes the rate to the
   /// device. Throws Error(unavailable) if the last step was not one that can be captured.
   void setRate(double learningRate);

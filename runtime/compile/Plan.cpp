@@ -4,7 +4,7 @@
 
 #include "runtime/compile/Flow.h"
 #include "runtime/compile/Rules.h"
-#include "runtime/fuse/Graph.h"
+#include "runtime/fuse/Space.h"
 
 #include <ATen/ExpandUtils.h>
 #include <fmt/format.h>

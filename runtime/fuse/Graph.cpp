@@ -1,6 +1,8 @@
 // Tracing, and the walks over a traced function.
 #include "runtime/fuse/Graph.h"
 
+#include "runtime/fuse/Space.h"
+
 #include <fmt/format.h>
 #include <map>
 

@@ -51,8 +51,6 @@ bool isCast(const Node& node);
 bool isColumnSums(const Node& node);
 bool isComparison(const Node& node);
 
-inline constexpr unsigned maxOperands = 16;
-
 /// Computes all by ATen; the results have the dtypes asked for and at least `rank` dimensions.
 std::vector<at::Tensor> computeEagerly(const Graph& graph,
                                        std::span<const at::Tensor* const> operands,

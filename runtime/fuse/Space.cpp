@@ -168,14 +168,15 @@ Signature Kind::signature() const {
   Signature signature;
   signature.words[0] = static_cast<std::uint64_t>(width);
   signature.words[1] = groups | device << 8U | std::uint64_t(rowClass) << 32U;
-  signature.words[6] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;
+  signature.words[2] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const OperandKind& one = operands[i];
     const std::uint64_t bits = static_cast<std::uint64_t>(one.dtype) |
                                static_cast<std::uint64_t>(one.wantsGradient) << 4U |
                                std::uint64_t(one.mask) << 5U |
                                static_cast<std::uint64_t>(one.isApart) << 15U;
-    signature.words[2 + i / 4] |= bits << (i % 4 * 16);
+    signature.words[Signature::first + i / Signature::perWord] |= bits
+                                                                  << (i % Signature::perWord * 16);
   }
   return signature;
 }

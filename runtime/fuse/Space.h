@@ -13,6 +13,7 @@ namespace kiln::fusion {
 /// Bit i: the group i of leading dimensions; the last bit: the columns.
 using Mask = std::uint32_t;
 inline constexpr unsigned maxGroups = 6;
+inline constexpr unsigned maxOperands = 32; // one bit each
 
 struct Space {
   /// Throws Error(input) for shapes that do not fit each other.
@@ -22,7 +23,7 @@ struct Space {
   unsigned groups = 1;                              // of leading dimensions
   std::array<std::int64_t, maxGroups> groupSizes{}; //
   std::int64_t width = 1;                           // of the last dimension
-  std::array<Mask, 16> masks{};                     // of each operand
+  std::array<Mask, maxOperands> masks{};            // of each operand
   at::SmallVector<unsigned, at::kDimVectorStaticSize>
       groupOf; // each leading dimension of the shape
 
@@ -51,7 +52,8 @@ std::int64_t distanceOfRows(const at::Tensor& tensor);
 
 /// What a kernel is compiled for, beside the function.
 struct Signature {
-  std::array<std::uint64_t, 7> words{};
+  static constexpr std::size_t first = 3, perWord = 4; // of the operands
+  std::array<std::uint64_t, first + maxOperands / perWord> words{};
   friend bool operator==(const Signature&, const Signature&) = default;
   std::uint64_t hash() const;
 };

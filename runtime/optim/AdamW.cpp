@@ -299,6 +299,11 @@ void AdamW::readSteps() {
       static_cast<AdamWParamState&>(*found->second).step(steps);
 }
 
+void AdamW::writeSteps() {
+  if (impl_->lists)
+    impl_->lists->forget();
+}
+
 namespace {
 constexpr const char* kAverages = "kiln_ema";
 } // namespace
@@ -322,6 +327,7 @@ void AdamW::save(torch::serialize::OutputArchive& archive) const {
 
 void AdamW::load(torch::serialize::InputArchive& archive) {
   torch::optim::AdamW::load(archive);
+  writeSteps();
   impl_->emas.clear();
   torch::serialize::InputArchive averages;
   if (!archive.try_read(kAverages, averages))

@@ -271,6 +271,13 @@ std::vector<std::pair<const void*, std::int64_t>> ListStep::readSteps() {
   return steps;
 }
 
+void ListStep::forget() {
+  if (captured)
+    kept.push_back(plan);
+  plan.reset();
+  captured = false;
+}
+
 at::Tensor ListStep::norm() const {
   return plan ? plan->numbers.select(0, kNorm) : at::Tensor();
 }

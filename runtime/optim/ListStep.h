@@ -27,6 +27,8 @@ class ListStep {
   /// Writes learning rates that have changed to the device.
   void setRates(const std::vector<Group>& groups);
 
+  /// The next step takes the number of steps from the state, whatever replays have counted.
+  void forget();
   bool isCapturing() const { return backend.isCapturing(); }
   bool wasCaptured() const { return captured; }
   /// Steps done, by parameter, replays of graphs counted in. Waits for the device.

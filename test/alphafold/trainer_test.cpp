@@ -284,6 +284,45 @@ TEST(AlphaFoldTrainerOnGpu, AgreesWithTheCpu) {
   }
 }
 
+/// Two kinds of steps, a graph and its update each, and one step without an update.
+TEST(AlphaFoldTrainerOnGpu, GraphsTrainAsLaunchesDo) {
+  if (!at::hasCUDA() || at::getNumGPUs() == 0)
+    GTEST_SKIP() << "no GPU, so that nothing can be captured";
+  const lm::Folder folder;
+  TrainOptions options = smallOptions(folder.string());
+  options.device = "cuda";
+  options.kiln = "on";
+  options.clip = 1;
+  kiln::enable();
+  SyntheticSource source(2);
+  source.spoiled = 9;
+  std::map<std::string, Tensor> counts[2], averages[2];
+  std::vector<double> losses[2];
+  for (bool graphs : {false, true}) {
+    options.graphs = graphs;
+    Trainer trainer(options, source);
+    for (int step = 0; step < 14; ++step)
+      if (const Trainer::Step now = trainer.step(); now.nonFinite.empty())
+        losses[graphs].push_back(now.loss);
+    const models::Safetensors saved(trainer.save());
+    for (const std::string& name : saved.names()) {
+      if (name.starts_with("optimizer.step."))
+        counts[graphs][name] = saved.tensor(name).clone();
+      if (name.starts_with("ema."))
+        averages[graphs][name] = saved.tensor(name).clone();
+    }
+  }
+  kiln::disable();
+  ASSERT_EQ(losses[0].size(), 13U);
+  ASSERT_EQ(losses[1].size(), 13U);
+  for (std::size_t i = 0; i < losses[0].size(); ++i)
+    EXPECT_NEAR(losses[1][i], losses[0][i], 2e-3 * losses[0][i]) << i;
+  for (const auto& [name, count] : counts[0])
+    EXPECT_TRUE(at::equal(counts[1].at(name), count)) << name;
+  for (const auto& [name, average] : averages[0])
+    EXPECT_LT((averages[1].at(name) - average).abs().max().item<double>(), 1e-2) << name;
+}
+
 /// What lives only within steps is in the same place for all graphs.
 TEST(AlphaFoldTrainerOnGpu, GraphsBesideEachOtherShareMemory) {
   if (!at::hasCUDA() || at::getNumGPUs() == 0)

@@ -180,6 +180,80 @@ TEST_F(OptimGpu, AStepWithoutAClipIsCapturedAndReplayed) {
   isCapturedAndReplayed(0);
 }
 
+/// One number a graph's gradients, so that each step tells which graph made it.
+TEST_F(OptimGpu, GraphsWithGradientsElsewhereTakeTurns) {
+  Tensors ours = parameters(), theirs = clones(ours);
+  optim::AdamW mine(groupsOf(ours), {}, {.maxGradNorm = 30});
+  torch::optim::AdamW reference(groupsOf(theirs));
+  const auto give = [](Tensors& to, double value) {
+    for (Tensor& one : to)
+      one.mutable_grad() = at::full_like(one, value).detach();
+  };
+  const auto byTorch = [&](double value) {
+    give(theirs, value);
+    torch::nn::utils::clip_grad_norm_(theirs, 30);
+    reference.step();
+  };
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  constexpr double values[] = {0.5, -0.25};
+  give(ours, values[0]);
+  mine.step();
+  byTorch(values[0]);
+  at::cuda::CUDAGraph graphs[2];
+  Tensors held;
+  for (int i : {0, 1}) {
+    give(ours, values[i]);
+    for (const Tensor& one : ours)
+      held.push_back(one.grad());
+    graphs[i].capture_begin();
+    mine.step();
+    graphs[i].capture_end();
+  }
+  for (int i : {0, 1, 1, 0, 1, 0}) {
+    graphs[i].replay();
+    byTorch(values[i]);
+  }
+  EXPECT_LE(worst(ours, theirs), kFp32);
+  mine.readSteps();
+  EXPECT_EQ(stateOf(mine, ours[0]).step(), 7);
+}
+
+/// Steps that replays counted are not those of a state that was loaded.
+TEST_F(OptimGpu, ALoadedStateCountsFromItsOwnSteps) {
+  Tensors ours = parameters(), theirs = clones(ours);
+  optim::AdamW mine(groupsOf(ours), {}, {.maxGradNorm = 30});
+  torch::optim::AdamW reference(groupsOf(theirs));
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    ours[i].mutable_grad() = at::randn_like(ours[i]).detach();
+    theirs[i].mutable_grad() = ours[i].grad().clone();
+  }
+  torch::nn::utils::clip_grad_norm_(theirs, 30);
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  mine.step();
+  std::stringstream archive;
+  torch::save(mine, archive);
+  const Tensors before = clones(ours);
+  reference.step();
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  mine.step();
+  graph.capture_end();
+  for (int i = 0; i < 3; ++i)
+    graph.replay();
+  {
+    const at::NoGradGuard constant;
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      ours[i].copy_(before[i]);
+  }
+  torch::load(mine, archive);
+  for (int i = 0; i < 2; ++i) {
+    mine.step();
+    reference.step();
+  }
+  EXPECT_LE(worst(ours, theirs), kFp32);
+  EXPECT_EQ(stateOf(mine, ours[0]).step(), 3);
+}
+
 TEST_F(OptimGpu, AFirstStepInsideACaptureIsRefused) {
   Tensors ours = {at::randn({100}, onGpu()).requires_grad_()};
   ours[0].mutable_grad() = at::ones({100}, onGpu());

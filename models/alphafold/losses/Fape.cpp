@@ -1,26 +1,51 @@
 // See Fape.h.
 #include "models/alphafold/losses/Fape.h"
 
+#include "models/alphafold/model/Coordinates.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
 
-at::Tensor fape(const PointsInFrames& predicted, const PointsInFrames& truth,
-                const Tensor& frameMask, const Tensor& pointMask, const Tensor& clamped) {
-  constexpr double eps = 1e-4, clamp = 10, unit = 10;
-  const auto seen = [](const PointsInFrames& all) { // [..., F, P, 3]
-    const Rigid frames = {all.frames.rotation.unsqueeze(-3), all.frames.translation.unsqueeze(-2)};
-    return frames.invertApply(all.points.unsqueeze(-3));
+namespace {
+
+constexpr double fapeEps = 1e-4;
+
+/// Of weights, the share that is clamped, frames and points as predicted, and as they should be: a
+/// row's sum.
+std::vector<Expr> errorsOf(const void*, const std::vector<Expr>& all) {
+  constexpr double farthest = 10;
+  Operands next(all);
+  const Expr weight = next.number(), clamped = next.number();
+  const auto seen = [&] {
+    const FrameExpr frame = next.frame();
+    return frame.invertApply(next.point());
   };
-  const Tensor apart = at::sqrt((seen(predicted) - seen(truth)).square().sum(-1) + eps);
-  Tensor errors = apart.clamp_max(clamp);
-  if (clamped.defined())
-    errors = clamped * errors + (1 - clamped) * apart;
-  const Tensor there = frameMask.unsqueeze(-1) * pointMask;
+  const PointExpr predicted = seen(), should = seen();
+  const Expr apart = sqrt(squaredLength(predicted - should) + fapeEps);
+  return {sum(weight * (clamped * min(apart, farthest) + (1 - clamped) * apart))};
+}
+
+} // namespace
+
+Tensor fape(const PointsInFrames& predicted, const PointsInFrames& truth, const Tensor& frameMask,
+            const Tensor& pointMask, const Tensor& clamped) {
+  constexpr double unit = 10;
+  static const FusedFunction errors(32, &errorsOf, nullptr, {.name = "frame_aligned_errors"});
+  std::vector<std::int64_t> sizes = predicted.frames.translation.sizes().vec();
+  sizes.back() = pointMask.size(0);
+  Arguments all;
+  all.add((frameMask.unsqueeze(-1) * pointMask).expand(sizes));
+  all.add(clamped.defined() ? clamped : at::ones({}, pointMask.options()));
+  all.addRows(predicted.frames);
+  all.addColumns(predicted.points);
+  all.addRows(Rigid{truth.frames.rotation.expand_as(predicted.frames.rotation),
+                    truth.frames.translation.expand_as(predicted.frames.translation)});
+  all.addColumns(truth.points.expand_as(predicted.points));
   const Tensor pairs = frameMask.sum() * pointMask.sum();
-  return (errors * there).sum({-1, -2}) / (unit * (pairs + eps));
+  return all.call(errors)[0].sum({-1, -2}) / (unit * (pairs + fapeEps));
 }
 
 } // namespace kiln::alphafold

@@ -1,6 +1,8 @@
 // See Lddt.h.
 #include "models/alphafold/losses/Lddt.h"
 
+#include "models/alphafold/model/Coordinates.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -8,19 +10,38 @@ namespace kiln::alphafold {
 
 using at::Tensor;
 
+namespace {
+
+/// Of weights, points and what they should be: a row's weight, and the share of it that is right.
+std::vector<Expr> distancesRight(const void*, const std::vector<Expr>& all) {
+  constexpr double cutoff = 15;
+  Operands next(all);
+  const Expr weight = next.number();
+  const auto distance = [&] {
+    const PointExpr row = next.point(), column = next.point();
+    return sqrt(squaredLength(row - column) + 1e-10);
+  };
+  const Expr found = distance(), should = distance(), off = abs(should - found);
+  const Expr counted = where(should < cutoff, weight, 0);
+  const auto within = [&](double threshold) { return where(off < threshold, 0.25, 0); };
+  return {sum(counted), sum(counted * (within(0.5) + within(1) + within(2) + within(4)))};
+}
+
+} // namespace
+
 Tensor lddt(const Tensor& positions, const Tensor& truth, const Tensor& mask) {
   const at::NoGradGuard constant;
-  constexpr double cutoff = 15, eps = 1e-10;
-  const auto distances = [](const Tensor& points) {
-    return at::sqrt((points.unsqueeze(1) - points.unsqueeze(0)).square().sum(-1) + 1e-10);
-  };
-  const Tensor should = distances(truth), off = at::abs(should - distances(positions));
+  constexpr double eps = 1e-10;
+  static const FusedFunction counts(13, &distancesRight, nullptr, {.name = "distances_right"});
   const Tensor others = 1 - at::eye(mask.size(0), mask.options());
-  const Tensor counted = (should < cutoff) * mask.unsqueeze(1) * mask * others;
-  Tensor score = at::zeros_like(off);
-  for (const double threshold : {0.5, 1.0, 2.0, 4.0})
-    score += 0.25 * (off < threshold);
-  return ((counted * score).sum(-1) + eps) / (counted.sum(-1) + eps);
+  Arguments all;
+  all.add(mask.unsqueeze(1) * mask * others);
+  for (const Tensor& points : {positions, truth}) {
+    all.addRows(points);
+    all.addColumns(points);
+  }
+  const std::vector<Tensor> found = all.call(counts);
+  return ((found[1] + eps) / (found[0] + eps)).squeeze(-1);
 }
 
 } // namespace kiln::alphafold

@@ -73,7 +73,8 @@ std::string Losses::nonFinite() const {
   std::string names;
   for (const Term& term : terms)
     if (const double value = term.value.item<double>(); !std::isfinite(value))
-      names += fmt::format("{}{} is {}", names.empty() ? "" : ", ", term.name, value);
+      names += fmt::format("{}{} is {}", names.empty() ? "" : ", ", term.name,
+                           std::isnan(value) ? "nan" : fmt::to_string(value)); // of no sign
   return names;
 }
 

@@ -1,6 +1,7 @@
 // See Predictions.h.
 #include "models/alphafold/losses/Predictions.h"
 
+#include "kiln/fuse.h"
 #include "models/alphafold/losses/Lddt.h"
 #include "models/alphafold/model/AtomTables.h"
 
@@ -14,8 +15,12 @@ namespace {
 
 /// Of logits [..., classes] and int64 targets, over what is masked in.
 Tensor crossEntropy(const Tensor& logits, const Tensor& targets, const Tensor& mask, double eps) {
-  const Tensor found = at::log_softmax(logits, -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1);
-  return -(found * mask).sum() / (mask.sum() + eps);
+  static const auto lossesOf =
+      fuse([](const Expr& logits, const Expr& classes,
+              const Expr& weight) { return kiln::crossEntropy(logits, classes) * weight; },
+           {.name = "cross_entropies"});
+  const Tensor all = lossesOf(logits, targets.unsqueeze(-1), mask.unsqueeze(-1));
+  return all.sum() / (mask.sum() + eps);
 }
 
 /// How many of `bins` - 1 bounds from `from` to `to` a distance exceeds, by its square.

@@ -1,6 +1,8 @@
 // See Symmetry.h.
 #include "models/alphafold/losses/Symmetry.h"
 
+#include "models/alphafold/model/Coordinates.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -10,27 +12,40 @@ using at::Tensor;
 
 namespace {
 
-/// [R, 14, R, 14] distances of all `atoms` from all `others`.
-Tensor distances(const Tensor& atoms, const Tensor& others) {
-  const Tensor apart = atoms.unsqueeze(2).unsqueeze(2) - others.unsqueeze(0).unsqueeze(0);
-  return at::sqrt(apart.square().sum(-1) + 1e-10);
+/// Of pairs of atoms that count, the atoms as predicted, and as they should be by two names: how
+/// far distances are off by each, a row's sums.
+std::vector<Expr> distancesOff(const void*, const std::vector<Expr>& all) {
+  Operands next(all);
+  const Expr counts = next.number();
+  const auto distance = [&] {
+    const PointExpr row = next.point(), column = next.point();
+    return sqrt(squaredLength(row - column) + 1e-10);
+  };
+  const Expr predicted = distance();
+  const auto off = [&](const Expr& should) {
+    return sum(where(counts, sqrt(square(predicted - should) + 1e-10), 0));
+  };
+  const Expr first = distance(), second = distance();
+  return {off(first), off(second)};
 }
 
 } // namespace
 
 Renamed renamed(const Tensor& positions, const Inputs& truth) {
   const at::NoGradGuard constant;
-  const Tensor predicted = distances(positions, positions);
+  static const FusedFunction offs(19, &distancesOff, nullptr, {.name = "distances_off"});
   const Tensor known = truth.atom14GtExists;
   const Tensor moved = known * truth.atom14AtomIsAmbiguous;       // of the residue
   const Tensor fixed = known * (1 - truth.atom14AtomIsAmbiguous); // of the others
-  const auto off = [&](const Tensor& atoms) {                     // [R]
-    const Tensor should = distances(atoms, atoms);
-    const Tensor difference = at::sqrt((predicted - should).square() + 1e-10);
-    return (difference * moved.unsqueeze(2).unsqueeze(2) * fixed).sum({1, 2, 3});
-  };
-  const Tensor swapped =
-      (off(truth.atom14AltGtPositions) < off(truth.atom14GtPositions)).to(positions.scalar_type());
+  Arguments all;
+  all.add(at::logical_and(moved.flatten().unsqueeze(1), fixed.flatten()));
+  for (const Tensor& atoms : {positions, truth.atom14GtPositions, truth.atom14AltGtPositions}) {
+    all.addRows(atoms.flatten(0, 1));
+    all.addColumns(atoms.flatten(0, 1));
+  }
+  const std::vector<Tensor> off = all.call(offs);
+  const auto ofResidues = [&](const Tensor& atoms) { return atoms.view(known.sizes()).sum(1); };
+  const Tensor swapped = (ofResidues(off[1]) < ofResidues(off[0])).to(positions.scalar_type());
   const auto chosen = [&](const Tensor& first, const Tensor& alternative) {
     std::vector<std::int64_t> sizes(std::size_t(first.dim()), 1);
     sizes[0] = -1;

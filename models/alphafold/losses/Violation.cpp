@@ -2,6 +2,7 @@
 #include "models/alphafold/losses/Violation.h"
 
 #include "models/alphafold/model/AtomTables.h"
+#include "models/alphafold/model/Coordinates.h"
 
 #include <ATen/ATen.h>
 
@@ -12,7 +13,7 @@ using at::Tensor;
 namespace {
 
 constexpr int sulphur = 5; // of the 14 atoms of cysteine
-constexpr double deviations = 12, overlap = 1.5;
+constexpr double deviations = 12;
 
 struct Expected {
   double mean, deviation;
@@ -66,27 +67,45 @@ void neighbours(Violations& found, const Tensor& positions, const Tensor& atoms,
   found.angleCNCa = angle(-cToN, nToCa, cosineCNCa, bonded * next(atoms, Atom::ca));
 }
 
-/// Sum over pairs of atoms of two residues, each pair once.
-Tensor overlaps(const Tensor& positions, const Tensor& atoms, const Inputs& inputs) {
-  const auto pairs = [](const Tensor& one, const Tensor& other) { // [R, R, 14, 14]
-    return one.unsqueeze(1).unsqueeze(3) * other.unsqueeze(0).unsqueeze(2);
+/// Of pairs of atoms that count, radii and places: a row's sum of how much they overlap.
+std::vector<Expr> overlapsOf(const void*, const std::vector<Expr>& all) {
+  constexpr double allowed = 1.5;
+  Operands next(all);
+  const Expr counts = next.number(), radius = next.number(), other = next.number();
+  const PointExpr row = next.point(), column = next.point();
+  const Expr apart = sqrt(squaredLength(row - column) + 1e-10);
+  return {sum(where(counts, relu(radius + other - allowed - apart), 0))};
+}
+
+/// Which pairs of atoms of two residues may not overlap, each pair once: [14 R, 14 R].
+Tensor strangers(const Tensor& atoms, const Inputs& inputs) {
+  const auto pairs = [](const Tensor& one, const Tensor& other) { // [R, 14, R, 14]
+    return at::logical_and(one.unsqueeze(-1).unsqueeze(-1), other);
   };
   const auto only = [&](std::int64_t atom) { // [1, 14]
-    return (at::arange(14, inputs.aatype.options()) == atom)
-        .to(positions.scalar_type())
-        .unsqueeze(0);
+    return (at::arange(14, inputs.aatype.options()) == atom).unsqueeze(0);
   };
+  const auto residues = [](const Tensor& mask) { return mask.unsqueeze(-1).unsqueeze(1); };
   const Tensor first = inputs.residueIndex.unsqueeze(1), second = inputs.residueIndex.unsqueeze(0);
-  const auto residues = [](const Tensor& mask) { return mask.unsqueeze(-1).unsqueeze(-1); };
-  const Tensor peptide = residues(first + 1 == second) * pairs(only(Atom::c), only(Atom::n));
-  const Tensor cysteines = (inputs.aatype == AtomTables::cysteine).unsqueeze(-1) * only(sulphur);
-  const Tensor mask = pairs(atoms, atoms) * residues(first < second) * (1 - peptide) *
-                      (1 - pairs(cysteines, cysteines));
-  const Tensor radii = atomTablesLike(positions).atomRadii.index_select(0, inputs.aatype);
-  const Tensor least = radii.unsqueeze(1).unsqueeze(3) + radii.unsqueeze(0).unsqueeze(2) - overlap;
-  const Tensor apart =
-      positions.unsqueeze(1).unsqueeze(3) - positions.unsqueeze(0).unsqueeze(2); // ..., 3
-  return (at::relu(least - at::sqrt(apart.square().sum(-1) + 1e-10)) * mask).sum();
+  const Tensor peptide =
+      at::logical_and(residues(first + 1 == second), pairs(only(Atom::c), only(Atom::n)));
+  const Tensor cysteines =
+      at::logical_and((inputs.aatype == AtomTables::cysteine).unsqueeze(-1), only(sulphur));
+  const Tensor may = at::logical_or(peptide, pairs(cysteines, cysteines));
+  const Tensor apart = at::logical_and(pairs(atoms, atoms), residues(first < second));
+  return at::logical_and(apart, at::logical_not(may)).flatten(2, 3).flatten(0, 1);
+}
+
+Tensor overlaps(const Tensor& positions, const Tensor& atoms, const Inputs& inputs) {
+  static const FusedFunction function(9, &overlapsOf, nullptr, {.name = "atoms_overlap"});
+  const Tensor radii = atomTablesLike(positions).atomRadii.index_select(0, inputs.aatype).flatten();
+  Arguments all;
+  all.add(strangers(atoms, inputs));
+  all.add(radii.unsqueeze(-1));
+  all.add(radii);
+  all.addRows(positions.flatten(0, 1));
+  all.addColumns(positions.flatten(0, 1));
+  return all.call(function)[0].sum();
 }
 
 /// Sum over pairs of atoms of one residue, each pair twice.

@@ -1,6 +1,8 @@
 // See InvariantPointAttention.h.
 #include "models/alphafold/model/InvariantPointAttention.h"
 
+#include "kiln/fuse.h"
+
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -31,19 +33,32 @@ InvariantPointAttentionImpl::InvariantPointAttentionImpl(const ModelConfig& conf
       output(register_module("linear_out", Linear(heads * (head + 4 * valuePoints + config.pair),
                                                   config.single, Init::zero))) {}
 
-/// Lines 7 to 8: softmax over keys of three terms of equal variance, [heads, R, R].
+/// Lines 7 to 8: softmax over keys of three terms of equal variance, [heads, R, R]. Squared
+/// distances are products as well: of -|q - k|^2 / 2 the query's square is the same for all keys,
+/// and the key's goes with a number 1. Points are seen from their middle, so that squares are
+/// small.
 Tensor InvariantPointAttentionImpl::weights(const Tensor& s, const Tensor& z, const Tensor& keys,
                                             const Tensor& queryPoints, const Tensor& keyPoints,
                                             const Tensor& mask) {
+  static const auto softmaxOf = fuse(
+      [](const Expr& products, const Expr& bias, const Expr& mask) {
+        return kiln::softmax(products + bias * (1 / std::sqrt(3.0)) + mask);
+      },
+      {.name = "point_attention"});
   const Tensor queries = q(s).unflatten(-1, {heads, -1}).transpose(0, 1); // [heads, R, head]
-  const Tensor products = at::matmul(queries, keys.transpose(1, 2)) / std::sqrt(3.0 * double(head));
-  const Tensor bias = pairBias(z).permute({2, 0, 1}) / std::sqrt(3.0);
-  const Tensor apart = (queryPoints.unsqueeze(1) - keyPoints.unsqueeze(0)).square().sum({-1, -2});
   const double variance = 9.0 / 2 * double(queryPoints.size(2)); // of a sum of squared distances
-  const Tensor strength = at::softplus(headWeights) / (2 * std::sqrt(3.0 * variance));
-  const Tensor attraction = (apart * strength).permute({2, 0, 1});
-  const Tensor both = maskBias(mask.unsqueeze(1) * mask.unsqueeze(0), 1e5);
-  return at::softmax(products + bias - attraction + both, -1);
+  const Tensor strength = at::sqrt(at::softplus(headWeights) / std::sqrt(3.0 * variance));
+  const Tensor middle = keyPoints.detach().mean({0, 1, 2});
+  const auto weighted = [&](const Tensor& points) { // [heads, R, 3 points]
+    return ((points - middle) * strength.view({-1, 1, 1})).transpose(0, 1).flatten(2);
+  };
+  const Tensor from = weighted(queryPoints), to = weighted(keyPoints);
+  const Tensor one = at::ones({heads, s.size(0), 1}, s.options().requires_grad(false));
+  const Tensor products = at::matmul(
+      at::cat({queries / std::sqrt(3.0 * double(head)), from, one}, -1),
+      at::cat({keys, to, -0.5 * to.square().sum(-1, /*keepdim=*/true)}, -1).transpose(1, 2));
+  const Tensor bias = pairBias(z).permute({2, 0, 1});
+  return softmaxOf(products, bias, maskBias(mask.unsqueeze(1) * mask, 1e5));
 }
 
 Tensor InvariantPointAttentionImpl::forward(const Tensor& s, const Tensor& z, const Rigid& frames,

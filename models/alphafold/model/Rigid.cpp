@@ -1,6 +1,8 @@
 // See Rigid.h.
 #include "models/alphafold/model/Rigid.h"
 
+#include "models/alphafold/model/Coordinates.h"
+
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
@@ -67,6 +69,27 @@ Tensor Rigid::invertApply(const Tensor& points) const {
 Rigid Rigid::compose(const Rigid& inner) const {
   return {(rotation.unsqueeze(-1) * inner.rotation.unsqueeze(-3)).sum(-2),
           apply(inner.translation)};
+}
+
+/// Of frames and updates: the twelve numbers of frames.
+static std::vector<Expr> updatedOf(const void*, const std::vector<Expr>& all) {
+  Operands next(all);
+  const FrameExpr frame = next.frame();
+  const PointExpr bcd = next.point();
+  const FrameExpr made = frame.compose(FrameExpr::fromUpdate(bcd, next.point()));
+  std::vector<Expr> numbers(made.rotation.begin(), made.rotation.end());
+  numbers.insert(numbers.end(), made.translation.begin(), made.translation.end());
+  return numbers;
+}
+
+Rigid Rigid::updated(const Tensor& update) const {
+  static const FusedFunction function(18, &updatedOf, nullptr, {.name = "updated_frames"});
+  Arguments all;
+  all.add(*this);
+  all.addPlanes(update);
+  const std::vector<Tensor> numbers = all.call(function);
+  const at::TensorList list(numbers);
+  return {at::stack(list.slice(0, 9), -1).unflatten(-1, {3, 3}), at::stack(list.slice(9, 3), -1)};
 }
 
 Rigid Rigid::scaled(double factor) const {

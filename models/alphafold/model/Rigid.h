@@ -21,6 +21,8 @@ struct Rigid {
   at::Tensor matrix() const;
   /// Algorithm 23: the quaternion (1, b, c, d), normalised, and a translation; [..., 6].
   static Rigid fromUpdate(const at::Tensor& update);
+  /// compose(fromUpdate(update)).
+  Rigid updated(const at::Tensor& update) const;
   /// Algorithm 25: a turn about x by angles given as (sine, cosine); [..., 2].
   static Rigid turnAboutX(const at::Tensor& sinCos);
 

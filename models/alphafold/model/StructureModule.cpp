@@ -62,8 +62,8 @@ Tensor StructureTransitionImpl::forward(const Tensor& s) {
 BackboneUpdateImpl::BackboneUpdateImpl(std::int64_t channels)
     : linear(register_module("linear", Linear(channels, 6, Init::zero))) {}
 
-Rigid BackboneUpdateImpl::forward(const Tensor& s) {
-  return Rigid::fromUpdate(linear(s));
+Rigid BackboneUpdateImpl::forward(const Tensor& s, const Rigid& frames) {
+  return frames.updated(linear(s));
 }
 
 TorsionBlockImpl::TorsionBlockImpl(std::int64_t channels)
@@ -112,7 +112,7 @@ PredictedStructure StructureModuleImpl::forward(const Tensor& sGiven, const Tens
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     s = normIpa(dropped(s + ipa(s, z, frames, there), share, is_training()));
     s = transition(s);
-    frames = frames.compose(update(s));
+    frames = update(s, frames);
     found.backbones.push_back(frames.scaled(unit));
     states.push_back(s);
     frames = frames.detachedRotation(); // no gradient through what later layers turn

@@ -17,11 +17,11 @@ struct StructureTransitionImpl : torch::nn::Module {
 };
 TORCH_MODULE(StructureTransition);
 
-/// Algorithm 23. Parameters: linear.
+/// Algorithm 23, and line 10 of Algorithm 20. Parameters: linear.
 struct BackboneUpdateImpl : torch::nn::Module {
   explicit BackboneUpdateImpl(std::int64_t channels);
-  /// [R, channels]; a turn and a shift of each frame in itself.
-  Rigid forward(const at::Tensor& s);
+  /// [R, channels]: a turn and a shift of each frame in itself.
+  Rigid forward(const at::Tensor& s, const Rigid& frames);
 
   Linear linear;
 };

@@ -264,22 +264,33 @@ std::vector<Part> partsOf(AlphaFold& model, const Stages& s, const LossConfig& w
   return parts;
 }
 
-/// Clip, Adam and averages, on gradients of any size.
+/// Clip, Adam and averages, on gradients of any size; as a graph where the run has graphs.
 void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& model) {
   models::Updater updater(*model, updateOptions(options));
   models::Ema ema(*model, options.ema);
-  constexpr int warmup = 3;
-  double sum = 0;
-  for (std::int64_t i = -warmup; i < options.bench; ++i) {
+  const auto giveGradients = [&] {
     for (Tensor& parameter : model->parameters())
       parameter.mutable_grad() = at::full_like(parameter, 1e-4);
-    if (i == 0)
-      kiln::wait();
-    const double milliseconds = millisecondsOf(device, [&] {
-      updater.step(0);
-      ema.update();
-    });
-    sum += i < 0 ? 0 : milliseconds;
+  };
+  const auto update = [&] {
+    updater.step(0);
+    ema.update();
+  };
+  constexpr int warmup = 3;
+  for (int i = 0; i < warmup; ++i) {
+    giveGradients();
+    update();
+  }
+  kiln::wait();
+  giveGradients();
+  std::unique_ptr<models::StepGraph> graph;
+  if (options.graphs && updater.canBeCaptured())
+    graph = std::make_unique<models::StepGraph>(device, update);
+  double sum = 0;
+  for (std::int64_t i = 0; i < options.bench; ++i) {
+    giveGradients();
+    sum +=
+        graph ? millisecondsOf(device, [&] { graph->replay(); }) : millisecondsOf(device, update);
   }
   Json line = lineOf(options, device);
   line["part"] = "clip_adam_average";

@@ -13,6 +13,9 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace kiln::alphafold {
 
 namespace fs = std::filesystem;
@@ -163,7 +166,7 @@ models::StepGraph* Trainer::anyGraph() const {
 }
 
 /// The first time a graph is captured, which computes nothing.
-Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
+Trainer::Captured& Trainer::replay(const Proteins& proteins, const std::string& kind) {
   const auto parameters = model->parameters();
   const auto [entry, isNew] = captured.try_emplace(kind);
   Captured& now = entry->second;
@@ -185,7 +188,37 @@ Tensor Trainer::replay(const Proteins& proteins, const std::string& kind) {
     parameters[i].mutable_grad() = now.gradients[i];
   if (parallel)
     parallel->syncGrad();
-  return now.values;
+  return now;
+}
+
+/// Whether all graphs have gradients of the same parameters: the optimizer counts the steps of a
+/// set of parameters in one place, which all graphs of updates advance.
+bool Trainer::updatesAlike() const {
+  const auto isAlike = [](const Tensor& a, const Tensor& b) { return a.defined() == b.defined(); };
+  const auto& first = captured.begin()->second.gradients;
+  return std::ranges::all_of(captured, [&](const auto& one) {
+    return std::ranges::equal(one.second.gradients, first, isAlike);
+  });
+}
+
+/// Clip, Adam and averages; the gradient's norm before the clip. `by`: a step's graphs, if there
+/// are some.
+Tensor Trainer::update(Captured* by, double rate) {
+  const auto launch = [&] {
+    const Tensor norm = updater.step(rate);
+    ema.update();
+    return norm;
+  };
+  if (!by || !std::exchange(by->wasUpdated, true) || !updater.canBeCaptured() || !updatesAlike())
+    return launch();
+  updater.setRate(rate);
+  if (!by->update)
+    by->update =
+        std::make_unique<models::StepGraph>(device, [&] { by->norm = launch(); }, by->graph.get());
+  by->update->replay();
+  updater.replayed();
+  updater.clear();
+  return by->norm;
 }
 
 /// What is compiled, chosen or allocated once is there before a kind of step is first made, so that
@@ -251,13 +284,13 @@ Trainer::Step Trainer::step() {
       inputs.each([&](const char*, const Tensor& tensor) { copies.use(tensor); });
   const std::string kind = kindOf(proteins);
   rehearse(proteins, kind);
-  models::HostCopy values(ofAllRanks(options.graphs ? replay(proteins, kind) : enqueue(proteins)));
+  Captured* by = options.graphs ? &replay(proteins, kind) : nullptr;
+  models::HostCopy values(ofAllRanks(by ? by->values : enqueue(proteins)));
   if (device.is_cuda() && done + 1 < options.steps)
     next = staged(done + 1);
   Step now = read(values.get(), proteins);
   if (now.nonFinite.empty()) {
-    now.norm = updater.step(now.rate);
-    ema.update();
+    now.norm = update(by, now.rate);
     refused = 0;
   } else {
     updater.clear();
@@ -316,6 +349,7 @@ void Trainer::saveAverages(const fs::path& path) {
 void Trainer::beginWith(const fs::path& weights) {
   models::readParameters(models::Safetensors(weights), *model);
   ema = models::Ema(*model, options.ema);
+  captured.clear(); // whose updates average into other tensors
 }
 
 void Trainer::resume(const fs::path& path) {

@@ -72,12 +72,14 @@ class Trainer {
     Losses losses;
     PredictedStructure structure;
   };
-  /// A step's forward and backward as a graph, with the tensors that it reads and writes.
+  /// A step's forward and backward as a graph, with the tensors that it reads and writes, and its
+  /// update as another, which runs if the losses are finite.
   struct Captured {
-    std::unique_ptr<models::StepGraph> graph;
+    std::unique_ptr<models::StepGraph> graph, update;
     Proteins proteins;
-    at::Tensor values;
+    at::Tensor values, norm;
     std::vector<at::Tensor> gradients; // of the parameters, undefined where there is none
+    bool wasUpdated = false;           // by launches, which make what a graph needs
   };
 
   Proteins staged(std::int64_t step);
@@ -86,8 +88,10 @@ class Trainer {
   at::Tensor enqueue(const Proteins& proteins, bool sends = true);
   void seed(std::size_t protein) const;
   at::Tensor ofAllRanks(const at::Tensor& values) const;
-  at::Tensor replay(const Proteins& proteins, const std::string& kind);
+  Captured& replay(const Proteins& proteins, const std::string& kind);
   models::StepGraph* anyGraph() const;
+  at::Tensor update(Captured* by, double rate);
+  bool updatesAlike() const;
   void rehearse(const Proteins& proteins, const std::string& kind);
   Step read(const at::Tensor& values, const Proteins& proteins) const;
 

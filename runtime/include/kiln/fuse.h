@@ -226,7 +226,7 @@ template <typename F> class Fused {
 };
 
 /// `f`: takes expressions, returns one, or a std::array or std::tuple of several. It may not be a
-/// generic lambda: its parameters tell the number of operands, at most 16. An `f` that takes
+/// generic lambda: its parameters tell the number of operands, at most 32. An `f` that takes
 /// tensors, for products and attention among rows, is kiln/compile.h's.
 template <fusion::OfExpressions F> Fused<F> fuse(const F& f, const FuseOptions& options = {}) {
   return Fused<F>(f, options);

@@ -78,6 +78,10 @@ class KILN_API AdamW : public torch::optim::AdamW {
   /// Brings the number of steps from the device after replays. Waits for the current stream.
   void readSteps();
 
+  /// Brings the number of steps from the state to the device, at the next step: after the state was
+  /// set otherwise than by load(). Graphs that were captured before go on with their own numbers.
+  void writeSteps();
+
   /// torch's archive; averages are in it too, which torch ignores.
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
