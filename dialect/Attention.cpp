@@ -25,6 +25,10 @@ ArrayRef<int64_t> AttentionForm::rowsShape() const {
   return tensorType(query).getShape().drop_back();
 }
 
+bool AttentionForm::masksPlaces() const {
+  return mask && tensorType(mask).getShape().end()[-2] != 1;
+}
+
 NumbersTaken AttentionForm::numbersTaken(Value operand) const {
   const auto rows = [](Value value) {
     const auto rank = static_cast<int>(tensorType(value).getRank());

@@ -25,6 +25,8 @@ struct AttentionForm {
   llvm::SmallVector<int64_t> scoresShape() const;
   llvm::SmallVector<int64_t> outputShape() const;
   llvm::ArrayRef<int64_t> rowsShape() const;
+  /// Whether the mask is not of keys alone.
+  bool masksPlaces() const;
 
   /// Of starts of packed sequences: they ascend, up to the rows that there are.
   NumbersTaken numbersTaken(mlir::Value operand) const;

@@ -39,14 +39,13 @@ bool joinsKeys(ir::AttentionBackwardOp op) {
   const int64_t queries = query[query.size() - 2], keys = key[key.size() - 2];
   const bool seesAll = form.causal == ir::Causal::none && form.windowLeft < 0 &&
                        form.windowRight < 0 && !form.queryStarts;
-  const bool masksPlaces = form.mask && ir::tensorType(form.mask).getShape().end()[-2] != 1;
   const bool isShared = llvm::any_of(llvm::zip(query.drop_back(2), bias.drop_back(2)), [](auto d) {
     return std::get<1>(d) == 1 && std::get<0>(d) != 1;
   });
   return isTwoBytes(form.query) && isTwoBytes(form.bias) && isNarrow(form.query) &&
          isNarrow(form.value) && query.drop_back(2) == key.drop_back(2) && queries > 0 &&
          queries <= mostQueries && keys > 0 && bias.take_back(2) == ArrayRef{queries, keys} &&
-         isShared && seesAll && !masksPlaces && !form.seed && form.softcap == 0.0 &&
+         isShared && seesAll && !form.masksPlaces() && !form.seed && form.softcap == 0.0 &&
          form.scale > 0.0;
 }
 

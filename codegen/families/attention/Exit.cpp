@@ -2,7 +2,6 @@
 #include "codegen/exit/Exit.h"
 #include "codegen/families/attention/TensorMaps.h"
 
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -48,10 +47,8 @@ void ScoresOp::emit(Emitter& e) {
   else
     e.line("const NoDropout " + drop + "{};");
   const auto tensor = [&](Value heads) { return heads ? e.name(heads) : "NoTensor{}"; };
-  const bool masksPlaces =
-      getMask() && !matchPattern(getMask().getDefiningOp<HeadRowsOp>().getStride(), m_Zero());
   const std::string mask =
-      masksPlaces ? "mask_of_places(" + tensor(getMask()) + ")" : tensor(getMask());
+      getMasksPlaces() ? "mask_of_places(" + tensor(getMask()) + ")" : tensor(getMask());
   e.line("const auto " + e.declare(getScores(), "scores") + " = make_scores(" + sight + ", " +
          literal(getScale()) + " /*scale*/, " + literal(getSoftcap()) + " /*softcap*/, " +
          tensor(getBias()) + ", " + mask + ", " + drop + ", " + e.name(getHeads()) + ");");

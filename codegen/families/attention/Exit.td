@@ -15,13 +15,14 @@ def Cu_ScoresOp : Cu_Op<"scores", [AttrSizedOperandSegments]> {
   let summary = "The scores of queries and keys";
   let description = [{
     `heads`: the number of a head in the row-major order of dropout, which drops what has a word
-    below `least`, of so many bits, and scales the others.
+    below `least`, of so many bits, and scales the others. `masks_places`: the mask is not of keys
+    alone.
   }];
   let arguments = (ins I64:$queries, I64:$keys, Cu_Map:$heads, Optional<Cu_Heads>:$bias,
                        Optional<Cu_Heads>:$mask, Optional<Cu_Pointer>:$query_starts,
                        Optional<Cu_Pointer>:$key_starts, Optional<I64>:$start_count,
                        Optional<Cu_Pointer>:$seed, Optional<Cu_Pointer>:$offset,
-                       F32Attr:$scale, F32Attr:$softcap, Kiln_CausalAttr:$causal,
+                       UnitAttr:$masks_places, F32Attr:$scale, F32Attr:$softcap, Kiln_CausalAttr:$causal,
                        I64Attr:$window_left, I64Attr:$window_right, I64Attr:$bits, I64Attr:$least,
                        F32Attr:$kept);
   let results = (outs Cu_Scores:$scores);

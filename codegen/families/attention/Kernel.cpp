@@ -101,8 +101,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
   facts.hasDropout = static_cast<bool>(program.form.seed);
-  facts.masksPlaces =
-      program.form.mask && bufferOf(program.form.mask).shape.end()[-2] != Extent{1, -1};
+  facts.masksPlaces = program.form.masksPlaces();
   facts.hasSoftcap = program.form.softcap != 0.0;
   facts.hasPositiveScale = program.form.scale > 0.0;
   facts.isMapped = canBeMapped(program, inputs);

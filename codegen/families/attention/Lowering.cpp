@@ -105,8 +105,9 @@ Value Lowering::scores(cu::Entry& entry, bool hasBias) {
   Value offset = pointer(form.offset, i64);
   return builder.create<cu::ScoresOp>(
       location, cu::ScoresType::get(builder.getContext()), queries, keys, map, bias, mask,
-      queryStarts, keyStarts, starts, seed, offset, f32(form.scale), f32(form.softcap), form.causal,
-      form.windowLeft, form.windowRight, rule.bits, static_cast<int64_t>(rule.least),
+      queryStarts, keyStarts, starts, seed, offset, form.masksPlaces(), f32(form.scale),
+      f32(form.softcap), form.causal, form.windowLeft, form.windowRight, rule.bits,
+      static_cast<int64_t>(rule.least),
       f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
 }
 

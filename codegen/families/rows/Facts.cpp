@@ -4,6 +4,9 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <map>
+#include <vector>
+
 using namespace mlir;
 
 namespace kiln::rows {
@@ -24,6 +27,41 @@ const BufferInfo& bufferOf(const RowKernel& kernel, Value input) {
 }
 Access accessOf(const RowKernel& kernel, const Node& input) {
   return makeAccess(bufferOf(kernel, input.value), input.map, kernel.program->rank(), input.pairs);
+}
+
+bool repeatsRows(const Access& access, ArrayRef<Extent> space) {
+  return llvm::any_of(llvm::zip_equal(space, access.leading), [](auto dimension) {
+    const auto& [extent, stride] = dimension;
+    return stride == Stride() && !(extent.isStatic() && extent.size == 1);
+  });
+}
+
+/// Instructions an element of values that equal others: angles of two tensors that are turned
+/// alike.
+int operationsAgain(const RowProgram& program) {
+  std::map<std::vector<const void*>, const Node*> first;
+  llvm::DenseMap<const Node*, const Node*> equal;
+  int again = 0;
+  for (const auto& node : program.nodes) {
+    const Node* n = node.get();
+    equal[n] = n;
+    if (n->kind != Node::Kind::scalar && n->kind != Node::Kind::constant &&
+        n->kind != Node::Kind::index)
+      continue;
+    std::vector<const void*> key = {n->op()->getName().getAsOpaquePointer(),
+                                    n->op()->getAttrDictionary().getAsOpaquePointer(),
+                                    n->element().getAsOpaquePointer()};
+    if (n->kind == Node::Kind::index) // of which dimension
+      for (int dimension : n->map)
+        key.push_back(reinterpret_cast<const void*>(static_cast<std::intptr_t>(dimension)));
+    for (const Node* operand : n->operands)
+      key.push_back(equal.lookup(operand));
+    const auto [entry, isNew] = first.try_emplace(std::move(key), n);
+    equal[n] = entry->second;
+    if (!isNew && n->kind == Node::Kind::scalar && n->perRow && n->perColumn)
+      again += operationsOf(n);
+  }
+  return again;
 }
 
 /// Whether bulk copies can move every input that differs by row.
@@ -90,7 +128,9 @@ Facts RowKernel::facts() const {
     }
     if (node->kind != Node::Kind::input)
       continue;
-    auto stream = streamOf(accessOf(kernel, *node), facts.width);
+    const Access access = accessOf(kernel, *node);
+    auto stream = streamOf(access, facts.width);
+    stream.repeats = repeatsRows(access, kernel.space);
     stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
                      return other->value == node->value && other->map == node->map && !other->pairs;
                    });
@@ -113,6 +153,7 @@ Facts RowKernel::facts() const {
     facts.columnOperations += pass.columnOperations;
     facts.erfs += pass.erfs;
   }
+  facts.operationsAgain = operationsAgain(program);
   for (const Output& output : program.outputs) {
     if (output.kind == Output::Kind::full)
       facts.outputs.push_back(streamOf(

@@ -12,10 +12,9 @@ static bool isComputed(const Node* n) {
   return n->perColumn && (n->kind == Node::Kind::scalar || n->kind == Node::Kind::random);
 }
 
-/// Instructions an element, roughly.
-static int operationsOf(const Node* n) {
+int operationsOf(const Node* n) {
   if (n->kind == Node::Kind::random)
-    return 24;
+    return kRandomOperations;
   StringRef name = n->op()->getName().getStringRef();
   if (auto exp = dyn_cast<math::ExpOp>(n->op()))
     return exp.getFastmath() == arith::FastMathFlags::none ? 4 : 2;

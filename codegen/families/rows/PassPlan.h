@@ -21,6 +21,12 @@ struct Pass {
 /// `keeps`: whether values can be kept at all.
 std::vector<Pass> planPasses(const RowProgram& program, bool keeps = true);
 
+/// Of a random number.
+inline constexpr int kRandomOperations = 24;
+
+/// Instructions an element, roughly, of a node that is computed.
+int operationsOf(const Node* node);
+
 /// Computed values of an element that wait for their last reader at once, at most.
 int mostWaiting(const RowProgram& program);
 

@@ -80,6 +80,7 @@ struct Facts {
     std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
     bool again = false;      // reads what another stream has just read
     bool older = false;      // than the predecessor of the launch
+    bool repeats = false;    // has the same rows again, along a leading dimension
     bool transposed = false; // rows are neighbours in memory, columns are not
   };
   std::int64_t width = 1;
@@ -98,6 +99,7 @@ struct Facts {
   int widestExchange = 0; // values in one exchange
   int passes = 1;
   int operations = 0;       // scalar instructions an element, all passes, roughly
+  int operationsAgain = 0;  // of these, what equals another, which the compiler sees
   int columnOperations = 0; // those that are the same for all rows of a thread
   int waiting = 0;          // computed values of an element that are read later, at most at once
   int exponentials = 0;     // and hyperbolic tangents, of an element

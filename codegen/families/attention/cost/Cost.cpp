@@ -10,11 +10,6 @@
 namespace kiln::attention {
 namespace {
 
-/// Scores that are computed: of a causal attention about half.
-double scoresOf(const Facts& facts) {
-  return facts.heads * facts.queries * facts.keys * (facts.isCausal ? 0.5 : 1.0);
-}
-
 /// Multiply-adds a score.
 double productsOf(const Facts& facts, Products by) {
   const auto of = [&](std::int64_t width) {
@@ -207,13 +202,22 @@ double bytesWrittenOf(const Facts& facts, double) {
   return 0;
 }
 
+/// Rows of whole tiles.
+static double padded(double rows) {
+  const double tile = rows > 64 ? 64 : 16;
+  return std::ceil(rows / tile) * tile;
+}
+
 model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
   work.bytesWritten = bytesWrittenOf(facts, count);
   work.rows = queryElements(facts);
-  // In operations of a thread: products of warps have half the rate of the tensor cores.
-  work.operations = scoresOf(facts) * (productsOf(facts, Products::warps) / 8 + 12);
+  const double scores =
+      facts.heads * padded(facts.queries) * padded(facts.keys) * (facts.isCausal ? 0.5 : 1.0);
+  work.multiplyAdds = scores * productsOf(facts, Products::warps);
+  work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3);
+  work.tiles = facts.heads * std::ceil(facts.queries / 64);
   work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   const double places = facts.heads * facts.places;

@@ -10,6 +10,7 @@
 // multiprocessor works through. The three are joined smoothly.
 #include "codegen/families/rows/cost/Cost.h"
 
+#include "codegen/families/rows/PassPlan.h"
 #include "codegen/families/rows/cost/CostTerms.h"
 
 namespace kiln::rows {
@@ -182,18 +183,22 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
 Work workOf(const Facts& facts, double rows) {
   rows = facts.rows >= 0 ? double(facts.rows) : rows;
   const double elements = rows * double(facts.width);
-  const auto bytesOf = [&](const std::vector<Facts::Stream>& streams) {
+  const auto bytesOf = [&](const std::vector<Facts::Stream>& streams, bool repeats = false) {
     double bytes = 0.0;
     for (const Facts::Stream& stream : streams)
-      bytes += stream.again ? 0.0 : double(stream.bytes) * elements;
+      bytes += stream.again || stream.repeats != repeats ? 0.0 : double(stream.bytes) * elements;
     return bytes;
   };
   Work work;
   work.bytesRead = bytesOf(facts.inputs);
+  work.bytesAgain = bytesOf(facts.inputs, /*repeats=*/true);
   work.bytesWritten = bytesOf(facts.outputs);
   work.rowValueBytes = rows * 4.0 * (facts.rowInputs + facts.rowOutputs);
-  work.operations = elements * (facts.hasNarrowRows() ? leastInstructions(facts, kCostConstants)
-                                                      : double(facts.operations));
+  work.operations =
+      elements * (facts.hasNarrowRows() ? leastInstructions(facts, kCostConstants)
+                                        : double(facts.operations - facts.operationsAgain -
+                                                 facts.randoms * kRandomOperations));
+  work.randoms = elements * facts.randoms;
   work.erfs = elements * facts.erfs;
   work.exponentials = elements * facts.exponentials;
   work.hasSums = facts.hasSums();
