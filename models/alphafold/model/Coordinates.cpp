@@ -36,21 +36,21 @@ FrameExpr FrameExpr::fromUpdate(const PointExpr& bcd, const PointExpr& translati
 }
 
 PointExpr FrameExpr::apply(const PointExpr& point) const {
-  const auto row = [&](int i) {
-    return dot(&rotation[std::size_t(3 * i)], point.data(), 1, 1) + translation[std::size_t(i)];
+  const auto row = [&](std::size_t i) {
+    return dot(&rotation[3 * i], point.data(), 1, 1) + translation[i];
   };
   return {row(0), row(1), row(2)};
 }
 
 PointExpr FrameExpr::invertApply(const PointExpr& point) const {
   const PointExpr from = point - translation;
-  const auto column = [&](int i) { return dot(&rotation[std::size_t(i)], from.data(), 3, 1); };
+  const auto column = [&](std::size_t i) { return dot(&rotation[i], from.data(), 3, 1); };
   return {column(0), column(1), column(2)};
 }
 
 FrameExpr FrameExpr::compose(const FrameExpr& inner) const {
-  const auto at = [&](int i, int j) {
-    return dot(&rotation[std::size_t(3 * i)], &inner.rotation[std::size_t(j)], 1, 3);
+  const auto at = [&](std::size_t i, std::size_t j) {
+    return dot(&rotation[3 * i], &inner.rotation[j], 1, 3);
   };
   return {
       {at(0, 0), at(0, 1), at(0, 2), at(1, 0), at(1, 1), at(1, 2), at(2, 0), at(2, 1), at(2, 2)},
