@@ -283,6 +283,9 @@ void benchUpdate(const TrainOptions& options, at::Device device, AlphaFold& mode
   }
   kiln::wait();
   giveGradients();
+  Tensors read; // by replays, which need them where they are
+  for (const Tensor& parameter : model->parameters())
+    read.push_back(parameter.grad());
   std::unique_ptr<models::StepGraph> graph;
   if (options.graphs && updater.canBeCaptured())
     graph = std::make_unique<models::StepGraph>(device, update);
