@@ -17,11 +17,8 @@ std::vector<Expr> distancesRight(const void*, const std::vector<Expr>& all) {
   constexpr double cutoff = 15;
   Operands next(all);
   const Expr weight = next.number();
-  const auto distance = [&] {
-    const PointExpr row = next.point(), column = next.point();
-    return sqrt(squaredLength(row - column) + 1e-10);
-  };
-  const Expr found = distance(), should = distance(), off = abs(should - found);
+  const Expr found = next.distanceOfPair(), should = next.distanceOfPair(),
+             off = abs(should - found);
   const Expr counted = where(should < cutoff, weight, 0);
   const auto within = [&](double threshold) { return where(off < threshold, 0.25, 0); };
   return {sum(counted), sum(counted * (within(0.5) + within(1) + within(2) + within(4)))};
@@ -36,10 +33,8 @@ Tensor lddt(const Tensor& positions, const Tensor& truth, const Tensor& mask) {
   const Tensor others = 1 - at::eye(mask.size(0), mask.options());
   Arguments all;
   all.add(mask.unsqueeze(1) * mask * others);
-  for (const Tensor& points : {positions, truth}) {
-    all.addRows(points);
-    all.addColumns(points);
-  }
+  all.addPairs(positions);
+  all.addPairs(truth);
   const std::vector<Tensor> found = all.call(counts);
   return ((found[1] + eps) / (found[0] + eps)).squeeze(-1);
 }

@@ -17,15 +17,11 @@ namespace {
 std::vector<Expr> distancesOff(const void*, const std::vector<Expr>& all) {
   Operands next(all);
   const Expr counts = next.number();
-  const auto distance = [&] {
-    const PointExpr row = next.point(), column = next.point();
-    return sqrt(squaredLength(row - column) + 1e-10);
-  };
-  const Expr predicted = distance();
+  const Expr predicted = next.distanceOfPair();
   const auto off = [&](const Expr& should) {
     return sum(where(counts, sqrt(square(predicted - should) + 1e-10), 0));
   };
-  const Expr first = distance(), second = distance();
+  const Expr first = next.distanceOfPair(), second = next.distanceOfPair();
   return {off(first), off(second)};
 }
 
@@ -39,10 +35,8 @@ Renamed renamed(const Tensor& positions, const Inputs& truth) {
   const Tensor fixed = known * (1 - truth.atom14AtomIsAmbiguous); // of the others
   Arguments all;
   all.add(at::logical_and(moved.flatten().unsqueeze(1), fixed.flatten()));
-  for (const Tensor& atoms : {positions, truth.atom14GtPositions, truth.atom14AltGtPositions}) {
-    all.addRows(atoms.flatten(0, 1));
-    all.addColumns(atoms.flatten(0, 1));
-  }
+  for (const Tensor& atoms : {positions, truth.atom14GtPositions, truth.atom14AltGtPositions})
+    all.addPairs(atoms.flatten(0, 1));
   const std::vector<Tensor> off = all.call(offs);
   const auto ofResidues = [&](const Tensor& atoms) { return atoms.view(known.sizes()).sum(1); };
   const Tensor swapped = (ofResidues(off[1]) < ofResidues(off[0])).to(positions.scalar_type());

@@ -72,9 +72,7 @@ std::vector<Expr> overlapsOf(const void*, const std::vector<Expr>& all) {
   constexpr double allowed = 1.5;
   Operands next(all);
   const Expr counts = next.number(), radius = next.number(), other = next.number();
-  const PointExpr row = next.point(), column = next.point();
-  const Expr apart = sqrt(squaredLength(row - column) + 1e-10);
-  return {sum(where(counts, relu(radius + other - allowed - apart), 0))};
+  return {sum(where(counts, relu(radius + other - allowed - next.distanceOfPair()), 0))};
 }
 
 /// Which pairs of atoms of two residues may not overlap, each pair once: [14 R, 14 R].
@@ -103,8 +101,7 @@ Tensor overlaps(const Tensor& positions, const Tensor& atoms, const Inputs& inpu
   all.add(strangers(atoms, inputs));
   all.add(radii.unsqueeze(-1));
   all.add(radii);
-  all.addRows(positions.flatten(0, 1));
-  all.addColumns(positions.flatten(0, 1));
+  all.addPairs(positions.flatten(0, 1));
   return all.call(function)[0].sum();
 }
 

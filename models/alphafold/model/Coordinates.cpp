@@ -15,8 +15,11 @@ Expr squaredLength(const PointExpr& point) {
   return square(point[0]) + square(point[1]) + square(point[2]);
 }
 
-/// Row i of a product of matrices or of a matrix and a point: three numbers, `apart` from each
-/// other.
+Expr distance(const PointExpr& a, const PointExpr& b) {
+  return sqrt(squaredLength(a - b) + 1e-10);
+}
+
+/// Of three numbers each, so many steps from one to the next.
 static Expr dot(const Expr* row, const Expr* other, int rowStep, int otherStep) {
   return row[0] * other[0] + row[rowStep] * other[otherStep] +
          row[2 * rowStep] * other[2 * otherStep];
@@ -67,6 +70,11 @@ FrameExpr Operands::frame() {
   return {
       {first[0], first[1], first[2], second[0], second[1], second[2], third[0], third[1], third[2]},
       point()};
+}
+
+Expr Operands::distanceOfPair() {
+  const PointExpr row = point();
+  return distance(row, point());
 }
 
 std::vector<Tensor> Arguments::call(const FusedFunction& function) const {

@@ -5,6 +5,9 @@
 #include "kiln/fuse.h"
 #include "models/alphafold/model/Rigid.h"
 
+#include <array>
+#include <optional>
+
 namespace kiln::alphafold {
 
 /// Coordinates in a function.
@@ -12,6 +15,7 @@ using PointExpr = std::array<Expr, 3>;
 
 PointExpr operator-(const PointExpr& a, const PointExpr& b);
 Expr squaredLength(const PointExpr& point);
+Expr distance(const PointExpr& a, const PointExpr& b); // with a gradient where they are one
 
 struct FrameExpr {
   std::array<Expr, 9> rotation; // row by row
@@ -31,13 +35,15 @@ class Operands {
   Expr number() { return *next++; }
   PointExpr point();
   FrameExpr frame();
+  /// Of what addPairs() gave.
+  Expr distanceOfPair();
 
  private:
   std::vector<Expr>::const_iterator next;
 };
 
-/// The tensors that a function is called with, in the same order: of elements [..., F, P] or [...,
-/// F].
+/// The tensors that a function is called with, in the same order. Elements are [..., F, P] or
+/// [..., F].
 class Arguments {
  public:
   void add(at::Tensor one) { tensors.push_back(std::move(one)); }
@@ -49,6 +55,12 @@ class Arguments {
   void addRows(const Rigid& frames) { add(frames, -1); }
   /// [..., P, 3]: one a column, for all F rows.
   void addColumns(const at::Tensor& points) { addPlanes(points, -2); }
+
+  /// [P, 3]: one a row and one a column.
+  void addPairs(const at::Tensor& points) {
+    addRows(points);
+    addColumns(points);
+  }
 
   std::vector<at::Tensor> call(const FusedFunction& function) const;
 
