@@ -92,11 +92,34 @@ bool KeySearch::isFresh(std::size_t place) const {
   return !ready.contains(place) && !isDead(textOf(place));
 }
 
+/// The cheapest that works. Where some have spilled, what is likely to comes last: the model may
+/// like large tiles too well, and they would be all that is tried.
 bool KeySearch::findDefault() {
   const std::size_t failed = bench.progress.failed;
+  for (const bool alsoLikelyToSpill : {false, true})
+    if (!base && reason.empty())
+      tryForDefault(failed, alsoLikelyToSpill);
+  return base != nullptr;
+}
+
+bool KeySearch::isLikelyToSpill(std::size_t place) const {
+  if (spills.areNone())
+    return false;
+  const Target& target = findTarget(problem.key.arch);
+  const std::vector<std::size_t>& at = points[place].at;
+  for (std::size_t k = 0; k < at.size(); ++k)
+    if (spills.isLikely(problem.spaces[k], problem.spaces[k].feasible[at[k]].schedule, target))
+      return true;
+  return false;
+}
+
+/// `failed`: schedules that had failed before.
+void KeySearch::tryForDefault(std::size_t failed, bool alsoLikelyToSpill) {
   for (std::size_t place = 0; place < points.size() && !base; ++place) {
     if (isOver())
-      return false;
+      return;
+    if (!alsoLikelyToSpill && isLikelyToSpill(place))
+      continue;
     base = prepare(place);
     // A kernel that spills does so beside whatever the others are: it takes its next schedule.
     for (std::size_t tried = place; !base && !isOver();) {
@@ -109,10 +132,9 @@ bool KeySearch::findDefault() {
     // So many cannot all be wrong: something is with the function, or with what checks it.
     if (!base && bench.progress.failed - failed >= kMostFailed) {
       reason = fmt::format("the {} schedules that the model likes best fail", kMostFailed);
-      return false;
+      return;
     }
   }
-  return base != nullptr;
 }
 
 /// Compiled and verified; null: it broke, now or before.

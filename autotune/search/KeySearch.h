@@ -46,6 +46,8 @@ class KeySearch {
   void recall();
   Result attempt();
   bool findDefault();
+  void tryForDefault(std::size_t failed, bool alsoLikelyToSpill);
+  bool isLikelyToSpill(std::size_t place) const;
   void want(std::size_t place);
   Ready* prepare(std::size_t place);
   std::optional<Artifact> obtain(std::size_t place);
@@ -104,7 +106,7 @@ class KeySearch {
   Points points;
   History history;
   std::set<std::string> dead; // rejected or failed
-  Spills spills;
+  Spills spills{problem.spaces};
   std::map<std::string, std::string> launches;         // the schedule of each, of code and plan
   std::map<std::size_t, std::unique_ptr<Ready>> ready; // by place
   Ready* base = nullptr;                               // the default

@@ -39,6 +39,7 @@ inline Problem problemOf(std::int64_t width = 128, std::size_t count = 0) {
   Problem problem;
   problem.key.function = "layer_norm";
   problem.key.tensors = std::to_string(width);
+  problem.key.arch = "sm_90a";
   problem.label = "layer_norm 65536x" + std::to_string(width);
   const auto model = std::make_shared<rows::Model>(facts, 65536);
   problem.spaces = {

@@ -32,15 +32,12 @@ struct Checker {
   }
 
   void all() {
-    shape();
-    transposed();
-    if (!first.empty() && !explain)
-      return;
-    threads();
-    shared();
-    registers();
-    code();
-    combinations();
+    for (auto rules : {&Checker::shape, &Checker::transposed, &Checker::threads, &Checker::shared,
+                       &Checker::registers, &Checker::code, &Checker::combinations}) {
+      (this->*rules)();
+      if (!first.empty() && !explain)
+        return;
+    }
   }
 
   void shape() {
@@ -124,18 +121,19 @@ struct Checker {
             s.blocks, s.allThreads(), available, target.arch);
   }
 
-  /// All that a thread does is unrolled: where that is much for one element, compiling many takes
-  /// seconds, and there is no memory to wait for.
+  /// All that a thread does is unrolled: beyond this much, compiling takes seconds and a
+  /// multiprocessor's instruction cache is too small. Where much is done for one element, there is
+  /// no memory to wait for either.
   void code() {
-    constexpr std::int64_t kUsual = 192, kMost = 3072;
+    constexpr std::int64_t kUsual = 192, kMost = 7168, kMostOfLong = 3072;
+    const bool isLong = facts.operations > kUsual;
     const std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
-    require(
-        facts.operations <= kUsual || elements <= (facts.width + 1023) / 1024 ||
-            elements * facts.operations <= kMost,
-        "code",
-        "about {} instructions for each of {} elements of a thread, {} in all are allowed where "
-        "one takes more than {}; take fewer rows, a smaller vector or more lanes",
-        facts.operations, elements, kMost, kUsual);
+    const std::int64_t most = isLong ? kMostOfLong : kMost;
+    require(elements <= (facts.width + 1023) / 1024 || elements * facts.operations <= most, "code",
+            "about {} instructions for each of {} elements of a thread, {} in all are allowed{}; "
+            "take fewer rows, a smaller vector or more lanes",
+            facts.operations, elements, most,
+            isLong ? fmt::format(" where one takes more than {}", kUsual) : "");
   }
 
   void ring() {

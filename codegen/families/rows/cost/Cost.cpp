@@ -105,6 +105,16 @@ double startOf(const Schedule& s, const CostConstants& k) {
   return k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
 }
 
+/// us of column sums: a second kernel adds up the lines that blocks have written.
+double summingOf(double lines, const Schedule& s, const Facts& facts, const CostConstants& k) {
+  if (!facts.hasSums())
+    return 0.0;
+  const double columns = double(facts.columnSums * facts.width + facts.totalSums);
+  const double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
+  return (s.keep == Keep::ring ? k.finishAhead : k.finish) + k.partials * lines * columns +
+         k.combine * teams * columns;
+}
+
 } // namespace
 
 Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double rows,
@@ -149,14 +159,8 @@ Cost costOf(const Schedule& s, const Facts& facts, const Target& target, double 
   result.starting = startOf(s, k);
   double time = isNarrow ? busy + waiting : joined(busy, waiting, /*hardlyWaits=*/ring);
   time += result.starting;
-  if (facts.hasSums()) {
-    double lines = std::min(shape.blocks, shape.slots);
-    double columns = double(facts.columnSums * facts.width + facts.totalSums);
-    double teams = double(s.threads) / double(std::max<std::int64_t>(s.lanes, 32));
-    result.summing = (ring ? k.finishAhead : k.finish) + k.partials * lines * columns +
-                     k.combine * teams * columns;
-    time += result.summing;
-  }
+  result.summing = summingOf(std::min(shape.blocks, shape.slots), s, facts, k);
+  time += result.summing;
   result.total = time + k.tie * double(s.blocks);
   return result;
 }
@@ -169,15 +173,16 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
   double bytes = facts.bytes(rows);
   if (s.keep == Keep::global)
     bytes += rows * rowBytes(facts.inputs, facts) * (facts.passes - 1) * std::min(k.again, 1.0);
+  const double around = startOf(s, k) + summingOf(1.0, s, facts, k);
   if (facts.hasNarrowRows())
-    return startOf(s, k) + bytes / bandwidthOf(target, k);
+    return around + bytes / bandwidthOf(target, k);
   const double ofElement = k.operationIssues * facts.operations + k.erfIssues * facts.erfs;
   const double busy =
       std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
                rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
   const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
   const double unlikely = unlikelyTerm(s, facts, target, k) - looseTerm(s, facts, k);
-  return startOf(s, k) + std::max(busy, waiting) * std::exp(unlikely);
+  return around + std::max(busy, waiting) * std::exp(unlikely);
 }
 
 Work workOf(const Facts& facts, double rows) {

@@ -172,17 +172,20 @@ template <class Visit> class Tuples {
     const std::span blockCounts(kBlockCounts.begin(), wanted.least ? 1 : kBlockCounts.size());
     const std::span rowCounts(kRowCounts.begin(), s.overlaps(facts.width) ? 1 : kRowCounts.size());
     for (std::int64_t rows : rowCounts)
-      for (std::int64_t blocks : blockCounts)
+      for (std::int64_t blocks : blockCounts) {
+        std::optional<bool> seesRing; // whatever its stages
         for (const Manner& manner : entered) {
           s.rows = rows;
           s.blocks = blocks;
           manner.applyTo(s);
           if (!wanted.holds(s, target) || !isBusy(s, facts, target))
             continue;
-          const bool seen = s.keep != Keep::ring || wanted.sees(s, facts, target);
-          if (seen && visit(s))
+          if (s.keep == Keep::ring && !seesRing)
+            seesRing = wanted.sees(s, facts, target);
+          if ((s.keep != Keep::ring || *seesRing) && visit(s))
             return true;
         }
+      }
     return false;
   }
 
