@@ -13,8 +13,8 @@ double exponentialsOf(const Work& work, const Target& target) {
 
 /// us to issue the instructions that there are.
 static double issuingOf(const Work& work, const Target& target, const CostConstants& k) {
-  const double threads =
-      k.workOperation * work.operations + k.workErf * work.erfs + k.workRandom * work.randoms;
+  const double threads = k.workOperation * work.operations + k.workErf * work.erfs +
+                         k.workRoot * work.roots + k.workRandom * work.randoms;
   const double tiles = k.workMultiplyAdd * work.multiplyAdds +
                        k.workTileElement * work.tileElements + k.workTile * work.tiles;
   const double idle =
@@ -40,7 +40,8 @@ double cheapestMicroseconds(const Work& work, const Target& target, const CostCo
   const double issuing = issuingOf(work, target, k);
   const double longer = std::max(memory, issuing), shorter = std::min(memory, issuing);
   const bool overlaps = target.has.programmaticLaunch; // with the kernel before
-  double time = k.emptyKernel + (overlaps ? 0.0 : k.plainLaunch);
+  const double chain = k.workChain * std::max(0.0, work.chain - k.chainHidden);
+  double time = k.emptyKernel + (overlaps ? 0.0 : k.plainLaunch) + chain;
   if (longer > 0.0)
     time += longer * std::pow(1.0 + std::pow(shorter / longer, k.workNorm), 1.0 / k.workNorm);
   const double each = (work.bytesRead + work.bytesWritten) / target.multiprocessors;

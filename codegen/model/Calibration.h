@@ -13,16 +13,17 @@ namespace kiln::model {
 
 /// What a kernel must do, by any schedule.
 struct Work {
-  double bytesRead = 0, bytesWritten = 0;       // of tensors
-  double bytesAgain = 0;                        // that caches have
-  double rowValueBytes = 0;                     // values of rows, read and written
-  double operations = 0, erfs = 0, randoms = 0; // of all elements; the last two beside the first
-  bool hasSums = false;                         // down columns, or of everything: a second kernel
-  double summed = 0;                            // columns of them, together
-  double rows = 0;                              // which blocks share
-  bool readsAhead = false;                      // of the end of the kernel before
-  std::array<double, 3> matrixOperations = {};  // of tensor cores, by MatrixType
-  double exponentials = 0;                      // and hyperbolic tangents, which take as long
+  double bytesRead = 0, bytesWritten = 0;                  // of tensors
+  double bytesAgain = 0;                                   // that caches have
+  double rowValueBytes = 0;                                // values of rows, read and written
+  double operations = 0, erfs = 0, roots = 0, randoms = 0; // of all elements; some count twice
+  double chain = 0;                                        // operations of one element
+  bool hasSums = false;                        // down columns, or of everything: a second kernel
+  double summed = 0;                           // columns of them, together
+  double rows = 0;                             // which blocks share
+  bool readsAhead = false;                     // of the end of the kernel before
+  std::array<double, 3> matrixOperations = {}; // of tensor cores, by MatrixType
+  double exponentials = 0;                     // and hyperbolic tangents, which take as long
   // Of products by tensor cores, whole tiles of them: multiply-adds, elements that threads work on
   // (one with the work of a softmax), and tiles that begin and end.
   double multiplyAdds = 0, tileElements = 0, tiles = 0;

@@ -152,6 +152,7 @@ Facts RowKernel::facts() const {
     facts.operations += pass.operations;
     facts.columnOperations += pass.columnOperations;
     facts.erfs += pass.erfs;
+    facts.roots += pass.roots;
   }
   facts.operationsAgain = operationsAgain(program);
   for (const Output& output : program.outputs) {

@@ -44,7 +44,9 @@ class Planner {
       }
       (node->perRow ? passes[level].operations : passes[level].columnOperations) +=
           operationsOf(node);
-      passes[level].erfs += node->kind == Node::Kind::scalar && isa<math::ErfOp>(node->op());
+      const bool isScalar = node->kind == Node::Kind::scalar;
+      passes[level].erfs += isScalar && isa<math::ErfOp>(node->op());
+      passes[level].roots += isScalar && isa<math::SqrtOp>(node->op());
       llvm::append_range(targets, node->operands);
     }
   }

@@ -16,6 +16,7 @@ struct Pass {
   int operations = 0;                       // scalar instructions an element, roughly
   int columnOperations = 0;                 // those that are the same for all rows of a thread
   int erfs = 0;                             // error functions an element, among the operations
+  int roots = 0;                            // and square roots
 };
 
 /// `keeps`: whether values can be kept at all.

@@ -103,7 +103,8 @@ struct Facts {
   int columnOperations = 0; // those that are the same for all rows of a thread
   int waiting = 0;          // computed values of an element that are read later, at most at once
   int exponentials = 0;     // and hyperbolic tangents, of an element
-  int erfs = 0; // error functions an element: long polynomials, counted as operations too
+  int erfs = 0;  // error functions an element: long polynomials, counted as operations too
+  int roots = 0; // and square roots: each is refined, and may have to be scaled
   int spilledRegisters = 0; // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;           // schedules that did
 

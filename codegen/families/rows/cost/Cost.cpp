@@ -71,13 +71,20 @@ double bytesAgain(const Shape& shape, const Schedule& s, const Facts& facts, con
   return row * (facts.passes - 1) * (k.again * cached + 1.0 - cached);
 }
 
-/// us that it takes to issue all instructions. Threads that hold few elements have more of them.
+/// us that it takes to issue all instructions, those for elements that a row lacks too. Threads
+/// that hold few elements have more of them. Multiprocessors without a block issue none, and those
+/// with few warps wait for what these have issued.
 double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                double rows, const CostConstants& k) {
   const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
-  const double ofElement = k.operationIssues * operations + k.erfIssues * facts.erfs;
+  const double ofElement =
+      k.operationIssues * operations + k.erfIssues * facts.erfs + k.rootIssues * facts.roots;
+  const double slots = shape.chunks * double(s.lanes * s.vector);
+  const double working = std::min(1.0, shape.blocks / target.multiprocessors);
+  const double warps = shape.resident * double(s.threads) / 32.0;
+  const double share = working * std::min(1.0, std::pow(warps / k.issueWarps, k.issueShare));
   double issues =
-      shape.blocks * double(s.threads) * k.threadIssues + rows * double(facts.width) * ofElement;
+      shape.blocks * double(s.threads) * k.threadIssues + rows * slots * ofElement / share;
   // Warps that have an end move the elements of their vectors there one by one: rows of 777 by one
   // warp took 11.4 us by vectors of 2, 12.9 of 4, 15.4 of 8, 21.5 of 16.
   if (s.overlaps(facts.width))
@@ -102,7 +109,8 @@ double bandwidthOf(const Target& target, const CostConstants& k) { // bytes a us
 }
 
 double startOf(const Schedule& s, const CostConstants& k) {
-  return k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
+  return k.launch + (s.launch == Launch::plain ? k.plainLaunch : 0.0) +
+         (s.cluster > 1 ? k.clusterLaunch : 0.0);
 }
 
 /// us of column sums: a second kernel adds up the lines that blocks have written.
@@ -176,7 +184,8 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
   const double around = startOf(s, k) + summingOf(1.0, s, facts, k);
   if (facts.hasNarrowRows())
     return around + bytes / bandwidthOf(target, k);
-  const double ofElement = k.operationIssues * facts.operations + k.erfIssues * facts.erfs;
+  const double ofElement =
+      k.operationIssues * facts.operations + k.erfIssues * facts.erfs + k.rootIssues * facts.roots;
   const double busy =
       std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
                rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
@@ -204,7 +213,9 @@ Work workOf(const Facts& facts, double rows) {
                                         : double(facts.operations - facts.operationsAgain -
                                                  facts.randoms * kRandomOperations));
   work.randoms = elements * facts.randoms;
+  work.chain = facts.operations - facts.operationsAgain;
   work.erfs = elements * facts.erfs;
+  work.roots = elements * facts.roots;
   work.exponentials = elements * facts.exponentials;
   work.hasSums = facts.hasSums();
   work.summed = double(facts.columnSums * facts.width + facts.totalSums);

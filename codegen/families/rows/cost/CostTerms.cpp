@@ -10,9 +10,15 @@ namespace {
 /// The term of a stream of accesses below 16 bytes or with gaps between lanes: a
 /// vector that is moved in parts leaves them.
 double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
-  if (s.overlaps(facts.width))
-    return k.overlap * std::min(1.0, 2.0 / double(s.chunks(facts.width)));
   const bool pieces = s.chunks(facts.width) > 1; // else those of the next row read on
+  if (s.overlaps(facts.width)) {
+    double run = k.run;
+    for (const auto* streams : {&facts.inputs, &facts.outputs})
+      for (const auto& stream : *streams)
+        run = pieces ? std::min(run, double(s.lanes * s.vector * stream.bytes)) : run;
+    return k.overlap * std::min(1.0, 2.0 / double(s.chunks(facts.width))) +
+           k.shortRun * halvings(run, k.run);
+  }
   double worst = 0.0;
   auto look = [&](const Facts::Stream& stream) {
     double wanted = double(s.vector * stream.bytes);
