@@ -258,14 +258,14 @@ struct Cache::State {
   std::vector<std::string> warnings;
 };
 
-Cache Cache::open(const std::filesystem::path& path) {
+Cache Cache::open(const std::filesystem::path& path, bool readOnly) {
   Cache cache;
   cache.state_ = std::make_shared<State>();
   State& state = *cache.state_;
   TunerLayers files;
   files.project = path;
-  state.layers.emplace(files, Layers::Use::write, state.warnings);
-  if (!state.layers->writer())
+  state.layers.emplace(files, readOnly ? Layers::Use::read : Layers::Use::write, state.warnings);
+  if (!readOnly && !state.layers->writer())
     fail(ErrorKind::input, "{}", state.warnings.back());
   return cache;
 }
@@ -312,13 +312,15 @@ Cache::Result Cache::compile(const TuningTask& task, bool strict) const {
       state().warnings.push_back(fmt::format("{}; it is not used", error.what()));
     }
   }
-  if (strict)
+  if (strict || !state().layers->writer())
     fail(ErrorKind::missing, "no compiled kernel is stored: {}; without --strict it is compiled",
          toText(state().layers->explainMiss(key)));
   return {compileInto(*state().layers->writer(), task, described), true};
 }
 
 Program Cache::compileByModel(const TuningTask& task) const {
+  if (!state().layers->writer())
+    fail(ErrorKind::input, "the store was opened to be read only: nothing is compiled into it");
   return compileInto(*state().layers->writer(), task,
                      describe(task.module, task.options, task.sizes));
 }

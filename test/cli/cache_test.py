@@ -262,11 +262,14 @@ class Usage(CommandTest):
         key = self.run_json("cache", "ls", "h200.db")["choices"][0]["key"]
         for arguments in [["cache", "ls"], ["cache", "show", key], ["cache", "diff", "h200.db"],
                           ["cache", "export", "-o", "part.db"], ["cache", "doctor"], ["report"],
-                          ["explain", key, "--store=h200.db"]]:
+                          ["explain", key, "--store=h200.db"],
+                          ["compile", "--op=softmax", "--shape=8192x10000", "--dtype=bf16", "-o",
+                           "part.cubin", "--store=h200.db", "--strict"]]:
             verb, rest = (2, arguments[2:]) if arguments[0] == "cache" else (1, arguments[1:])
-            store = [] if arguments[0] == "explain" else ["h200.db"]
+            store = [] if "--store=h200.db" in arguments else ["h200.db"]
             self.run_command(*arguments[:verb], *store, *rest)
-        self.assertEqual({p.name for p in self.folder.iterdir()}, {"h200.db", "part.db"})
+        self.assertEqual({p.name for p in self.folder.iterdir()},
+                         {"h200.db", "part.db", "part.cubin"})
         self.assertEqual((self.folder / "h200.db").read_bytes(), whole)
 
     def test_others_who_may_write_are_named(self):

@@ -181,7 +181,7 @@ int compile(const CompileRequest& request) {
   JobList list = jobsOf(request);
   std::optional<Cache> store;
   if (!request.store.empty())
-    store = Cache::open(request.store);
+    store = Cache::open(request.store, /*readOnly=*/request.strict);
   std::vector<Compiled> compiled(list.jobs.size());
   auto failures = runJobs(list.jobs, request.jobs, request.json, [&](std::size_t i) {
     auto start = std::chrono::steady_clock::now();

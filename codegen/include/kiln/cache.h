@@ -174,7 +174,8 @@ KILN_API std::vector<Finding> doctor(const std::filesystem::path& store);
 class KILN_API Cache {
  public:
   /// A damaged file is set aside, an unwritable one replaced by memory; `warnings` says so.
-  static Cache open(const std::filesystem::path& store);
+  /// `readOnly`: the file is left as it is, and nothing is compiled: compile() is strict.
+  static Cache open(const std::filesystem::path& store, bool readOnly = false);
 
   struct Result {
     Program program;
@@ -184,6 +185,7 @@ class KILN_API Cache {
   /// an Error(missing) that names the first field that differs. Any thread may call.
   Result compile(const TuningTask& task, bool strict = false) const;
   /// The cost model's choice, compiled here and now and stored, whatever the store has chosen.
+  /// Throws Error(input) if the store is read only.
   Program compileByModel(const TuningTask& task) const;
   std::vector<std::string> warnings() const;
 
