@@ -102,23 +102,13 @@ bool KeySearch::findDefault() {
   return base != nullptr;
 }
 
-bool KeySearch::isLikelyToSpill(std::size_t place) const {
-  if (spills.areNone())
-    return false;
-  const Target& target = findTarget(problem.key.arch);
-  const std::vector<std::size_t>& at = points[place].at;
-  for (std::size_t k = 0; k < at.size(); ++k)
-    if (spills.isLikely(problem.spaces[k], problem.spaces[k].feasible[at[k]].schedule, target))
-      return true;
-  return false;
-}
-
 /// `failed`: schedules that had failed before.
 void KeySearch::tryForDefault(std::size_t failed, bool alsoLikelyToSpill) {
+  const Target& target = findTarget(problem.key.arch);
   for (std::size_t place = 0; place < points.size() && !base; ++place) {
     if (isOver())
       return;
-    if (!alsoLikelyToSpill && isLikelyToSpill(place))
+    if (!alsoLikelyToSpill && points.isLikelyToSpill(place, spills, target))
       continue;
     base = prepare(place);
     // A kernel that spills does so beside whatever the others are: it takes its next schedule.

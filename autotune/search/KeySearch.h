@@ -47,7 +47,6 @@ class KeySearch {
   Result attempt();
   bool findDefault();
   void tryForDefault(std::size_t failed, bool alsoLikelyToSpill);
-  bool isLikelyToSpill(std::size_t place) const;
   void want(std::size_t place);
   Ready* prepare(std::size_t place);
   std::optional<Artifact> obtain(std::size_t place);

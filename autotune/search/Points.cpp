@@ -113,6 +113,14 @@ std::optional<std::size_t> Points::without(std::size_t from, const Spills& spill
   return add(std::move(at));
 }
 
+bool Points::isLikelyToSpill(std::size_t point, const Spills& spills, const Target& target) const {
+  for (std::size_t k = 0; k < spaces.size(); ++k)
+    if (const Candidate& candidate = spaces[k].feasible[points[point].at[k]];
+        spills.isLikely(spaces[k], candidate.schedule, target))
+      return true;
+  return false;
+}
+
 std::size_t Points::cross(std::size_t first, std::size_t second) {
   std::vector<std::size_t> at = points[first].at;
   for (std::size_t k = 0; k < at.size(); ++k)

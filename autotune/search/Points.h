@@ -39,6 +39,7 @@ class Points {
   /// The point with the next schedule of each kernel whose own is known to spill; none: a kernel
   /// has no other.
   std::optional<std::size_t> without(std::size_t from, const Spills& spills);
+  bool isLikelyToSpill(std::size_t point, const Spills& spills, const Target& target) const;
   /// What `first` has changed from the cheapest, and what `second` has elsewhere.
   std::size_t cross(std::size_t first, std::size_t second);
 

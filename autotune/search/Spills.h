@@ -29,7 +29,6 @@ class Spills {
   }
   /// Whether one of these does.
   bool isIn(std::string_view schedules) const;
-  bool areNone() const { return refused.empty(); }
   /// Whether a kernel is likely to: its spills raise what the model says that it needs.
   bool isLikely(const KernelSpace& space, const Schedule& schedule, const Target& target) const;
 

@@ -16,7 +16,7 @@ struct Work {
   double bytesRead = 0, bytesWritten = 0;                  // of tensors
   double bytesAgain = 0;                                   // that caches have
   double rowValueBytes = 0;                                // values of rows, read and written
-  double operations = 0, erfs = 0, roots = 0, randoms = 0; // of all elements; some count twice
+  double operations = 0, erfs = 0, roots = 0, randoms = 0; // of all elements; the first has all
   double chain = 0;                                        // operations of one element
   bool hasSums = false;                        // down columns, or of everything: a second kernel
   double summed = 0;                           // columns of them, together

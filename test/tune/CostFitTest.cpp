@@ -38,7 +38,7 @@ const std::vector<TunedKey>& shipped() {
 enum class Of { rows, layers, losses };
 
 /// Workloads of rows, or functions that trainers made: those of layers, and AlphaFold's over
-/// coordinates and classes, a few microseconds each, which a hundred operations an element take.
+/// coordinates and classes, which latency or a hundred operations an element hold up.
 Of whatOf(const std::string& label) {
   constexpr std::string_view losses[] = {"angles_off",    "atoms_overlap",   "cross_entropies",
                                          "distances_off", "distances_right", "frame_align",
@@ -74,7 +74,8 @@ TEST(CostModel, TellsTheTimesOfTheShippedRows) {
   }
 }
 
-/// Functions that trainers make, and attention: no constant that ranks was fitted to them.
+/// Functions of trainers' layers, and attention. Of what ranks, how instructions are issued was
+/// fitted to them too.
 TEST(CostModel, TellsTheTimesOfMostRecordedFunctions) {
   const std::vector<TunedKey> keys = shippedOf(Of::layers);
   ASSERT_GT(keys.size(), 250U);

@@ -71,20 +71,23 @@ double bytesAgain(const Shape& shape, const Schedule& s, const Facts& facts, con
   return row * (facts.passes - 1) * (k.again * cached + 1.0 - cached);
 }
 
+/// Issue slots of an element.
+double issuesOf(double operations, const Facts& facts, const CostConstants& k) {
+  return k.operationIssues * operations + k.erfIssues * facts.erfs + k.rootIssues * facts.roots;
+}
+
 /// us that it takes to issue all instructions, those for elements that a row lacks too. Threads
 /// that hold few elements have more of them. Multiprocessors without a block issue none, and those
 /// with few warps wait for what these have issued.
 double issuing(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                double rows, const CostConstants& k) {
   const double operations = facts.operations + double(facts.columnOperations) / double(s.rows);
-  const double ofElement =
-      k.operationIssues * operations + k.erfIssues * facts.erfs + k.rootIssues * facts.roots;
   const double slots = shape.chunks * double(s.lanes * s.vector);
   const double working = std::min(1.0, shape.blocks / target.multiprocessors);
   const double warps = shape.resident * double(s.threads) / 32.0;
-  const double share = working * std::min(1.0, std::pow(warps / k.issueWarps, k.issueShare));
-  double issues =
-      shape.blocks * double(s.threads) * k.threadIssues + rows * slots * ofElement / share;
+  const double busy = warps < k.issueWarps ? std::pow(warps / k.issueWarps, k.issueShare) : 1.0;
+  double issues = shape.blocks * double(s.threads) * k.threadIssues +
+                  rows * slots * issuesOf(operations, facts, k) / (working * busy);
   // Warps that have an end move the elements of their vectors there one by one: rows of 777 by one
   // warp took 11.4 us by vectors of 2, 12.9 of 4, 15.4 of 8, 21.5 of 16.
   if (s.overlaps(facts.width))
@@ -184,11 +187,9 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
   const double around = startOf(s, k) + summingOf(1.0, s, facts, k);
   if (facts.hasNarrowRows())
     return around + bytes / bandwidthOf(target, k);
-  const double ofElement =
-      k.operationIssues * facts.operations + k.erfIssues * facts.erfs + k.rootIssues * facts.roots;
-  const double busy =
-      std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
-               rows * double(facts.width) * ofElement / (k.issued * target.multiprocessors));
+  const double busy = std::max(bytes / bandwidthOf(target, k) * std::exp(leastTerms(s, facts, k)),
+                               rows * double(facts.width) * issuesOf(facts.operations, facts, k) /
+                                   (k.issued * target.multiprocessors));
   const double waiting = round(Shape(s, facts, target, rows), s, facts, k);
   const double unlikely = unlikelyTerm(s, facts, target, k) - looseTerm(s, facts, k);
   return around + std::max(busy, waiting) * std::exp(unlikely);

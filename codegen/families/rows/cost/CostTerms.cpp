@@ -11,11 +11,14 @@ namespace {
 /// vector that is moved in parts leaves them.
 double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
   const bool pieces = s.chunks(facts.width) > 1; // else those of the next row read on
+  const auto runOf = [&](const Facts::Stream& stream) {
+    return pieces ? double(s.lanes * s.vector * stream.bytes) : k.run;
+  };
   if (s.overlaps(facts.width)) {
     double run = k.run;
     for (const auto* streams : {&facts.inputs, &facts.outputs})
       for (const auto& stream : *streams)
-        run = pieces ? std::min(run, double(s.lanes * s.vector * stream.bytes)) : run;
+        run = std::min(run, runOf(stream));
     return k.overlap * std::min(1.0, 2.0 / double(s.chunks(facts.width))) +
            k.shortRun * halvings(run, k.run);
   }
@@ -23,9 +26,8 @@ double accessTerms(const Schedule& s, const Facts& facts, const CostConstants& k
   auto look = [&](const Facts::Stream& stream) {
     double wanted = double(s.vector * stream.bytes);
     double moved = std::min(16.0, double(std::min(s.vector, stream.widest) * stream.bytes));
-    const double run = pieces ? double(s.lanes) * wanted : k.run;
     worst = std::max(worst, k.narrow * halvings(moved, 16.0) + k.gaps * halvings(moved, wanted) +
-                                k.shortRun * halvings(run, k.run));
+                                k.shortRun * halvings(runOf(stream), k.run));
   };
   for (const auto& stream : facts.inputs)
     look(stream);

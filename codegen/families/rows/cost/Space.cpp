@@ -173,7 +173,7 @@ template <class Visit> class Tuples {
     const std::span rowCounts(kRowCounts.begin(), s.overlaps(facts.width) ? 1 : kRowCounts.size());
     for (std::int64_t rows : rowCounts)
       for (std::int64_t blocks : blockCounts) {
-        std::optional<bool> seesRing; // whatever its stages
+        std::optional<bool> seesRing; // whatever its stages; its launch is the earliest
         for (const Manner& manner : entered) {
           s.rows = rows;
           s.blocks = blocks;
