@@ -125,7 +125,7 @@ struct Checker {
   /// multiprocessor's instruction cache is too small. Where much is done for one element, there is
   /// no memory to wait for either.
   void code() {
-    constexpr std::int64_t kUsual = 192, kMost = 7168, kMostOfLong = 3072;
+    constexpr std::int64_t kUsual = 192, kMost = 8192, kMostOfLong = 3072;
     const bool isLong = facts.operations > kUsual;
     const std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
     const std::int64_t most = isLong ? kMostOfLong : kMost;
