@@ -74,18 +74,8 @@ void Checkpoint::loadRandom(at::Device device) const {
   });
 }
 
-std::vector<NamedTensor> parametersOf(const torch::nn::Module& model) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& parameter : model.named_parameters())
-    tensors.push_back({parameter.key(), parameter.value()});
-  return tensors;
-}
-
-std::vector<NamedTensor> stateOf(const torch::nn::Module& model, const Updater& updater,
-                                 at::Device device) {
-  std::vector<NamedTensor> tensors = parametersOf(model);
-  for (NamedTensor& one : updater.state())
-    tensors.push_back(std::move(one));
+std::vector<NamedTensor> stateOf(Updater& updater, at::Device device) {
+  std::vector<NamedTensor> tensors = updater.state();
   forEachGenerator(device, [&](at::Device one, const at::Generator& generator) {
     tensors.push_back({randomName(one), generator.get_state()});
   });

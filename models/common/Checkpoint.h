@@ -13,9 +13,6 @@ namespace kiln::models {
 /// dtype or shape differs.
 void readParameters(const Safetensors& from, torch::nn::Module& model);
 
-/// What readParameters() reads.
-std::vector<NamedTensor> parametersOf(const torch::nn::Module& model);
-
 class Checkpoint {
  public:
   /// Throws Error(missing, corrupt).
@@ -27,6 +24,7 @@ class Checkpoint {
   const std::string& options() const { return file.text("options"); }
 
   void load(torch::nn::Module& model) const { readParameters(file, model); }
+  /// The model's parameters, too.
   void load(Updater& updater) const { updater.restore(file); }
   /// The generators' states, of the CPU and of `device`.
   void loadRandom(at::Device device) const;
@@ -36,9 +34,9 @@ class Checkpoint {
   std::int64_t stepsDone;
 };
 
-/// What every run keeps: weights, the optimizer's state, generators.
-std::vector<NamedTensor> stateOf(const torch::nn::Module& model, const Updater& updater,
-                                 at::Device device);
+/// What every run keeps: weights, the optimizer's state, generators. All ranks must ask where
+/// the optimizer is divided.
+std::vector<NamedTensor> stateOf(Updater& updater, at::Device device);
 
 /// Writes `folder`/step-NNNNNN.safetensors and removes all but the newest `keep`.
 std::filesystem::path writeCheckpoint(const std::filesystem::path& folder, std::int64_t step,

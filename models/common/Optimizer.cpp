@@ -31,9 +31,15 @@ std::vector<torch::optim::OptimizerParamGroup> groupsOf(const std::vector<NamedT
 
 } // namespace
 
-Updater::Updater(torch::nn::Module& model, const UpdateOptions& options) : limit(options.clip) {
+std::vector<NamedTensor> parametersOf(const torch::nn::Module& model) {
+  std::vector<NamedTensor> tensors;
   for (const auto& parameter : model.named_parameters())
-    parameters.push_back({parameter.key(), parameter.value()});
+    tensors.push_back({parameter.key(), parameter.value()});
+  return tensors;
+}
+
+Updater::Updater(torch::nn::Module& model, const UpdateOptions& options)
+    : model(model), parameters(parametersOf(model)), limit(options.clip) {
   const auto groups = groupsOf(parameters, options);
   if (!options.kiln) {
     optimizer = std::make_unique<torch::optim::AdamW>(groups);
@@ -43,6 +49,25 @@ Updater::Updater(torch::nn::Module& model, const UpdateOptions& options) : limit
   auto made = std::make_unique<optim::AdamW>(groups, torch::optim::AdamWOptions(), extras);
   byKiln = made.get();
   optimizer = std::move(made);
+}
+
+Updater::Updater(torch::nn::Module& model, const UpdateOptions& options,
+                 dist::DataParallel& parallel, const std::vector<NamedTensor>& masters)
+    : model(model), parameters(parametersOf(model)), limit(options.clip) {
+  auto made = std::make_unique<dist::ShardedOptimizer>(
+      parallel, groupsOf(parameters, options), torch::optim::AdamWOptions(),
+      dist::ShardedOptions{.maxGradNorm = limit, .gather = dist::Gather::whenNeeded});
+  std::vector<dist::NamedParameter> begin;
+  for (const auto& [name, numbers] : masters)
+    begin.push_back({"master." + name, numbers});
+  made->restore(begin);
+  divided = made.get();
+  optimizer = std::move(made);
+}
+
+void Updater::need(const torch::nn::Module& part) {
+  if (divided)
+    divided->need(part);
 }
 
 void Updater::bindCopy(const Tensor& weight, const Tensor& copy) {
@@ -71,6 +96,8 @@ void Updater::collect() {
 void Updater::clear() {
   if (byKiln)
     byKiln->zero_grad();
+  else if (divided)
+    divided->zero_grad();
   else
     optimizer->zero_grad();
 }
@@ -92,15 +119,19 @@ Tensor Updater::clipped() {
 }
 
 Tensor Updater::step(double learningRate) {
-  const bool clipsItself = byKiln && limit > 0;
+  const bool clipsItself = divided || (byKiln && limit > 0);
   Tensor norm = clipsItself ? Tensor() : clipped();
   for (auto& group : optimizer->param_groups())
     group.options().set_lr(learningRate);
   optimizer->step();
   if (clipsItself)
-    norm = byKiln->gradNorm();
+    norm = divided ? divided->gradNorm() : byKiln->gradNorm();
   clear();
   return norm;
+}
+
+bool Updater::canBeCaptured() const {
+  return divided ? divided->canBeCaptured() : byKiln && byKiln->launches() > 0;
 }
 
 void Updater::setRate(double learningRate) {
@@ -111,13 +142,33 @@ void Updater::setRate(double learningRate) {
          kiln::report());
   for (auto& group : optimizer->param_groups())
     group.options().set_lr(learningRate);
-  byKiln->updateRates();
+  if (divided)
+    divided->prepareReplay();
+  else
+    byKiln->updateRates();
 }
 
-std::vector<NamedTensor> Updater::state() const {
+std::vector<NamedTensor> Updater::dividedState() {
+  divided->need(model);
+  std::vector<NamedTensor> all;
+  std::map<std::string, Tensor> masters;
+  const std::string master = "master.";
+  for (const auto& [name, tensor] : divided->state())
+    if (name.starts_with(master))
+      masters[name.substr(master.size())] = tensor;
+    else
+      all.push_back({"optimizer." + name, tensor});
+  for (const auto& [name, parameter] : parameters)
+    all.push_back({name, masters.contains(name) ? masters[name] : parameter});
+  return all;
+}
+
+std::vector<NamedTensor> Updater::state() {
+  if (divided)
+    return dividedState();
   if (wasReplayed)
     byKiln->readSteps();
-  std::vector<NamedTensor> all;
+  std::vector<NamedTensor> all = parameters;
   for (const auto& [name, parameter] : parameters) {
     const auto found = optimizer->state().find(parameter.unsafeGetTensorImpl());
     if (found == optimizer->state().end())
@@ -130,11 +181,32 @@ std::vector<NamedTensor> Updater::state() const {
   return all;
 }
 
+void Updater::restoreDivided(const Safetensors& from) {
+  divided->need(model); // or what is on its way would be written over what is read
+  std::vector<dist::NamedParameter> state;
+  for (auto& [name, parameter] : parameters) {
+    Tensor numbers = parameter;
+    if (at::isReducedFloatingType(parameter.scalar_type())) {
+      numbers = at::empty(parameter.sizes(), parameter.options().dtype(at::kFloat));
+      state.push_back({"master." + name, numbers});
+    }
+    from.read(name, numbers);
+    parameter.copy_(numbers);
+    if (from.contains("optimizer.step." + name))
+      for (const std::string kind : {"exp_avg.", "exp_avg_sq.", "step."})
+        state.push_back({kind + name, from.tensor("optimizer." + kind + name)});
+  }
+  divided->restore(state);
+}
+
 void Updater::restore(const Safetensors& from) {
   const at::NoGradGuard constant;
-  optimizer->state().clear();
   wasReplayed = false;
-  for (const auto& [name, parameter] : parameters) {
+  if (divided)
+    return restoreDivided(from);
+  optimizer->state().clear();
+  for (auto& [name, parameter] : parameters) {
+    from.read(name, parameter);
     if (!from.contains("optimizer.step." + name))
       continue;
     Tensor average = at::empty_like(parameter), square = at::empty_like(parameter),

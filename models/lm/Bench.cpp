@@ -62,6 +62,7 @@ std::string bench(const Options& options) {
              {"model", options.size},
              {"parameters", model.parameters()},
              {"ranks", group->size()},
+             {"shard", options.shard},
              {"batch", options.batch},
              {"accumulate", options.accumulate},
              {"context", model.context},

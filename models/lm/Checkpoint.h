@@ -21,9 +21,9 @@ class Checkpoint : public models::Checkpoint {
   Tokenizer words;
 };
 
-/// Writes a checkpoint into options.out, which keeps the newest `options.keep`.
+/// Writes a checkpoint of stateOf() into options.out, which keeps the newest `options.keep`.
 std::filesystem::path saveCheckpoint(const Options& options, std::int64_t step,
-                                     const torch::nn::Module& model, const Updater& updater,
-                                     at::Device device, const Tokenizer& tokenizer);
+                                     const std::vector<NamedTensor>& state,
+                                     const Tokenizer& tokenizer);
 
 } // namespace kiln::lm

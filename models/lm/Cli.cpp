@@ -73,6 +73,9 @@ std::vector<Flag> flagsOf(Options& o) {
   };
   const std::vector<Flag> ranks = o.ranks.flags();
   flags.insert(flags.end(), ranks.begin(), ranks.end());
+  flags.push_back({ranks.front().group, "shard", &o.shard,
+                   "optimizer: each rank keeps and updates its part of AdamW's state, and of fp32 "
+                   "weights beside those in bf16 of --kiln=modules; none"});
   return flags;
 }
 

@@ -86,6 +86,12 @@ void Options::settle() {
          "--kiln=modules",
          recordShapes);
   ranks.check();
+  oneOf("shard", shard, {"none", "optimizer"});
+  if (isSharded() && kiln == "off")
+    fail(ErrorKind::input,
+         "--shard={} and --kiln=off: the AdamW that is divided among ranks is Kiln's; take "
+         "--kiln=on or --kiln=modules",
+         shard);
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);
   atLeast("accumulate", accumulate, 1);

@@ -62,6 +62,7 @@ struct Options {
   double peakTflops = 0;
 
   RankOptions ranks;
+  std::string shard = "none";
 
   std::int64_t sample = 0, topK = 50;
   std::string prompt;
@@ -71,6 +72,9 @@ struct Options {
   std::int64_t vocabulary = 1024;
   std::int64_t bench = 0, profile = 0;
   std::string recordShapes; // a workload file
+
+  /// Whether ranks have a part of the optimizer each.
+  bool isSharded() const { return shard == "optimizer"; }
 
   /// Fills in what follows from the size and checks all but the model. Throws Error(input).
   void settle();

@@ -16,6 +16,11 @@ using at::Tensor;
 
 namespace {
 
+/// Whether products read weights in bf16 that the optimizer writes.
+bool isHalf(const Options& options) {
+  return options.kiln == "modules" && options.precision == "bf16";
+}
+
 Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device device) {
   options.model.vocabulary = tokenizer.vocabulary();
   at::manual_seed(std::uint64_t(options.seed));
@@ -26,6 +31,17 @@ Transformer makeModel(Options& options, const Tokenizer& tokenizer, at::Device d
   model->recompute = options.recompute;
   model->to(device);
   return model;
+}
+
+/// Makes the weights that products read bf16. What they were is returned.
+std::vector<NamedTensor> halve(torch::nn::Module& model) {
+  std::vector<NamedTensor> masters;
+  for (const auto& module : model.named_modules("", /*include_self=*/false))
+    if (auto* linear = module.value()->as<LinearImpl>()) {
+      masters.push_back({module.key() + ".weight", linear->weight.detach()});
+      linear->weight.set_data(linear->weight.detach().to(at::kBFloat16));
+    }
+  return masters;
 }
 
 /// Of weights that products read in bf16.
@@ -55,15 +71,35 @@ Trainer::Trainer(Options given, Data tokens, Tokenizer words)
 Trainer::Trainer(Options given, Data tokens, Tokenizer words, std::shared_ptr<dist::Group> ranks)
     : options(std::move(given)), data(std::move(tokens)), tokenizer(std::move(words)),
       group(std::move(ranks)), device(group->device()),
-      model(makeModel(options, tokenizer, device)), updater(*model, updateOptions(options)) {
+      model(makeModel(options, tokenizer, device)) {
   setPrecision(options.precision, options.deterministic);
-  if (options.kiln == "modules" && options.precision == "bf16")
-    addCopies(*model, updater);
   if (options.graphs)
     needGraphs(device);
   data.split(options.heldOut, options.model.context);
+  if (group->size() > 1 && options.isSharded())
+    makeSharded();
+  else
+    makeWhole();
+}
+
+void Trainer::makeWhole() {
+  updater = std::make_unique<Updater>(*model, updateOptions(options));
+  if (isHalf(options))
+    addCopies(*model, *updater);
   if (group->size() > 1)
     makeParallel();
+}
+
+/// Weights in bf16 have no fp32 numbers but their masters, of which each rank keeps its part. Where
+/// several batches are summed, the sum is kept in fp32, and so are the weights.
+void Trainer::makeSharded() {
+  auto chosen = dataParallelOptions(options.ranks);
+  chosen.sharded = true;
+  const auto masters =
+      isHalf(options) && options.accumulate == 1 ? halve(*model) : std::vector<NamedTensor>();
+  parallel = std::make_unique<dist::DataParallel>(*model, group, chosen);
+  updater = std::make_unique<Updater>(*model, updateOptions(options), *parallel, masters);
+  model->before = [updater = updater.get()](const torch::nn::Module& part) { updater->need(part); };
 }
 
 /// Gradients are the weights', or those of their copies where no sum of several batches is kept.
@@ -120,21 +156,21 @@ Trainer::Step Trainer::step() {
 /// step's, so that the numbers are the same to the bit.
 Trainer::Step Trainer::graphStep(double rate) {
   const Batch batch = next(0);
-  updater.setRate(rate);
+  updater->setRate(rate);
   if (!graph) {
     captured = onDevice(batch);
     graph = std::make_unique<StepGraph>(device, [&] {
       const Tensor mean = loss(captured);
       mean.backward();
       replayed.loss = mean.detach();
-      replayed.norm = updater.step(rate);
+      replayed.norm = updater->step(rate);
     });
   } else {
     captured.inputs.copy_(batch.inputs.pin_memory(), /*non_blocking=*/true);
     captured.targets.copy_(batch.targets.pin_memory(), /*non_blocking=*/true);
   }
   graph->replay();
-  updater.replayed();
+  updater->replayed();
   replayed.rate = rate;
   return replayed;
 }
@@ -145,19 +181,19 @@ Trainer::Step Trainer::eagerStep(double rate) {
     const Tensor part = loss(onDevice(next(i))) / options.accumulate;
     backward(part, parallel.get(), i + 1 == options.accumulate);
     if (options.accumulate > 1)
-      updater.collect();
+      updater->collect();
     sum = sum.defined() ? sum + part.detach() : part.detach();
   }
   if (parallel && parallel->options().deferred)
     parallel->syncGrad();
-  return {sum, updater.step(rate), rate};
+  return {sum, updater->step(rate), rate};
 }
 
 void Trainer::prepare() {
   if (options.kiln == "off")
     return;
   loss(onDevice(data.batch(std::uint64_t(options.seed), 0, options.batch))).backward();
-  updater.clear();
+  updater->clear();
   kiln::wait();
 }
 
@@ -172,9 +208,8 @@ double Trainer::evaluate() {
 }
 
 fs::path Trainer::save() {
-  if (group->rank() > 0)
-    return {};
-  return saveCheckpoint(options, done, *model, updater, device, tokenizer);
+  const auto state = stateOf(*updater, device);
+  return group->rank() > 0 ? fs::path() : saveCheckpoint(options, done, state, tokenizer);
 }
 
 void Trainer::resume(const fs::path& path) {
@@ -189,8 +224,7 @@ void Trainer::resume(const fs::path& path) {
     fail(ErrorKind::input, "{} was trained on tokens of another tokenizer", path.string());
   graph.reset(); // it wrote to tensors that are others now
   begun = 0;
-  from.load(*model);
-  from.load(updater);
+  from.load(*updater);
   from.loadRandom(device);
   done = from.step();
 }

@@ -34,7 +34,7 @@ class Trainer {
   Step step();
   /// Mean loss over what is held out, which ranks share.
   double evaluate();
-  /// On rank 0; on others nothing.
+  /// On rank 0; on others, which must ask too, nothing.
   std::filesystem::path save();
   /// Runs a step without an update, so that Kiln's kernels are there before the first one: all
   /// steps then run on the same kernels, which a resumed run needs to repeat them.
@@ -51,7 +51,9 @@ class Trainer {
   Step graphStep(double rate);
   Batch next(std::int64_t part) const;
   bool advance(Progress& progress, const Signals& signals);
+  void makeWhole();
   void makeParallel();
+  void makeSharded();
 
   Options options;
   Data data;
@@ -59,8 +61,8 @@ class Trainer {
   std::shared_ptr<dist::Group> group;
   at::Device device;
   Transformer model;
-  Updater updater;
   std::unique_ptr<dist::DataParallel> parallel; // none for one process
+  std::unique_ptr<Updater> updater;
   std::int64_t done = 0;
   // Of --graphs: the step that replays compute, with the tensors that it reads and writes.
   std::unique_ptr<StepGraph> graph;

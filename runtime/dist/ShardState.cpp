@@ -89,7 +89,8 @@ Tensor gathered(FlatWeights& flat, const char* kind, Group& group) {
 void addWhole(std::vector<NamedParameter>& state, const Tensor& all, const Slot& slot,
               const std::string& kind) {
   const Tensor numbers = all.as_strided(slot.view.sizes(), slot.view.strides(), slot.offset);
-  state.push_back({kind + '.' + slot.parameter.name, numbers.clone()});
+  state.push_back({kind + '.' + slot.parameter.name, numbers.to(at::kCPU, /*non_blocking=*/false,
+                                                                /*copy=*/true)});
 }
 
 } // namespace
@@ -98,14 +99,12 @@ std::vector<NamedParameter> partialState(const std::vector<FlatWeights*>& weight
   std::vector<NamedParameter> all;
   for (const FlatWeights* flat : weights)
     for (const Piece& piece : flat->pieces) {
-      const State* state = stateOf(piece);
-      if (!state)
-        continue;
       const std::string& name = piece.slot->parameter.name;
       for (const char* kind : kKinds)
         if (const Tensor numbers = numbersOf(piece, kind); numbers.defined())
           all.push_back({fmt::format("{}.{}@{}", kind, name, piece.first), numbers.clone()});
-      all.push_back({"step." + name, at::scalar_tensor(state->step(), at::kLong)});
+      if (const State* state = stateOf(piece))
+        all.push_back({"step." + name, at::scalar_tensor(state->step(), at::kLong)});
     }
   return all;
 }
@@ -126,7 +125,7 @@ std::vector<NamedParameter> wholeState(const std::vector<FlatWeights*>& weights,
       if (reducer.group->rank() > 0)
         continue;
       for (const Slot* slot : reducer.buckets[b]->slots())
-        if (stepOf[slot] >= 0)
+        if (stepOf[slot] >= 0 || kind == "master")
           addWhole(all, numbers, *slot, kind);
     }
   }
@@ -169,26 +168,33 @@ std::int64_t fill(const Tensor& numbers, const Piece& piece, const Name& name, c
 
 void restorePiece(Piece& piece, const std::vector<std::pair<Name, Tensor>>& entries) {
   auto state = std::make_unique<State>();
-  state->step(0);
   state->exp_avg(at::zeros_like(piece.master));
   state->exp_avg_sq(at::zeros_like(piece.master));
-  std::map<std::string, std::int64_t> filled;
-  for (const auto& [name, tensor] : entries)
-    if (name.kind == "step")
+  std::map<std::string, std::int64_t> filled; // elements, by kind
+  for (const auto& [name, tensor] : entries) {
+    if (name.kind == "step") { // each rank's says the same
       state->step(tensor.item<std::int64_t>());
-    else
-      filled[name.kind] += fill(name.kind == "exp_avg"      ? state->exp_avg()
-                                : name.kind == "exp_avg_sq" ? state->exp_avg_sq()
-                                                            : piece.master,
-                                piece, name, tensor);
-  if (filled["exp_avg"] != piece.count || filled["exp_avg_sq"] != piece.count ||
-      (piece.hasCopy() && filled["master"] != piece.count))
-    fail(ErrorKind::input,
-         "ShardedOptimizer: the state has {} of {} elements of {} from {} on: the parts of all "
-         "ranks "
-         "that saved it are needed, each once",
-         filled["exp_avg"], piece.count, piece.slot->parameter.name, piece.first);
-  piece.updates->state()[piece.master.unsafeGetTensorImpl()] = std::move(state);
+      filled[name.kind] = piece.count;
+      continue;
+    }
+    filled[name.kind] += fill(name.kind == "exp_avg"      ? state->exp_avg()
+                              : name.kind == "exp_avg_sq" ? state->exp_avg_sq()
+                                                          : piece.master,
+                              piece, name, tensor);
+  }
+  const bool wasUpdated = filled.size() > filled.count("master");
+  const bool hasMaster = piece.hasCopy() || filled.contains("master");
+  for (const auto& [kind, isNeeded] : {std::pair("exp_avg", wasUpdated),
+                                       {"exp_avg_sq", wasUpdated},
+                                       {"step", wasUpdated},
+                                       {"master", hasMaster}})
+    if (isNeeded && filled[kind] != piece.count)
+      fail(ErrorKind::input,
+           "ShardedOptimizer: the state's {} has {} of {} elements of {} from {} on: the parts of "
+           "all ranks that saved it are needed, each once",
+           kind, filled[kind], piece.count, piece.slot->parameter.name, piece.first);
+  if (wasUpdated)
+    piece.updates->state()[piece.master.unsafeGetTensorImpl()] = std::move(state);
 }
 
 } // namespace

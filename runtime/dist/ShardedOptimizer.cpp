@@ -38,6 +38,7 @@ struct ShardedOptimizer::Impl {
   std::map<const void*, std::size_t> bucketOf{}; // by parameter
   std::vector<Pending> coming{};                 // parameters, by bucket; none: step() gathers
   bool isGathered = true;                        // or on its way
+  bool isCountedOnDevice = false;                // steps were replayed
   Tensor agreed{}, norm{}, scale{};
   optim::SquareSum squares{};
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
@@ -50,8 +51,10 @@ struct ShardedOptimizer::Impl {
   void agree();
   void giveGradients();
   void clip();
+  void giveOptions(Segment& segment, const std::vector<OptimizerParamGroup>& groups) const;
   void update(const std::vector<OptimizerParamGroup>& groups);
   void gather();
+  void forgetGathered();
   void need(std::size_t bucket);
   template <typename Each> void forEachPiece(Each each) {
     for (Segment& segment : segments)
@@ -215,13 +218,18 @@ void ShardedOptimizer::Impl::clip() {
     scale.copy_((options.maxGradNorm / (norm + 1e-6)).clamp_max(1));
 }
 
+void ShardedOptimizer::Impl::giveOptions(Segment& segment,
+                                         const std::vector<OptimizerParamGroup>& groups) const {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    segment.inner->param_groups()[i].set_options(groups[i].options().clone());
+}
+
 /// What a segment has updated is on its way to all ranks while the next one is updated, or stays
 /// until it is needed.
 void ShardedOptimizer::Impl::update(const std::vector<OptimizerParamGroup>& groups) {
   std::vector<Pending> pending;
   for (Segment& segment : segments) {
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      segment.inner->param_groups()[i].set_options(groups[i].options().clone());
+    giveOptions(segment, groups);
     segment.inner->step();
     segment.inner->zero_grad();
     if (options.gather == Gather::inStep)
@@ -230,6 +238,10 @@ void ShardedOptimizer::Impl::update(const std::vector<OptimizerParamGroup>& grou
   }
   for (Pending& one : pending)
     one.wait();
+  forgetGathered();
+}
+
+void ShardedOptimizer::Impl::forgetGathered() {
   if (options.gather == Gather::inStep)
     return;
   isGathered = false;
@@ -287,6 +299,23 @@ void ShardedOptimizer::need(const torch::nn::Module& module) {
       impl->need(found->second);
 }
 
+bool ShardedOptimizer::canBeCaptured() const {
+  const auto byKernels = [](const Segment& segment) {
+    const auto owns = [](const FlatWeights& flat) { return !flat.pieces.empty(); };
+    return segment.inner->launches() > 0 || std::ranges::none_of(segment.weights, owns);
+  };
+  return !impl->segments.empty() && std::ranges::all_of(impl->segments, byKernels);
+}
+
+void ShardedOptimizer::prepareReplay() {
+  for (Segment& segment : impl->segments) {
+    impl->giveOptions(segment, param_groups());
+    segment.inner->updateRates();
+  }
+  impl->forgetGathered();
+  impl->isCountedOnDevice = true;
+}
+
 Tensor ShardedOptimizer::gradNorm() const {
   return impl->norm;
 }
@@ -305,9 +334,12 @@ std::vector<NamedParameter> ShardedOptimizer::state(bool whole) {
                                                        : std::vector<NamedParameter>();
   const at::NoGradGuard noGrad;
   std::vector<FlatWeights*> weights;
-  for (Segment& segment : impl->segments)
+  for (Segment& segment : impl->segments) {
+    if (impl->isCountedOnDevice)
+      segment.inner->readSteps();
     for (FlatWeights& flat : segment.weights)
       weights.push_back(&flat);
+  }
   return whole ? wholeState(weights, *impl->reducer) : partialState(weights);
 }
 
@@ -317,6 +349,7 @@ void ShardedOptimizer::restore(const std::vector<NamedParameter>& state) {
     impl->need(i);
   impl->coming.clear();
   impl->given = state;
+  impl->isCountedOnDevice = false;
   impl->segments.clear(); // made anew, of the parameters as they are then
   impl->groupSizes.clear();
 }

@@ -308,6 +308,29 @@ TEST(ShardedOptimizer, LowPrecisionHasMasters) {
   EXPECT_LT(a[0].item<float>(), 2.99);
 }
 
+TEST(ShardedOptimizer, BeginsWithMastersThatStandAlone) {
+  const auto group = ranks();
+  const Tensor start = torch::linspace(1, 2, 333);
+  const Tensor a = start.to(at::kBFloat16).requires_grad_();
+  const Tensor b = start.clone().requires_grad_();
+  DataParallel parallel(std::vector<NamedParameter>{{"a", a}}, group, {.sharded = true});
+  ShardedOptimizer sharded(parallel, std::vector<Tensor>{a}, AdamWOptions(1e-3));
+  sharded.restore({{"master.a", start}});
+  torch::optim::AdamW whole({b}, AdamWOptions(1e-3));
+  for (int step = 0; step < 3; ++step) {
+    (a * 2).sum().backward();
+    (b * 2).sum().backward();
+    sharded.step();
+    whole.step();
+    whole.zero_grad();
+  }
+  EXPECT_TRUE(at::equal(a, b.to(at::kBFloat16)));
+  const auto state = sharded.state();
+  for (const auto& [name, numbers] : state)
+    EXPECT_TRUE(name != "master.a" || at::equal(numbers, b));
+  EXPECT_EQ(state.size(), group->rank() == 0 ? 4 : 0);
+}
+
 TEST(ShardedOptimizer, AccumulatesInNoSyncAndRefusesElse) {
   const auto group = ranks();
   auto model = toy<ToyModel>(), alone = toy<ToyModel>();

@@ -2,6 +2,7 @@
 stopped or left alone at any moment, which costs the steps since the last checkpoint, seconds, and
 nothing else. Run by ctest with TRAIN_LM naming the program; see launched.py."""
 
+import json
 import os
 import pathlib
 import random
@@ -9,6 +10,17 @@ import time
 import unittest
 
 from launched import REPEAT, TORCHRUN, Launched, children_of, gpus, is_alive
+
+def tensors_of(path, bits=False):
+    """Names, dtypes and shapes of a safetensors file, and, if asked, what is in them."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    entries = json.loads(content[8:8 + size])
+    entries.pop("__metadata__")
+    return {name: (entry["dtype"], entry["shape"],
+                   content[slice(*(8 + size + end for end in entry["data_offsets"]))] if bits else b"")
+            for name, entry in entries.items()}
+
 
 TEXT = pathlib.Path(__file__).parent.parent / "lm" / "shakespeare.txt"
 SMALL = ["--width=16", "--hidden=32", "--layers=1", "--heads=2", "--context=16", "--device=cpu",
@@ -24,7 +36,9 @@ class Ranks(Launched):
         for flags in (["--nproc=2", "--batch=4"], ["--nproc=4", "--batch=2", "--reduce=flat"],
                       ["--nproc=2", "--batch=4", "--reduce=per-parameter", "--recompute"],
                       ["--nproc=2", "--batch=4", "--reduce=bucketed", "--bucket-mib=0.001",
-                       "--kiln=on"]):
+                       "--kiln=on"],
+                      ["--nproc=4", "--batch=2", "--kiln=on", "--shard=optimizer"],
+                      ["--nproc=2", "--batch=4", "--kiln=on", "--shard=optimizer", "--recompute"]):
             with self.subTest(flags):
                 out = self.folder / "-".join(flags)
                 said = self.train("--steps=12", "--accumulate=2", "--evaluate-every=6", *flags,
@@ -42,8 +56,40 @@ class Ranks(Launched):
         for a, b in zip(one, self.losses(out), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-2)
 
+    def test_weights_in_bf16_have_divided_masters(self):
+        """The curve is that of copies beside whole weights, and so is the checkpoint; the run goes on
+        from either, in any number of ranks, divided or not."""
+        flags = ["--kiln=modules", "--precision=bf16", "--learning-rate=0.02"]
+        whole, divided = self.folder / "whole", self.folder / "divided"
+        self.train("--steps=12", "--nproc=2", "--batch=4", *flags, out=whole)
+        self.train("--steps=12", "--nproc=2", "--batch=4", "--shard=optimizer", *flags, out=divided)
+        for a, b in zip(self.losses(whole), self.losses(divided), strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-3)
+        name = "step-000012.safetensors"
+        self.assertEqual(*(tensors_of(run / name) for run in (whole, divided)))
+        ends = []
+        for i, (run, more) in enumerate((
+                (whole, ["--batch=8"]), (divided, ["--batch=8"]),
+                (divided, ["--nproc=2", "--batch=4"]),
+                (whole, ["--nproc=4", "--batch=2", "--shard=optimizer"]),
+                (divided, ["--nproc=2", "--batch=2", "--accumulate=2", "--shard=optimizer"]))):
+            out = self.folder / f"rest-{i}"
+            self.train("--steps=20", f"--resume={run / name}", *flags, *more, out=out)
+            ends.append(self.losses(out))
+        for other in ends[1:]:
+            for a, b in zip(ends[0], other, strict=True):
+                self.assertAlmostEqual(a, b, delta=3e-3)
+
     def test_a_stopped_run_goes_on_bit_by_bit(self):
-        self.stopped_run_goes_on("--nproc=2", "--batch=4", "--accumulate=2", steps=300)
+        for flags in (["--accumulate=2"],
+                      ["--kiln=modules", "--precision=bf16", "--shard=optimizer"]):
+            with self.subTest(flags):
+                self.out = self.folder / flags[0]
+                self.stopped_run_goes_on("--nproc=2", "--batch=4", *flags, steps=300)
+
+    def test_killed_ranks_with_a_divided_optimizer_cost_what_was_not_saved(self):
+        self.killed_ranks_lose_nothing("--batch=2", "--kiln=on", "--shard=optimizer", "--steps=160",
+                                       "--checkpoint-every=3", most=1.6, repeat=min(REPEAT, 4))
 
     def test_killed_ranks_cost_what_was_not_saved(self):
         self.killed_ranks_lose_nothing("--batch=2", f"--steps={40 * REPEAT}", "--checkpoint-every=3",
@@ -78,6 +124,8 @@ class Ranks(Launched):
         self.assertIn("--nproc=-1", self.train("--nproc=-1", status=1))
         self.assertIn("--reduce=sometimes", self.train("--reduce=sometimes", status=1))
         self.assertIn("--peer-limit=0", self.train("--peer-limit=0", status=1))
+        self.assertIn("--shard=weights", self.train("--shard=weights", status=1))
+        self.assertIn("--shard=optimizer and --kiln=off", self.train("--shard=optimizer", status=1))
         self.assertIn("--wire=fp8", self.train("--wire=fp8", status=1))
         for variables, expected in (({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2: a whole number of 0 to 1"),
                                     ({"RANK": "0"}, "WORLD_SIZE is not set"),
@@ -109,13 +157,19 @@ class RanksOnGpus(Launched):
     flags = [flag for flag in SMALL if "device" not in flag] + ["--kiln=on", "--nproc=2", "--batch=4"]
 
     def test_graphs_have_the_bits_of_single_launches(self):
-        for transport in ("nccl", "copy-engines"):
-            with self.subTest(transport):
-                flags, runs = ["--steps=12", f"--transport={transport}"], []
+        """With evaluations between, for which a divided optimizer's parameters are gathered."""
+        halves = ["--kiln=modules", "--precision=bf16"]
+        for flags in (["--transport=nccl"], ["--transport=copy-engines"],
+                      ["--transport=nccl", "--shard=optimizer"],
+                      ["--transport=nccl", "--shard=optimizer", *halves]):
+            with self.subTest(flags):
+                runs = []
                 for more in ([], ["--graphs"]):
-                    runs.append(self.folder / "-".join([transport, *more]))
-                    self.train(*flags, *more, out=runs[-1])
+                    runs.append(self.folder / "-".join([*flags, *more]))
+                    self.train("--steps=12", "--evaluate-every=3", *flags, *more, out=runs[-1])
                 self.assertEqual(*map(self.losses, runs))
+                self.assertEqual(*(tensors_of(run / "step-000012.safetensors", bits=True)
+                                   for run in runs))
 
     def test_transports_have_one_curve(self):
         curves = []

@@ -333,8 +333,8 @@ Trainer::Evaluation Trainer::evaluate(Source& other, std::int64_t steps) {
   return {mean(0), mean(1), mean(2), mean(3), mean(4)};
 }
 
-fs::path Trainer::save() const {
-  auto tensors = models::stateOf(*model, updater, device);
+fs::path Trainer::save() {
+  auto tensors = models::stateOf(updater, device);
   for (models::NamedTensor& average : ema.state())
     tensors.push_back(std::move(average));
   return models::writeCheckpoint(options.out, done, options.keep, tensors,
@@ -359,7 +359,6 @@ void Trainer::resume(const fs::path& path) {
     fail(ErrorKind::input,
          "{} holds another model than the options make: {}; --config={} has its options",
          path.string(), unlike, (path.parent_path() / "config.json").string());
-  from.load(*model);
   from.load(updater);
   ema.restore(from.tensors());
   done = from.step();

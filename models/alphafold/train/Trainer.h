@@ -53,7 +53,7 @@ class Trainer {
   Evaluation evaluate(Source& other, std::int64_t steps);
 
   /// A checkpoint of where the run stands, with the averages as ema.NAME.
-  std::filesystem::path save() const;
+  std::filesystem::path save();
   /// The averages alone under the parameters' names, which are OpenFold's: what is shipped.
   void saveAverages(const std::filesystem::path& path);
   /// Begins with a file's weights, as for fine-tuning; the averages begin there too. Throws

@@ -65,18 +65,27 @@ class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
   /// step.
   void need(const torch::nn::Module& module);
 
+  /// Steps inside a CUDA graph are as kiln::optim::AdamW's: this is true if Kiln's kernels computed
+  /// the last one.
+  bool canBeCaptured() const;
+  /// Before a step is captured and before each replay of it: writes the groups' learning rates to
+  /// the device, and forgets what has been gathered, since a replay gathers for itself.
+  void prepareReplay();
+
   /// Of the last step, before the clip, without dimensions, on the device; undefined before.
   at::Tensor gradNorm() const;
   /// Bytes of state and masters on this rank.
   std::size_t stateBytes() const;
 
-  /// exp_avg.NAME, exp_avg_sq.NAME, master.NAME and step.NAME of all that was updated. `whole`: in
-  /// the parameters' shapes, on rank 0; other ranks get nothing. All ranks must ask. Otherwise this
-  /// rank's parts, flat, under NAME@FIRST, where FIRST is the part's first element.
+  /// exp_avg.NAME, exp_avg_sq.NAME and step.NAME of all that was updated, and master.NAME. `whole`:
+  /// in the parameters' shapes, on rank 0 and in host memory; other ranks get nothing. All ranks
+  /// must ask. Otherwise this rank's parts, flat, under NAME@FIRST, where FIRST is the part's first
+  /// element.
   std::vector<NamedParameter> state(bool whole = true);
   /// From states of any number of ranks, whole or all their parts together; once the parameters
-  /// have been loaded. Other names are passed over. Throws Error(input) for sizes that do not fit,
-  /// and, in the step that uses them, for elements that are in no part.
+  /// have been loaded. Other names are passed over, and master.NAME may stand alone: where the
+  /// numbers come from that a parameter was rounded from. Throws Error(input) for sizes that do not
+  /// fit, and, in the step that uses them, for elements that are in no part.
   void restore(const std::vector<NamedParameter>& state);
 
  private:
