@@ -61,12 +61,6 @@ std::int64_t stepIn(const Safetensors& file, const fs::path& path) {
 
 Checkpoint::Checkpoint(const fs::path& path) : file(path), stepsDone(stepIn(file, path)) {}
 
-void readParameters(const Safetensors& from, torch::nn::Module& model) {
-  const at::NoGradGuard constant;
-  for (auto& parameter : model.named_parameters())
-    from.read(parameter.key(), parameter.value());
-}
-
 void Checkpoint::loadRandom(at::Device device) const {
   forEachGenerator(device, [&](at::Device one, at::Generator generator) {
     if (file.contains(randomName(one))) // else the run was on another kind of device

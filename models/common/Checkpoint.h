@@ -3,15 +3,9 @@
 #pragma once
 
 #include "models/common/Optimizer.h"
-#include "models/common/Safetensors.h"
-
-#include <torch/nn/module.h>
+#include "models/common/Parameters.h"
 
 namespace kiln::models {
-
-/// A file's tensors under the parameters' names. Throws Error(corrupt) where one is missing or its
-/// dtype or shape differs.
-void readParameters(const Safetensors& from, torch::nn::Module& model);
 
 class Checkpoint {
  public:
@@ -34,8 +28,8 @@ class Checkpoint {
   std::int64_t stepsDone;
 };
 
-/// What every run keeps: weights, the optimizer's state, generators. All ranks must ask where
-/// the optimizer is divided.
+/// What every run keeps: weights, the optimizer's state, generators. All ranks must ask where the
+/// optimizer is divided.
 std::vector<NamedTensor> stateOf(Updater& updater, at::Device device);
 
 /// Writes `folder`/step-NNNNNN.safetensors and removes all but the newest `keep`.

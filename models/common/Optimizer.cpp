@@ -31,13 +31,6 @@ std::vector<torch::optim::OptimizerParamGroup> groupsOf(const std::vector<NamedT
 
 } // namespace
 
-std::vector<NamedTensor> parametersOf(const torch::nn::Module& model) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& parameter : model.named_parameters())
-    tensors.push_back({parameter.key(), parameter.value()});
-  return tensors;
-}
-
 Updater::Updater(torch::nn::Module& model, const UpdateOptions& options)
     : model(model), parameters(parametersOf(model)), limit(options.clip) {
   const auto groups = groupsOf(parameters, options);
@@ -184,7 +177,7 @@ std::vector<NamedTensor> Updater::state() {
 void Updater::restoreDivided(const Safetensors& from) {
   divided->need(model); // or what is on its way would be written over what is read
   std::vector<dist::NamedParameter> state;
-  for (auto& [name, parameter] : parameters) {
+  for (const auto& [name, parameter] : parameters) {
     Tensor numbers = parameter;
     if (at::isReducedFloatingType(parameter.scalar_type())) {
       numbers = at::empty(parameter.sizes(), parameter.options().dtype(at::kFloat));
@@ -205,8 +198,8 @@ void Updater::restore(const Safetensors& from) {
   if (divided)
     return restoreDivided(from);
   optimizer->state().clear();
-  for (auto& [name, parameter] : parameters) {
-    from.read(name, parameter);
+  readParameters(from, model);
+  for (const auto& [name, parameter] : parameters) {
     if (!from.contains("optimizer.step." + name))
       continue;
     Tensor average = at::empty_like(parameter), square = at::empty_like(parameter),

@@ -4,17 +4,13 @@
 // step casts them.
 #pragma once
 
-#include "models/common/Safetensors.h"
+#include "models/common/Parameters.h"
 
 #include <kiln/dist/sharded_optimizer.h>
 #include <kiln/optim.h>
-#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 namespace kiln::models {
-
-/// By name.
-std::vector<NamedTensor> parametersOf(const torch::nn::Module& model);
 
 struct UpdateOptions {
   double learningRate = 1e-3, weightDecay = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
@@ -55,8 +51,7 @@ class Updater {
   void replayed() { wasReplayed = true; }
 
   /// The parameters, those that have masters by these, and the optimizer's tensors under their
-  /// names: optimizer.exp_avg.NAME, ... All ranks must ask for a divided state,
-  /// which rank 0 gets.
+  /// names: optimizer.exp_avg.NAME, ... All ranks must ask for a divided state, which rank 0 gets.
   std::vector<NamedTensor> state();
   /// Whoever wrote it, in however many ranks. Throws Error(corrupt).
   void restore(const Safetensors& from);

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,15 @@ def children_of(process):
         return [int(number) for number in path.read_text().split()]
     except FileNotFoundError:
         return []
+
+
+def tensors_of(path):
+    """{name: (dtype, shape, bytes)} of a safetensors file."""
+    data = path.read_bytes()
+    length, = struct.unpack("<Q", data[:8])
+    body = data[8 + length:]
+    return {name: (entry["dtype"], entry["shape"], body[slice(*entry["data_offsets"])])
+            for name, entry in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
 
 
 def gpus():

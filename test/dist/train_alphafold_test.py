@@ -13,22 +13,13 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "alphafold_commands"))
 import small_protein
-from launched import REPEAT, TORCHRUN, Launched
-
-
-def tensors_of(path):
-    """{name: bytes} of a safetensors file."""
-    data = path.read_bytes()
-    length, = struct.unpack("<Q", data[:8])
-    body = data[8 + length:]
-    return {name: body[slice(*entry["data_offsets"])]
-            for name, entry in json.loads(data[8:8 + length]).items() if name != "__metadata__"}
+from launched import REPEAT, TORCHRUN, Launched, tensors_of
 
 
 def floats_of(path):
     """Of weights, by name."""
     return {name: struct.unpack(f"<{len(data) // 4}f", data)
-            for name, data in tensors_of(path).items()}
+            for name, (_, _, data) in tensors_of(path).items()}
 
 
 class Ranks(Launched):
