@@ -26,6 +26,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <kiln/dist/fully_shard.h>
 #include <kiln/dist/sharded_optimizer.h>
@@ -95,6 +96,7 @@ class Bench {
   at::Tensor loss(lm::Transformer& model, const at::Tensor& tokens,
                   dist::FullyShard* shard = nullptr) const;
   void checkAlike(const torch::nn::Module& model) const;
+  double timed(std::int64_t bytes, const std::function<dist::Pending()>& sum) const;
   void print(ordered_json line) const {
     if (group->rank() == 0)
       std::cout << line.dump() << std::endl;
@@ -105,34 +107,41 @@ class Bench {
   at::Device device;
 };
 
+/// Microseconds of one sum, the mean of many in a row, on the slowest rank.
+double Bench::timed(std::int64_t bytes, const std::function<dist::Pending()>& sum) const {
+  const int times = bytes < (1 << 20) ? 200 : bytes < (64 << 20) ? 20 : 5;
+  for (int i = 0; i < 5; ++i)
+    sum().wait();
+  synchronize(device);
+  group->barrier();
+  const auto begin = Clock::now();
+  for (int i = 0; i < times; ++i)
+    sum().wait();
+  synchronize(device);
+  return group->largest(millisecondsSince(begin) * 1e3 / times);
+}
+
 void Bench::sweep() {
-  const auto sum = [&](const at::Tensor& tensor) {
-    return group->goesByCopyEngines(tensor) ? group->sumOfParts(tensor, {}, 1)
-                                            : group->allReduce(tensor);
-  };
   for (std::int64_t bytes = 1024; bytes <= given.mostMib << 20; bytes *= 4) {
     const at::Tensor tensor = group->buffer(bytes / 4, at::kFloat);
-    const int times = bytes < (1 << 20) ? 200 : bytes < (64 << 20) ? 20 : 5;
-    for (int i = 0; i < 5; ++i)
-      sum(tensor).wait();
-    synchronize(device);
-    group->barrier();
-    const auto begin = Clock::now();
-    for (int i = 0; i < times; ++i)
-      sum(tensor).wait();
-    synchronize(device);
-    const double seconds = group->largest(millisecondsSince(begin) / 1e3 / times);
-    const double rate = double(bytes) / seconds / 1e9, n = group->size();
-    print({{"what", "all-reduce"},
-           {"source", "Kiln"},
-           {"ranks", n},
-           {"device", device.str()},
-           {"bytes", bytes},
-           {"by_peers", bytes <= group->peerBytes()},
-           {"by_copy_engines", group->goesByCopyEngines(tensor)},
-           {"microseconds", seconds * 1e6},
-           {"algorithm_gb_per_s", rate},
-           {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
+    const auto line = [&](const char* by, const std::function<dist::Pending()>& sum) {
+      const double us = timed(bytes, sum), rate = double(bytes) / us / 1e3, n = group->size();
+      print({{"what", "all-reduce"},
+             {"source", "Kiln"},
+             {"by", by},
+             {"ranks", n},
+             {"device", device.str()},
+             {"bytes", bytes},
+             {"microseconds", us},
+             {"algorithm_gb_per_s", rate},
+             {"bus_gb_per_s", rate * 2 * (n - 1) / n}});
+    };
+    line(bytes <= group->peerBytes() ? "peers"
+         : device.is_cuda()          ? "nccl"
+                                     : "gloo",
+         [&] { return group->allReduce(tensor); });
+    if (group->goesByCopyEngines(tensor))
+      line("copy-engines", [&] { return group->sumOfParts(tensor, {}, 1); });
   }
 }
 

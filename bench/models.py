@@ -9,10 +9,10 @@ eager, with Kiln (one line, nothing of the model changes), with torch.compile, a
 
 Prints Markdown: times of a step, peaks of memory, and, from profiles of some steps more, the share of
 the GPU's time that routed ops have in eager and what it promises: the step without what Kiln's kernels
-save of it. KILN_CACHE names a store of tuned kernels. Eager steps and Kiln's take turns in one process,
-since the host is faster at some times than at others; compiled ones have processes of their own. Needs
-a GPU and transformers; --device=cpu --tiny shows on a CPU that everything works, and its times say
-nothing.
+save of it. KILN_CACHE names a store of tuned kernels. Steps without Kiln and with it take turns in one
+process, since the host is faster at some times than at others: eager ones in one, compiled ones in
+another. Needs a GPU and transformers; --device=cpu --tiny shows on a CPU that everything works, and
+its times say nothing.
 """
 import argparse
 import importlib.util
@@ -30,7 +30,7 @@ from model_zoo import MODELS, NEED_NOTHING
 from peers_timing import header, write
 
 MODES = ("eager", "kiln", "compile", "both")
-PARTS = (("eager", "kiln"), ("compile",), ("both",))  # of a process each, in which modes take turns
+PARTS = (("eager", "kiln"), ("compile", "both"))  # of a process each, in which modes take turns
 WARMUP, PROFILED, TURNS = 5, 3, 5
 
 

@@ -62,7 +62,7 @@ std::string bench(const Options& options) {
              {"model", options.size},
              {"parameters", model.parameters()},
              {"ranks", group->size()},
-             {"shard", options.shard},
+             {"shard", group->size() > 1 && options.isSharded() ? "optimizer" : "none"},
              {"batch", options.batch},
              {"accumulate", options.accumulate},
              {"context", model.context},

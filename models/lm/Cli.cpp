@@ -75,7 +75,8 @@ std::vector<Flag> flagsOf(Options& o) {
   flags.insert(flags.end(), ranks.begin(), ranks.end());
   flags.push_back({ranks.front().group, "shard", &o.shard,
                    "optimizer: each rank keeps and updates its part of AdamW's state, and of fp32 "
-                   "weights beside those in bf16 of --kiln=modules; none"});
+                   "weights beside those in bf16 of --kiln=modules; none; or auto: the first for "
+                   "Kiln's AdamW, --reduce=overlapped and --accumulate=1, where it is faster"});
   return flags;
 }
 

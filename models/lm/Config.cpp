@@ -62,6 +62,11 @@ double ModelConfig::flopsPerToken() const {
   return 6 * weights + 12 * double(layers) * double(width) * double(context) / 2;
 }
 
+bool Options::isSharded() const {
+  const bool isFaster = kiln != "off" && ranks.reduce == "overlapped" && accumulate == 1;
+  return shard == "optimizer" || (shard == "auto" && isFaster);
+}
+
 void Options::settle() {
   const ModelConfig named = ModelConfig::named(size);
   for (auto member : {&ModelConfig::context, &ModelConfig::width, &ModelConfig::hidden,
@@ -86,12 +91,11 @@ void Options::settle() {
          "--kiln=modules",
          recordShapes);
   ranks.check();
-  oneOf("shard", shard, {"none", "optimizer"});
-  if (isSharded() && kiln == "off")
+  oneOf("shard", shard, {"auto", "none", "optimizer"});
+  if (shard == "optimizer" && kiln == "off")
     fail(ErrorKind::input,
-         "--shard={} and --kiln=off: the AdamW that is divided among ranks is Kiln's; take "
-         "--kiln=on or --kiln=modules",
-         shard);
+         "--shard=optimizer and --kiln=off: the AdamW that is divided among ranks is Kiln's; take "
+         "--kiln=on or --kiln=modules");
   atLeast("steps", steps, 1);
   atLeast("batch", batch, 1);
   atLeast("accumulate", accumulate, 1);

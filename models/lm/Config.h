@@ -62,7 +62,7 @@ struct Options {
   double peakTflops = 0;
 
   RankOptions ranks;
-  std::string shard = "none";
+  std::string shard = "auto";
 
   std::int64_t sample = 0, topK = 50;
   std::string prompt;
@@ -73,8 +73,8 @@ struct Options {
   std::int64_t bench = 0, profile = 0;
   std::string recordShapes; // a workload file
 
-  /// Whether ranks have a part of the optimizer each.
-  bool isSharded() const { return shard == "optimizer"; }
+  /// Whether ranks, if there are several, have a part of the optimizer each.
+  bool isSharded() const;
 
   /// Fills in what follows from the size and checks all but the model. Throws Error(input).
   void settle();

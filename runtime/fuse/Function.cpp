@@ -106,7 +106,8 @@ Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& 
   Kind kind;
   kind.groups = space.groups;
   kind.width = space.width;
-  kind.device = static_cast<unsigned>(std::max<int>(operands[0]->device().index(), 0));
+  kind.place = runtime::placeOf(*operands[0]);
+  kind.device = static_cast<std::uint8_t>(std::max<int>(operands[0]->device().index(), 0));
   kind.rowClass =
       static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(space.rows())));
   kind.apart = space.apart;
@@ -173,9 +174,9 @@ Variant* Function::find(std::span<const at::Tensor* const> operands,
   if (graph.isElementwise)
     space.takeUsualRows(operands.size());
   const Kind kind = kindOf(operands, space);
-  const Place place = operands[0]->is_cuda() ? Place::gpu : Place::cpu;
   Variant& variant = variants.findOrMake(kind.signature(), [&] {
-    return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(place), space);
+    return std::make_unique<Variant>(graph, kind, options.name, runtime::backendOf(kind.place),
+                                     space);
   });
   const bool ready = isReady(variant, variant.hasBackward());
   (ready ? variant.used : variant.missed).fetch_add(1, std::memory_order_relaxed);

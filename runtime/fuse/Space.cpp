@@ -167,7 +167,8 @@ std::uint64_t Signature::hash() const {
 Signature Kind::signature() const {
   Signature signature;
   signature.words[0] = static_cast<std::uint64_t>(width);
-  signature.words[1] = groups | device << 8U | std::uint64_t(rowClass) << 32U;
+  signature.words[1] = groups | std::uint64_t(device) << 8U |
+                       static_cast<std::uint64_t>(place) << 16U | std::uint64_t(rowClass) << 32U;
   signature.words[2] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const OperandKind& one = operands[i];

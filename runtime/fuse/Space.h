@@ -67,7 +67,9 @@ struct OperandKind {
 };
 
 struct Kind {
-  unsigned groups = 1, device = 0;
+  unsigned groups = 1;
+  Place place = Place::gpu;
+  std::uint8_t device = 0; // of the place
   std::int64_t width = 1;
   std::uint8_t rowClass = 0;      // number of bits of the row count
   std::int64_t apart = 0;         // elements between rows that lie apart

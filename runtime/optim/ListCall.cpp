@@ -70,7 +70,7 @@ bool ListCall::run(const std::string& text, const Lists& lists, at::Device devic
   launches = 0;
   try {
     auto lengths = lengthsOf(lists);
-    if (!plan || plan->text != text || plan->lengths != lengths)
+    if (!plan || plan->device != device || plan->text != text || plan->lengths != lengths)
       prepare(text, std::move(lengths), device);
   } catch (const Error& error) {
     runtime::log("{}: no kernel, ATen's are used for good: {}", name, error.what());

@@ -1,5 +1,5 @@
 // A program over lists that is run again and again, mostly on tensors that lie where they lay: made
-// when it is first wanted, and anew when another text or other lengths are.
+// when it is first wanted, and anew when another text, other lengths or another device are.
 #pragma once
 
 #include "runtime/optim/ListProgram.h"
@@ -29,7 +29,8 @@ class ListCall {
 
  private:
   struct Plan {
-    Plan(runtime::Backend& backend, at::Device device) : table(backend, device) {}
+    Plan(runtime::Backend& backend, at::Device device) : device(device), table(backend, device) {}
+    const at::Device device;
     std::string text;
     std::vector<std::int64_t> lengths;
     std::shared_ptr<const ListProgram> program;

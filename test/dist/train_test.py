@@ -25,6 +25,7 @@ class Ranks(Launched):
                       ["--nproc=2", "--batch=4", "--reduce=per-parameter", "--recompute"],
                       ["--nproc=2", "--batch=4", "--reduce=bucketed", "--bucket-mib=0.001",
                        "--kiln=on"],
+                      ["--nproc=2", "--batch=4", "--kiln=on"],
                       ["--nproc=4", "--batch=2", "--kiln=on", "--shard=optimizer"],
                       ["--nproc=2", "--batch=4", "--kiln=on", "--shard=optimizer", "--recompute"]):
             with self.subTest(flags):
@@ -49,8 +50,8 @@ class Ranks(Launched):
         from either, in any number of ranks, divided or not."""
         flags = ["--kiln=modules", "--precision=bf16", "--learning-rate=0.02"]
         whole, divided = self.folder / "whole", self.folder / "divided"
-        self.train("--steps=12", "--nproc=2", "--batch=4", *flags, out=whole)
-        self.train("--steps=12", "--nproc=2", "--batch=4", "--shard=optimizer", *flags, out=divided)
+        for shard, out in ("none", whole), ("optimizer", divided):
+            self.train("--steps=12", "--nproc=2", "--batch=4", f"--shard={shard}", *flags, out=out)
         for a, b in zip(self.losses(whole), self.losses(divided), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-3)
         name = "step-000012.safetensors"
@@ -59,7 +60,8 @@ class Ranks(Launched):
         ends = []
         for i, (run, more) in enumerate((
                 (whole, ["--batch=8"]), (divided, ["--batch=8"]),
-                (divided, ["--nproc=2", "--batch=4"]),
+                (divided, ["--nproc=2", "--batch=4", "--shard=none"]),
+                (divided, ["--nproc=2", "--batch=4"]),  # divided as well
                 (whole, ["--nproc=4", "--batch=2", "--shard=optimizer"]),
                 (divided, ["--nproc=2", "--batch=2", "--accumulate=2", "--shard=optimizer"]))):
             out = self.folder / f"rest-{i}"
@@ -148,9 +150,9 @@ class RanksOnGpus(Launched):
     def test_graphs_have_the_bits_of_single_launches(self):
         """With evaluations between, for which a divided optimizer's parameters are gathered."""
         halves = ["--kiln=modules", "--precision=bf16"]
-        for flags in (["--transport=nccl"], ["--transport=copy-engines"],
-                      ["--transport=nccl", "--shard=optimizer"],
-                      ["--transport=nccl", "--shard=optimizer", *halves]):
+        for flags in (["--transport=nccl", "--shard=none"], ["--transport=copy-engines", "--shard=none"],
+                      ["--transport=nccl"], ["--transport=copy-engines"],
+                      ["--transport=nccl", *halves], ["--transport=copy-engines", *halves]):
             with self.subTest(flags):
                 runs = []
                 for more in ([], ["--graphs"]):

@@ -46,6 +46,19 @@ void expectATensBits(const Tensors& like, at::ScalarType dtype, const Work& work
     EXPECT_TRUE(at::equal(results[0][i], results[1][i])) << i << " " << dtype;
 }
 
+TEST_F(BucketOpsGpu, CpuAndGpuTakeTurns) {
+  const Guard both(Mode::use);
+  optim::ScaledCopy copy(0.125);
+  for (const at::Device device : {at::kCPU, at::kCUDA, at::kCPU}) {
+    const Tensors from = {at::randn({1025}).to(device), at::randn({3}).to(device)};
+    const Tensors to = {at::empty_like(from[0]), at::empty_like(from[1])};
+    copy.run(from, to);
+    EXPECT_EQ(copy.launches(), 1U) << device;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      EXPECT_TRUE(at::equal(to[i], from[i] / 8)) << device;
+  }
+}
+
 TEST_F(BucketOpsGpu, ScaledCopiesHaveATensBits) {
   for (const auto from : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const auto to : {at::kFloat, at::kBFloat16}) {

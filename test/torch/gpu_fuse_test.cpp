@@ -55,6 +55,19 @@ TEST_F(TorchGpu, FusedFunctionsAreAsCloseToFp64AsATens) {
   EXPECT_GE(callsByKiln("block"), 9U) << report();
 }
 
+/// The CPU and the first GPU have kernels of their own, whichever comes first.
+TEST_F(TorchGpu, FusedFunctionsAreCalledOnCpuAndGpuInTurns) {
+  const auto twice = fuse([](Expr x) { return rmsNorm(x) * 2; },
+                          {.name = "on_both", .place = Place::cpu});
+  for (const at::Device device : {at::kCPU, at::kCUDA, at::kCPU, at::kCUDA}) {
+    const Tensor x = at::randn({9, 96});
+    const Tensor y = twice(x.to(device));
+    EXPECT_EQ(y.device().type(), device.type());
+    EXPECT_TRUE(at::allclose(y.cpu(), at::rms_norm(x, {96}, {}, 1e-6) * 2, 1e-4, 1e-5));
+  }
+  EXPECT_EQ(callsByKiln("on_both"), 4U) << report();
+}
+
 /// y and gradients of x and of the parameters, by kiln::nn::LSTM or by ATen's.
 std::vector<Tensor> runLstm(nn::LSTM& lstm, const Tensor& values, bool byKiln) {
   const Tensor x = values.detach().requires_grad_();
