@@ -39,6 +39,15 @@ dist::DataParallelOptions dataParallelOptions(const RankOptions& options);
 /// process.
 void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast);
 
+/// work(). What it throws behind a failure of the group is thrown as that: what is aborted leaves
+/// errors of the device that name no rank.
+template <typename Work> void inGroup(dist::Group& group, Work work) try {
+  work();
+} catch (const std::exception&) {
+  group.check();
+  throw;
+}
+
 /// What `resume` names (Checkpoint.h), as rank 0 sees it.
 std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
                                         const std::filesystem::path& folder);

@@ -262,8 +262,10 @@ void Trainer::run() {
                            group->size() > 1 ? fmt::format(", {} ranks", group->size()) : "",
                            done > 0 ? fmt::format(", from step {}", done) : ""));
   progress.restart(done);
-  while (done < options.steps && advance(progress, signals)) {
-  }
+  inGroup(*group, [&] {
+    while (done < options.steps && advance(progress, signals)) {
+    }
+  });
 }
 
 } // namespace kiln::lm

@@ -156,14 +156,15 @@ CopyEngines::Work CopyEngines::gather(const Tensor& buffer) {
   });
 }
 
-void CopyEngines::abort() {
+void CopyEngines::abort(const std::function<bool()>& haveOthersEnded) {
   using std::chrono::milliseconds;
   constexpr milliseconds most{10'000}, pause{5};
   const c10::StreamGuard guard(streamOf(memory->device()));
   const auto areIdle = [&] {
     return std::ranges::all_of(lanes, [](const Lane& lane) { return lane.stream.query(); });
   };
-  for (milliseconds passed{0}; passed < most && !areIdle(); passed += pause) {
+  for (milliseconds passed{0}; passed < most && !(haveOthersEnded() && areIdle());
+       passed += pause) {
     for (const Lane& lane : lanes)
       lane.received.letPass();
     std::this_thread::sleep_for(pause);

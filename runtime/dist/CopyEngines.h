@@ -12,6 +12,7 @@
 #include "runtime/dist/Enqueued.h"
 #include "runtime/dist/SharedMemory.h"
 
+#include <functional>
 #include <map>
 
 namespace kiln::dist {
@@ -35,9 +36,9 @@ class CopyEngines {
            const at::Tensor& mine);
   /// Each rank's equal part of the buffer to all.
   Work gather(const at::Tensor& buffer);
-  /// What is enqueued ends, whatever it computes, without peers that may never come. By the thread
-  /// that watches.
-  void abort();
+  /// What is enqueued ends, whatever it computes, without peers that may never come, and so does
+  /// what others have enqueued that waits for it. By the thread that watches.
+  void abort(const std::function<bool()>& haveOthersEnded);
 
  private:
   struct Buffer {

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace kiln::dist {
@@ -40,14 +41,17 @@ void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit)
 
 } // namespace
 
-/// Copies first: NCCL waits for what is enqueued on the device. That it does not end is no news.
+/// Both at a time: NCCL waits for what is enqueued on the device, copies among it, and copies wait
+/// for what was enqueued before them, sums by NCCL among it. That they do not end is no news.
 void Group::Impl::abortDevice() {
   if (!device || !options.device.is_cuda())
     return;
   try {
+    auto nccl = std::async(std::launch::async, [this] { device->abort(); });
     if (copies)
-      copies->abort();
-    device->abort();
+      copies->abort(
+          [&] { return nccl.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+    nccl.get();
   } catch (const std::exception&) {
   }
 }

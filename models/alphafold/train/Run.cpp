@@ -112,7 +112,7 @@ void train(const TrainOptions& options) {
   }
   Run run(options, group);
   run.begin();
-  run.goOn();
+  models::inGroup(*group, [&] { run.goOn(); });
   if (options.kiln != "off" && group->rank() == 0)
     std::cout << '\n' << kiln::report();
   if (!options.recordShapes.empty() && group->rank() == 0)
