@@ -57,8 +57,8 @@ TEST_F(TorchGpu, FusedFunctionsAreAsCloseToFp64AsATens) {
 
 /// The CPU and the first GPU have kernels of their own, whichever comes first.
 TEST_F(TorchGpu, FusedFunctionsAreCalledOnCpuAndGpuInTurns) {
-  const auto twice = fuse([](Expr x) { return rmsNorm(x) * 2; },
-                          {.name = "on_both", .place = Place::cpu});
+  const auto twice =
+      fuse([](Expr x) { return rmsNorm(x) * 2; }, {.name = "on_both", .place = Place::cpu});
   for (const at::Device device : {at::kCPU, at::kCUDA, at::kCPU, at::kCUDA}) {
     const Tensor x = at::randn({9, 96});
     const Tensor y = twice(x.to(device));
