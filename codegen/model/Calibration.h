@@ -18,10 +18,13 @@ struct Work {
   double rowValueBytes = 0;                                // values of rows, read and written
   double operations = 0, erfs = 0, roots = 0, randoms = 0; // of all elements; the first has all
   double chain = 0;                                        // operations of one element
-  bool hasSums = false;                        // down columns, or of everything: a second kernel
-  double summed = 0;                           // columns of them, together
-  double rows = 0;                             // which blocks share
-  bool readsAhead = false;                     // of the end of the kernel before
+  double oddRows = 0;        // of tensors, that begin between the multiples of 16 bytes
+  bool hasRowsApart = false; // of a tensor, between which others lie
+  bool hasWholeRows = false; // each of one block
+  bool hasSums = false;      // down columns, or of everything: a second kernel
+  double summed = 0;         // columns of them, together
+  double rows = 0;           // which blocks share
+  bool readsAhead = false;   // of the end of the kernel before
   std::array<double, 3> matrixOperations = {}; // of tensor cores, by MatrixType
   double exponentials = 0;                     // and hyperbolic tangents, which take as long
   // Of products by tensor cores, whole tiles of them: multiply-adds, elements that threads work on

@@ -74,6 +74,14 @@ TEST(CostModel, TellsTheTimesOfTheShippedRows) {
   }
 }
 
+/// What plan says, of all that is shipped.
+TEST(CostModel, TellsTheTimesOfNineOfTenShippedKeys) {
+  ASSERT_GT(shipped().size(), 500U);
+  const Figures figures = figuresOf(rank(shipped(), kCostConstants), kCostConstants);
+  EXPECT_GE(figures.choices.within().value(), 0.90);
+  EXPECT_GE(figures.defaults.within().value(), 0.85);
+}
+
 /// Functions of trainers' layers, and attention. Of what ranks, how instructions are issued was
 /// fitted to them too.
 TEST(CostModel, TellsTheTimesOfMostRecordedFunctions) {

@@ -195,6 +195,14 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
   return around + std::max(busy, waiting) * std::exp(unlikely);
 }
 
+/// Whether an input is read as its rows lie, with others between them.
+static bool hasRowsApart(const Facts& facts) {
+  const bool isOne = std::ranges::none_of(facts.inputs, [](const Facts::Stream& stream) {
+    return stream.again || stream.repeats || stream.transposed;
+  });
+  return !facts.packed && facts.randoms == 0 && !facts.inputs.empty() && isOne;
+}
+
 Work workOf(const Facts& facts, double rows) {
   rows = facts.rows >= 0 ? double(facts.rows) : rows;
   const double elements = rows * double(facts.width);
@@ -215,6 +223,10 @@ Work workOf(const Facts& facts, double rows) {
                                                  facts.randoms * kRandomOperations));
   work.randoms = elements * facts.randoms;
   work.chain = facts.operations - facts.operationsAgain;
+  if (facts.hasOddRows() && !facts.hasNarrowRows())
+    work.oddRows = rows * double(facts.inputs.size() + facts.outputs.size());
+  work.hasRowsApart = hasRowsApart(facts);
+  work.hasWholeRows = facts.passes > 1;
   work.erfs = elements * facts.erfs;
   work.roots = elements * facts.roots;
   work.exponentials = elements * facts.exponentials;
