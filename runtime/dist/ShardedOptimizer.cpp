@@ -45,6 +45,7 @@ struct ShardedOptimizer::Impl {
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
 
   void prepare(std::vector<OptimizerParamGroup>& groups);
+  void restoreOnAll();
   void divide();
   void checkSent(const std::vector<OptimizerParamGroup>& groups) const;
   void makeInner(Segment& segment, const std::vector<OptimizerParamGroup>& groups) const;
@@ -157,9 +158,23 @@ void ShardedOptimizer::Impl::prepare(std::vector<OptimizerParamGroup>& groups) {
     bucketOf[slot.tensor().unsafeGetTensorImpl()] = slot.bucket;
   if (options.gather == Gather::whenNeeded)
     coming.resize(reducer->buckets.size());
+  restoreOnAll();
+}
+
+/// What one rank refuses all do: the others would wait for it in this step.
+void ShardedOptimizer::Impl::restoreOnAll() {
   std::vector<Piece*> pieces;
   forEachPiece([&](Piece& piece) { pieces.push_back(&piece); });
-  restorePieces(pieces, std::exchange(given, {}));
+  std::string refusal;
+  try {
+    restorePieces(pieces, std::exchange(given, {}));
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  const auto refusals = reducer->group->gather(refusal);
+  const auto first = std::ranges::find_if_not(refusals, &std::string::empty);
+  if (first != refusals.end())
+    fail(ErrorKind::input, "rank {} of {}: {}", first - refusals.begin(), refusals.size(), *first);
 }
 
 void ShardedOptimizer::Impl::checkGroups(const std::vector<OptimizerParamGroup>& groups) const {

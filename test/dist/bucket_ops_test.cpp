@@ -1,4 +1,5 @@
 // Kernels of buckets on the host target: against fp64, against ATen's bits, and under DataParallel.
+#include "test/Errors.h"
 #include "test/dist/Ranks.h"
 #include "test/dist/Toys.h"
 
@@ -56,15 +57,6 @@ void expectRounded(const Tensor& found, const Tensor& exact, double roundings = 
                    exact.abs() * (rounding(found.scalar_type()) + roundings * 0x1p-24) + 0x1p-24;
   EXPECT_TRUE((error <= allowed).all().item<bool>())
       << found.scalar_type() << ", " << (error / allowed).max();
-}
-
-template <typename Work> std::string errorOf(Work work) {
-  try {
-    work();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 } // namespace
@@ -174,18 +166,20 @@ TEST_F(BucketOps, SquaresOfAllTensorsAreSummedAtOnce) {
 
 TEST_F(BucketOps, WhatDoesNotFitIsRefused) {
   const Tensor four = at::ones({4}), five = at::ones({5});
-  EXPECT_NE(errorOf([&] {
-              optim::ScaledCopy().run({four}, {five});
-            }).find("tensor 0 of [4] on cpu to [5] on cpu"),
+  EXPECT_NE(test::errorOf(ErrorKind::input, [&] { optim::ScaledCopy().run({four}, {five}); })
+                .find("tensor 0 of [4] on cpu to [5] on cpu"),
             std::string::npos);
-  EXPECT_NE(errorOf([&] { optim::ScaledCopy().run({four}, {}); }).find("1 tensors to 0"),
+  EXPECT_NE(test::errorOf(ErrorKind::input, [&] { optim::ScaledCopy().run({four}, {}); })
+                .find("1 tensors to 0"),
+            std::string::npos);
+  EXPECT_NE(test::errorOf(ErrorKind::input, [&] { optim::OrderedSum().run({four, five}, four); })
+                .find("5 elements of Float"),
             std::string::npos);
   EXPECT_NE(
-      errorOf([&] { optim::OrderedSum().run({four, five}, four); }).find("5 elements of Float"),
+      test::errorOf(ErrorKind::input, [&] { optim::OrderedSum().run({}, four); }).find("no tensor"),
       std::string::npos);
-  EXPECT_NE(errorOf([&] { optim::OrderedSum().run({}, four); }).find("no tensor"),
+  EXPECT_NE(test::errorOf(ErrorKind::input, [&] { optim::SquareSum().run({}); }).find("no tensor"),
             std::string::npos);
-  EXPECT_NE(errorOf([&] { optim::SquareSum().run({}); }).find("no tensor"), std::string::npos);
 }
 
 /// The same bits in gradients, on all ranks, with what one of them lacks.

@@ -1,11 +1,5 @@
 // An optimizer in parts against the whole one.
-#include "test/dist/Ranks.h"
-#include "test/dist/Toys.h"
-
-#include "kiln/dist/sharded_optimizer.h"
-#include "kiln/optim.h"
-
-#include <sstream>
+#include "test/dist/ShardedRun.h"
 
 namespace kiln::dist {
 
@@ -13,23 +7,6 @@ namespace {
 
 using at::Tensor;
 using torch::optim::AdamWOptions;
-
-/// CS336's: AdamW with lr 0.1, decay 0.1.
-AdamWOptions toyOptions() {
-  return AdamWOptions(0.1).weight_decay(0.1).betas({0.9, 0.999}).eps(1e-8);
-}
-
-template <typename Model> std::shared_ptr<Model> toy() {
-  torch::manual_seed(42);
-  return std::make_shared<Model>();
-}
-
-std::vector<Tensor> clones(const torch::nn::Module& module) {
-  std::vector<Tensor> all;
-  for (const Tensor& one : module.parameters())
-    all.push_back(one.detach().clone());
-  return all;
-}
 
 /// Two equal gradients have an exact mean: then tolerances are numpy's assert_allclose's. Sums of
 /// more are rounded, which AdamW makes more of.
@@ -55,75 +32,6 @@ template <typename Model> void expectAsWhole(const DataParallelOptions& options)
   }
   for (std::size_t i = 0; i < model->parameters().size(); ++i)
     expectClose(model->parameters()[i], alone->parameters()[i]);
-}
-
-/// A run of some steps on rows that are split among the ranks of a group.
-struct ShardedRun {
-  explicit ShardedRun(std::shared_ptr<Group> ranks, double clip = 0.5)
-      : group(std::move(ranks)), model(toy<TiedToyModel>()),
-        parallel(*model, group, {.bucketBytes = 1500, .firstBucketBytes = 100, .sharded = true}),
-        optimizer(parallel, trainable(*model), toyOptions(), {.maxGradNorm = clip}) {}
-
-  /// Whole numbers, whose sums do not depend on the number of ranks, as far as they can be.
-  void step(int index) {
-    torch::manual_seed(100 + index);
-    const Tensor x = torch::randn({8, 10});
-    model->forward(x).square().sum().backward(); // the same on all ranks: the mean is exact
-    optimizer.step();
-  }
-
-  std::shared_ptr<Group> group;
-  std::shared_ptr<TiedToyModel> model;
-  DataParallel parallel;
-  ShardedOptimizer optimizer;
-};
-
-void copyParameters(const torch::nn::Module& from, torch::nn::Module& to) {
-  const torch::NoGradGuard constant;
-  for (std::size_t i = 0; i < from.parameters().size(); ++i)
-    to.parameters()[i].copy_(from.parameters()[i]);
-}
-
-std::string textOf(const std::vector<NamedParameter>& state) {
-  torch::serialize::OutputArchive archive;
-  std::string names;
-  std::vector<Tensor> tensors;
-  for (const auto& [name, tensor] : state) {
-    names += name + '\n';
-    tensors.push_back(tensor);
-  }
-  std::ostringstream stream;
-  torch::save(tensors, stream);
-  return std::to_string(names.size()) + ' ' + names + stream.str();
-}
-
-std::vector<NamedParameter> stateIn(const std::string& text) {
-  std::size_t digits = 0;
-  const std::size_t length = std::stoul(text, &digits);
-  std::istringstream names(text.substr(digits + 1, length)),
-      stream(text.substr(digits + 1 + length));
-  std::vector<Tensor> tensors;
-  torch::load(tensors, stream);
-  std::vector<NamedParameter> state;
-  for (const Tensor& one : tensors) {
-    std::string name;
-    std::getline(names, name);
-    state.push_back({name, one});
-  }
-  return state;
-}
-
-/// What `before` saved goes on under `after` as it would have under `before`.
-void expectGoesOn(ShardedRun& before, ShardedRun& after, const std::vector<NamedParameter>& state) {
-  copyParameters(*before.model, *after.model);
-  after.optimizer.restore(state);
-  for (int step = 5; step < 8; ++step) {
-    before.step(step);
-    after.step(step);
-  }
-  for (std::size_t i = 0; i < before.model->parameters().size(); ++i)
-    EXPECT_TRUE(
-        at::allclose(before.model->parameters()[i], after.model->parameters()[i], 1e-5, 1e-6));
 }
 
 } // namespace
@@ -351,62 +259,6 @@ TEST(ShardedOptimizer, AccumulatesInNoSyncAndRefusesElse) {
     expectClose(model->parameters()[i], alone->parameters()[i]);
   model->forward(torch::ones({1, 10})).sum().backward();
   EXPECT_THROW(model->forward(torch::ones({1, 10})).sum().backward(), Error);
-}
-
-TEST(ShardedOptimizer, WholeStatesGoOnUnderAnyNumberOfRanks) {
-  const auto group = ranks();
-  ShardedRun many(group), one(Group::alone());
-  for (int step = 0; step < 5; ++step) {
-    many.step(step);
-    one.step(step);
-  }
-  const auto ofMany = stateIn(group->gather(textOf(many.optimizer.state()))[0]);
-  EXPECT_EQ(ofMany.size(), trainable(*many.model).size() * 3 - 3); // one parameter is nobody's
-  ShardedRun next(Group::alone());
-  expectGoesOn(many, next, ofMany);
-  ShardedRun again(group);
-  expectGoesOn(one, again, one.optimizer.state());
-}
-
-TEST(ShardedOptimizer, PartsGoOnUnderAnyNumberOfRanks) {
-  const auto group = ranks();
-  ShardedRun many(group);
-  for (int step = 0; step < 5; ++step)
-    many.step(step);
-  std::vector<NamedParameter> all;
-  for (const std::string& text : group->gather(textOf(many.optimizer.state(/*whole=*/false))))
-    for (const auto& one : stateIn(text))
-      all.push_back(one);
-  ShardedRun one(Group::alone());
-  expectGoesOn(many, one, all);
-}
-
-TEST(ShardedOptimizer, GoesOnToTheBit) {
-  const auto group = ranks();
-  ShardedRun run(group), resumed(group);
-  for (int step = 0; step < 3; ++step)
-    run.step(step);
-  copyParameters(*run.model, *resumed.model);
-  resumed.optimizer.restore(run.optimizer.state(/*whole=*/false));
-  for (int step = 3; step < 6; ++step) {
-    run.step(step);
-    resumed.step(step);
-  }
-  expectEqual(clones(*run.model), clones(*resumed.model));
-}
-
-TEST(ShardedOptimizer, RefusesWhatDoesNotFit) {
-  const auto group = ranks();
-  auto model = toy<ToyModel>();
-  DataParallel whole(*model, group);
-  EXPECT_THROW(ShardedOptimizer(whole, trainable(*model)), Error);
-  ShardedRun run(group);
-  run.step(0);
-  EXPECT_THROW(run.optimizer.restore({{"exp_avg.fc1.weight", torch::zeros({3})}}), Error);
-  EXPECT_THROW(run.optimizer.restore({{"exp_avg.fc1.weight@99", torch::zeros({2})}}), Error);
-  run.optimizer.add_param_group(
-      torch::optim::OptimizerParamGroup({torch::zeros({2}).requires_grad_()}));
-  EXPECT_THROW(run.step(1), Error);
 }
 
 } // namespace kiln::dist

@@ -85,7 +85,7 @@ class KILN_API ShardedOptimizer : public torch::optim::Optimizer {
   /// From states of any number of ranks, whole or all their parts together; once the parameters
   /// have been loaded. Other names are passed over, and master.NAME may stand alone: where the
   /// numbers come from that a parameter was rounded from. Throws Error(input) for sizes that do not
-  /// fit, and, in the step that uses them, for elements that are in no part.
+  /// fit, and, in the step that uses them and on all ranks, for elements that are in no part.
   void restore(const std::vector<NamedParameter>& state);
 
  private:
