@@ -17,7 +17,6 @@ void copyParameters(const torch::nn::Module& from, torch::nn::Module& to) {
 }
 
 std::string textOf(const std::vector<NamedParameter>& state) {
-  torch::serialize::OutputArchive archive;
   std::string names;
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : state) {
