@@ -247,6 +247,8 @@ std::vector<std::string> optionsOf(const CudaJob& job, const Nvrtc& nvrtc) {
     add("--minimal", {"--minimal", "-minimal"}); // no textures, no runtime API: less to parse
   if (job.lineInfo)
     add("-lineinfo", {"-lineinfo", "--generate-line-info"});
+  if (nvrtc.info.major >= 13 && job.threads > 1)
+    add(fmt::format("--split-compile={}", job.threads), {"--split-compile", "-split-compile"});
   if (nvrtc.info.major >= 13 && driverPresent())
     add("--no-cache", {"--no-cache", "-no-cache"});
   options.insert(options.end(), job.options.begin(), job.options.end());

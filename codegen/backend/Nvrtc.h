@@ -19,6 +19,7 @@ struct CudaJob {
   std::vector<std::string> options; // passed on as they are, after Kiln's own
   bool lineInfo = false;
   bool wantPtx = false;
+  int threads = 1;             // of one compile, for a source of many kernels; the code is the same
   std::filesystem::path nvrtc; // library to use; empty: search
 };
 

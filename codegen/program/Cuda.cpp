@@ -30,6 +30,11 @@ FailureOr<std::string> emitCuda(ModuleOp module, std::string_view title) {
   return text;
 }
 
+/// Takes seconds each time.
+static bool isLong(const Program::State& state) {
+  return state.texts[static_cast<int>(Stage::cuda)].size() > 32768;
+}
+
 /// A kernel that spills, or of which fewer blocks fit than its schedule says, is refused: what
 /// the cost model and the tuner believe of it would be wrong. Only where every schedule of a
 /// function spills one of them is taken all the same.
@@ -62,20 +67,21 @@ static void checkPromises(const Program::State& state) {
                             kernel.name, kernel.promisedBlocks, kernel.residentBlocks,
                             usage.registers, usage.sharedBytes);
   }
-  // Long texts take seconds each time.
-  constexpr std::size_t kLong = 32768;
-  const int attempts = state.texts[static_cast<int>(Stage::cuda)].size() > kLong ? 4 : 24;
+  const int attempts = isLong(state) ? 4 : 24;
   if (!broken.empty() && !(launchable && state.lessons.lastResort))
     throw BrokenPromise("schedule refused:" + broken, std::move(registers), spillBytes, attempts,
                         launchable);
 }
 
 static CudaJob jobOf(const Program::State& state) {
+  constexpr int kThreads = 4; // a number of its own: the order of the cubin's sections has it
   CudaJob job;
   job.source = state.texts[static_cast<int>(Stage::cuda)];
   job.name = family::entryName(state.function).substr(5) + ".cu"; // which messages show
   job.arch = state.options.arch;
   job.nvrtc = state.options.nvrtc;
+  if (isLong(state) && state.plan.kernels.size() > 1)
+    job.threads = kThreads;
   for (const auto* file = kiln_device_files; file->name; ++file)
     job.headers.push_back({file->name, file->text});
   return job;

@@ -59,6 +59,7 @@ std::string Alarm::raise(const Operation& operation, const std::string& why) {
                         double(limit.count()) / 1e3, firstLine(why)) +
             answers();
   raised = true;
+  abort();
   return message;
 }
 

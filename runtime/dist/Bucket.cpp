@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/DeviceGuard.h>
 
 namespace kiln::dist {
 
@@ -88,6 +89,7 @@ void takeMemory(const Tensor& buffer) {
   const auto bytes = std::size_t(buffer.storage_offset() + buffer.numel()) * buffer.element_size();
   if (storage.nbytes() == bytes)
     return;
+  const c10::DeviceGuard here(buffer.device()); // allocators take the thread's
   storage.set_data_ptr_noswap(storage.allocator()->allocate(bytes));
   storage.set_nbytes(bytes);
 }

@@ -156,9 +156,10 @@ CopyEngines::Work CopyEngines::gather(const Tensor& buffer) {
   });
 }
 
-void CopyEngines::abort(const std::function<bool()>& haveOthersEnded) {
+void CopyEngines::abort(std::chrono::milliseconds most,
+                        const std::function<bool()>& haveOthersEnded) {
   using std::chrono::milliseconds;
-  constexpr milliseconds most{10'000}, pause{5};
+  constexpr milliseconds pause{5};
   const c10::StreamGuard guard(streamOf(memory->device()));
   const auto areIdle = [&] {
     return std::ranges::all_of(lanes, [](const Lane& lane) { return lane.stream.query(); });

@@ -12,6 +12,7 @@
 #include "runtime/dist/Enqueued.h"
 #include "runtime/dist/SharedMemory.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 
@@ -37,8 +38,8 @@ class CopyEngines {
   /// Each rank's equal part of the buffer to all.
   Work gather(const at::Tensor& buffer);
   /// What is enqueued ends, whatever it computes, without peers that may never come, and so does
-  /// what others have enqueued that waits for it. By the thread that watches.
-  void abort(const std::function<bool()>& haveOthersEnded);
+  /// what others have enqueued that waits for it; or `most` has passed. From any thread.
+  void abort(std::chrono::milliseconds most, const std::function<bool()>& haveOthersEnded);
 
  private:
   struct Buffer {

@@ -41,19 +41,25 @@ void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit)
 
 } // namespace
 
-/// Both at a time: NCCL waits for what is enqueued on the device, copies among it, and copies wait
-/// for what was enqueued before them, sums by NCCL among it. That they do not end is no news.
+/// Copies first: to abort NCCL waits for all that is enqueued on the device, and while it does
+/// nothing can be launched that would let copies pass. Then both at a time, since copies may wait
+/// for sums by NCCL. That they do not end is no news.
 void Group::Impl::abortDevice() {
   if (!device || !options.device.is_cuda())
     return;
-  try {
-    auto nccl = std::async(std::launch::async, [this] { device->abort(); });
-    if (copies)
-      copies->abort(
-          [&] { return nccl.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-    nccl.get();
-  } catch (const std::exception&) {
-  }
+  std::call_once(deviceAborted, [this] {
+    try {
+      using std::chrono::seconds;
+      if (copies)
+        copies->abort(seconds(1), [] { return true; });
+      auto nccl = std::async(std::launch::async, [this] { device->abort(); });
+      if (copies)
+        copies->abort(seconds(10),
+                      [&] { return nccl.wait_for(seconds(0)) == std::future_status::ready; });
+      nccl.get();
+    } catch (const std::exception&) {
+    }
+  });
 }
 
 Pending::Pending() = default;
@@ -131,7 +137,7 @@ Pending Group::Impl::onDevice(const char* name, std::vector<Tensor> tensors, con
 
 std::shared_ptr<Group> Group::alone(at::Device device) {
   return std::shared_ptr<Group>(
-      new Group(std::make_unique<Impl>(Impl{.place = {}, .options = {.device = device}})));
+      new Group(std::unique_ptr<Impl>(new Impl{.place = {}, .options = {.device = device}})));
 }
 
 std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& options) {
@@ -144,10 +150,11 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
          options.device.str());
   if (place.size == 1 && place.launcher.empty())
     return alone(options.device);
-  auto impl = std::make_unique<Impl>(Impl{.place = place, .options = options});
+  std::unique_ptr<Impl> impl(new Impl{.place = place, .options = options});
   impl->store = meet(place, options);
-  impl->alarm = std::make_unique<Alarm>(impl->store->clone(), place, options.limit);
   Impl* self = impl.get();
+  impl->alarm = std::make_unique<Alarm>(impl->store->clone(), place, options.limit,
+                                        [self] { self->abortDevice(); });
   try {
     impl->host = glooOf(impl->store, place, options);
     impl->device = options.device.is_cpu() ? impl->host : ncclOf(impl->store, place, options);
@@ -161,7 +168,6 @@ std::shared_ptr<Group> Group::start(const Place& place, const GroupOptions& opti
         options.limit, [self] { return self->alarm->isRaised(); },
         [self](const Operation& operation, const std::string& why) {
           self->alarm->raise(operation, why);
-          self->abortDevice();
         });
   const std::shared_ptr<Group> group(new Group(std::move(impl)));
   group->shareMemory();
@@ -211,6 +217,7 @@ Group::~Group() {
   if (impl->options.device.is_cuda() && !failed)
     impl->device->shutdown();
   if (failed) {
+    impl->abortDevice(); // what peers will never join would keep the process from ending
     static_cast<void>(impl->device.release());
     static_cast<void>(impl->host.release());
     static_cast<void>(impl->store.release());

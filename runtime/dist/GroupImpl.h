@@ -9,6 +9,7 @@
 #include "runtime/dist/PeerMemory.h"
 
 #include <functional>
+#include <mutex>
 
 namespace kiln::dist {
 
@@ -22,12 +23,14 @@ struct Group::Impl {
   std::unique_ptr<PeerMemory> peers{};   // none: NCCL does all
   std::unique_ptr<CopyEngines> copies{}; // likewise
   std::int64_t step = 0;
-  bool aborted = false;
+  bool aborted = false; // by the group's user
+  std::once_flag deviceAborted{};
   int exceptions = std::uncaught_exceptions(); // at the start
   Pending asked{};                             // of agreed()
   at::Tensor answer{};
 
   bool isAlone() const { return !host; }
+  /// Once; whoever comes second waits until it is done.
   void abortDevice();
   double reduce(const char* name, double value, c10d::ReduceOp::RedOpType op);
   void checkTensor(const char* name, const at::Tensor& tensor) const;

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <chrono>
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -19,9 +20,11 @@ namespace kiln::dist {
 
 BackendPtr ncclOf(const StorePtr& store, const Place& place, const GroupOptions& options) {
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
+  setenv("TORCH_NCCL_RETHROW_CUDA_ERRORS", "0", /*replace=*/0);
   const c10::cuda::CUDAGuard here(options.device);
   auto chosen = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
-  chosen->timeout = options.limit;
+  // Longer than ours: c10d's watchdog dumps its state for 15 s before it lets go of a rank.
+  chosen->timeout = 2 * options.limit + std::chrono::minutes(1);
   auto made = c10::make_intrusive<c10d::ProcessGroupNCCL>(
       c10::make_intrusive<c10d::PrefixStore>("nccl", store), place.rank, place.size, chosen);
   made->eagerConnectSingleDevice(options.device);

@@ -13,7 +13,7 @@ namespace symmetric = c10d::symmetric_memory;
 
 namespace {
 
-constexpr std::size_t kGrace = 20'000; // milliseconds behind what a group's watch needs
+constexpr std::size_t kGrace = 6'000; // milliseconds, in which a group's watch aborts
 
 void check(const char* option, const Place& place, const GroupOptions& options) {
   if (!options.device.is_cuda())
@@ -38,7 +38,7 @@ std::string nameOfGroup() {
 SharedMemory::SharedMemory(const char* option, const StorePtr& store, const Place& place,
                            const GroupOptions& options)
     : onDevice((check(option, place, options), options.device)), place(place), option(option),
-      timeout(2 * std::size_t(options.limit.count()) + kGrace), name(nameOfGroup()) {
+      timeout(std::size_t(options.limit.count()) + kGrace), name(nameOfGroup()) {
   ::setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", /*replace=*/0); // nothing here needs it
   // Symmetric memory looks a group up by its name, for its ranks and their store alone.
   group = c10::make_intrusive<c10d::ProcessGroup>(store, place.rank, place.size);

@@ -52,6 +52,26 @@ TEST_F(CubinFile, EveryTarget) {
   }
 }
 
+TEST_F(CubinFile, OfSeveralThreadsHasTheSameKernels) {
+  CudaJob job;
+  job.source = std::string(plainSource) + spillingSource;
+  const CudaResult by1 = compileCuda(job);
+  job.threads = 4;
+  const CudaResult by4 = compileCuda(job);
+  EXPECT_EQ(by4.cubin, compileCuda(job).cubin) << "twice the same";
+  const Cubin one = readCubin(by1.cubin), four = readCubin(by4.cubin);
+  ASSERT_EQ(one.kernels.size(), 3u);
+  ASSERT_EQ(four.kernels.size(), 3u);
+  for (const CubinKernel& kernel : one.kernels) {
+    const Usage a = usageOf(one, kernel.name, by1.log, 0),
+                b = usageOf(four, kernel.name, by4.log, 0);
+    EXPECT_EQ(a.registers, b.registers) << kernel.name;
+    EXPECT_EQ(a.codeBytes, b.codeBytes) << kernel.name;
+    EXPECT_EQ(a.spillStoreBytes, b.spillStoreBytes) << kernel.name;
+    EXPECT_EQ(kernel.parameters, four.kernel(kernel.name).parameters) << kernel.name;
+  }
+}
+
 TEST_F(CubinFile, Spills) {
   CudaResult result = compile(spillingSource, "sm_90a");
   Usage usage = usageOf(readCubin(result.cubin), "spilling", result.log, 4096);

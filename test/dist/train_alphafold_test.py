@@ -13,7 +13,7 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "alphafold_commands"))
 import small_protein
-from launched import REPEAT, TORCHRUN, Launched, tensors_of
+from launched import REPEAT, TORCHRUN, Launched, gpus, tensors_of
 
 
 def floats_of(path):
@@ -22,7 +22,8 @@ def floats_of(path):
             for name, (_, _, data) in tensors_of(path).items()}
 
 
-class Ranks(Launched):
+class Proteins(Launched):
+    """Two of them."""
     program, limit = os.environ["TRAIN_ALPHAFOLD"], 120
 
     @classmethod
@@ -37,18 +38,15 @@ class Ranks(Launched):
                         f"--alignments={cls.proteins}", f"--output={features}"], check=True,
                        capture_output=True)
         cls.flags = ["--model=tiny", "--crop=16", "--msa-clusters=6", "--extra-msa=6",
-                     "--recycling=2", "--device=cpu", "--log-every=1", "--warmup=5", "--clip=1",
-                     "--workers=1", f"--data={features}"]
+                     "--recycling=2", "--log-every=1", "--warmup=5", "--clip=1", "--workers=1",
+                     f"--data={features}"]
 
-    def test_ranks_have_the_curve_of_one_process(self):
+    def have_the_curve_of_one_process(self, *ways):
         validated = [f"--validation={self.proteins}", "--evaluate-every=4", "--steps=8"]
         self.train(*validated, "--batch=4")
         one = self.losses()
         weights = floats_of(self.out / "weights.safetensors")
-        for flags in (["--nproc=2", "--batch=2"],
-                      ["--nproc=4", "--batch=1", "--reduce=flat", "--workers=3"],
-                      ["--nproc=2", "--batch=2", "--reduce=bucketed", "--bucket-mib=0.01",
-                       "--recompute=blocks"]):
+        for flags in ways:
             with self.subTest(flags):
                 out = self.folder / "-".join(flags)
                 said = self.train(*validated, *flags, out=out)
@@ -59,6 +57,20 @@ class Ranks(Launched):
                 for name, values in floats_of(out / "weights.safetensors").items():
                     for a, b in zip(weights[name], values, strict=True):
                         self.assertAlmostEqual(a, b, delta=1e-3, msg=name)
+
+
+class Ranks(Proteins):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.flags.append("--device=cpu")
+
+    def test_ranks_have_the_curve_of_one_process(self):
+        self.have_the_curve_of_one_process(
+            ["--nproc=2", "--batch=2"],
+            ["--nproc=4", "--batch=1", "--reduce=flat", "--workers=3"],
+            ["--nproc=2", "--batch=2", "--reduce=bucketed", "--bucket-mib=0.01",
+             "--recompute=blocks"])
 
     def test_features_are_made_once(self):
         said = self.train("--nproc=2", "--steps=1", f"--data={self.proteins}")
@@ -111,6 +123,23 @@ class Ranks(Launched):
     @unittest.skipUnless(TORCHRUN, "there is no torchrun")
     def test_torchrun_restarts_what_was_killed(self):
         self.torchrun_restarts("--checkpoint-every=3", steps=60, after=4)
+
+
+@unittest.skipUnless(gpus() > 1, "there are no two GPUs")
+class RanksOnGpus(Proteins):
+    """By NCCL."""
+
+    def test_ranks_have_the_curve_of_one_process(self):
+        ways = [["--nproc=2", "--batch=2"], ["--nproc=2", "--batch=2", "--reduce=flat"]]
+        if gpus() > 3:
+            ways.append(["--nproc=4", "--batch=1"])
+        self.have_the_curve_of_one_process(*ways)
+
+    def test_a_stopped_run_goes_on_bit_by_bit(self):
+        self.stopped_run_goes_on("--nproc=2", "--batch=2", steps=40)
+
+    def test_a_rank_that_hangs_ends_the_run_soon(self):
+        self.hanging_rank_is_named(ranks=2, within=27)
 
 
 if __name__ == "__main__":

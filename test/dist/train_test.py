@@ -180,8 +180,10 @@ class RanksOnGpus(Launched):
 
     def test_a_rank_that_hangs_ends_the_run_soon(self):
         for transport in ("nccl", "copy-engines"):
-            with self.subTest(transport):
-                self.hanging_rank_is_named(f"--transport={transport}", ranks=2, within=30)
+            for shard in ("none", "optimizer"):
+                with self.subTest(transport=transport, shard=shard):
+                    self.hanging_rank_is_named(f"--transport={transport}", f"--shard={shard}",
+                                               ranks=2, within=27)
 
 
 if __name__ == "__main__":
