@@ -71,5 +71,8 @@ class Backend {
 };
 
 Backend& backendOf(Place place);
+inline Place placeOf(at::Device device) {
+  return device.is_cpu() ? Place::cpu : Place::gpu;
+}
 
 } // namespace kiln::runtime

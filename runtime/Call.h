@@ -2,6 +2,7 @@
 // not take it. Nothing is allocated here: a call that is refused costs next to nothing.
 #pragma once
 
+#include "runtime/Backend.h"
 #include "runtime/Key.h"
 #include "runtime/Site.h"
 
@@ -63,7 +64,7 @@ std::optional<DType> dtypeOf(at::ScalarType type);
 at::ScalarType scalarTypeOf(DType dtype);
 
 inline Place placeOf(const at::Tensor& tensor) {
-  return tensor.is_cpu() ? Place::cpu : Place::gpu;
+  return placeOf(tensor.device());
 }
 
 /// Whether kernels can be given its pointer.

@@ -48,6 +48,8 @@ class Tuning {
                              [&](std::size_t i) { return promise(problems[i]); });
   }
 
+  ~Tuning() { giveBackAhead(); }
+
   /// Keys that others hold wait until those are done or gone.
   std::vector<Result> run() {
     std::vector<std::size_t> left = order;
@@ -81,7 +83,7 @@ class Tuning {
       ;
     else if (options.effort == Effort::none)
       chooseByModel(i);
-    else if (!journal.lease(problem.key, options.owner, options.leaseSeconds) || !searchLeased(i))
+    else if (!lease(i) || !searchLeased(i))
       return false;
     ++progress.keysDone;
     noteTimeLeft();
@@ -150,19 +152,32 @@ class Tuning {
     noteSearch(i, 0);
   }
 
+  bool lease(std::size_t i) {
+    return journal.lease(problems[i].key, options.owner, options.leaseSeconds);
+  }
+  void giveBack(std::size_t i) {
+    try {
+      journal.release(problems[i].key, options.owner);
+    } catch (const std::exception&) { // it expires
+    }
+  }
+  void giveBackAhead() {
+    if (ahead)
+      giveBack(*std::exchange(ahead, std::nullopt));
+  }
+  bool renew(std::size_t i) {
+    return journal.renew(problems[i].key, options.owner, options.leaseSeconds);
+  }
+
   /// False: the lease was lost.
   bool searchLeased(std::size_t i) {
     struct Release {
-      Journal& journal;
-      const Key& key;
-      const std::string& owner;
-      ~Release() {
-        try {
-          journal.release(key, owner);
-        } catch (const std::exception&) { // it expires
-        }
-      }
-    } release{journal, problems[i].key, options.owner};
+      Tuning& of;
+      std::size_t i;
+      ~Release() { of.giveBack(i); }
+    } release{*this, i};
+    if (ahead == i)
+      ahead.reset();
     if (isKnown(i)) // by a tuner that gave the lease back since we last looked
       return true;
     Problem problem = problems[i];
@@ -174,8 +189,10 @@ class Tuning {
     auto checkLease = [&] {
       if (Clock::now() - renewed < std::chrono::seconds(options.leaseSeconds) / 3)
         return;
-      if (!journal.renew(problem.key, options.owner, options.leaseSeconds))
+      if (!renew(i))
         throw LeaseLost();
+      if (ahead && !renew(*ahead))
+        ahead.reset();
       renewed = Clock::now();
     };
     try {
@@ -195,13 +212,17 @@ class Tuning {
     return true;
   }
 
-  /// The first candidates of the key that comes behind this one.
+  /// The first candidates of the key that comes behind this one, which no other tuner may take
+  /// then.
   void compileAhead(std::size_t i) {
     constexpr std::size_t count = 16;
     for (auto at = std::ranges::find(order, i) + 1; at < order.end(); ++at) {
       const Problem& next = problems[*at];
-      if (pointsOf(next.spaces) == 0 || stays(journal.history(next.key)))
+      if (pointsOf(next.spaces) == 0 || stays(journal.history(next.key)) || !lease(*at))
         continue;
+      if (ahead != *at)
+        giveBackAhead();
+      ahead = *at;
       std::vector<KernelSpace> few = next.spaces;
       for (KernelSpace& space : few)
         space.feasible.resize(std::min(space.feasible.size(), count));
@@ -276,6 +297,7 @@ class Tuning {
   std::vector<Result> results;
   std::vector<std::size_t> order;
   std::vector<std::string> winners;
+  std::optional<std::size_t> ahead; // of the problems: held too, while it is compiled
   Clock::time_point started = Clock::now();
   Progress progress;
   std::unique_ptr<Device> device;

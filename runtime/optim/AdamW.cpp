@@ -115,7 +115,7 @@ std::string AdamW::Impl::whyByTorch(const AdamW& optimizer, const StepOf& step) 
   const at::Device where = step.entries.front().param.device();
   if (!where.is_cuda() && !where.is_cpu())
     return fmt::format("parameters on {}", where.str());
-  const Place place = where.is_cuda() ? Place::gpu : Place::cpu;
+  const Place place = runtime::placeOf(where);
   if (!runtime::currentPolicy().computesLists(place))
     return "Kiln is not enabled there";
   for (const auto& group : optimizer.param_groups())
@@ -144,8 +144,7 @@ void AdamW::Impl::addState(AdamW& optimizer, StepOf& step) {
 std::string AdamW::Impl::prepareLists(AdamW& optimizer, StepOf& step) {
   const at::Device where = step.entries.front().param.device();
   if (!lists || where != device) {
-    lists = std::make_unique<ListStep>(
-        runtime::backendOf(where.is_cuda() ? Place::gpu : Place::cpu), where);
+    lists = std::make_unique<ListStep>(runtime::backendOf(runtime::placeOf(where)), where);
     device = where;
   }
   if (lists->fits(step))

@@ -10,10 +10,6 @@ namespace kiln::optim {
 
 namespace {
 
-Place placeOf(at::Device device) {
-  return device.is_cuda() ? Place::gpu : Place::cpu;
-}
-
 std::vector<std::int64_t> lengthsOf(const ListCall::Lists& lists) {
   std::vector<std::int64_t> lengths;
   for (const auto& list : lists.inputs) {
@@ -29,14 +25,14 @@ std::vector<std::int64_t> lengthsOf(const ListCall::Lists& lists) {
 bool ListCall::takes(at::Device device) {
   if (failed || (!device.is_cuda() && !device.is_cpu()))
     return false;
-  const Place place = placeOf(device);
+  const Place place = runtime::placeOf(device);
   return runtime::currentPolicy().computesLists(place) &&
          runtime::backendOf(place).whyNot().empty();
 }
 
 void ListCall::prepare(const std::string& text, std::vector<std::int64_t> lengths,
                        at::Device device) {
-  runtime::Backend& backend = runtime::backendOf(placeOf(device));
+  runtime::Backend& backend = runtime::backendOf(runtime::placeOf(device));
   if (plan && plan->isCaptured)
     kept.push_back(std::move(plan));
   auto next = std::make_unique<Plan>(backend, device);
@@ -80,15 +76,15 @@ bool ListCall::run(const std::string& text, const Lists& lists, at::Device devic
   locate(lists);
   if (!plan->workspace.defined())
     if (const std::size_t bytes = plan->program->workspaceBytes(plan->table.arguments))
-      plan->workspace = at::Tensor(
-          runtime::backendOf(placeOf(device)).empty({std::int64_t(bytes)}, at::kByte, device));
+      plan->workspace = at::Tensor(runtime::backendOf(runtime::placeOf(device))
+                                       .empty({std::int64_t(bytes)}, at::kByte, device));
   std::vector<Buffer> numbers;
   for (const at::Tensor& number : lists.numbers)
     numbers.push_back({number.data_ptr(), {}, {}});
   plan->program->launch(plan->table.arguments, numbers,
                         plan->workspace.defined() ? plan->workspace.data_ptr() : nullptr);
   plan->table.launched();
-  plan->isCaptured |= runtime::backendOf(placeOf(device)).isCapturing();
+  plan->isCaptured |= runtime::backendOf(runtime::placeOf(device)).isCapturing();
   launches = plan->program->launches();
   return true;
 }

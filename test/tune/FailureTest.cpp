@@ -1,5 +1,5 @@
-// Kernels that break, processes that end, tuners that share: nothing is lost, nothing repeated,
-// nothing broken is chosen.
+// Kernels that break, processes that end: nothing is lost, nothing repeated, nothing broken is
+// chosen.
 #include "autotune/search/Compilers.h"
 #include "autotune/store/Store.h"
 #include "test/tune/Problems.h"
@@ -258,58 +258,6 @@ TEST(Resume, AStopIsNoEnd) {
   results = tune(problems, journal, inProcess({}), inProcess({}), options);
   EXPECT_TRUE(results[0].known && results[1].known);
   EXPECT_GT(results[0].microseconds, 0);
-}
-
-TEST(Leases, SeveralTunersShareAList) {
-  std::vector<Problem> problems;
-  for (std::int64_t width : {32, 64, 96, 128, 192, 256})
-    problems.push_back(problemOf(width, 12));
-  MemoryJournal journal;
-  Counts counts;
-  std::vector<std::vector<Result>> results(3);
-  {
-    std::vector<std::jthread> tuners;
-    for (std::size_t t = 0; t < results.size(); ++t)
-      tuners.emplace_back([&, t] {
-        SearchOptions options = quiet();
-        options.owner = "tuner " + std::to_string(t);
-        options.compilers = 1;
-        results[t] = tune(problems, journal, counting({}, counts), counting({}, counts), options);
-      });
-  }
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    int own = 0;
-    for (const auto& mine : results) {
-      ASSERT_TRUE(mine[i].choice);
-      own += !mine[i].known;
-      EXPECT_EQ(mine[i].choice->schedule, results[0][i].choice->schedule);
-    }
-    EXPECT_EQ(own, 1) << problems[i].label;
-  }
-}
-
-TEST(Leases, ThatOfADeadTunerExpires) {
-  Problem problem = problemOf(128, 8);
-  MemoryJournal journal;
-  ASSERT_TRUE(journal.lease(problem.key, "dead", 1));
-  EXPECT_TRUE(tuneOne(problem, journal, Simulation()).choice);
-  EXPECT_TRUE(journal.lease(problem.key, "next", 1)) << "released at the end";
-}
-
-TEST(Leases, OneThatIsLostEndsTheSearchOfItsKey) {
-  Problem problem = problemOf(128, 8);
-  MemoryJournal journal;
-  SearchOptions options = quiet();
-  options.leaseSeconds = 0; // renewed at every step
-  options.owner = "slow";
-  bool taken = false;
-  options.progress = [&](const Progress& progress) {
-    if (progress.measured > 0 && !taken) // another tuner takes it, and is done in the end
-      taken = journal.lease(problem.key, "other", 1);
-  };
-  Result result = tuneOne(problem, journal, Simulation(), options);
-  EXPECT_TRUE(taken);
-  EXPECT_TRUE(result.choice); // after the other's lease fell
 }
 
 /// Schedules that come out as one code, launched alike or each in its own way.
