@@ -68,33 +68,39 @@ Problem problemOf(const TuneTask& task, Described described) {
   return problem;
 }
 
-/// Listing and ranking schedules takes a core some hundredths of a second a task.
-std::vector<Problem> problemsOf(std::span<const TuneTask> tasks, Store& store,
-                                const TuneOptions& options) {
-  std::vector<Problem> problems(tasks.size());
-  std::vector<std::exception_ptr> errors(tasks.size());
+/// work(i) for all of `count`, on all cores, since each takes some hundredths of a second. The
+/// error of the first that fails is thrown when all have ended.
+template <class Work> void forEach(std::size_t count, Work work) {
+  std::vector<std::exception_ptr> errors(count);
   std::atomic<std::size_t> next = 0;
-  auto work = [&] {
-    for (std::size_t i; (i = next++) < tasks.size();)
-      try {
-        Described described = describeFor(tasks[i], options.device);
-        store.describe(described.key, tasks[i].label, described.text);
-        problems[i] = problemOf(tasks[i], std::move(described));
-        if (!problems[i].task.module.empty())
-          store.keepTask(problems[i].key, problems[i].task);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-  };
   {
     std::vector<std::jthread> threads;
-    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-    for (std::size_t i = 0; i < std::min<std::size_t>(cores, tasks.size()); ++i)
-      threads.emplace_back(work);
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t k = 0; k < std::min(cores, count); ++k)
+      threads.emplace_back([&] {
+        for (std::size_t i; (i = next++) < count;)
+          try {
+            work(i);
+          } catch (...) {
+            errors[i] = std::current_exception();
+          }
+      });
   }
   for (const std::exception_ptr& error : errors)
     if (error)
       std::rethrow_exception(error);
+}
+
+std::vector<Problem> problemsOf(std::span<const TuneTask> tasks, Store& store,
+                                const TuneOptions& options) {
+  std::vector<Problem> problems(tasks.size());
+  forEach(tasks.size(), [&](std::size_t i) {
+    Described described = describeFor(tasks[i], options.device);
+    store.describe(described.key, tasks[i].label, described.text);
+    problems[i] = problemOf(tasks[i], std::move(described));
+    if (!problems[i].task.module.empty())
+      store.keepTask(problems[i].key, problems[i].task);
+  });
   return problems;
 }
 
@@ -166,9 +172,10 @@ std::vector<TuneResult> autotune::tuneInto(Store& store, std::span<const TuneTas
   std::vector<TuneResult> results;
   for (const Result& found : tune(problems, store, make, make, searchOptions(options)))
     results.push_back(resultOf(found));
-  for (std::size_t i = 0; i < results.size(); ++i)
+  forEach(results.size(), [&](std::size_t i) {
     results[i].general =
         chooseForGeneral(store, {results[i].key, problems[i].key, results[i].label});
+  });
   return results;
 }
 
