@@ -2,17 +2,16 @@
 #include "runtime/Compiler.h"
 
 #include "runtime/Backend.h"
+#include "runtime/KernelMaker.h"
 #include "runtime/Log.h"
 #include "runtime/Stores.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <future>
-#include <map>
 #include <memory>
 #include <pthread.h>
 #include <thread>
@@ -111,7 +110,7 @@ class Compiler {
     } end{*this};
     return work();
   }
-  KernelCounts kernelCounts() const { return {counts.stored, counts.compiled}; }
+  KernelCounts kernelCounts() const { return maker.counts(); }
   bool isIdle() const { return queue.empty() && !atWork; }
   bool isStopping() {
     std::lock_guard held(mutex);
@@ -141,11 +140,9 @@ class Compiler {
   /// In a child process, which has this thread alone and another's memory. What the parent's
   /// compiler has is left as it is for good: its thread, its locks and its connections to stores.
   explicit Compiler(const Compiler& parent)
-      : queue(parent.queue), options(parent.options), isForked(true) {
-    counts.stored = parent.counts.stored.load();
-    counts.compiled = parent.counts.compiled.load();
-    if (parent.busy == 0 && !parent.whyNone) {
-      compiled = parent.compiled;
+      : queue(parent.queue), options(parent.options), isForked(true),
+        maker(parent.maker, parent.isWhole()) {
+    if (parent.isWhole()) {
       isLeft = !queue.empty();
       return;
     }
@@ -158,6 +155,9 @@ class Compiler {
     }
     queue.clear();
   }
+
+  /// Whether nobody is in the middle of anything.
+  bool isWhole() const { return busy == 0 && !whyNone; }
 
   /// Waits until nothing is compiled, so that the child finds everything whole; but not as long as
   /// a tuning may take. The lock is held until it is forked.
@@ -237,103 +237,12 @@ class Compiler {
       }
       held.unlock();
       if (now)
-        settle(*atWork, *now);
+        maker.settle(*atWork, *now);
       held.lock();
       --busy;
       atWork = nullptr;
       changed.notify_all();
     }
-  }
-
-  /// Gives the order its kernel, or the reason why it gets none.
-  void settle(Order& order, const Stores& from) {
-    using State = Order::State;
-    order.state = State::compiling;
-    const auto begin = std::chrono::steady_clock::now();
-    State state = State::failed;
-    const OrderText text = order.text();
-    try {
-      state = make(order, text, from);
-    } catch (const std::exception& error) {
-      order.detail = error.what();
-    }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    log("{}: {} after {:.2f} s: {}", text.label,
-        state == State::ready  ? "ready"
-        : state == State::aten ? "left to ATen"
-                               : "no kernel",
-        seconds.count(), order.detail);
-    order.state.store(state, std::memory_order_release);
-  }
-
-  Order::State make(Order& order, const OrderText& text, const Stores& from) {
-    const Backend& backend = order.backend;
-    TuningTask task{Module::parse(text.module, text.label), {}, text.sizes, text.label};
-    task.options.arch = backend.enter(order.device);
-    task.options.function = text.function;
-    task.options.backward = text.backward;
-    task.options.readAhead = false; // callers of ATen's ops promise nothing about what runs before
-    task.options.until = backend.until();
-    const bool onlyGains =
-        text.onlyChosen && from.options().mode == Mode::use && !from.options().strict;
-    const Tuned* tuned = from.find(task, backend, order.device);
-    if (from.options().mode == Mode::record) {
-      order.detail = "only recorded";
-      return Order::State::aten;
-    }
-    if (tuned)
-      return take(order, *tuned, task, onlyGains);
-    if (onlyGains) {
-      order.detail = "ATen's kernel is about as fast as memory, and no store has a choice";
-      return Order::State::aten;
-    }
-    task.options.sizes = text.usual;
-    const std::string name =
-        fmt::format("{} {} {} {} {}", task.options.arch, backend.target(), text.backward,
-                    text.function, text.usual.empty() ? text.module : scheduledText(task));
-    std::shared_ptr<Kernel>& kernel = compiled[name]; // serves all numbers of rows
-    order.detail = "the cost model's choice";
-    if (!kernel) {
-      const Cache::Result made = from.compile(task, backend);
-      ++(made.compiled ? counts.compiled : counts.stored);
-      kernel = backend.load(made.program);
-    }
-    publish(order, kernel);
-    return Order::State::ready;
-  }
-
-  /// Of sizes that differ in nothing but themselves one kernel is compiled.
-  static std::string scheduledText(const TuningTask& task) {
-    CompileOptions options = task.options;
-    options.until = Stage::scheduled;
-    return Program::compile(task.module, options).text(Stage::scheduled);
-  }
-
-  /// What a store has chosen.
-  Order::State take(Order& order, const Tuned& tuned, const TuningTask& task, bool onlyGains) {
-    if (tuned.isVendor()) {
-      order.detail = fmt::format("measured to be faster, {} store", tuned.layer());
-      return Order::State::aten;
-    }
-    order.detail = fmt::format("{}, {} store", tuned.source(), tuned.layer());
-    if (const double gain = tuned.gain(); gain > 0)
-      order.detail += fmt::format(": {:.2f} times as fast as ATen's kernel", gain);
-    const Backend& backend = order.backend;
-    const Program program = programOf(tuned, task, backend);
-    if (onlyGains && std::ranges::any_of(program.inputs(), &TensorInfo::older)) {
-      order.detail =
-          "the choice was measured reading ahead of the kernel before it, which calls of "
-          "ATen's ops do not allow";
-      return Order::State::aten;
-    }
-    publish(order, backend.load(program));
-    ++(backend.until() == Stage::cubin ? counts.stored : counts.compiled);
-    return Order::State::ready;
-  }
-
-  void publish(Order& order, std::shared_ptr<Kernel> kernel) {
-    order.accept(*kernel);
-    order.kernel.store(kernels.emplace_back(std::move(kernel)).get(), std::memory_order_release);
   }
 
   std::mutex mutex;
@@ -351,12 +260,7 @@ class Compiler {
   const char* whyNone = nullptr;    // nothing can be compiled
   std::atomic<bool> isLeft = false; // something in the queue for a thread that is not there yet
   static inline std::atomic<Compiler*> one = nullptr;
-  struct {
-    std::atomic<std::size_t> stored = 0, compiled = 0;
-  } counts;
-  // Of the thread alone. Kernels live as long as the process: routers hold their addresses.
-  std::map<std::string, std::shared_ptr<Kernel>> compiled;
-  std::deque<std::shared_ptr<Kernel>> kernels;
+  KernelMaker maker; // of the thread alone, but for its counts
 };
 
 } // namespace
