@@ -41,9 +41,8 @@ void waitOnHost(c10d::Work& work, Alarm& alarm, std::chrono::milliseconds limit)
 
 } // namespace
 
-/// Copies first: to abort NCCL waits for all that is enqueued on the device, and while it does
-/// nothing can be launched that would let copies pass. Then both at a time, since copies may wait
-/// for sums by NCCL. That they do not end is no news.
+/// Copies first, since to abort NCCL waits for all that is enqueued on the device; then both at a
+/// time, since copies may wait for sums by NCCL. That they do not end is no news.
 void Group::Impl::abortDevice() {
   if (!device || !options.device.is_cuda())
     return;
