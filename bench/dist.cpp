@@ -112,7 +112,7 @@ double Bench::timed(std::int64_t bytes, const std::function<dist::Pending()>& su
   const int times = bytes < (1 << 20) ? 200 : bytes < (64 << 20) ? 20 : 5;
   for (int i = 0; i < 5; ++i)
     sum().wait();
-  // On the device, as dist.py's: behind one of the host ranks begin a part of a sum apart.
+  // A barrier on the device, as dist.py has it: ranks begin together.
   group->allReduce(at::zeros({1}, at::TensorOptions().device(device))).wait();
   synchronize(device);
   const auto begin = Clock::now();

@@ -35,9 +35,9 @@ class KernelMaker {
   void publish(Order& order, std::shared_ptr<Kernel> kernel);
 
   std::atomic<std::size_t> storedCount = 0, compiledCount = 0;
-  std::map<std::string, std::shared_ptr<Kernel>> compiled;
-  std::deque<std::shared_ptr<Kernel>>
-      kernels; // live as long as the process: routers hold addresses
+  std::map<std::string, std::shared_ptr<Kernel>> compiled; // by what their text depends on
+  // They live as long as the process: routers hold their addresses.
+  std::deque<std::shared_ptr<Kernel>> kernels;
 };
 
 } // namespace kiln::runtime
