@@ -1,7 +1,9 @@
 // Tensors of a group's device: c10d's backend, or memory that ranks share. See kiln/dist/group.h.
 #include "runtime/dist/Fail.h"
 #include "runtime/dist/GroupImpl.h"
+#include "runtime/dist/PartSum.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
 namespace kiln::dist {
@@ -13,6 +15,13 @@ namespace {
 /// c10d's backends know few dtypes; whoever only moves elements moves bytes.
 Tensor bytesOf(const Tensor& tensor) {
   return tensor.view({-1}).view(at::kByte);
+}
+
+c10::intrusive_ptr<c10d::Work> swapParts(c10d::Backend& backend, const Tensor& out,
+                                         const Tensor& in) {
+  Tensor to = bytesOf(out), from = bytesOf(in);
+  std::vector<std::int64_t> equal;
+  return backend.alltoall_base(to, from, equal, equal);
 }
 
 } // namespace
@@ -88,6 +97,11 @@ Pending Group::reduceScatter(const Tensor& out, const Tensor& in) {
   if (impl->isAlone() && out.data_ptr() != in.data_ptr())
     out.copy_(in.view_as(out));
   return impl->onDevice("reduce-scatter", {out, in}, [&](c10d::Backend& backend) {
+    if (in.is_cpu() && in.is_floating_point()) {
+      const Tensor received = at::empty_like(in).view({-1});
+      return c10::intrusive_ptr<c10d::Work>(c10::make_intrusive<PartSum>(
+          swapParts(backend, received, in), received.chunk(size()), out));
+    }
     Tensor to = out.view({-1}), from = in.view({-1});
     return backend._reduce_scatter_base(to, from);
   });
@@ -102,6 +116,8 @@ Pending Group::allGather(const Tensor& out, const Tensor& in) {
   return impl->onDevice("all-gather", {in, out}, [&](c10d::Backend& backend) {
     if (isOwnPart && goesByCopyEngines(out))
       return impl->copies->gather(out);
+    if (in.is_cpu()) // straight to each other rank; Gloo's own hands everything round a ring
+      return swapParts(backend, out, in.view({-1}).repeat({size()}));
     Tensor to = bytesOf(out), from = bytesOf(in);
     return backend._allgather_base(to, from);
   });
@@ -111,11 +127,8 @@ Pending Group::allToAll(const Tensor& out, const Tensor& in) {
   checkParts("all-to-all", out, in.view({-1}).slice(0, 0, in.numel() / size()), size());
   if (impl->isAlone())
     out.copy_(in);
-  return impl->onDevice("all-to-all", {in, out}, [&](c10d::Backend& backend) {
-    Tensor to = bytesOf(out), from = bytesOf(in);
-    std::vector<std::int64_t> equal;
-    return backend.alltoall_base(to, from, equal, equal);
-  });
+  return impl->onDevice("all-to-all", {in, out},
+                        [&](c10d::Backend& backend) { return swapParts(backend, out, in); });
 }
 
 } // namespace kiln::dist

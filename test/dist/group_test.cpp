@@ -68,6 +68,20 @@ TEST(Group, PartsOfAWholeMayBeWrittenInPlace) {
   EXPECT_TRUE(at::equal(mine, at::full({5}, float(n * (rank + 1)))));
 }
 
+TEST(Group, PartsOfSumsAreAddedInTheOrderOfRanks) {
+  const auto group = ranks();
+  const int n = group->size(), rank = group->rank();
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    Tensor exact = drawn(0, {n * 333}, dtype).to(at::kFloat);
+    for (int r = 1; r < n; ++r)
+      exact += drawn(r, {n * 333}, dtype).to(at::kFloat);
+    const Tensor part = at::empty({333}, dtype);
+    Pending sum = group->reduceScatter(part, drawn(rank, {n * 333}, dtype));
+    sum.wait();
+    EXPECT_TRUE(at::equal(part, exact.slice(0, rank * 333, (rank + 1) * 333).to(dtype))) << dtype;
+  }
+}
+
 TEST(Group, NumbersAndTextsOfTheHost) {
   const auto group = ranks();
   const int n = group->size(), rank = group->rank();

@@ -82,7 +82,8 @@ class KILN_API Group {
   /// Contiguous tensors on device(). Until wait() nobody else may use them.
   Pending allReduce(const at::Tensor& tensor, Sum sum = Sum::plain);
   Pending broadcast(const at::Tensor& tensor, int from = 0);
-  /// `in` has size() times the elements of `out`, which may be its rank-th part.
+  /// `in` has size() times the elements of `out`, which may be its rank-th part. Floating point on
+  /// CPUs: added up in the order of ranks, in fp32 at least.
   Pending reduceScatter(const at::Tensor& out, const at::Tensor& in);
   /// `out` has size() times the elements of `in`, which may be its rank-th part.
   Pending allGather(const at::Tensor& out, const at::Tensor& in);
