@@ -1,7 +1,7 @@
 // See Checkpoint.h.
 #include "models/common/Checkpoint.h"
 
-#include "models/common/Fail.h"
+#include "models/common/Folder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -78,11 +78,12 @@ std::vector<NamedTensor> stateOf(Updater& updater, at::Device device) {
 
 fs::path writeCheckpoint(const fs::path& folder, std::int64_t step, std::int64_t keep,
                          const std::vector<NamedTensor>& tensors, Metadata metadata) {
-  fs::create_directories(folder);
+  makeFolder(folder);
   const fs::path path = folder / fmt::format("step-{:06}.safetensors", step);
   metadata.insert({{"format", "pt"}, {"step", std::to_string(step)}});
   writeSafetensors(path, tensors, metadata);
   auto all = checkpointsIn(folder);
+  all.erase(all.upper_bound(step), all.end()); // of a run that went on from an earlier one
   while (std::int64_t(all.size()) > keep) {
     fs::remove(all.begin()->second);
     all.erase(all.begin());
@@ -102,6 +103,17 @@ fs::path checkpointOf(const std::string& resume, const fs::path& folder) {
     return {};
   return resume.empty() || resume == "latest" || resume == "auto" ? latestCheckpoint(folder)
                                                                   : fs::path(resume);
+}
+
+fs::path startOf(const std::string& resume, const fs::path& folder) {
+  if (!resume.empty())
+    return checkpointOf(resume, folder);
+  if (const auto all = checkpointsIn(folder); !all.empty())
+    fail(ErrorKind::input,
+         "{} holds checkpoints of a run, up to {}: go on with --resume=latest, or give another "
+         "--out to begin anew",
+         folder.string(), all.rbegin()->second.filename().string());
+  return {};
 }
 
 } // namespace kiln::models

@@ -32,7 +32,7 @@ class Checkpoint {
 /// optimizer is divided.
 std::vector<NamedTensor> stateOf(Updater& updater, at::Device device);
 
-/// Writes `folder`/step-NNNNNN.safetensors and removes all but the newest `keep`.
+/// Writes `folder`/step-NNNNNN.safetensors and removes all but the newest `keep` of those up to it.
 std::filesystem::path writeCheckpoint(const std::filesystem::path& folder, std::int64_t step,
                                       std::int64_t keep, const std::vector<NamedTensor>& tensors,
                                       Metadata metadata);
@@ -42,5 +42,9 @@ std::filesystem::path latestCheckpoint(const std::filesystem::path& folder);
 /// What --resume names: a file; "latest" or nothing: the newest of the folder; "auto": the newest,
 /// or an empty path if there is none. Throws Error(missing).
 std::filesystem::path checkpointOf(const std::string& resume, const std::filesystem::path& folder);
+/// Where a run that writes into the folder starts: from what `resume` names, or, if that is empty,
+/// from nothing, an empty path. Throws Error(input) if the folder holds checkpoints then, among
+/// which the new run's could not be told apart.
+std::filesystem::path startOf(const std::string& resume, const std::filesystem::path& folder);
 
 } // namespace kiln::models

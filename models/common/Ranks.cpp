@@ -121,9 +121,9 @@ void backward(const at::Tensor& loss, dist::DataParallel* parallel, bool isLast)
   loss.backward();
 }
 
-std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
-                                        const std::filesystem::path& folder) {
-  return group.gather(group.rank() == 0 ? checkpointOf(resume, folder).string() : "")[0];
+std::filesystem::path startOfFirst(dist::Group& group, const std::string& resume,
+                                   const std::filesystem::path& folder) {
+  return group.gather(group.rank() == 0 ? startOf(resume, folder).string() : "")[0];
 }
 
 } // namespace kiln::models

@@ -48,9 +48,9 @@ template <typename Work> void inGroup(dist::Group& group, Work work) try {
   throw;
 }
 
-/// What `resume` names (Checkpoint.h), as rank 0 sees it.
-std::filesystem::path checkpointOfFirst(dist::Group& group, const std::string& resume,
-                                        const std::filesystem::path& folder);
+/// Where a run starts (Checkpoint.h), as rank 0 sees it.
+std::filesystem::path startOfFirst(dist::Group& group, const std::string& resume,
+                                   const std::filesystem::path& folder);
 
 /// make() on rank 0, and then on the others: of what the first writes and the others read.
 template <typename Make> auto firstThenOthers(dist::Group& group, Make make) {

@@ -2,6 +2,7 @@
 #include "models/lm/Data.h"
 
 #include "models/common/Fail.h"
+#include "models/common/Folder.h"
 #include "models/common/Random.h"
 #include "models/common/Safetensors.h"
 #include "models/lm/Config.h"
@@ -49,7 +50,7 @@ Data Data::open(const fs::path& text, const Tokenizer& tokenizer, const fs::path
   Tensor tokens = at::from_blob(encoded.data(), {std::int64_t(encoded.size())}, at::kInt);
   if (tokenizer.vocabulary() <= 65536)
     tokens = tokens.to(at::kUInt16);
-  fs::create_directories(folder);
+  models::makeFolder(folder);
   writeSafetensors(path, {{"tokens", tokens}}, origin);
   return Data(Safetensors(path).tensor("tokens"));
 }

@@ -5,6 +5,7 @@
 #include "kiln/torch.h"
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
+#include "models/common/Folder.h"
 #include "models/lm/Sample.h"
 #include "models/lm/Trainer.h"
 
@@ -29,15 +30,14 @@ std::string contentOf(const fs::path& path) {
 void train(const Options& options) {
   const Tokenizer tokenizer =
       options.tokenizer.empty() ? Tokenizer() : Tokenizer::load(options.tokenizer);
-  fs::create_directories(options.out);
+  models::makeFolder(options.out);
   const auto group = startGroup(options.ranks, options.device, options.kiln);
   Trainer trainer(
       options,
       firstThenOthers(*group, [&] { return Data::open(options.data, tokenizer, options.out); }),
       tokenizer, group);
-  if (!options.resume.empty())
-    if (const fs::path from = checkpointOfFirst(*group, options.resume, options.out); !from.empty())
-      trainer.resume(from);
+  if (const fs::path from = startOfFirst(*group, options.resume, options.out); !from.empty())
+    trainer.resume(from);
   if (group->rank() > 0)
     return trainer.run();
   writeFile(fs::path(options.out) / "config.json", trainer.settings().text() + '\n');
@@ -50,6 +50,10 @@ void train(const Options& options) {
 
 std::string makeTokenizer(const Options& options) {
   const std::string text = contentOf(options.data);
+  std::error_code notThere;
+  if (fs::equivalent(options.data, options.trainTokenizer, notThere))
+    fail(ErrorKind::input, "--train-tokenizer={} is the text that --data names; name another file",
+         options.trainTokenizer);
   const Tokenizer made = Tokenizer::train(text, options.vocabulary);
   made.save(options.trainTokenizer);
   return fmt::format("{}: {} tokens; {} bytes become {}", options.trainTokenizer, made.vocabulary(),

@@ -217,6 +217,12 @@ class Training(Commands):
 
     def test_files_that_do_not_fit_are_refused(self):
         self.train("--steps=1")
+        self.assertIn("holds checkpoints of a run, up to step-000001.safetensors: go on with "
+                      "--resume=latest", self.train("--steps=1", status=1))
+        file = self.folder / "file"
+        file.touch()
+        self.assertIn(f"the folder {file} cannot be made: Not a directory",
+                      self.train("--steps=1", status=1, out=file))
         checkpoint = self.out / "step-000001.safetensors"
         other = self.train("--model=small", "--steps=2", "--resume=latest", status=1)
         self.assertIn("another model than the options make: evoformer_blocks 2 and 4, ", other)
@@ -295,6 +301,10 @@ class Prediction(Commands):
         atoms = (self.folder / "predicted" / "target.pdb").read_text()
         self.assertNotIn("UNK A   4 ", "".join(line for line in atoms.splitlines(True)
                                               if line.startswith("ATOM")))
+        fasta.write_text(">target\nMKV\n>target\nACDE\n")
+        said = self.predict(f"--sequences={fasta}", status=1)
+        self.assertIn("left out: target: 2 chains have this name", said)
+        self.assertIn("no protein is left to predict", said)
 
     def test_weights_go_out_under_their_names(self):
         self.train("--steps=2")

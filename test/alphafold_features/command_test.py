@@ -85,6 +85,18 @@ class Command(unittest.TestCase):
         single = self.build("--single")
         self.assertIn("two              3 residues,     0 resolved,      1 rows", single.stdout)
 
+    def test_names_of_two_chains_are_left_out(self):
+        """Whichever comes first: neither the other's features nor those of an earlier call stay."""
+        self.assertEqual(self.build().returncode, 0)
+        self.fasta.write_text(">one\nACDEFG\n>two\nACDE\n>one\nACDEFGH\n")
+        made = self.build("--single")
+        self.assertEqual(made.returncode, 1)
+        self.assertIn("two ", made.stdout)
+        self.assertIn("1 made, 0 there already, ", made.stdout)
+        self.assertIn(f"left out: one: 2 chains have this name, of {self.fasta}, {self.fasta}; name "
+                      "them differently, or leave all but one out", made.stderr)
+        self.assertEqual([path.stem for path in self.output.glob("*.features")], ["two"])
+
     def test_wrong_calls(self):
         self.assertEqual(run().returncode, 2)
         self.assertEqual(run("--help").returncode, 0)

@@ -216,6 +216,31 @@ TEST(Lm, AResumedRunIsTheUninterruptedOne) {
   EXPECT_SAYS(errorOf([&] { other.resume(latestCheckpoint(folder.string())); }), "\"width\":32");
 }
 
+TEST(Lm, ARunDoesNotLoseItsCheckpointsAmongThoseOfAnother) {
+  const Folder folder;
+  Options options = smallOptions(folder.string());
+  options.keep = 1;
+  EXPECT_TRUE(models::startOf("", folder.string()).empty());
+  Trainer first = trainerOf(options);
+  lossesOf(first, 3);
+  const auto early = first.save();
+  std::filesystem::copy(early, folder / "early.safetensors");
+  lossesOf(first, 6);
+  const auto late = first.save();
+  EXPECT_SAYS(errorOf([&] { models::startOf("", folder.string()); }),
+              "holds checkpoints of a run, up to step-000009.safetensors");
+  EXPECT_EQ(models::startOf("latest", folder.string()), late);
+  EXPECT_EQ(models::startOf("auto", folder.string()), late);
+
+  Trainer rewound = trainerOf(options);
+  rewound.resume(folder / "early.safetensors");
+  lossesOf(rewound, 2);
+  const auto own = rewound.save();
+  EXPECT_EQ(own.filename(), "step-000005.safetensors");
+  EXPECT_TRUE(std::filesystem::exists(own)); // which is older than what lies there
+  EXPECT_TRUE(std::filesystem::exists(late));
+}
+
 TEST(Lm, ARunOnKilnsKernelsIsResumedToo) {
   for (const char* kiln : {"on", "modules"}) {
     const Folder folder;

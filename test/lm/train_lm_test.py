@@ -61,7 +61,8 @@ class TrainLm(unittest.TestCase):
         whole = [line["loss"] for line in self.log()]
         self.assertEqual(len(whole), 8)
         last = header_of(self.out / "step-000008.safetensors")
-        (self.out / "log.jsonl").unlink()
+        for name in ("step-000008.safetensors", "log.jsonl"):
+            (self.out / name).unlink()
 
         process = subprocess.Popen([PROGRAM, f"--data={TEXT}", f"--out={self.out}", *SMALL, *flags,
                                     "--steps=1000000"], stdout=subprocess.PIPE, text=True)
@@ -148,6 +149,15 @@ class TrainLm(unittest.TestCase):
         self.train("--steps=1")
         cut.write_bytes((self.out / "step-000001.safetensors").read_bytes()[:-5])
         self.assertIn("cut.safetensors: random.cpu U8 [", self.train(f"--resume={cut}", status=1))
+        self.assertIn("holds checkpoints of a run, up to step-000001.safetensors: go on with "
+                      "--resume=latest", self.train("--steps=1", status=1))
+
+    def test_a_text_is_not_replaced_by_its_tokenizer(self):
+        text = self.folder / "text"
+        text.write_text("to be or not to be")
+        self.assertIn("is the text that --data names",
+                      self.train(f"--train-tokenizer={text}", "--vocabulary=260", status=1, data=text))
+        self.assertEqual(text.read_text(), "to be or not to be")
 
     def test_help_has_examples(self):
         text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True).stdout

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fmt/ranges.h>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -60,13 +62,47 @@ std::vector<Job> jobsOf(const BuildOptions& options, std::vector<LeftOut>& leftO
   return jobs;
 }
 
+/// Who makes a chain of a name. Two that want the same lose it both, so that what is made does not
+/// depend on which comes first.
+class Names {
+ public:
+  /// Whether nobody has asked for this one before.
+  bool claim(const std::string& name, const std::string& source) {
+    const std::lock_guard lock(mutex);
+    std::vector<std::string>& sources = all[name];
+    sources.push_back(source);
+    return sources.size() == 1;
+  }
+
+  /// When all is made: takes back what two have asked for.
+  void takeBack(const fs::path& folder, BuildResult& result) {
+    for (auto& [name, sources] : all) {
+      if (sources.size() == 1)
+        continue;
+      for (auto* entries : {&result.made, &result.kept})
+        std::erase_if(*entries, [&](const CacheEntry& one) { return one.name == name; });
+      fs::remove(cacheFile(folder, name));
+      std::ranges::sort(sources);
+      result.leftOut.push_back(
+          {name, fmt::format("{} chains have this name, of {}; name them differently, or leave all "
+                             "but one out",
+                             sources.size(), fmt::join(sources, ", "))});
+    }
+  }
+
+ private:
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::string>> all; // sources by name
+};
+
 class Worker {
  public:
-  Worker(const BuildOptions& options, BuildResult& result, std::mutex& mutex)
-      : options(options), result(result), mutex(mutex) {}
+  Worker(const BuildOptions& options, Names& names, BuildResult& result, std::mutex& mutex)
+      : options(options), names(names), result(result), mutex(mutex) {}
 
   void run(const Job& job) {
     own = {};
+    source = (job.sequence ? options.sequences : job.structure).string();
     try {
       if (job.sequence)
         readSequence(*job.sequence);
@@ -111,10 +147,10 @@ class Worker {
                    inQuotes(id));
     const std::string hash = hashOf(text.contents);
     AlignmentFolder shared(options.alignments / id, own.leftOut);
-    std::set<std::string> names;
+    std::set<std::string> ofThisFile;
     for (const ChainStructure& chain : structure.chains) {
       const std::string name = id + '_' + chain.author;
-      if (!names.insert(name).second) {
+      if (!ofThisFile.insert(name).second) {
         own.leftOut.push_back({name, "another chain of " + path.string() + " has this name"});
         continue;
       }
@@ -133,6 +169,8 @@ class Worker {
   void makeOrKeep(const std::string& name, const std::string& sequence, const std::string& hash,
                   AlignmentFolder& folder, Make make) {
     try {
+      if (!names.claim(name, source))
+        return;
       const fs::path file = cacheFile(options.output, name);
       const std::string origin = hashOf(hash + folder.hash() + optionsText());
       if (auto known = knownEntry(file); !options.again && known && known->origin == origin)
@@ -165,9 +203,11 @@ class Worker {
   }
 
   const BuildOptions& options;
+  Names& names;
   BuildResult& result;
   std::mutex& mutex;
-  BuildResult own; // of one job
+  BuildResult own;    // of one job
+  std::string source; // its file
 };
 
 } // namespace
@@ -175,10 +215,11 @@ class Worker {
 BuildResult buildCache(const BuildOptions& options) {
   BuildResult result;
   const std::vector<Job> jobs = jobsOf(options, result.leftOut);
+  Names names;
   std::mutex mutex;
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    Worker worker(options, result, mutex);
+    Worker worker(options, names, result, mutex);
     for (std::size_t job = next++; job < jobs.size(); job = next++) {
       worker.run(jobs[job]);
       if (options.progress)
@@ -193,6 +234,7 @@ BuildResult buildCache(const BuildOptions& options) {
     while (std::ssize(threads) < std::min(wanted, std::ssize(jobs)))
       threads.emplace_back(work);
   }
+  names.takeBack(options.output, result);
   // In an order that does not depend on the threads.
   for (auto* entries : {&result.made, &result.kept})
     std::ranges::sort(*entries, {}, &CacheEntry::name);

@@ -6,6 +6,7 @@
 #include "models/alphafold/features/Packed.h"
 #include "models/alphafold/features/Text.h"
 #include "models/common/Fail.h"
+#include "models/common/Folder.h"
 
 #include <algorithm>
 #include <bit>
@@ -160,7 +161,7 @@ CacheEntry writeChain(const fs::path& folder, const Chain& chain, const std::str
   header.plainBytes = plain.size();
   header.descriptionHash = hash(header.hashed(), description);
   header.packedHash = hash(bytes);
-  fs::create_directories(folder);
+  models::makeFolder(folder);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   writeFile(entry.path, std::string_view(file.append(description).append(bytes)));
   return entry;

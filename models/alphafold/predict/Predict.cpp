@@ -14,6 +14,7 @@
 #include "models/common/Device.h"
 #include "models/common/Ema.h"
 #include "models/common/Fail.h"
+#include "models/common/Folder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -178,8 +179,10 @@ void predict(const PredictOptions& options) {
   if (options.sequences.empty() && options.structures.empty() && options.features.empty())
     return;
   model->to(device);
-  fs::create_directories(options.out);
+  models::makeFolder(options.out);
   const std::vector<CacheEntry> proteins = chosen(proteinsOf(options), namesIn(options.chains));
+  if (proteins.empty())
+    fail(ErrorKind::input, "no protein is left to predict: all that were given were left out");
   for (const CacheEntry& one : proteins)
     std::cout << predictOne(model, readChain(one.path), options, device) << std::endl;
 }

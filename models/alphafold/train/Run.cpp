@@ -7,6 +7,7 @@
 #include "models/alphafold/train/Progress.h"
 #include "models/alphafold/train/Trainer.h"
 #include "models/common/Fail.h"
+#include "models/common/Folder.h"
 #include "models/common/Program.h"
 #include "models/common/Signals.h"
 
@@ -30,10 +31,8 @@ class Run {
   }
 
   void begin() {
-    const fs::path from = options.resume.empty()
-                              ? fs::path()
-                              : models::checkpointOfFirst(*group, options.resume, options.out);
-    if (!from.empty())
+    if (const fs::path from = models::startOfFirst(*group, options.resume, options.out);
+        !from.empty())
       trainer.resume(from);
     else if (!options.weights.empty())
       trainer.beginWith(options.weights);
@@ -104,7 +103,7 @@ class Run {
 } // namespace
 
 void train(const TrainOptions& options) {
-  fs::create_directories(options.out);
+  models::makeFolder(options.out);
   const auto group = models::startGroup(options.ranks, options.device, options.kiln);
   if (options.profile > 0) { // of steps of their own, so that the run is as without
     Run apart(options, group);
