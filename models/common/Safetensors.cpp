@@ -135,7 +135,8 @@ Safetensors::Safetensors(const fs::path& path) : path(path) {
   std::uint64_t length = 0;
   std::memcpy(&length, all.const_data_ptr(), sizeof length);
   if (length > std::uint64_t(std::min(size - 8, longestHeader)))
-    fail(ErrorKind::corrupt, "{} is no safetensors file: its header would have {} bytes; {} follow, and {} are allowed",
+    fail(ErrorKind::corrupt,
+         "{} is no safetensors file: its header would have {} bytes; {} follow, and {} are allowed",
          path.string(), length, size - 8, longestHeader);
   const auto header = static_cast<std::int64_t>(length);
   bytes = all.slice(0, 8 + header);
