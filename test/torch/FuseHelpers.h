@@ -19,6 +19,16 @@ inline FuseOptions onHost(const std::string& name) {
   return {.name = name, .place = Place::cpu};
 }
 
+/// What a call throws, or nothing.
+template <typename Call> std::string errorOf(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 /// Results, then gradients of the operands for fixed cotangents.
 inline Tensors run(const Function& function, const Tensors& values) {
   Tensors inputs;

@@ -5,15 +5,6 @@ namespace kiln::test::fused {
 
 namespace {
 
-template <typename Call> std::string errorOf(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Fuse, GradientsOfGradientsAreRefused) {
   const auto f = fuse([](Expr x) { return x * x; }, onHost("twice"));
   const Tensor x = at::randn({3, 8}).requires_grad_();
