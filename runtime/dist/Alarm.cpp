@@ -8,10 +8,10 @@ namespace kiln::dist {
 
 namespace {
 
-const std::string kRaised = "alarm";
-std::string answerOf(int rank) {
-  return fmt::format("alarm/{}", rank);
-}
+const std::string kRaised = "alarm", kAnswers = "answers", kLeft = "left";
+
+constexpr std::chrono::milliseconds kPause{100};
+constexpr int kPauses = 30; // ranks that wait look for the alarm once a second
 
 /// The first line, without what c10d adds of its own source.
 std::string firstLine(const std::string& text) {
@@ -30,22 +30,37 @@ bool Alarm::isRaised() {
   }
 }
 
-/// Ranks that wait look for the alarm once a second.
+bool Alarm::hasSaid(const std::string& word, int rank) {
+  return store->check({fmt::format("alarm/{}/{}", word, rank)});
+}
+
+void Alarm::say(const std::string& word) {
+  store->add(fmt::format("alarm/{}/{}", word, place.rank), 1);
+}
+
 std::string Alarm::answers() try {
   store->add(kRaised, 1);
-  store->add(answerOf(place.rank), 1);
-  std::vector<int> silent;
-  for (int i = 0; i < 30; ++i) {
+  say(kAnswers);
+  std::vector<int> silent, gone;
+  for (int i = 0; i < kPauses; ++i) {
     silent.clear();
+    gone.clear();
     for (int rank = 0; rank < place.size; ++rank)
-      if (!store->check({answerOf(rank)}))
-        silent.push_back(rank);
+      if (!hasSaid(kAnswers, rank))
+        (hasSaid(kLeft, rank) ? gone : silent).push_back(rank);
     if (silent.empty())
-      return "; all ranks answer";
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      break;
+    std::this_thread::sleep_for(kPause);
   }
-  return fmt::format("; no answer from rank {}: ended, hung, or busy with something else",
-                     fmt::join(silent, ", "));
+  std::string text;
+  if (!silent.empty())
+    text += fmt::format("; no answer from rank {}: ended, hung, or busy with something else",
+                        fmt::join(silent, ", "));
+  if (!gone.empty()) {
+    text += fmt::format("; rank {} ended with an error of its own", fmt::join(gone, ", "));
+    std::this_thread::sleep_for(10 * kPause); // whose word comes first, to a launcher too
+  }
+  return text.empty() ? "; all ranks answer" : text;
 } catch (const std::exception&) {
   return "; no answer from rank 0, which holds the store: it has ended";
 }
@@ -64,9 +79,23 @@ std::string Alarm::raise(const Operation& operation, const std::string& why) {
 }
 
 void Alarm::leave() {
+  if (raised || left.exchange(true))
+    return;
   try {
     store->add(kRaised, 1);
-  } catch (const std::exception&) { // then the others know
+    say(kLeft);
+    const auto knows = [&](int rank) { return hasSaid(kAnswers, rank) || hasSaid(kLeft, rank); };
+    for (int i = 0, rank = 0; place.rank == 0 && rank < place.size && i < kPauses;) {
+      if (knows(rank)) {
+        ++rank;
+        continue;
+      }
+      std::this_thread::sleep_for(kPause);
+      ++i;
+    }
+    if (place.rank == 0)
+      std::this_thread::sleep_for(2 * kPause); // others look once more
+  } catch (const std::exception&) {            // then the others know
   }
 }
 

@@ -22,7 +22,8 @@ class Alarm {
   /// The first time: tells the others, waits a moment for who answers, makes the message, and
   /// aborts. From any thread. Returns the message of the first time.
   std::string raise(const Operation& operation, const std::string& why);
-  /// Tells the others that this rank ends, waits for nobody, and aborts nothing.
+  /// Tells the others that this rank ends with an error of its own, and aborts nothing. Rank 0,
+  /// whose process may hold the store, waits a moment until all know.
   void leave();
   /// raise() as an Error(unavailable).
   [[noreturn]] void fail(const Operation& operation, const std::string& why);
@@ -31,13 +32,15 @@ class Alarm {
 
  private:
   std::string answers();
+  void say(const std::string& word);
+  bool hasSaid(const std::string& word, int rank);
 
   StorePtr store;
   Place place;
   std::chrono::milliseconds limit;
   std::function<void()> abort;
   std::mutex mutex;
-  std::atomic<bool> raised = false;
+  std::atomic<bool> raised = false, left = false;
   std::string message;
 };
 

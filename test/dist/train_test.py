@@ -111,6 +111,15 @@ class Ranks(Launched):
         self.assertIn("rank 0 of 2 ended with exit code 1", errors)
         self.assertLess(time.monotonic() - begin, 20)
 
+    def test_what_rank_0_refuses_is_told_as_that(self):
+        """The others wait for it meanwhile, and do not run into a store that is gone."""
+        self.train("--steps=1")
+        said = self.train("--steps=1", "--nproc=3", status=1)
+        self.assertIn("holds checkpoints of a run, up to step-000001.safetensors", said)
+        self.assertIn("rank 0 of 3 ended with exit code 1", said)
+        for trace in ("c10d", "frame #"):
+            self.assertNotIn(trace, said)
+
     def test_refusals(self):
         self.assertIn("--nproc=-1", self.train("--nproc=-1", status=1))
         self.assertIn("--reduce=sometimes", self.train("--reduce=sometimes", status=1))
