@@ -1,10 +1,12 @@
 // See RandomProgram.h.
 #include "test/torch/RandomProgram.h"
+#include "test/torch/AutocastInFp32.h"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 
 namespace kiln::test {
 
@@ -240,12 +242,15 @@ bool Drawer::addStep() {
   for (const std::size_t i : step.operands)
     operands.push_back(sample[i]);
   try {
+    std::optional<Autocast> autocast; // under which some take less
+    if (program.autocast)
+      autocast.emplace(at::kCPU);
     const Tensor made = step.apply(operands);
     if (made.numel() > 50'000 || made.dim() > 5 || !made.isfinite().all().item<bool>() ||
         made.abs().max().item<double>() > 50)
       return false;
     sample.push_back(made);
-  } catch (const c10::Error&) { // shapes that do not fit
+  } catch (const c10::Error&) { // shapes or dtypes that do not fit
     return false;
   }
   program.steps.push_back(std::move(step));
