@@ -2,7 +2,9 @@
 #include "runtime/dist/Alarm.h"
 #include "runtime/dist/Fail.h"
 
+#include <algorithm>
 #include <fmt/ranges.h>
+#include <ranges>
 
 namespace kiln::dist {
 
@@ -84,19 +86,18 @@ void Alarm::leave() {
   try {
     store->add(kRaised, 1);
     say(kLeft);
-    const auto knows = [&](int rank) { return hasSaid(kAnswers, rank) || hasSaid(kLeft, rank); };
-    for (int i = 0, rank = 0; place.rank == 0 && rank < place.size && i < kPauses;) {
-      if (knows(rank)) {
-        ++rank;
-        continue;
-      }
-      std::this_thread::sleep_for(kPause);
-      ++i;
-    }
     if (place.rank == 0)
-      std::this_thread::sleep_for(2 * kPause); // others look once more
-  } catch (const std::exception&) {            // then the others know
+      waitForOthers();
+  } catch (const std::exception&) { // then the others know
   }
+}
+
+/// Until all know, or have had the time to.
+void Alarm::waitForOthers() {
+  const auto knows = [this](int rank) { return hasSaid(kAnswers, rank) || hasSaid(kLeft, rank); };
+  for (int i = 0; i < kPauses && !std::ranges::all_of(std::views::iota(1, place.size), knows); ++i)
+    std::this_thread::sleep_for(kPause);
+  std::this_thread::sleep_for(2 * kPause); // others look once more
 }
 
 void Alarm::fail(const Operation& operation, const std::string& why) {

@@ -32,6 +32,7 @@ class Alarm {
 
  private:
   std::string answers();
+  void waitForOthers();
   void say(const std::string& word);
   bool hasSaid(const std::string& word, int rank);
 
