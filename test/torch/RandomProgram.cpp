@@ -270,7 +270,7 @@ RandomProgram Drawer::draw() {
   const std::int64_t count = from(1, 4), length = from(2, 14);
   for (std::int64_t i = 0; i < count; ++i)
     program.inputs.push_back(makeInput(i == 0 ? 0 : from(0, 7), width, program.dtype));
-  sample = drawInputs(program, random);
+  sample = drawInputs(program, random, 2); // with 1, what fits might fit nothing else
   addLeaves(width);
   sample.insert(sample.end(), program.leaves.begin(), program.leaves.end());
   for (std::int64_t tries = 0; tries < 10 * length && std::ssize(program.steps) < length; ++tries)
@@ -289,10 +289,10 @@ RandomProgram drawProgram(std::uint64_t seed) {
   return Drawer(seed).draw();
 }
 
-Tensors drawInputs(const RandomProgram& program, std::mt19937_64& random) {
+Tensors drawInputs(const RandomProgram& program, std::mt19937_64& random, std::int64_t least) {
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < program.leading; ++i)
-    dims.push_back(from(1, 5, random));
+    dims.push_back(from(least, 5, random));
   Tensors made;
   for (const RandomProgram::Make& make : program.inputs)
     made.push_back(make(dims, random));

@@ -39,7 +39,7 @@ struct RandomProgram {
 };
 
 RandomProgram drawProgram(std::uint64_t seed);
-/// Inputs of leading dimensions that are drawn, too.
-Tensors drawInputs(const RandomProgram& program, std::mt19937_64& random);
+/// Inputs of leading dimensions that are drawn, too, each of `least` or more.
+Tensors drawInputs(const RandomProgram& program, std::mt19937_64& random, std::int64_t least = 1);
 
 } // namespace kiln::test
