@@ -5,12 +5,11 @@
 #include "codegen/backend/Driver.h"
 #include "test/numerics/Skip.h"
 #include "test/random/Check.h"
+#include "test/random/Seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,21 +17,6 @@ using namespace kiln;
 using namespace kiln::test;
 
 namespace {
-
-std::uint64_t numberOf(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-/// Another one each second.
-std::uint64_t firstSeed() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  static const std::uint64_t seed = numberOf(
-      "KILN_RANDOM_SEED",
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
-          1000);
-  return seed;
-}
 
 void check(std::uint64_t seed, Where where) {
   const Function function = draw(seed);

@@ -2,32 +2,17 @@
 // further from fp64's than LibTorch's own, for inputs of other sizes and with fewer gradients
 // wanted, too. KILN_RANDOM_SEED and KILN_RANDOM_COUNT name others; a test is named after its seed,
 // and KILN_RANDOM_PRINT=1 prints the programs.
+#include "test/random/Seed.h"
 #include "test/torch/AutocastInFp32.h"
 #include "test/torch/CompileHelpers.h"
 #include "test/torch/RandomProgram.h"
 
 #include <ATen/core/grad_mode.h>
-#include <chrono>
 #include <fmt/format.h>
 
 namespace kiln::test {
 
 namespace {
-
-std::uint64_t numberOf(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-/// Another one each second.
-std::uint64_t firstSeed() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  static const std::uint64_t seed = numberOf(
-      "KILN_RANDOM_SEED",
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
-          1000);
-  return seed;
-}
 
 using Function = std::function<Tensors(const Tensors& inputs, const Tensors& leaves)>;
 

@@ -81,7 +81,8 @@ class Names {
         continue;
       for (auto* entries : {&result.made, &result.kept})
         std::erase_if(*entries, [&](const CacheEntry& one) { return one.name == name; });
-      fs::remove(cacheFile(folder, name));
+      std::error_code notThere;
+      fs::remove(cacheFile(folder, name), notThere);
       std::ranges::sort(sources);
       result.leftOut.push_back(
           {name, fmt::format("{} chains have this name, of {}; name them differently, or leave all "
@@ -169,9 +170,9 @@ class Worker {
   void makeOrKeep(const std::string& name, const std::string& sequence, const std::string& hash,
                   AlignmentFolder& folder, Make make) {
     try {
+      const fs::path file = cacheFile(options.output, name);
       if (!names.claim(name, source))
         return;
-      const fs::path file = cacheFile(options.output, name);
       const std::string origin = hashOf(hash + folder.hash() + optionsText());
       if (auto known = knownEntry(file); !options.again && known && known->origin == origin)
         return own.kept.push_back(std::move(*known));
