@@ -140,7 +140,9 @@ void Bench::sweep() {
     line(bytes <= group->peerBytes() ? "peers"
          : device.is_cuda()          ? "nccl"
                                      : "gloo",
-         [&] { return group->allReduce(tensor); });
+         [&] { return group->allReduce(tensor, dist::Sum::plain, dist::Order::inStream); });
+    if (device.is_cuda() && bytes > group->peerBytes()) // as training does, beside its own kernels
+      line("nccl-beside", [&] { return group->allReduce(tensor); });
     if (group->goesByCopyEngines(tensor))
       line("copy-engines", [&] { return group->sumOfParts(tensor, {}, 1); });
   }

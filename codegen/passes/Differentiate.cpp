@@ -66,16 +66,23 @@ class Splitter {
   }
   bool isResult(Value value) { return llvm::is_contained(results, value); }
 
-  /// Values that a differentiable argument reaches.
+  /// Values that a differentiable argument's numbers reach.
   void findWanted() {
     for (BlockArgument argument : block->getArguments())
       if (isFloat(argument) && differentiable(function.getArgAttrDict(argument.getArgNumber())))
         wanted.insert(argument);
     for (Operation& op : *block)
-      if (llvm::any_of(op.getOperands(), [&](Value v) { return wanted.contains(v); }))
+      if (readsWanted(op))
         for (Value result : op.getResults())
           if (isFloat(result))
             wanted.insert(result);
+  }
+  /// Of the operand that tells sizes no number is read.
+  bool readsWanted(Operation& op) const {
+    auto named = dyn_cast<ir::KilnOpInterface>(op);
+    const Value sizes = named ? named.shapeSource() : Value();
+    const auto reads = [&](Value v) { return wanted.contains(v); };
+    return llvm::count_if(op.getOperands(), reads) > (sizes && reads(sizes) ? 1 : 0);
   }
 
   LogicalResult addGradients() {
@@ -98,9 +105,8 @@ class Splitter {
                                 "nothing to differentiate");
     for (Operation* op : llvm::reverse(forward)) {
       bool reached = llvm::any_of(op->getResults(), [&](Value v) { return !!gradient.of(v); });
-      bool matters = llvm::any_of(op->getOperands(), [&](Value v) { return wanted.contains(v); });
       math.location = op->getLoc();
-      if (reached && matters && failed(ir::differentiate(op, gradient)))
+      if (reached && readsWanted(*op) && failed(ir::differentiate(op, gradient)))
         return failure();
     }
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {

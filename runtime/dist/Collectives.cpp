@@ -26,22 +26,27 @@ c10::intrusive_ptr<c10d::Work> swapParts(c10d::Backend& backend, const Tensor& o
 
 } // namespace
 
-Group::Impl::Begin Group::Impl::reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op) {
-  return [tensor, op](c10d::Backend& backend) {
+Group::Impl::Begin Group::Impl::reduced(const Tensor& tensor, c10d::ReduceOp::RedOpType op,
+                                        Order order) {
+  return [tensor, op, order](c10d::Backend& backend) {
     std::vector<Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = op;
-    return backend.allreduce(tensors, options);
+    options.asyncOp = order == Order::beside || tensor.is_cpu();
+    const c10::intrusive_ptr<c10d::Work> work = backend.allreduce(tensors, options);
+    return work ? work
+                : enqueuedOnCurrent(tensor.device()); // c10d has none for its caller's stream
   };
 }
 
-Pending Group::allReduce(const Tensor& tensor, Sum sum) {
+/// Peers keep to a stream of their own, in which sums take turns with the memory that they share.
+Pending Group::allReduce(const Tensor& tensor, Sum sum, Order order) {
   if (impl->peers && sum == Sum::plain && impl->peers->takes(tensor))
     return impl->onDevice("all-reduce", {tensor},
                           [&](c10d::Backend&) { return impl->peers->allReduce(tensor); });
   return impl->onDevice(
       "all-reduce", {tensor},
-      Impl::reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX));
+      Impl::reduced(tensor, sum == Sum::plain ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX, order));
 }
 
 Tensor Group::buffer(std::int64_t elements, at::ScalarType dtype) {

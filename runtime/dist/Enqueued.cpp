@@ -23,6 +23,12 @@ c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
   return enqueued;
 }
 
+c10::intrusive_ptr<c10d::Work> enqueuedOnCurrent(at::Device device) {
+  auto enqueued = c10::make_intrusive<Enqueued>(device);
+  enqueued->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  return enqueued;
+}
+
 c10::Stream streamOf(at::Device device) {
   return c10::impl::VirtualGuardImpl(device.type())
       .getStreamFromGlobalPool(device, /*isHighPriority=*/true);

@@ -30,6 +30,8 @@ class Enqueued : public c10d::Work {
 /// Does `work` on a stream, behind what the current one has got so far.
 c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
                                          const std::function<void()>& work);
+/// What the current stream has got so far.
+c10::intrusive_ptr<c10d::Work> enqueuedOnCurrent(at::Device device);
 /// Of high priority: what waits for it shall not.
 c10::Stream streamOf(at::Device device);
 

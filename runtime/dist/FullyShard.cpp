@@ -247,7 +247,7 @@ Tensor FullyShard::clip(double most) {
     if (one.tensor.grad().defined())
       whole.push_back(one.tensor.grad());
   const Tensor sum = squares(impl->ofParts, divided);
-  impl->group->allReduce(sum).wait();
+  impl->group->allReduce(sum, Sum::plain, Order::inStream).wait();
   const Tensor norm = (sum + squares(impl->ofWhole, whole)).sqrt();
   divided.insert(divided.end(), whole.begin(), whole.end());
   if (most > 0 && !divided.empty())

@@ -35,7 +35,8 @@ struct Group::Impl {
   double reduce(const char* name, double value, c10d::ReduceOp::RedOpType op);
   void checkTensor(const char* name, const at::Tensor& tensor) const;
   using Begin = std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>;
-  static Begin reduced(const at::Tensor& tensor, c10d::ReduceOp::RedOpType op);
+  static Begin reduced(const at::Tensor& tensor, c10d::ReduceOp::RedOpType op,
+                       Order order = Order::beside);
   /// The last of the tensors is the one whose bytes are told.
   Pending begin(const char* name, c10d::Backend& backend, std::vector<at::Tensor> tensors,
                 const Begin& begin);

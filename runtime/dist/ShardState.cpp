@@ -66,7 +66,7 @@ std::vector<std::int64_t> stepsOf(const std::vector<FlatWeights*>& weights,
       if (const State* state = stateOf(piece))
         steps[index[piece.slot]] = state->step();
   const Tensor there = steps.to(reducer.group->device());
-  reducer.group->allReduce(there, Sum::largest).wait();
+  reducer.group->allReduce(there, Sum::largest, Order::inStream).wait();
   const Tensor here = there.cpu();
   return {here.const_data_ptr<std::int64_t>(), here.const_data_ptr<std::int64_t>() + here.numel()};
 }

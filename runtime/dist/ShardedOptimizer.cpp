@@ -207,7 +207,7 @@ void ShardedOptimizer::Impl::agree() {
     flags.copy_(used);
   else
     flags.fill_(1);
-  reducer->group->allReduce(agreed).wait();
+  reducer->group->allReduce(agreed, Sum::plain, Order::inStream).wait();
   norm = agreed[0].sqrt();
 }
 

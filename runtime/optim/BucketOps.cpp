@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <map>
 
 namespace kiln::optim {
 
@@ -81,30 +80,35 @@ bool isKilns(const Tensor& tensor) {
 class Parts {
  public:
   explicit Parts(at::Device device) : device(device) {}
-  bool takes(const Tensor& tensor) const { return isKilns(tensor) && tensor.device() == device; }
-  /// Puts `input` into the lists; of the first of a part, `begin(part, dtypes)` writes its text.
-  template <class Begin> void add(const Tensor& input, const Tensor& result, Begin begin) {
-    const auto dtypeOf = [](const Tensor& tensor) {
-      return *runtime::dtypeOf(tensor.scalar_type());
-    };
-    const std::pair dtypes(dtypeOf(input), dtypeOf(result.defined() ? result : input));
-    const auto [found, isNew] = numbers.try_emplace(dtypes, numbers.size());
-    const std::size_t part = found->second;
-    lists.inputs.resize(numbers.size());
-    lists.outputs.resize(result.defined() ? numbers.size() : 0);
-    if (isNew)
-      begin(part, dtypes.first, dtypes.second);
-    lists.inputs[part].push_back(input);
-    if (result.defined())
-      lists.outputs[part].push_back(result);
-  }
-  std::size_t count() const { return numbers.size(); }
 
+  /// False if kernels over lists do not take them; a result may be undefined.
+  bool add(const Tensor& input, const Tensor& result) {
+    const bool hasResult = result.defined();
+    if (!takes(input) || (hasResult && !takes(result)))
+      return false;
+    const std::pair dtypes(dtypeOf(input), dtypeOf(hasResult ? result : input));
+    const auto part = std::size_t(std::ranges::find(kinds, dtypes) - kinds.begin());
+    if (part == kinds.size()) {
+      if (part == kMostParts)
+        return false;
+      kinds.push_back(dtypes);
+      lists.inputs.emplace_back();
+      if (hasResult)
+        lists.outputs.emplace_back();
+    }
+    lists.inputs[part].push_back(input);
+    if (hasResult)
+      lists.outputs[part].push_back(result);
+    return true;
+  }
+
+  std::vector<std::pair<DType, DType>> kinds; // by part: of what is read and of what is written
   ListCall::Lists lists;
 
  private:
+  static DType dtypeOf(const Tensor& tensor) { return *runtime::dtypeOf(tensor.scalar_type()); }
+  bool takes(const Tensor& tensor) const { return isKilns(tensor) && tensor.device() == device; }
   at::Device device;
-  std::map<std::pair<DType, DType>, std::size_t> numbers; // of parts
 };
 
 void check(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
@@ -199,22 +203,24 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
   const at::Device device = to.front().device();
   Parts parts(device);
   bool isTaken = call->takes(device);
-  Text text;
   for (std::size_t i = 0; isTaken && i < from.size(); ++i) {
-    isTaken = parts.takes(to[i]) && parts.takes(from[i]);
-    if (!isTaken)
-      break;
-    const Tensor input =
-        liesLike(from[i], to[i])
+    const bool isAsWanted = liesLike(from[i], to[i]);
+    isTaken = parts.add(
+        isAsWanted
             ? from[i]
-            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]);
-    parts.add(input, to[i], [&](std::size_t part, DType given, DType wanted) {
+            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]),
+        to[i]);
+  }
+  const auto write = [&] {
+    Text text;
+    for (std::size_t part = 0; part < parts.kinds.size(); ++part) {
+      const auto [given, wanted] = parts.kinds[part];
       const std::string x = text.argument(fmt::format("x{}", part), given, part);
       text.result(text.scaled(x, scale, part), wanted, part);
-    });
-  }
-  if (!isTaken || parts.count() > kMostParts ||
-      !call->run(text.of("scaled_copy"), parts.lists, device))
+    }
+    return text.of("scaled_copy");
+  };
+  if (!isTaken || !call->run(parts.lists, device, write))
     scaledCopyByATen(from, to, scale);
 }
 
@@ -242,22 +248,24 @@ void OrderedSum::run(const std::vector<std::vector<Tensor>>& from, const std::ve
   const Tensor &first = from[0][0], &result = to[0];
   if (call->takes(result.device()) && from.size() <= kMostTerms && areKilns(to) &&
       std::ranges::all_of(from, areKilns)) {
-    Text text;
-    std::string sum;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      const std::string x =
-          text.argument(fmt::format("x{}", i), *runtime::dtypeOf(first.scalar_type()), 0);
-      if (i > 0)
-        text.line("%s{} = arith.addf {}, {} : tensor<?xf32>", i, sum, x);
-      sum = i > 0 ? fmt::format("%s{}", i) : x;
-    }
-    if (scale != 1)
-      sum = text.scaled(sum, scale, 0);
-    text.result(sum, *runtime::dtypeOf(result.scalar_type()), 0);
-    const bool isPlainCopy =
-        from.size() == 1 && scale == 1 && first.scalar_type() == result.scalar_type();
-    if (!isPlainCopy &&
-        call->run(text.of("ordered_sum"), {.inputs = from, .outputs = {to}}, result.device()))
+    const DType given = *runtime::dtypeOf(first.scalar_type()),
+                wanted = *runtime::dtypeOf(result.scalar_type());
+    const auto write = [&] {
+      Text text;
+      std::string sum;
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        const std::string x = text.argument(fmt::format("x{}", i), given, 0);
+        if (i > 0)
+          text.line("%s{} = arith.addf {}, {} : tensor<?xf32>", i, sum, x);
+        sum = i > 0 ? fmt::format("%s{}", i) : x;
+      }
+      if (scale != 1)
+        sum = text.scaled(sum, scale, 0);
+      text.result(sum, wanted, 0);
+      return text.of("ordered_sum");
+    };
+    const bool isPlainCopy = from.size() == 1 && scale == 1 && given == wanted;
+    if (!isPlainCopy && call->run({.inputs = from, .outputs = {to}}, result.device(), write))
       return;
   }
   for (std::size_t i = 0; i < to.size(); ++i)
@@ -277,27 +285,27 @@ Tensor SquareSum::run(const std::vector<Tensor>& tensors) {
     throw Error(ErrorKind::input, "SquareSum: no tensor; one at least is needed");
   const at::Device device = tensors.front().device();
   Parts parts(device);
-  bool isTaken = call->takes(device);
-  Text text;
-  std::string sum;
-  for (std::size_t i = 0; isTaken && i < tensors.size(); ++i) {
-    isTaken = parts.takes(tensors[i]);
-    if (!isTaken)
-      break;
-    parts.add(tensors[i], {}, [&](std::size_t part, DType given, DType) {
-      const std::string x = text.argument(fmt::format("x{}", part), given, part);
+  const bool isTaken = call->takes(device) && std::ranges::all_of(tensors, [&](const Tensor& one) {
+                         return parts.add(one, {});
+                       });
+  const auto write = [&] {
+    Text text;
+    std::string sum;
+    for (std::size_t part = 0; part < parts.kinds.size(); ++part) {
+      const std::string x = text.argument(fmt::format("x{}", part), parts.kinds[part].first, part);
       text.line("%square{0} = arith.mulf {1}, {1} : tensor<?xf32>", part, x);
       text.line("%own{0} = kiln.reduce sum %square{0} dims [0] : tensor<?xf32> -> tensor<f32>",
                 part);
       if (part > 0)
         text.line("%sum{0} = arith.addf {1}, %own{0} : tensor<f32>", part, sum);
       sum = fmt::format("%{}{}", part > 0 ? "sum" : "own", part);
-    });
-  }
-  if (isTaken) {
+    }
     text.number(sum);
+    return text.of("square_sum");
+  };
+  if (isTaken) {
     parts.lists.numbers = {at::empty({}, tensors.front().options().dtype(at::kFloat))};
-    if (call->run(text.of("square_sum"), parts.lists, device))
+    if (call->run(parts.lists, device, write))
       return parts.lists.numbers[0];
   }
   return at::stack(at::_foreach_norm(tensors, 2, at::kFloat)).square().sum();

@@ -10,14 +10,13 @@ namespace kiln::optim {
 
 namespace {
 
-std::vector<std::int64_t> lengthsOf(const ListCall::Lists& lists) {
-  std::vector<std::int64_t> lengths;
-  for (const auto& list : lists.inputs) {
-    lengths.push_back(-1); // where one ends
+/// What a program is made for: the dtype of each list, below 0, and the lengths of its tensors.
+void addForms(const std::vector<std::vector<at::Tensor>>& lists, std::vector<std::int64_t>& forms) {
+  for (const auto& list : lists) {
+    forms.push_back(-1 - std::int64_t(list.front().scalar_type()));
     for (const at::Tensor& tensor : list)
-      lengths.push_back(tensor.numel());
+      forms.push_back(tensor.numel());
   }
-  return lengths;
 }
 
 } // namespace
@@ -30,20 +29,18 @@ bool ListCall::takes(at::Device device) {
          runtime::backendOf(place).whyNot().empty();
 }
 
-void ListCall::prepare(const std::string& text, std::vector<std::int64_t> lengths,
-                       at::Device device) {
+void ListCall::prepare(const std::string& text, at::Device device) {
   runtime::Backend& backend = runtime::backendOf(runtime::placeOf(device));
   if (plan && plan->isCaptured)
     kept.push_back(std::move(plan));
   auto next = std::make_unique<Plan>(backend, device);
-  next->text = text;
-  next->lengths = std::move(lengths);
+  next->forms = forms;
   next->program = listProgram(text, name, backend, device.index());
   plan = std::move(next);
 }
 
 void ListCall::locate(const Lists& lists) {
-  std::vector<const void*> pointers;
+  pointers.clear();
   for (const auto* side : {&lists.inputs, &lists.outputs})
     for (const auto& list : *side)
       for (const at::Tensor& tensor : list)
@@ -57,17 +54,20 @@ void ListCall::locate(const Lists& lists) {
         all[i].push_back(entryOf(tensor));
     return all;
   };
-  plan->table.locate(std::move(pointers), plan->program->lists(), listed(lists.inputs),
-                     listed(lists.outputs), {});
+  plan->table.locate(pointers, plan->program->lists(), listed(lists.inputs), listed(lists.outputs),
+                     {});
 }
 
-bool ListCall::run(const std::string& text, const Lists& lists, at::Device device) {
+bool ListCall::run(const Lists& lists, at::Device device,
+                   const std::function<std::string()>& write) {
   const c10::OptionalDeviceGuard guard(device);
   launches = 0;
   try {
-    auto lengths = lengthsOf(lists);
-    if (!plan || plan->device != device || plan->text != text || plan->lengths != lengths)
-      prepare(text, std::move(lengths), device);
+    forms.clear();
+    addForms(lists.inputs, forms);
+    addForms(lists.outputs, forms);
+    if (!plan || plan->device != device || plan->forms != forms)
+      prepare(write(), device);
   } catch (const Error& error) {
     runtime::log("{}: no kernel, ATen's are used for good: {}", name, error.what());
     failed = true;

@@ -28,9 +28,11 @@ TEST(Group, SumsAndMovesTensorsOfAllDtypes) {
         sum += at::round(4 * drawn(r, {n * count}, at::kFloat)).to(dtype); // exact in any order
       const Tensor mine = at::round(4 * drawn(rank, {n * count}, at::kFloat)).to(dtype);
 
-      Tensor all = mine.clone();
-      group->allReduce(all).wait();
-      EXPECT_TRUE(at::equal(all, sum)) << dtype;
+      for (const Order order : {Order::beside, Order::inStream}) {
+        const Tensor all = mine.clone();
+        group->allReduce(all, Sum::plain, order).wait();
+        EXPECT_TRUE(at::equal(all, sum)) << dtype;
+      }
 
       const Tensor part = at::empty({count}, dtype);
       group->reduceScatter(part, mine).wait();

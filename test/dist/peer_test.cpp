@@ -66,9 +66,10 @@ TEST_F(Peers, SumsAreInTheOrderOfRanks) {
       // place, and the exact one is a sum of fp32 itself. The last partial sum is the result.
       const double rounding = dtype == at::kFloat ? 0x1p-24 : 0x1p-8;
       const Tensor allowed = 2 * rounding * (exact.abs() + (group->size() - 2) * magnitude);
-      for (int time = 0; time < 3; ++time) {
+      for (int time = 0; time < 4; ++time) {
         const Tensor tensor = numbersOf(group->rank(), count, dtype).to(group->device());
-        group->allReduce(tensor).wait();
+        group->allReduce(tensor, Sum::plain, time % 2 == 0 ? Order::beside : Order::inStream)
+            .wait();
         const bool isPeers = std::int64_t(tensor.nbytes()) <= group->peerBytes();
         const Tensor found = tensor.cpu(), error = (found.to(at::kFloat) - exact).abs();
         EXPECT_TRUE(isPeers ? at::equal(found, exact.to(dtype))

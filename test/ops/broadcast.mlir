@@ -85,6 +85,17 @@ func.func @grown(%r: tensor<4x1xf32>) -> tensor<4x8xf32> {
   %0 = kiln.broadcast %r dims [0, 1] : tensor<4x1xf32> -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+// -----
+// Of `like` no number is read: what it gave a shape to has no gradient.
+// CHECK-LABEL: func.func @sizes_backward(
+// CHECK-SAME: %[[D:.*]]: tensor<?x8xf32> {kiln.name = "dout0"}) ->
+// CHECK-NEXT: arith.negf %[[D]]
+func.func @sizes(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %c = arith.constant dense<1.0> : tensor<f32>
+  %0 = arith.negf %x : tensor<?x8xf32>
+  %1 = kiln.broadcast %c dims [] like %x : tensor<f32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return %0, %1 : tensor<?x8xf32>, tensor<?x8xf32>
+}
 
 //--- kernel.mlir
 // Nothing is copied: a row is read once a chunk, a row value once a row, a scalar once.

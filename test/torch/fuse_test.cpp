@@ -32,6 +32,18 @@ TEST(Fuse, TypesMix) {
             at::kFloat);
 }
 
+TEST(Fuse, WhatAnOperandOnlyChoosesHasNoGradientOfIt) {
+  const auto f =
+      fuse([](Expr x, Expr y) { return std::array{abs(x), where(abs(x) > 0.3, 0.125, y)}; },
+           onHost("chosen"));
+  const Tensor x = at::randn({4, 16}).requires_grad_(), y = at::randn({4, 16});
+  const auto [size, chosen] = f(x, y);
+  EXPECT_FALSE(chosen.requires_grad());
+  EXPECT_TRUE(at::equal(chosen, at::where(x.abs() > 0.3, 0.125, y)));
+  size.sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), x.detach().sign()));
+}
+
 TEST(Fuse, MasksAndComparisons) {
   const auto f =
       fuse([](Expr x, Expr m) { return std::array{where(m, x, 0), x > 0}; }, onHost("masked"));

@@ -61,6 +61,9 @@ class KILN_API Pending {
 };
 
 enum class Sum { plain, largest }; // how elements are brought together
+/// Where a GPU does it: beside what the current stream gets until wait(), or, for whoever waits at
+/// once, in that stream, which spares two events.
+enum class Order { beside, inStream };
 
 class KILN_API Group {
  public:
@@ -80,7 +83,7 @@ class KILN_API Group {
   std::int64_t peerBytes() const;
 
   /// Contiguous tensors on device(). Until wait() nobody else may use them.
-  Pending allReduce(const at::Tensor& tensor, Sum sum = Sum::plain);
+  Pending allReduce(const at::Tensor& tensor, Sum sum = Sum::plain, Order order = Order::beside);
   Pending broadcast(const at::Tensor& tensor, int from = 0);
   /// `in` has size() times the elements of `out`, which may be its rank-th part. Floating point on
   /// CPUs: added up in the order of ranks, in fp32 at least.
