@@ -1,7 +1,8 @@
 // Tiles of rows that pass through a ring in shared memory. One warp of the block, the mover, starts
 // bulk copies of whole tiles; the others take a tile out of its stage as soon as it is complete.
 // Tiles of inputs that are older than the predecessor of a programmatic launch are on their way
-// before the predecessor has ended, as many as there are stages.
+// before the predecessor has ended, as many as there are stages. Where nothing is known to be older
+// the first tiles come to the L2 cache meanwhile, which sees what the predecessor still writes.
 // A stage holds the rows of each input one after another, each at a place of its own, a multiple of
 // 16 bytes; rows must lie one after another in memory. Where the bytes of a tile are no multiple of
 // 16 (LooseTile), what shares its first and last 16 bytes comes with it.
@@ -70,6 +71,15 @@ struct RingStage {
       bulk_copy_to_shared(memory + place, reinterpret_cast<const char*>(from) + begin, bytes, full);
     }
   }
+  /// Brings rows of `elements` elements to the L2 cache, but for what shares its 16 bytes with
+  /// others.
+  template <int elements, class T> KILN_DEVICE void prefetch_tile(const T* from) const {
+    const u64 begin = reinterpret_cast<u64>(from + row * elements);
+    const u64 end = reinterpret_cast<u64>(from + (row + rows) * elements);
+    const u64 first = (begin + 15) / 16 * 16, last = end / 16 * 16;
+    if (first < last)
+      bulk_prefetch(reinterpret_cast<const void*>(first), int(last - first));
+  }
   /// Of a loose tile each thread reads the values of its rows itself, and soon.
   template <class T> KILN_DEVICE void prefetch_rows(const T* from) const {
     prefetch(from + row);
@@ -125,15 +135,19 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   }
 
   /// What the mover does: `older` starts the copies that need not wait for the predecessor, `rest`
-  /// the others.
+  /// the others. `soon` is called ahead for the first tiles.
   template <class Older, class Rest> KILN_DEVICE void move(i64 count, Older older, Rest rest) {
+    move(count, older, older, rest);
+  }
+  template <class Soon, class Older, class Rest>
+  KILN_DEVICE void move(i64 count, Soon soon, Older older, Rest rest) {
     if (thread_index() != Tile::threads)
       return;
     const Tile first(count, block_index());
     Tile ahead = first;
 #pragma unroll 1
     for (int index = 0; index < stages && ahead.any(); ++index, ahead.advance(block_count()))
-      older(stage(ahead, index));
+      soon(stage(ahead, index));
     wait_for_predecessor();
     release_successor();
     bool again = false; // the stages have been used

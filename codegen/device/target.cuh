@@ -302,6 +302,12 @@ KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
 KILN_DEVICE void prefetch(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
+/// A multiple of 16 bytes from a multiple of 16 on.
+KILN_DEVICE void bulk_prefetch(const void* from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+#endif
+}
 /// What this thread has read or written of shared memory comes before bulk copies that are started
 /// once it has arrived at a barrier: they pass by the caches that accesses wait in, and would
 /// overtake them, or read what was there before.

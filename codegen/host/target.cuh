@@ -276,6 +276,7 @@ KILN_DEVICE void mbarrier_wait(u64* barrier, int parity) {
   host_runtime.memoryBarrier(host_runtime.context, barrier, waitForPhase, parity);
 }
 KILN_DEVICE void prefetch(const void*) {}
+KILN_DEVICE void bulk_prefetch(const void*, int) {}
 KILN_DEVICE void bulk_copy_fence() {
   host_runtime.fenceCopies(host_runtime.context);
 }

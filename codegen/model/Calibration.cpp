@@ -43,12 +43,12 @@ static double together(double a, double b, double exponent) {
 }
 
 /// us of sums down columns, behind the rows'.
-static double summingOf(const Work& work, bool readsAhead, const Target& target,
+static double summingOf(const Work& work, double ahead, const Target& target,
                         const CostConstants& k) {
   const double lines = std::min(double(target.multiprocessors), work.rows / k.sumsRows);
   const double busy = lines / target.multiprocessors;
   return k.sums * (work.bytesWritten > 0 ? 1.0 : k.sumsAlone) +
-         k.sumsPartial * lines * work.summed + (readsAhead ? 0.0 : k.sumsLate * busy);
+         k.sumsPartial * lines * work.summed + k.sumsLate * (1.0 - ahead) * busy;
 }
 
 double cheapestMicroseconds(const Work& work, const Target& target, const CostConstants& k) {
@@ -63,12 +63,14 @@ double cheapestMicroseconds(const Work& work, const Target& target, const CostCo
   double time = k.emptyKernel + (overlaps ? 0.0 : k.plainLaunch) + chain + moved;
   const double each = (work.bytesRead + work.bytesWritten) /
                       (target.multiprocessors * shareAtWork(work, target, k));
-  const bool readsAhead = work.readsAhead && overlaps;
-  const double ramp =
-      k.ramp + (work.hasRowsApart ? k.rampApart : 0.0) - (readsAhead ? k.readAhead : 0.0);
+  const double ahead = !overlaps         ? 0.0
+                       : work.readsAhead ? 1.0
+                       : work.prefetches ? k.prefetched
+                                         : 0.0;
+  const double ramp = k.ramp + (work.hasRowsApart ? k.rampApart : 0.0) - ahead * k.readAhead;
   time += ramp * each / (each + k.rampBytes);
   if (work.hasSums)
-    time += summingOf(work, readsAhead, target, k);
+    time += summingOf(work, ahead, target, k);
   return time;
 }
 

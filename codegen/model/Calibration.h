@@ -25,6 +25,7 @@ struct Work {
   double summed = 0;         // columns of them, together
   double rows = 0;           // which blocks share
   bool readsAhead = false;   // of the end of the kernel before
+  bool prefetches = false;   // to the cache, ahead of that end
   std::array<double, 3> matrixOperations = {}; // of tensor cores, by MatrixType
   double exponentials = 0;                     // and hyperbolic tangents, which take as long
   // Of products by tensor cores, whole tiles of them: multiply-adds, elements that threads work on

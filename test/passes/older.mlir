@@ -2,6 +2,7 @@
 // all arguments, and what an earlier kernel than the one before has made.
 // RUN: kiln-opt %s --kiln-fuse --kiln-schedule | FileCheck %s
 // RUN: kiln-opt %s --kiln-emittable=function=marked -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %s --check-prefix=TEXT
+// RUN: kiln-opt %s --kiln-emittable='function=summed schedule="#kiln.schedule<lanes = 16, vector = 4, rows = 2, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 2>"' -mlir-print-debuginfo | kiln-translate --kiln-to-cuda | FileCheck %s --check-prefix=SOON
 
 // CHECK-LABEL: func.func @marked
 // CHECK: kiln.kernel "marked"{{.*}}launch = older_first
@@ -43,4 +44,13 @@ func.func @chain(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
     kiln.yield %s : tensor<?x64xf32>
   }
   return %c : tensor<?x64xf32>
+}
+
+// Of a ring whose inputs nobody knows to be older, the first tiles come to the cache meanwhile.
+// SOON: const auto soon = [&](const RingStage& stage) {
+// SOON-NEXT: stage.prefetch_tile<64>(x);
+// SOON: return ring.move(row_count, soon, older, rest);
+func.func @summed(%x: tensor<?x64xf32> {kiln.name = "x"}) -> tensor<64xf32> {
+  %sum = kiln.reduce sum %x dims [0] : tensor<?x64xf32> -> tensor<64xf32>
+  return %sum : tensor<64xf32>
 }

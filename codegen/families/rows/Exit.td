@@ -258,10 +258,11 @@ def Cu_MoveOp : Cu_Op<"move"> {
     Of each input: the elements of a row (0: one value of each row), its place in a stage, and
     whether it is older than the predecessor, so that its first tiles need not wait. `loose`: tiles
     begin and end between the multiples of 16 bytes, and values of rows are only prefetched.
+    `prefetch`: the first tiles come to the L2 cache before the predecessor has ended.
   }];
   let arguments = (ins Cu_Ring:$ring, I64:$rows, Variadic<Cu_Pointer>:$inputs,
                        DenseI64ArrayAttr:$elements, DenseI64ArrayAttr:$places,
-                       DenseBoolArrayAttr:$older, UnitAttr:$loose);
+                       DenseBoolArrayAttr:$older, UnitAttr:$loose, UnitAttr:$prefetch);
   let assemblyFormat = "$ring `,` $rows `(` $inputs `)` attr-dict `:` type($inputs)";
 }
 def Cu_AwaitRingOp : Cu_Op<"await_ring"> {

@@ -142,7 +142,10 @@ void Lowering::startRing() {
   }
   ring = builder.create<cu::RingOp>(named("ring"), cu::RingType::get(builder.getContext()),
                                     schedule.stages, bytes);
-  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, context.isLoose);
+  // Nobody needs to promise anything for what comes to a cache only.
+  const bool prefetch = schedule.launch == Launch::programmatic;
+  builder.create<cu::MoveOp>(location, ring, rows, inputs, elements, at, older, context.isLoose,
+                             prefetch);
 }
 
 /// From here on everything that the predecessor wrote may be read. A kernel that will not wait

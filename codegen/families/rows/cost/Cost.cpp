@@ -234,6 +234,7 @@ Work workOf(const Facts& facts, double rows) {
   work.summed = double(facts.columnSums * facts.width + facts.totalSums);
   work.rows = rows;
   work.readsAhead = facts.hasOlder();
+  work.prefetches = facts.hasSums() && facts.dense; // a ring does
   return work;
 }
 

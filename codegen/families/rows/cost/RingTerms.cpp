@@ -17,6 +17,8 @@ double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
   const double slots = shape.chunks * double(s.lanes * s.vector);
   double sum =
       k.ring + k.ringBroad * halvings(16.0, access) + k.pieces * halvings(1.0, shape.chunks);
+  if (facts.outputs.empty())
+    sum += k.ringSumsBroad * halvings(4.0, double(s.vector));
   sum += k.ringSmallTile * halvings(tile, 8192.0) + k.ringFewThreads * halvings(threads, enough);
   sum += k.ringUnder * halvings(flight, shape.wide ? k.ringWideBytes : k.ringBytes) +
          k.ringOver * halvings(k.ringBytes * 1.1, flight);

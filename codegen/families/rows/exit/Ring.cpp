@@ -23,6 +23,13 @@ static std::string copyOf(int64_t elements, bool loose) {
     return loose ? "prefetch_rows(" : "copy_rows(";
   return (loose ? "copy_loose<" : "copy<") + std::to_string(elements) + ">(";
 }
+static void prefetches(Emitter& e, MoveOp move) {
+  e.open("const auto soon = [&](const RingStage& stage)");
+  for (auto [input, elements] : llvm::zip_equal(move.getInputs(), move.getElements()))
+    if (elements > 0)
+      e.line("stage.prefetch_tile<" + std::to_string(elements) + ">(" + e.name(input) + ");");
+  e.close(";");
+}
 void MoveOp::emit(Emitter& e) {
   auto copies = [&](StringRef name, bool older) {
     e.open("const auto " + name.str() + " = [&](const RingStage& stage)");
@@ -38,7 +45,10 @@ void MoveOp::emit(Emitter& e) {
   e.open("if (" + e.name(getRing()) + ".moves())");
   copies("older", true);
   copies("rest", false);
-  e.line("return " + e.name(getRing()) + ".move(" + e.name(getRows()) + ", older, rest);");
+  if (getPrefetch())
+    prefetches(e, *this);
+  e.line("return " + e.name(getRing()) + ".move(" + e.name(getRows()) +
+         (getPrefetch() ? ", soon" : "") + ", older, rest);");
   e.close();
 }
 void AwaitRingOp::emit(Emitter& e) {
