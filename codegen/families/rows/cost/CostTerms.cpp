@@ -128,12 +128,11 @@ int roomFor(const Schedule& s, const Facts& facts, const Target& target, const C
 }
 
 double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
-  const double pieces = k.pieces * halvings(1.0, double(s.chunks(facts.width)));
   if (s.keep == Keep::ring)
-    return k.ring + pieces;
+    return steadyRingTerms(s, facts, k);
   if (facts.passes == 1)
     return accessTerms(s, facts, k) + (s.keep == Keep::global ? k.littleAtOnce : 0.0);
-  double sum = accessTerms(s, facts, k) + pieces;
+  double sum = accessTerms(s, facts, k) + k.pieces * halvings(1.0, double(s.chunks(facts.width)));
   if (s.lanes > 32)
     sum += k.teams + (s.cluster > 1 ? k.clustered : 0.0);
   return sum;

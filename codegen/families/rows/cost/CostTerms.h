@@ -67,6 +67,8 @@ double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
                  const CostConstants& k);
 
 /// The same where tiles come through a ring (RingTerms.cpp).
+/// Of ringTerms() what is the same for all rows, blocks and stages, and no term is below 0.
+double steadyRingTerms(const Schedule& s, const Facts& facts, const CostConstants& k);
 double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                  const CostConstants& k);
 
