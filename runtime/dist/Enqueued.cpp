@@ -10,23 +10,21 @@ void Enqueued::synchronize() {
   done.block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 
+c10::intrusive_ptr<c10d::Work> enqueuedOnCurrent(at::Device device) {
+  auto enqueued = c10::make_intrusive<Enqueued>(device);
+  enqueued->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  return enqueued;
+}
+
 c10::intrusive_ptr<c10d::Work> enqueueOn(const c10::Stream& stream,
                                          const std::function<void()>& work) {
   const at::Device device = stream.device();
-  auto enqueued = c10::make_intrusive<Enqueued>(device);
   c10::Event before(device.type());
   before.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   before.block(stream);
   const c10::StreamGuard guard(stream);
   work();
-  enqueued->record(stream);
-  return enqueued;
-}
-
-c10::intrusive_ptr<c10d::Work> enqueuedOnCurrent(at::Device device) {
-  auto enqueued = c10::make_intrusive<Enqueued>(device);
-  enqueued->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-  return enqueued;
+  return enqueuedOnCurrent(device);
 }
 
 c10::Stream streamOf(at::Device device) {

@@ -81,7 +81,8 @@ class Parts {
  public:
   explicit Parts(at::Device device) : device(device) {}
 
-  /// False if kernels over lists do not take them; a result may be undefined.
+  /// False if kernels over lists do not take them; a result may be undefined. An input whose
+  /// elements do not lie as the result's is copied.
   bool add(const Tensor& input, const Tensor& result) {
     const bool hasResult = result.defined();
     if (!takes(input) || (hasResult && !takes(result)))
@@ -96,9 +97,13 @@ class Parts {
       if (hasResult)
         lists.outputs.emplace_back();
     }
-    lists.inputs[part].push_back(input);
     if (hasResult)
       lists.outputs[part].push_back(result);
+    const bool liesWell = !hasResult || liesLike(input, result);
+    lists.inputs[part].push_back(
+        liesWell
+            ? input
+            : at::empty_like(result, result.options().dtype(input.scalar_type())).copy_(input));
     return true;
   }
 
@@ -203,14 +208,8 @@ void ScaledCopy::run(const std::vector<Tensor>& from, const std::vector<Tensor>&
   const at::Device device = to.front().device();
   Parts parts(device);
   bool isTaken = call->takes(device);
-  for (std::size_t i = 0; isTaken && i < from.size(); ++i) {
-    const bool isAsWanted = liesLike(from[i], to[i]);
-    isTaken = parts.add(
-        isAsWanted
-            ? from[i]
-            : at::empty_like(to[i], to[i].options().dtype(from[i].scalar_type())).copy_(from[i]),
-        to[i]);
-  }
+  for (std::size_t i = 0; isTaken && i < from.size(); ++i)
+    isTaken = parts.add(from[i], to[i]);
   const auto write = [&] {
     Text text;
     for (std::size_t part = 0; part < parts.kinds.size(); ++part) {

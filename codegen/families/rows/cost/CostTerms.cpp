@@ -129,7 +129,7 @@ int roomFor(const Schedule& s, const Facts& facts, const Target& target, const C
 
 double leastTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
   if (s.keep == Keep::ring)
-    return steadyRingTerms(s, facts, k);
+    return commonRingTerms(s, facts, k);
   if (facts.passes == 1)
     return accessTerms(s, facts, k) + (s.keep == Keep::global ? k.littleAtOnce : 0.0);
   double sum = accessTerms(s, facts, k) + k.pieces * halvings(1.0, double(s.chunks(facts.width)));

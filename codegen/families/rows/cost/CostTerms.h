@@ -67,10 +67,10 @@ double tileTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
                  const CostConstants& k);
 
 /// The same where tiles come through a ring (RingTerms.cpp).
-/// Of ringTerms() what is the same for all rows, blocks and stages, and no term is below 0.
-double steadyRingTerms(const Schedule& s, const Facts& facts, const CostConstants& k);
 double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                  const CostConstants& k);
+/// What all rows, blocks and stages have of these in common: a bound, since no term is below 0.
+double commonRingTerms(const Schedule& s, const Facts& facts, const CostConstants& k);
 
 /// us of a kernel of narrow rows (NarrowRows.cpp), and those that its blocks wait for their rows.
 /// `copied`: us of its bytes at the bandwidth.

@@ -23,7 +23,7 @@ double singlesTerm(const Schedule& s, const Facts& facts, const CostConstants& k
 
 } // namespace
 
-double steadyRingTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
+double commonRingTerms(const Schedule& s, const Facts& facts, const CostConstants& k) {
   const double access = accessOf(s, facts), chunks = double(s.chunks(facts.width));
   const double heldOfRow = chunks * double(s.vector);
   double sum = k.ring + k.ringBroad * halvings(16.0, access) + k.pieces * halvings(1.0, chunks) +
@@ -49,7 +49,7 @@ double ringTerms(const Shape& shape, const Schedule& s, const Facts& facts, cons
   const double flight = stages * double(s.blocks * stageBytes(s, facts));
   const double threads = double(s.threads * s.blocks);
   const double enough = facts.passes > 1 ? k.ringReducing : k.ringMapping;
-  double sum = steadyRingTerms(s, facts, k);
+  double sum = commonRingTerms(s, facts, k);
   sum += k.ringSmallTile * halvings(tile, 8192.0) + k.ringFewThreads * halvings(threads, enough);
   sum += k.ringUnder * halvings(flight, shape.wide ? k.ringWideBytes : k.ringBytes) +
          k.ringOver * halvings(k.ringBytes * 1.1, flight);
