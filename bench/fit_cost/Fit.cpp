@@ -2,9 +2,12 @@
 #include "bench/fit_cost/Fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <functional>
+#include <future>
+#include <limits>
+#include <numeric>
 #include <set>
 
 namespace kiln::bench {
@@ -22,6 +25,12 @@ constexpr int kMostDescents = 8;
 constexpr double kStays = 0.03;   // to leave a place: each squared logarithm
 constexpr double kOutlier = 0.15; // errors beyond count no more than this
 constexpr double kNear = 0.1;     // of the logarithm of the best: what is as far counts a third
+// Of a logarithm, of the regret: a step function, which smaller ones mostly leave as it is.
+constexpr std::array kRegretSteps = {0.6, -0.6, 0.3, -0.3, 0.15, -0.15, 0.075, -0.075};
+// To leave the place where a descent began: each logarithm. To move a constant by the least step, a
+// default must gain 1 % at least; less is a coincidence of these keys.
+constexpr double kRegretStays = 0.1;
+constexpr double kRegretWorthwhile = 0.05; // to sweep once more, or with lists made anew
 
 double squareOf(double error) {
   const double bounded = std::min(std::abs(error), kOutlier);
@@ -138,6 +147,145 @@ CostConstants descend(const CostConstants& start, const Chosen& chosen, const Er
   return best;
 }
 
+/// Three digits, and no exponent where none is needed.
+std::string textOf(double value) {
+  const std::string text = fmt::format("{:.3g}", value);
+  return value >= 1000 ? fmt::format("{:.0f}", std::stod(text)) : text;
+}
+
+double rounded(double value) {
+  return std::stod(textOf(value));
+}
+
+/// As a file of them holds them.
+CostConstants rounded(const CostConstants& k) {
+  CostConstants result = k;
+  for (const CostConstant& constant : kAllCostConstants)
+    if (constant.part != CostConstant::Part::fixed)
+      result.*constant.member = rounded(k.*constant.member);
+  return result;
+}
+
+/// Down the regret of some keys, which only those are judged anew by that a constant is of. By
+/// shortlists, so that what is found is as good as it seems only if lists made there agree.
+class RegretDescent {
+ public:
+  /// `origin`: where to stay costs nothing.
+  RegretDescent(std::span<const TunedKey> keys, const Chosen& chosen, const CostConstants& origin,
+                const CostConstants& from)
+      : origin(origin), here{from, {}, 0.0} {
+    for (const TunedKey& key : keys) {
+      lists.emplace_back(key, from);
+      here.judged.push_back(lists.back().judge(from));
+    }
+    std::vector<std::size_t> all(lists.size());
+    std::iota(all.begin(), all.end(), 0);
+    for (const CostConstant& constant : kAllCostConstants)
+      if (chosen.has(constant))
+        members.push_back({constant.member, all});
+    here.total = totalOf(here);
+  }
+  void run(const Progress& progress) {
+    for (double before = here.total + 1.0; here.total < before - kRegretWorthwhile;) {
+      before = here.total;
+      for (Member& member : members)
+        step(member);
+      progress(fmt::format("regret {:.3f}", regretOf(here)));
+    }
+  }
+  const CostConstants& found() const { return here.k; }
+  double regret() const { return regretOf(here); }
+  double total() const { return here.total; } // with what it costs to have left the origin
+
+ private:
+  struct Place {
+    CostConstants k;
+    std::vector<Shortlist::Judged> judged; // of each key
+    double total;
+  };
+  struct Member {
+    double CostConstants::* constant;
+    std::vector<std::size_t> keys; // that it is of; all, before it was tried
+    bool isTried = false;
+  };
+
+  static double regretOf(const Place& place) {
+    double sum = 0.0;
+    for (const Shortlist::Judged& judged : place.judged)
+      sum += judged.regret;
+    return sum;
+  }
+  double totalOf(const Place& place) const {
+    double moved = 0.0;
+    for (const Member& member : members)
+      moved += std::abs(std::log(place.k.*member.constant / origin.*member.constant));
+    return regretOf(place) + kRegretStays * moved;
+  }
+  Place tried(Member& member, double step) const {
+    Place place = here;
+    place.k.*member.constant = rounded(place.k.*member.constant * std::exp(step));
+    for (std::size_t key : member.keys)
+      place.judged[key] = lists[key].judge(place.k);
+    if (!member.isTried) {
+      std::erase_if(member.keys, [&](std::size_t key) {
+        return place.judged[key].costs == here.judged[key].costs;
+      });
+      member.isTried = true;
+    }
+    place.total = totalOf(place);
+    return place;
+  }
+  void step(Member& member) {
+    Place best = here;
+    for (double step : kRegretSteps)
+      if (Place place = tried(member, step); place.total < best.total)
+        best = std::move(place);
+    here = std::move(best);
+  }
+
+  CostConstants origin;
+  Place here;
+  std::vector<Shortlist> lists;
+  std::vector<Member> members;
+};
+
+struct Found {
+  CostConstants k;
+  double regret, total;
+};
+
+/// What descents find, each by lists that were made where the one before ended.
+Found leastRegret(std::span<const TunedKey> keys, const Chosen& chosen, const CostConstants& from,
+                  const Progress& progress) {
+  Found best{from, 0.0, std::numeric_limits<double>::infinity()};
+  for (CostConstants k = from;;) {
+    RegretDescent descent(keys, chosen, from, k);
+    if (descent.total() > best.total - kRegretWorthwhile)
+      return best;
+    best = {k, descent.regret(), descent.total()};
+    descent.run(progress);
+    k = descent.found();
+  }
+}
+
+/// From two places at once: the start, and where errors are least, which is nearer where the start
+/// is far off.
+CostConstants fitRanking(const Chosen& chosen, std::span<const TunedKey> keys,
+                         const CostConstants& start, const Progress& progress) {
+  const auto foundFrom = [&](const CostConstants& from, std::string_view name) {
+    return leastRegret(keys, chosen, from, [&, name](const std::string& text) {
+      if (progress)
+        progress(fmt::format("from {}: {}", name, text));
+    });
+  };
+  auto first = std::async(std::launch::async, foundFrom, start, "the start");
+  const CostConstants near = rounded(
+      descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
+  const Found second = foundFrom(near, "the least errors");
+  const Found own = first.get();
+  return second.regret < own.regret ? second.k : own.k;
+}
+
 /// A line of the file that has a constant: where its value stands.
 std::pair<std::size_t, std::size_t> placeOf(const std::string& text, std::string_view name) {
   for (std::string_view kind : {"KILN_RANKING", "KILN_TIME", "KILN_FIXED"}) {
@@ -152,21 +300,6 @@ std::pair<std::size_t, std::size_t> placeOf(const std::string& text, std::string
                   name));
 }
 
-/// Three digits, and no exponent where none is needed.
-std::string textOf(double value) {
-  const std::string text = fmt::format("{:.3g}", value);
-  return value >= 1000 ? fmt::format("{:.0f}", std::stod(text)) : text;
-}
-
-/// As a file of them holds them.
-CostConstants rounded(const CostConstants& k) {
-  CostConstants result = k;
-  for (const CostConstant& constant : kAllCostConstants)
-    if (constant.part != CostConstant::Part::fixed)
-      result.*constant.member = std::stod(textOf(k.*constant.member));
-  return result;
-}
-
 } // namespace
 
 bool Chosen::has(const CostConstant& constant) const {
@@ -174,24 +307,24 @@ bool Chosen::has(const CostConstant& constant) const {
          (names.empty() || std::ranges::find(names, constant.name) != names.end());
 }
 
-CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys,
-                  const CostConstants& start) {
+CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys, const CostConstants& start,
+                  const Progress& progress) {
   if (chosen.part == CostConstant::Part::ranking)
-    return rounded(
-        descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
+    return fitRanking(chosen, keys, start, progress);
   const std::vector<RankedKey> ranked = rank(keys, start);
   return rounded(
       descend(start, chosen, [&](const CostConstants& k) { return timeError(ranked, k); }));
 }
 
 Figures heldOut(const Chosen& chosen, std::span<const TunedKey> keys,
-                std::span<const std::size_t> groups, const CostConstants& start) {
+                std::span<const std::size_t> groups, const CostConstants& start,
+                const Progress& progress) {
   Figures figures;
   for (std::size_t group : std::set<std::size_t>(groups.begin(), groups.end())) {
     std::vector<TunedKey> shown, held;
     for (std::size_t i = 0; i < keys.size(); ++i)
       (groups[i] == group ? held : shown).push_back(keys[i]);
-    const CostConstants k = fit(chosen, shown, start);
+    const CostConstants k = fit(chosen, shown, start, progress);
     figures.add(figuresOf(rank(held, k), k));
   }
   return figures;
