@@ -30,6 +30,7 @@ constexpr std::array kRegretSteps = {0.6, -0.6, 0.3, -0.3, 0.15, -0.15, 0.075, -
 // To leave the place where a descent began: each logarithm. To move a constant by the least step, a
 // default must gain 1 % at least; less is a coincidence of these keys.
 constexpr double kRegretStays = 0.1;
+constexpr double kFarWorthwhile = 0.95;    // of the regret: what errors alone moved may be anywhere
 constexpr double kRegretWorthwhile = 0.05; // to sweep once more, or with lists made anew
 
 double squareOf(double error) {
@@ -283,7 +284,7 @@ CostConstants fitRanking(const Chosen& chosen, std::span<const TunedKey> keys,
       descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
   const Found second = foundFrom(near, "the least errors");
   const Found own = first.get();
-  return second.regret < own.regret ? second.k : own.k;
+  return second.regret < kFarWorthwhile * own.regret ? second.k : own.k;
 }
 
 /// A line of the file that has a constant: where its value stands.
