@@ -269,24 +269,6 @@ Found leastRegret(std::span<const TunedKey> keys, const Chosen& chosen, const Co
   }
 }
 
-/// From two places at once: the start, and where errors are least, which is nearer where the start
-/// is far off.
-CostConstants fitRanking(const Chosen& chosen, std::span<const TunedKey> keys,
-                         const CostConstants& start, const Progress& progress) {
-  const auto foundFrom = [&](const CostConstants& from, std::string_view name) {
-    return leastRegret(keys, chosen, from, [&, name](const std::string& text) {
-      if (progress)
-        progress(fmt::format("from {}: {}", name, text));
-    });
-  };
-  auto first = std::async(std::launch::async, foundFrom, start, "the start");
-  const CostConstants near = rounded(
-      descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
-  const Found second = foundFrom(near, "the least errors");
-  const Found own = first.get();
-  return second.regret < kFarWorthwhile * own.regret ? second.k : own.k;
-}
-
 /// A line of the file that has a constant: where its value stands.
 std::pair<std::size_t, std::size_t> placeOf(const std::string& text, std::string_view name) {
   for (std::string_view kind : {"KILN_RANKING", "KILN_TIME", "KILN_FIXED"}) {
@@ -308,24 +290,40 @@ bool Chosen::has(const CostConstant& constant) const {
          (names.empty() || std::ranges::find(names, constant.name) != names.end());
 }
 
-CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys, const CostConstants& start,
-                  const Progress& progress) {
+CostConstants fit(const Chosen& chosen, std::span<const TunedKey> keys,
+                  const CostConstants& start) {
   if (chosen.part == CostConstant::Part::ranking)
-    return fitRanking(chosen, keys, start, progress);
+    return rounded(
+        descend(start, chosen, [&](const CostConstants& k) { return rankingError(keys, k); }));
   const std::vector<RankedKey> ranked = rank(keys, start);
   return rounded(
       descend(start, chosen, [&](const CostConstants& k) { return timeError(ranked, k); }));
 }
 
-Figures heldOut(const Chosen& chosen, std::span<const TunedKey> keys,
-                std::span<const std::size_t> groups, const CostConstants& start,
-                const Progress& progress) {
+/// From two places at once: the start, and where errors are least, which is nearer where the start
+/// is far off.
+CostConstants fitToRegret(const Chosen& chosen, std::span<const TunedKey> keys,
+                          const CostConstants& start, const Progress& progress) {
+  const auto foundFrom = [&](const CostConstants& from, std::string_view name) {
+    return leastRegret(keys, chosen, from, [&, name](const std::string& text) {
+      if (progress)
+        progress(fmt::format("from {}: {}", name, text));
+    });
+  };
+  auto first = std::async(std::launch::async, foundFrom, start, "the start");
+  const Found second = foundFrom(fit(chosen, keys, start), "the least errors");
+  const Found own = first.get();
+  return second.regret < kFarWorthwhile * own.regret ? second.k : own.k;
+}
+
+Figures heldOut(std::span<const TunedKey> keys, std::span<const std::size_t> groups,
+                const Fitter& fitted) {
   Figures figures;
   for (std::size_t group : std::set<std::size_t>(groups.begin(), groups.end())) {
     std::vector<TunedKey> shown, held;
     for (std::size_t i = 0; i < keys.size(); ++i)
       (groups[i] == group ? held : shown).push_back(keys[i]);
-    const CostConstants k = fit(chosen, shown, start, progress);
+    const CostConstants k = fitted(shown);
     figures.add(figuresOf(rank(held, k), k));
   }
   return figures;

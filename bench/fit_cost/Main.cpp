@@ -86,16 +86,23 @@ Progress progressOf(std::string what) {
 }
 
 CostConstants refit(const Chosen& chosen, std::span<const TunedKey> keys) {
-  const CostConstants k = fit(chosen, keys, kCostConstants, progressOf("fit"));
+  const bool isRanking = chosen.part == CostConstant::Part::ranking;
+  const auto fitter = [&](const std::string& what) -> Fitter {
+    return [&, progress = progressOf(what)](std::span<const TunedKey> shown) {
+      return isRanking ? fitToRegret(chosen, shown, kCostConstants, progress)
+                       : fit(chosen, shown, kCostConstants);
+    };
+  };
+  const CostConstants k = fitter("fit")(keys);
   print("refitted", figuresOf(rank(keys, k), k));
   printChanges(chosen, k);
   const auto printHeldOut = [&](const std::string& title, std::vector<std::size_t> groups,
                                 std::size_t parts) {
     for (std::size_t& group : groups)
       group %= parts;
-    print(title, heldOut(chosen, keys, groups, kCostConstants, progressOf(title)));
+    print(title, heldOut(keys, groups, fitter(title)));
   };
-  if (chosen.part == CostConstant::Part::ranking) // each fit takes half a minute
+  if (isRanking) // each fit takes half a minute
     printHeldOut(fmt::format("held out by op, in {} parts", kParts), groupsOf(keys, &TunedKey::op),
                  kParts);
   else

@@ -82,7 +82,7 @@ TEST(FitRanking, FindsAsGoodFiguresFromWrongConstants) {
   const Ranking before = ranking(wrong()), good = ranking(kCostConstants);
   ASSERT_GT(good.bestEight.count, before.bestEight.count);
   ASSERT_GT(good.standard.count, before.standard.count);
-  const CostConstants found = fit({Part::ranking, kWrong}, keys(), wrong());
+  const CostConstants found = fitToRegret({Part::ranking, kWrong}, keys(), wrong());
   EXPECT_GE(ranking(found).bestEight.count, good.bestEight.count);
   EXPECT_GE(ranking(found).standard.count, good.standard.count);
   EXPECT_LT(ranking(found).regret, ranking(wrong()).regret / 2);
@@ -94,7 +94,7 @@ TEST(FitRanking, FindsAsGoodFiguresFromWrongConstants) {
 
 TEST(FitRanking, NeverMakesTheRegretMoreAndLeavesWhatNoKeyTells) {
   const std::vector<std::string> names = {"ring", "tail", "narrow", "narrowRow"};
-  const CostConstants found = fit({Part::ranking, names}, keys(), kCostConstants);
+  const CostConstants found = fitToRegret({Part::ranking, names}, keys(), kCostConstants);
   EXPECT_LE(ranking(found).regret, ranking(kCostConstants).regret);
   EXPECT_EQ(found.narrowRow, kCostConstants.narrowRow) << "no key has such rows";
 }
@@ -102,7 +102,7 @@ TEST(FitRanking, NeverMakesTheRegretMoreAndLeavesWhatNoKeyTells) {
 TEST(FitRanking, TellsHowFarBothDescentsAre) {
   std::atomic<int> first = 0, second = 0;
   const std::vector<std::string> names = {"ring"};
-  fit({Part::ranking, names}, keys(), kCostConstants, [&](const std::string& text) {
+  fitToRegret({Part::ranking, names}, keys(), kCostConstants, [&](const std::string& text) {
     first += text.starts_with("from the start: regret ");
     second += text.starts_with("from the least errors: regret ");
   });
