@@ -193,12 +193,12 @@ void checkTensorMaps(const LaunchPlan& plan, const KernelLaunch& kernel, const s
 } // namespace
 
 void checkLaunchPlan(const LaunchPlan& plan) {
-  const std::size_t tables = 2 * static_cast<std::size_t>(plan.lists.parts());
+  const auto tables = static_cast<std::size_t>(plan.lists.tableInputs());
   if (plan.lists.chunk > 0 && plan.inputs.size() < tables)
     fail(ErrorKind::input,
          "launch plan: plan.inputs has {} tensors; the last {} of a program over lists are the "
-         "table, two for each part",
-         plan.inputs.size(), tables);
+         "table, two for each part{}",
+         plan.inputs.size(), tables, plan.lists.counts ? " and a counter" : "");
   auto buffers = buffersOf(plan);
   std::sort(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -100,7 +100,8 @@ struct LaunchPlan {
   std::string function;
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
-  /// Of a program over lists: the last inputs are the table (TensorLists), two for each part.
+  /// Of a program over lists: the last inputs are the table (TensorLists), two for each part, then
+  /// the counter if it counts.
   ListsInfo lists;
   std::vector<WorkspaceInfo> workspaces;
   std::vector<KernelLaunch> kernels; // launched in this order on one stream

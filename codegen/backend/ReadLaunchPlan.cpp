@@ -337,9 +337,9 @@ KernelLaunch readKernel(const Json& json, const std::string& place) {
 }
 
 ListsInfo readLists(const Json& json) {
-  Reader reader(json, "plan.lists", {"chunk", "inputs", "outputs"});
+  Reader reader(json, "plan.lists", {"chunk", "inputs", "outputs", "counts"});
   return {reader.integer("chunk", 1, maxInt32), readAll<TensorInfo>(reader, "inputs", readTensor),
-          readAll<TensorInfo>(reader, "outputs", readTensor)};
+          readAll<TensorInfo>(reader, "outputs", readTensor), reader.flag("counts", false)};
 }
 
 } // namespace

@@ -152,8 +152,9 @@ void TensorLists::addChunks(const ListsInfo& info, std::span<const std::uint64_t
 
 TensorLists::TensorLists(const ListsInfo& info, std::span<const TensorList> inputs,
                          std::span<const TensorList> outputs)
-    : parts(static_cast<std::size_t>(info.parts())) {
+    : parts(static_cast<std::size_t>(info.parts())), counts(info.counts) {
   checkForm(info, inputs, outputs);
+  words.assign(counts ? 2 : 0, 0);
   std::vector<std::vector<std::uint64_t>> records;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     records.push_back(recordsOf(info, static_cast<int>(i), inputs, outputs, parts[i]));
@@ -218,6 +219,8 @@ std::vector<Buffer> TensorLists::inputs(const void* device, std::span<const Buff
                    {static_cast<std::int64_t>(part.entries * part.recordWords)},
                    {}});
   }
+  if (counts)
+    all.push_back({begin, {1}, {}});
   return all;
 }
 

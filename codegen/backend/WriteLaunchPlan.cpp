@@ -144,6 +144,8 @@ std::string toJson(const LaunchPlan& plan) {
     json["lists"] = {{"chunk", plan.lists.chunk},
                      {"inputs", writeAll(plan.lists.inputs)},
                      {"outputs", writeAll(plan.lists.outputs)}};
+  if (plan.lists.counts)
+    json["lists"]["counts"] = true;
   // Names that are not UTF-8 must not stop the compiler; they come back with a marker.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

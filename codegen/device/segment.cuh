@@ -7,7 +7,7 @@
 // each other. A block looks its chunk up and works on it in vectors; the elements behind the last
 // whole vector, and chunks that vectors cannot reach, go one by one. Small chunks win: on an H200
 // AdamW over 110 tensors takes 1.007 times a copy with 1024 elements a block, 1.05 times with
-// 16384.
+// 16384. Kernels that only take sums give a block several, whose loads are on their way together.
 #pragma once
 
 #include "angle.cuh"
@@ -46,6 +46,17 @@ template <int width> struct Piece {
   }
 };
 
+/// Calls `body` with a Piece for all elements of a chunk of `count`.
+template <class Tile, class Body> KILN_DEVICE void each_piece(int count, bool aligned, Body body) {
+  const int whole = aligned ? count / Tile::vector * Tile::vector : 0;
+#pragma unroll 1
+  for (int i = thread_index() * Tile::vector; i < whole; i += Tile::threads * Tile::vector)
+    body(Piece<Tile::vector>{i});
+#pragma unroll 1
+  for (int i = whole + thread_index(); i < count; i += Tile::threads)
+    body(Piece<1>{i});
+}
+
 /// A chunk of one entry of the lists.
 template <class Tile> struct Segment {
   const i64* record;
@@ -71,15 +82,93 @@ template <class Tile> struct Segment {
   /// Calls `body` with a Piece for all elements of the chunk. One vector a thread is in flight:
   /// many threads with few loads move more than few with many.
   template <class Body> KILN_DEVICE void each(Body body) const {
-    const int whole = aligned ? count / Tile::vector * Tile::vector : 0;
-#pragma unroll 1
-    for (int i = thread_index() * Tile::vector; i < whole; i += Tile::threads * Tile::vector)
-      body(Piece<Tile::vector>{i});
-#pragma unroll 1
-    for (int i = whole + thread_index(); i < count; i += Tile::threads)
-      body(Piece<1>{i});
+    each_piece<Tile>(count, aligned, body);
   }
 };
+
+/// Bytes of shared memory for the chunks of a block (Segments).
+template <class Tile> KILN_DEVICE constexpr int segments_bytes() {
+  return Tile::chunks * (2 + Tile::lists) * 8;
+}
+
+/// All chunks of a block. A thread looks up each of them, so that the block waits for the table
+/// once; where all are whole, loads of all of them are on their way together.
+template <class Tile> struct Segments {
+  static constexpr int words = 2 + Tile::lists; // elements and whether aligned, first, pointers
+  static constexpr i64 whole = 2 * Tile::elements + 1;
+  i64* found; // (chunks, words) of shared memory
+  int count;
+
+  KILN_DEVICE Segments(const i64* chunks, const i64* segments, i64 begin, i64 end, char* memory)
+      : found(reinterpret_cast<i64*>(memory)), count(int(end - begin)) {
+    static_assert(Tile::chunks <= Tile::threads, "a thread looks up each chunk");
+    if (thread_index() < count) {
+      const Segment<Tile> at(chunks, segments, begin + thread_index());
+      i64* mine = found + thread_index() * words;
+      store_shared(mine, i64(2 * at.count + at.aligned));
+      store_shared(mine + 1, at.first);
+#pragma unroll
+      for (int list = 0; list < Tile::lists; ++list)
+        store_shared(mine + 2 + list, load_global<i64>(at.record + 1 + list));
+    }
+    block_barrier();
+  }
+
+  /// One of them, which is known to be whole or not.
+  template <bool whole> struct Chunk {
+    const i64* mine;
+
+    template <class T> KILN_DEVICE T* list(int index) const {
+      return reinterpret_cast<T*>(load_shared<u64>(mine + 2 + index)) + load_shared<i64>(mine + 1);
+    }
+    template <class Body> KILN_DEVICE void each(Body body) const {
+      if constexpr (whole) {
+        constexpr int pass = Tile::threads * Tile::vector;
+#pragma unroll
+        for (int first = 0; first < Tile::elements; first += pass)
+          if (const int i = first + thread_index() * Tile::vector;
+              Tile::elements % pass == 0 || i < Tile::elements)
+            body(Piece<Tile::vector>{i});
+      } else {
+        const i64 header = load_shared<i64>(mine);
+        each_piece<Tile>(int(header >> 1), header & 1, body);
+      }
+    }
+  };
+
+  /// Calls `body` with each chunk, in order.
+  template <class Body> KILN_DEVICE void each(Body body) const {
+    bool are_whole = count == Tile::chunks;
+#pragma unroll
+    for (int chunk = 0; chunk < Tile::chunks; ++chunk)
+      are_whole = are_whole && load_shared<i64>(found + chunk * words) == whole;
+    if (are_whole) {
+#pragma unroll
+      for (int chunk = 0; chunk < Tile::chunks; ++chunk)
+        body(Chunk<true>{found + chunk * words});
+    } else {
+#pragma unroll 1
+      for (int chunk = 0; chunk < count; ++chunk)
+        body(Chunk<false>{found + chunk * words});
+    }
+  }
+};
+
+/// Bytes of scratch that is_last_block needs.
+KILN_DEVICE constexpr int is_last_block_bytes() {
+  return 4;
+}
+
+/// Whether all other blocks of the kernel have come here before; what they have written is then
+/// visible. All threads of a block ask, once. `counter` is 0 before and after.
+KILN_DEVICE bool is_last_block(i32* counter, char* scratch) {
+  const u32 blocks = u32(block_count());
+  block_barrier(); // the block has written all, and nobody reads the scratch any more
+  if (thread_index() == 0)
+    store_shared(scratch, count_block(reinterpret_cast<u32*>(counter), blocks));
+  block_barrier();
+  return load_shared<u32>(scratch) == blocks - 1;
+}
 
 /// Bytes of scratch that sum_of_partials needs: a number of each warp.
 template <int threads> KILN_DEVICE constexpr int sum_of_partials_bytes() {
@@ -90,11 +179,21 @@ template <int threads> KILN_DEVICE constexpr int sum_of_partials_bytes() {
 /// block gets it.
 template <int threads>
 KILN_DEVICE float sum_of_partials(const float* partials, i64 lines, char* scratch) {
+  constexpr int together = 32;                      // loads on their way
   float* slots = reinterpret_cast<float*>(scratch); // (warps)
   float value = 0.0f;
-#pragma unroll 8
-  for (i64 line = thread_index(); line < lines; line += threads)
-    value += load_global<float>(partials + line);
+#pragma unroll 1
+  for (i64 first = thread_index(); first < lines; first += together * threads) {
+    float part[together];
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+      const i64 line = first + t * threads;
+      part[t] = line < lines ? load_global<float>(partials + line) : 0.0f;
+    }
+#pragma unroll
+    for (int t = 0; t < together; ++t)
+      value += part[t];
+  }
   value = combine_lanes<Sum, 1, 32>(value);
   block_barrier(); // nobody reads the scratch of an earlier sum any more
   if (thread_index() % 32 == 0)

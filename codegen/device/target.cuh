@@ -201,6 +201,18 @@ template <class V> KILN_DEVICE void store_global(void* to, const V& value) {
   }
 }
 
+/// Counts the block, of so many, and returns how many had been counted before; the last one leaves
+/// 0. What the thread knew to be written is then visible to the threads that count themselves
+/// later.
+KILN_DEVICE u32 count_block(u32* counter, u32 blocks) {
+  u32 before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(counter), "r"(blocks - 1)
+               : "memory");
+  return before;
+}
+
 template <class V> KILN_DEVICE V load_shared(const void* from) {
   return *static_cast<const V*>(from);
 }

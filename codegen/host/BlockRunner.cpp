@@ -97,6 +97,9 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.access = [](void* context, const void* address, int bytes, HostAccess kind) {
     static_cast<BlockRunner*>(context)->access(address, bytes, kind);
   };
+  table.countBlock = [](void* context, unsigned* counter, unsigned blocks) {
+    return static_cast<BlockRunner*>(context)->countBlock(counter, blocks);
+  };
   offerCollectives();
   offerCopies();
   offerProducts();
@@ -199,6 +202,16 @@ void BlockRunner::access(const void* address, int bytes, HostAccess kind) {
                                              : shared.write(running, address, bytes);
   if (!allowed)
     failHere(kind == readGlobal || kind == writeGlobal ? global.complaint() : shared.complaint());
+}
+
+std::uint32_t BlockRunner::countBlock(std::uint32_t* counter, std::uint32_t blocks) {
+  std::uint32_t before = 0;
+  if (blocks != call.blocks * call.blocksY * call.blocksZ)
+    failHere(fmt::format("counts itself as one of {} blocks; the grid has {}", blocks,
+                         call.blocks * call.blocksY * call.blocksZ));
+  if (!global.count(block, counter, blocks, before))
+    failHere(global.complaint());
+  return before;
 }
 
 void BlockRunner::storeCluster(float* to, float value) {

@@ -118,6 +118,7 @@ class BlockRunner {
   float shuffleXor(float value, int mask);
   std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);
+  std::uint32_t countBlock(std::uint32_t* counter, std::uint32_t blocks);
   void storeCluster(float* to, float value);
 
   void offerCopies();

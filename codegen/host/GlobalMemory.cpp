@@ -29,6 +29,11 @@ const char* verbOf(bool writing) {
   return writing ? "writes" : "reads";
 }
 
+bool isWritten(const MemoryRegion& region) {
+  return region.bytes > 0 && (region.role == MemoryRegion::Role::output ||
+                              region.role == MemoryRegion::Role::workspace);
+}
+
 } // namespace
 
 GlobalMemory::GlobalMemory(std::span<const MemoryRegion> regions) {
@@ -45,13 +50,14 @@ GlobalMemory::GlobalMemory(std::span<const MemoryRegion> regions) {
   };
   for (bool writable : {true, false})
     for (const MemoryRegion& region : regions)
-      if ((region.role != MemoryRegion::Role::input && region.bytes > 0) == writable)
+      if (isWritten(region) == writable)
         add(region, writable);
 }
 
 GlobalMemory::Entry* GlobalMemory::find(std::uintptr_t address, int bytes, bool writing) {
   auto holds = [&](const Entry& entry) {
-    return address >= entry.begin && address - entry.begin < entry.region.bytes &&
+    return entry.region.role != MemoryRegion::Role::counter && address >= entry.begin &&
+           address - entry.begin < entry.region.bytes &&
            entry.region.bytes - (address - entry.begin) >= static_cast<std::size_t>(bytes) &&
            (entry.owners || !writing);
   };
@@ -79,7 +85,8 @@ std::string GlobalMemory::explain(std::uintptr_t address, int bytes, bool writin
   std::string what =
       fmt::format("{} {} bytes at {}", verbOf(writing), bytes, place(*nearest, address));
   if (inside) // found nowhere although it is inside: a store to something read-only
-    return fmt::format("{}, '{}' is an input", what, nearest->name);
+    return fmt::format("{}, '{}' is {}", what, nearest->name,
+                       nearest->role == MemoryRegion::Role::counter ? "a counter" : "an input");
   return fmt::format("{}, '{}' has {} bytes", what, nearest->name, nearest->bytes);
 }
 
@@ -94,13 +101,21 @@ bool GlobalMemory::isAligned(const Entry& entry, std::uintptr_t address, int byt
                             place(entry.region, address), bytes));
 }
 
-/// No other block wrote it.
+/// Whether the block knows what the other one had written when that was counted.
+bool GlobalMemory::hasSeen(std::int64_t block, std::int64_t other) const {
+  const auto turnOf = [&](std::int64_t of) {
+    return static_cast<std::size_t>(of) < turns.size() ? turns[of] : 0;
+  };
+  return turnOf(other) != 0 && turnOf(other) < turnOf(block);
+}
+
+/// No other block wrote it, but for those that the block has seen.
 bool GlobalMemory::isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
                          bool writing) {
   const std::uint32_t* owners = entry.owners.get() + (address - entry.begin);
   auto mine = static_cast<std::uint32_t>(block + 1);
   for (int i = 0; i < bytes; ++i)
-    if (owners[i] != 0 && owners[i] != mine)
+    if (owners[i] != 0 && owners[i] != mine && !hasSeen(block, owners[i] - 1))
       return refuse(fmt::format("{} {} bytes at {}, which {}block {} writes in the same kernel",
                                 verbOf(writing), bytes, place(entry.region, address),
                                 writing ? "also " : "", owners[i] - 1));
@@ -123,8 +138,34 @@ bool GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
     return refuse(explain(address, bytes, true));
   if (!isAligned(*entry, address, bytes, true) || !isOwn(*entry, block, address, bytes, true))
     return false;
+  if (static_cast<std::size_t>(block) < turns.size() && turns[block] != 0 &&
+      turns[block] < turns.size())
+    return refuse(fmt::format("writes {} bytes at {} after it was counted as block {} of {}; only "
+                              "the last may",
+                              bytes, place(entry->region, address), turns[block], turns.size()));
   std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
               static_cast<std::uint32_t>(block + 1));
+  return true;
+}
+
+bool GlobalMemory::count(std::int64_t block, std::uint32_t* counter, std::uint32_t blocks,
+                         std::uint32_t& before) {
+  const auto address = reinterpret_cast<std::uintptr_t>(counter);
+  const auto isAt = [&](const Entry& entry) {
+    return entry.region.role == MemoryRegion::Role::counter && entry.begin == address &&
+           entry.region.bytes >= sizeof *counter;
+  };
+  if (std::ranges::none_of(entries, isAt))
+    return refuse(fmt::format("counts itself at address {:#x}, where no counter is", address));
+  turns.resize(blocks);
+  if (turns[block] != 0)
+    return refuse("counts itself a second time");
+  before = *counter;
+  if (before >= blocks)
+    return refuse(fmt::format("finds {} blocks of {} counted; a counter is 0 between launches",
+                              before, blocks));
+  turns[block] = before + 1;
+  *counter = before + 1 == blocks ? 0 : before + 1;
   return true;
 }
 

@@ -1,5 +1,6 @@
 // The buffers that a kernel may touch, checked at each access: inside one buffer, aligned to its
-// size, no store to an input, no byte that two blocks of a kernel write or hand to each other.
+// size, no store to an input, no byte that two blocks of a kernel write or hand to each other, but
+// for what a block wrote before it counted itself and another reads that was counted later.
 #pragma once
 
 #include "kiln/kiln.h"
@@ -13,7 +14,7 @@ struct MemoryRegion {
   std::string name;
   void* data = nullptr;
   std::size_t bytes = 0;
-  enum class Role { input, output, workspace } role = Role::input;
+  enum class Role { input, output, workspace, counter } role = Role::input;
 };
 
 class GlobalMemory {
@@ -25,6 +26,9 @@ class GlobalMemory {
   /// text.
   bool read(std::int64_t block, const void* address, int bytes);
   bool write(std::int64_t block, const void* address, int bytes);
+  /// Counts a block, of so many, at a counter; `before`: those that were counted already.
+  bool count(std::int64_t block, std::uint32_t* counter, std::uint32_t blocks,
+             std::uint32_t& before);
   const std::string& complaint() const { return wrong; }
 
  private:
@@ -42,11 +46,13 @@ class GlobalMemory {
   bool isAligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing);
   bool isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
              bool writing);
+  bool hasSeen(std::int64_t block, std::int64_t other) const;
   bool refuse(std::string why);
 
-  std::vector<Entry> entries; // what may be written comes first
-  std::size_t last = 0;       // the entry found last: accesses come in runs
-  std::string wrong;          // with the last access that was refused
+  std::vector<Entry> entries;       // what may be written comes first
+  std::size_t last = 0;             // the entry found last: accesses come in runs
+  std::vector<std::uint32_t> turns; // of blocks, in which they were counted, from 1; 0: not yet
+  std::string wrong;                // with the last access that was refused
 };
 
 } // namespace kiln

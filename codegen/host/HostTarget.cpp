@@ -159,10 +159,11 @@ void HostProgram::run(std::span<const Buffer> inputs, std::span<const Buffer> ou
   ResolvedLaunch resolved = resolve(plan, inputs, outputs, options.multiprocessors, workspace.data);
   std::vector<MemoryRegion> regions;
   addTensors(plan.inputs, inputs, Role::input, regions);
+  if (plan.lists.counts)
+    regions.back().role = Role::counter; // the last input
   addTensors(plan.outputs, outputs, Role::output, regions);
-  const int parts = plan.lists.parts();
-  std::size_t table = inputs.size() - 2 * static_cast<std::size_t>(parts);
-  for (int part = 0; part < parts; ++part, table += 2)
+  std::size_t table = inputs.size() - static_cast<std::size_t>(plan.lists.tableInputs());
+  for (int part = 0; part < plan.lists.parts(); ++part, table += 2)
     addLists(plan, part, inputs[table + 1], regions);
   addWorkspaces(plan, resolved, inputs, outputs, regions);
   std::vector<HostTensorMap> maps;

@@ -94,6 +94,8 @@ struct HostRuntime {
   void (*setRegisters)(void* context, int registers);
   /// Returns if the access is allowed, otherwise leaves the kernel by an exception.
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
+  /// Counts the block, of so many, and returns how many had been counted before.
+  unsigned (*countBlock)(void* context, unsigned* counter, unsigned blocks);
 };
 
 } // namespace kiln

@@ -230,6 +230,9 @@ template <class V> KILN_DEVICE V load_global(const void* from) {
 template <class V> KILN_DEVICE void store_global(void* to, const V& value) {
   checked_store<V, writeGlobal>(to, value);
 }
+KILN_DEVICE u32 count_block(u32* counter, u32 blocks) {
+  return host_runtime.countBlock(host_runtime.context, counter, blocks);
+}
 template <class V> KILN_DEVICE V load_shared(const void* from) {
   return checked_load<V, readShared>(from);
 }

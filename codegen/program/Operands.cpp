@@ -38,9 +38,9 @@ Operands::Operands(const LaunchPlan& plan, std::span<const std::int64_t> lengths
   add(plan.lists.outputs, outputs);
 }
 
-/// The last inputs of a plan over lists are the table, two for each part.
+/// The last inputs of a plan over lists are the table.
 std::size_t tensorsBefore(const LaunchPlan& plan) {
-  return plan.inputs.size() - 2 * static_cast<std::size_t>(plan.lists.parts());
+  return plan.inputs.size() - static_cast<std::size_t>(plan.lists.tableInputs());
 }
 
 std::optional<TensorLists> listsOf(const LaunchPlan& plan, std::span<const std::int64_t> lengths,

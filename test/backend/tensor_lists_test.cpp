@@ -212,6 +212,25 @@ TEST(TensorLists, PartsFollowEachOtherInTheTable) {
   EXPECT_EQ(changed.size(), 10u * 8);
 }
 
+TEST(TensorLists, TheCounterComesFirstAndStays) {
+  PartsCall call;
+  const std::vector<std::uint64_t> without =
+      wordsOf(TensorLists(call.info, call.inputs, call.outputs));
+  call.info.counts = true;
+  EXPECT_EQ(call.info.tableInputs(), 5);
+  TensorLists lists(call.info, call.inputs, call.outputs);
+  std::vector<std::uint64_t> expected = {0, 0};
+  expected.insert(expected.end(), without.begin(), without.end());
+  EXPECT_EQ(wordsOf(lists), expected);
+  const auto inputs = lists.inputs(reinterpret_cast<void*>(0x7000), {});
+  ASSERT_EQ(inputs.size(), 5u);
+  EXPECT_EQ(inputs[0].data, reinterpret_cast<void*>(0x7010));
+  EXPECT_EQ(inputs[4].data, reinterpret_cast<void*>(0x7000));
+  EXPECT_EQ(inputs[4].sizes, std::vector<std::int64_t>{1});
+  EXPECT_EQ(lists.relocate(call.info, call.inputs, call.outputs).size(), 10u * 8)
+      << "blocks may be counted meanwhile";
+}
+
 TEST(TensorLists, EachPartHasLengthsOfItsOwn) {
   PartsCall call;
   const auto refusal = [&] {
@@ -242,10 +261,17 @@ TEST(TensorLists, PlanKeepsTheListsThroughItsText) {
   EXPECT_EQ(back.lists.parts(), 2);
   EXPECT_EQ(back.lists.inputs[1].part, 1);
   EXPECT_EQ(back.lists.outputs[0].part, 0);
+  EXPECT_FALSE(back.lists.counts);
   plan.lists = PartsCall().info;
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
              "plan.inputs has 2 tensors; the last 4 of a program over lists are the table, two for "
              "each part");
+  plan.lists.counts = true;
+  EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),
+             "the last 5 of a program over lists are the table, two for each part and a counter");
+  parts.lists.counts = true;
+  parts.inputs.push_back({"counted", DType::i32, {Extent{1, -1}}, {1}, 16});
+  EXPECT_TRUE(parseLaunchPlan(toJson(parts)).lists.counts);
   plan.lists = twoAndOne();
   plan.lists.outputs[0].part = 32;
   EXPECT_HAS(errorOf(ErrorKind::input, [&] { parseLaunchPlan(toJson(plan)); }),

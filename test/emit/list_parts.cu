@@ -1,23 +1,26 @@
 // printed by kiln-translate
-// kiln_step_0: #kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 128, blocks = 16, launch = programmatic>
+// kiln_step_0: #kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 64, blocks = 19, launch = programmatic>
 // kiln_step_1: #kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>
-// kiln.launch {"function":"step","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"count","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16},{"name":"chunks_1","dtype":"i64","shape":["s2"],"strides":[1],"alignment":16},{"name":"segments_1","dtype":"i64","shape":["s3"],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"next","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_step_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_step_0","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 128, blocks = 16, launch = programmatic>","threads":128,"sharedBytes":128,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"family":"multi_tensor","further":[["s2"]]},{"name":"kiln_step_0_finish","schedule":"","threads":1024,"sharedBytes":128,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":1,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"blocks","kernel":0},{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"count"},{"kind":"buffer","name":"next"},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"between0"}],"family":"multi_tensor"},{"name":"kiln_step_1","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":2,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"between0"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"family":"multi_tensor","further":[["s2"]]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1},{"name":"h","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}]}}
+// kiln.launch {"function":"step","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"count","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16},{"name":"chunks_1","dtype":"i64","shape":["s2"],"strides":[1],"alignment":16},{"name":"segments_1","dtype":"i64","shape":["s3"],"strides":[1],"alignment":16},{"name":"counted","dtype":"i32","shape":[1],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"next","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_step_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_step_0","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 64, blocks = 19, launch = programmatic>","threads":64,"sharedBytes":640,"promisedBlocks":19,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"blocks","kernel":0,"parts":2},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]},{"kind":"buffer","name":"counted"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"count"},{"kind":"buffer","name":"next"},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"between0"}],"family":"multi_tensor","further":[["s2"],[]]},{"name":"kiln_step_1","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":1,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"between0"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"family":"multi_tensor","further":[["s2"]]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1},{"name":"h","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"counts":true}}
 #include "segment.cuh"
 using namespace kiln;
 
-KILN_KERNEL(128, 16)
+KILN_KERNEL(64, 19)
 kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk_count,
-            float* kiln_step_0_partials, const i64* chunks_1, const i64* segments_1,
-            i64 chunk_count_1) {
+            float* kiln_step_0_partials, i64 first_block_2, const i64* chunks_1,
+            const i64* segments_1, i64 chunk_count_1, i32* counted, i64 lines, float* norm,
+            const float* count, float* next, const float* lr, float* between0) {
   wait_for_predecessor();
   release_successor();
   if (block_index() < first_block_1) {
     float sum = 0.0f;
-    using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
+    using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 64 /*threads*/, 8 /*chunks*/,
         3 /*lists*/>;
-    for (i64 chunk = Tile::begin(); chunk < Tile::end(chunk_count); ++chunk) {
-      const Segment<Tile> at(chunks, segments, chunk);
-      const bf16* g = at.list<const bf16>(1);
+    static_assert(segments_bytes<Tile>() <= 320);
+    const Segments<Tile> all(chunks, segments, Tile::begin(), Tile::end(chunk_count),
+        shared_memory() + 0);
+    all.each([&](auto at) {
+      const bf16* g = at.template list<const bf16>(1);
       // list_parts.mlir:13
       at.each([&](auto piece) {
         const auto g_c = piece.load(g);
@@ -27,48 +30,47 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
           sum += t * t;
         }
       });
-    }
+    });
     static_assert(partial_scalar_bytes<Tile>() <= 128);
     store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum);
-    return;
   }
-  float sum_1 = 0.0f;
-  using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
-      3 /*lists*/>;
-  for (i64 chunk = Tile::begin(block_index() - first_block_1); chunk < Tile::end(chunk_count_1,
-      block_index() - first_block_1); ++chunk) {
-    const Segment<Tile> at_1(chunks_1, segments_1, chunk);
-    const float* h = at_1.list<const float>(1);
-    // list_parts.mlir:15
-    at_1.each([&](auto piece) {
-      const auto h_c = piece.load(h);
+  if (block_index() >= first_block_1 && block_index() < first_block_2) {
+    float sum_1 = 0.0f;
+    using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 64 /*threads*/, 8 /*chunks*/,
+        3 /*lists*/>;
+    static_assert(segments_bytes<Tile>() <= 320);
+    const Segments<Tile> all_1(chunks_1, segments_1, Tile::begin(block_index() - first_block_1),
+        Tile::end(chunk_count_1, block_index() - first_block_1), shared_memory() + 320);
+    all_1.each([&](auto at_1) {
+      const float* h = at_1.template list<const float>(1);
+      // list_parts.mlir:15
+      at_1.each([&](auto piece) {
+        const auto h_c = piece.load(h);
 #pragma unroll
-      for (int i = 0; i < piece.vector; ++i) {
-        sum_1 += h_c[i] * h_c[i];
-      }
+        for (int i = 0; i < piece.vector; ++i) {
+          sum_1 += h_c[i] * h_c[i];
+        }
+      });
     });
+    static_assert(partial_scalar_bytes<Tile>() <= 128);
+    store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum_1);
   }
-  static_assert(partial_scalar_bytes<Tile>() <= 128);
-  store_partial_scalar(Tile(), shared_memory() + 0, kiln_step_0_partials + block_index(), sum_1);
-}
-
-KILN_KERNEL(1024, 1)
-kiln_step_0_finish(const float* kiln_step_0_partials, i64 lines, i64 first_block_1, float* norm,
-                   const float* count, float* next, const float* lr, float* between0) {
-  wait_for_predecessor();
-  release_successor();
-  static_assert(sum_of_partials_bytes<1024>() <= 128);
-  const float sum = sum_of_partials<1024>(kiln_step_0_partials, first_block_1, shared_memory() + 0);
-  static_assert(sum_of_partials_bytes<1024>() <= 128);
-  const float sum_1 = sum_of_partials<1024>(kiln_step_0_partials + first_block_1,
-      lines - first_block_1, shared_memory() + 0);
-  const float t = sqrtf(sum + sum_1);
-  store_scalar(norm, t);
-  const float count_0 = load_vector<1, 1>(count)[0];
-  const float t_1 = count_0 + 1.0f;
-  store_scalar(next, t_1);
-  const float lr_0 = load_vector<1, 1>(lr)[0];
-  store_scalar(between0, lr_0 / t / t_1);
+  static_assert(is_last_block_bytes() <= 4);
+  if (is_last_block(counted, shared_memory() + 0)) {
+    static_assert(sum_of_partials_bytes<64>() <= 128);
+    const float sum_2 = sum_of_partials<64>(kiln_step_0_partials, first_block_1,
+        shared_memory() + 0);
+    static_assert(sum_of_partials_bytes<64>() <= 128);
+    const float sum_3 = sum_of_partials<64>(kiln_step_0_partials + first_block_1,
+        first_block_2 - first_block_1, shared_memory() + 0);
+    const float t_1 = sqrtf(sum_2 + sum_3);
+    store_scalar(norm, t_1);
+    const float count_0 = load_vector<1, 1>(count)[0];
+    const float t_2 = count_0 + 1.0f;
+    store_scalar(next, t_2);
+    const float lr_0 = load_vector<1, 1>(lr)[0];
+    store_scalar(between0, lr_0 / t_1 / t_2);
+  }
 }
 
 KILN_KERNEL(128, 16)
@@ -94,23 +96,24 @@ kiln_step_1(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
       }
       piece.store(at.list<float>(2), new_p_c);
     });
-    return;
   }
-  const float between0_0_1 = load_vector<1, 1>(between0)[0];
-  using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 1 /*chunks*/,
-      3 /*lists*/>;
-  const Segment<Tile> at_1(chunks_1, segments_1, block_index() - first_block_1);
-  const float* q = at_1.list<const float>(0);
-  const float* h = at_1.list<const float>(1);
-  // list_parts.mlir:27
-  at_1.each([&](auto piece) {
-    const auto q_c = piece.load(q);
-    const auto h_c = piece.load(h);
-    Vec<float, piece.vector> new_q_c;
+  if (block_index() >= first_block_1) {
+    const float between0_0_1 = load_vector<1, 1>(between0)[0];
+    using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 1 /*chunks*/,
+        3 /*lists*/>;
+    const Segment<Tile> at_1(chunks_1, segments_1, block_index() - first_block_1);
+    const float* q = at_1.list<const float>(0);
+    const float* h = at_1.list<const float>(1);
+    // list_parts.mlir:27
+    at_1.each([&](auto piece) {
+      const auto q_c = piece.load(q);
+      const auto h_c = piece.load(h);
+      Vec<float, piece.vector> new_q_c;
 #pragma unroll
-    for (int i = 0; i < piece.vector; ++i) {
-      new_q_c[i] = q_c[i] - h_c[i] * between0_0_1;
-    }
-    piece.store(at_1.list<float>(2), new_q_c);
-  });
+      for (int i = 0; i < piece.vector; ++i) {
+        new_q_c[i] = q_c[i] - h_c[i] * between0_0_1;
+      }
+      piece.store(at_1.list<float>(2), new_q_c);
+    });
+  }
 }

@@ -36,6 +36,8 @@ template <class T> class List {
       list.push_back({sizes[i] ? (*this)[i].data() : nullptr, {sizes[i]}, {}});
     return list;
   }
+  /// All of the memory.
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(memory)); }
   bool guardsIntact() {
     std::vector<T> now = memory;
     for (std::size_t i = 0; i < sizes.size(); ++i)

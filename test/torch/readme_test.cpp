@@ -62,7 +62,7 @@ TEST_F(Readme, StepsAnOptimizer) {
   const at::Tensor loss = model->forward(at::ones({2, 16})).sum();
   const at::Tensor before = model->weight.detach().clone();
   loss.backward();
-  optimizer.step(); // three launches: two for the norm, one for the rest
+  optimizer.step(); // two launches: one for the norm, one for the rest
   EXPECT_GT(optimizer.gradNorm().item<float>(), 1.0F);
   EXPECT_FALSE(at::equal(before, model->weight));
 }

@@ -21,7 +21,7 @@ TEST(Space, OfListsInParts) {
   EXPECT_EQ(both.bytesWritten, 14);
   EXPECT_EQ(multi_tensor::vectorOf(4, both, 4), 4);
   EXPECT_EQ(multi_tensor::vectorOf(4, both, 2), 8);
-  EXPECT_EQ(multi_tensor::estimatedRegisters(both), multi_tensor::estimatedRegisters(wide));
+  EXPECT_EQ(multi_tensor::estimatedRegisters({}, both), multi_tensor::estimatedRegisters({}, wide));
   const Target& target = findTarget("sm_90a");
   const multi_tensor::Schedule chosen = multi_tensor::defaultSchedule(both, target);
   EXPECT_EQ(chosen.vector, 4);
@@ -37,7 +37,7 @@ TEST(Space, OfListsInParts) {
 /// Kernels over lists: the family's default first, then by cost, and all of them fit.
 TEST(Space, OfLists) {
   multi_tensor::Facts adamw{.inputs = 4, .outputs = 3, .bytesRead = 16, .bytesWritten = 12};
-  multi_tensor::Facts norm{.inputs = 1, .bytesRead = 4};
+  multi_tensor::Facts norm{.inputs = 1, .bytesRead = 4, .hasSums = true};
   for (std::string_view arch : {"sm_80", "sm_90a"})
     for (const multi_tensor::Facts& f : {adamw, norm}) {
       const Target& target = findTarget(arch);

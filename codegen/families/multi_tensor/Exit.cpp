@@ -6,9 +6,11 @@ using namespace kiln;
 using namespace kiln::cu;
 
 void PartOp::emit(Emitter& e) {
-  e.open("if (block_index() < " + e.name(getEnd()) + ")");
+  std::string condition = getBegin() ? "block_index() >= " + e.name(getBegin()) : "";
+  if (getEnd())
+    condition += (getBegin() ? " && " : "") + ("block_index() < " + e.name(getEnd()));
+  e.open("if (" + condition + ")");
   e.block(getBody().front());
-  e.line("return;");
   e.close();
 }
 void ChunksOp::emit(Emitter& e) {
@@ -20,22 +22,37 @@ void ChunksOp::emit(Emitter& e) {
          " /*threads*/, " + std::to_string(getPerBlock()) + " /*chunks*/, " +
          std::to_string(getLists()) + " /*lists*/>;");
   const std::string number = getFirst() ? "block_index() - " + e.name(getFirst()) : "";
+  const std::string begin = "Tile::begin(" + number + ")";
+  const std::string end =
+      "Tile::end(" + e.name(getCount()) + (getFirst() ? ", " + number : "") + ")";
+  if (getTogether()) {
+    assertBytes(e, *this, "segments_bytes<Tile>()");
+    std::string all = e.fresh("all");
+    e.line("const Segments<Tile> " + all + "(" + table + ", " + begin + ", " + end + ", " +
+           sharedAt(*this) + ");");
+    e.open(all + ".each([&](auto " + segment + ")");
+    e.block(block);
+    e.close(");");
+    return;
+  }
   if (getPerBlock() == 1) {
     e.line("const Segment<Tile> " + segment + "(" + table + ", " +
            (getFirst() ? number : "block_index()") + ");");
     e.block(block);
     return;
   }
-  e.open("for (i64 chunk = Tile::begin(" + number + "); chunk < Tile::end(" + e.name(getCount()) +
-         (getFirst() ? ", " + number : "") + "); ++chunk)");
+  e.open("for (i64 chunk = " + begin + "; chunk < " + end + "; ++chunk)");
   e.line("const Segment<Tile> " + segment + "(" + table + ", chunk);");
   e.block(block);
   e.close();
 }
 void ListOp::emit(Emitter& e) {
   std::string type = "const " + e.memoryType(getPointer().getType().getElement());
-  e.line(type + "* " + e.declare(getPointer(), "list") + " = " + e.name(getSegment()) + ".list<" +
-         type + ">(" + std::to_string(getIndex()) + ");");
+  const bool dependent =
+      cast<ChunksOp>(cast<BlockArgument>(getSegment()).getOwner()->getParentOp()).getTogether();
+  e.line(type + "* " + e.declare(getPointer(), "list") + " = " + e.name(getSegment()) +
+         (dependent ? ".template list<" : ".list<") + type + ">(" + std::to_string(getIndex()) +
+         ");");
 }
 
 void NumberOp::emit(Emitter& e) {
@@ -79,6 +96,12 @@ void StoreSumOp::emit(Emitter& e) {
   e.line("store_partial_scalar(Tile(), " + sharedAt(*this) + ", " + e.name(getPartials()) + " + " +
          skip + "block_index(), " + e.name(getSum()) + ");");
 }
+void LastBlockOp::emit(Emitter& e) {
+  assertBytes(e, *this, "is_last_block_bytes()");
+  e.open("if (is_last_block(" + e.name(getCounter()) + ", " + sharedAt(*this) + "))");
+  e.block(getBody().front());
+  e.close();
+}
 void SumOfPartialsOp::emit(Emitter& e) {
   std::string lines = e.name(getLines());
   std::string skip = getIndex() ? " + " + std::to_string(getIndex()) + " * " + lines : "";
@@ -106,6 +129,23 @@ int64_t StoreSumOp::sharedBytes() {
   return kSumBytes;
 }
 SharedUse StoreSumOp::sharedUse() {
+  return SharedUse::epilogue;
+}
+
+int64_t ChunksOp::sharedBytes() {
+  return getTogether() ? getPerBlock() * (2 + getLists()) * 8 : 0;
+}
+SharedUse ChunksOp::sharedUse() {
+  return SharedUse::tile;
+}
+
+bool LastBlockOp::stores(Value pointer) {
+  return getCounter() == pointer;
+}
+int64_t LastBlockOp::sharedBytes() {
+  return 4;
+}
+SharedUse LastBlockOp::sharedUse() {
   return SharedUse::epilogue;
 }
 

@@ -1,20 +1,21 @@
 // Lists of tensors: what codegen/device/segment.cuh offers.
 
-def Cu_PartOp : Cu_RegionOp<"part"> {
-  let summary = "What the blocks below `end` do that no part before has taken; they are done then";
-  let arguments = (ins I64:$end);
-  let assemblyFormat = "$end attr-dict-with-keyword $body";
+def Cu_PartOp : Cu_RegionOp<"part", [AttrSizedOperandSegments]> {
+  let summary = "What the blocks from `begin` on that are below `end` do";
+  let arguments = (ins Optional<I64>:$begin, Optional<I64>:$end);
+  let assemblyFormat = "(`from` $begin^)? (`to` $end^)? attr-dict-with-keyword $body";
 }
-def Cu_ChunksOp : Cu_RegionOp<"chunks"> {
+def Cu_ChunksOp : Cu_RegionOp<"chunks", [Cu_InSharedMemory]> {
   let summary = "Works through the block's chunks of the tensors of a list, `per_block` of `count`";
   let description = [{
     `chunks` and `segments` are the two parts of the table of the list (device/segment.cuh);
     `lists` pointers are in the record of an entry. The block's argument is the current chunk.
-    `first` is the block that begins with the first chunk, if that is not block 0.
+    `first` is the block that begins with the first chunk, if that is not block 0. Chunks are
+    looked up and loaded `together` where nothing is stored between.
   }];
   let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, Optional<I64>:$first,
                        I64Attr:$size, I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block,
-                       I64Attr:$lists);
+                       I64Attr:$lists, UnitAttr:$together);
   let assemblyFormat = [{
     $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count (`from` $first^)?
     attr-dict-with-keyword $body
@@ -55,6 +56,13 @@ def Cu_StoreSumOp : Cu_StoringOp<"store_sum", [Cu_InSharedMemory]> {
   let description = "Partial sums lie one sum after another, each a number for every block.";
   let arguments = (ins Cu_Total:$sum, Cu_Pointer:$partials, I64Attr:$index);
   let assemblyFormat = "$sum `,` $partials attr-dict `:` type($partials)";
+}
+def Cu_LastBlockOp
+    : Cu_RegionOp<"last_block", [Cu_InSharedMemory, DeclareOpInterfaceMethods<ExitOpInterface, ["stores"]>]> {
+  let summary = "What the last block of the kernel does that comes here";
+  let description = "Blocks count themselves in `counter`, which is 0 before and after.";
+  let arguments = (ins Cu_Pointer:$counter);
+  let assemblyFormat = "$counter `:` type($counter) attr-dict-with-keyword $body";
 }
 def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [Cu_InSharedMemory, AttrSizedOperandSegments]> {
   let summary = "Adds the partial sums of all blocks, or of those of one part, in one block";

@@ -13,6 +13,7 @@ namespace {
 
 struct Plan : family::FunctionPlan {
   SmallVector<Table> tables; // by part
+  std::string counter;
 };
 
 class ListKernel : public family::Kernel {
@@ -35,6 +36,7 @@ class ListKernel : public family::Kernel {
                           inputs,
                           outputs,
                           plan.tables,
+                          plan.counter,
                           {}};
     for (auto [part, bytes] : widestBytes)
       context.vectors[part] = vectorOf(schedule.vector, facts, bytes);
@@ -67,6 +69,7 @@ class ListPlanner {
       if (failed(checkBody(*made->body)))
         return failure();
     }
+    addCounter();
     if (failed(addResults()))
       return failure();
     for (std::unique_ptr<ListKernel>& kernel : kernels) {
@@ -121,6 +124,17 @@ class ListPlanner {
     }
   }
 
+  /// The last blocks of kernels that take sums know that they are.
+  void addCounter() {
+    LaunchPlan& launch = plan->launch;
+    launch.lists.counts =
+        llvm::any_of(kernels, [](const auto& kernel) { return hasSums(*kernel); });
+    if (!launch.lists.counts)
+      return;
+    plan->counter = names.unique("counted");
+    launch.inputs.push_back({plan->counter, DType::i32, {Extent{1, -1}}, {1}, 16});
+  }
+
   /// Lists are stored by the kernel that returns them; numbers are results or handed on.
   LogicalResult addResults() {
     LaunchPlan& launch = plan->launch;
@@ -169,6 +183,10 @@ class ListPlanner {
     return success();
   }
 
+  static bool hasSums(ListKernel& kernel) {
+    return !kernel.body->getBody().front().getOps<ir::ReduceOp>().empty();
+  }
+
   LogicalResult fill(ListKernel& kernel) {
     for (Value value : kernel.op.getInputs())
       kernel.inputs.push_back(places.at(value));
@@ -210,6 +228,7 @@ class ListPlanner {
     for (auto [value, place] : llvm::zip_equal(kernel.op.getResults(), kernel.outputs))
       add(value, place, &Facts::outputs, &Facts::bytesWritten);
     kernel.facts = together(parts);
+    kernel.facts.hasSums = hasSums(kernel);
     for (const auto& [part, facts] : parts)
       kernel.widestBytes[part] = facts.widestBytes;
   }

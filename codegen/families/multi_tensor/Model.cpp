@@ -4,7 +4,7 @@
 namespace kiln::multi_tensor {
 
 model::Resources resourcesOf(const Schedule& schedule, const Facts& facts) {
-  return {schedule.threads, schedule.blocks, 0, estimatedRegisters(facts)};
+  return {schedule.threads, schedule.blocks, 0, estimatedRegisters(schedule, facts)};
 }
 
 bool areNear(const Schedule& a, const Schedule& b) {

@@ -75,19 +75,23 @@ std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target
   const std::int64_t registers = std::min<std::int64_t>(
       target.registersPerThread,
       target.registersPerSM / std::max<std::int64_t>(s.threads * s.blocks, 1));
-  require(estimatedRegisters(facts) <= registers, "registers",
+  const int needed = estimatedRegisters(s, facts);
+  require(needed <= registers, "registers",
           fmt::format("about {} registers a thread needed for {} lists, {} blocks of {} threads "
                       "leave {} on {}",
-                      estimatedRegisters(facts), facts.inputs + facts.outputs, s.blocks, s.threads,
-                      registers, target.arch));
+                      needed, facts.inputs + facts.outputs, s.blocks, s.threads, registers,
+                      target.arch));
   require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
           fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
   return broken;
 }
 
-int estimatedRegisters(const Facts& facts) {
+int estimatedRegisters(const Schedule& schedule, const Facts& facts) {
   // The vectors that a thread holds, and addresses and numbers that all elements share.
-  return 20 + 4 * (facts.inputs + facts.outputs);
+  constexpr std::int64_t mostTogether = 16;
+  const std::int64_t lists = facts.inputs + facts.outputs;
+  const std::int64_t together = std::min(loadsTogether(schedule, facts) * lists, mostTogether);
+  return 20 + 4 * static_cast<int>(std::max(lists, together));
 }
 
 Schedule defaultSchedule(const Facts& facts, const Target& target) {
@@ -99,11 +103,10 @@ Schedule defaultSchedule(const Facts& facts, const Target& target) {
   Schedule s;
   s.vector = 16 / std::clamp(facts.widestBytes, 1, 16);
   s.threads =
-      std::min<std::int64_t>(facts.outputs > 0 ? 128 : 256,
-                             chunkElements / vectorOf(s.vector, facts, facts.narrowestBytes));
-  s.chunks = facts.outputs > 0 ? 1 : 8;
+      std::min<std::int64_t>(128, chunkElements / vectorOf(s.vector, facts, facts.narrowestBytes));
+  s.chunks = facts.outputs == 0 ? 8 : facts.hasSums ? 4 : 1;
   // The assembler hands out registers in steps of 8.
-  int registers = std::max(estimatedRegisters(facts), facts.spilledRegisters + 8);
+  int registers = std::max(estimatedRegisters(s, facts), facts.spilledRegisters + 8);
   s.blocks = std::min({target.registersPerSM / (int(s.threads) * registers),
                        target.threadsPerSM / int(s.threads), target.blocksPerSM});
   s.blocks = std::max<std::int64_t>(s.blocks, 1);

@@ -40,6 +40,7 @@ struct Facts {
   int narrowestBytes = 4;              // the widest element of the part where that is least
   int spilledRegisters = 0;            // a thread: with so few the assembler spilled; 0: not known
   int spills = 0;                      // schedules that did
+  bool hasSums = false;
 };
 
 std::vector<Violation> check(const Schedule& schedule, const Facts& facts, const Target& target);
@@ -53,11 +54,17 @@ inline std::int64_t vectorOf(std::int64_t vector, const Facts& facts, int widest
   return vector * facts.widestBytes / widestBytes;
 }
 
+/// Chunks whose loads are on their way together: all of a block, unless something is stored
+/// between.
+inline std::int64_t loadsTogether(const Schedule& schedule, const Facts& facts) {
+  return facts.outputs == 0 ? schedule.chunks : 1;
+}
+
 /// Registers a thread will need, roughly; the assembler's count decides.
-int estimatedRegisters(const Facts& facts);
+int estimatedRegisters(const Schedule& schedule, const Facts& facts);
 
 /// One 16-byte vector a thread of the widest list, and as many resident threads as registers
-/// allow. A kernel that only sums takes several chunks a block, so that partial sums stay few.
+/// allow. A kernel with sums takes several chunks a block, so that partial sums stay few.
 /// Throws Error(infeasible) where the assembler spilled with all registers that there are.
 Schedule defaultSchedule(const Facts& facts, const Target& target);
 

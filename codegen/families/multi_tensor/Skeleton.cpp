@@ -14,7 +14,6 @@ using namespace mlir;
 namespace kiln::multi_tensor {
 namespace {
 
-constexpr int64_t kFinishThreads = 1024;
 constexpr llvm::StringLiteral kHeader = "segment.cuh";
 
 class Lowering {
@@ -36,8 +35,8 @@ class Lowering {
       partials = std::max<int64_t>(partials, part.sums.size());
     if (partials > 0)
       plan.workspaces.push_back({partialsName(), DType::f32, partials, main, {}});
-    if (!numbers.empty() && !numbersInMain())
-      emitFinish(programmatic, main);
+    if (parts.empty())
+      emitNumbers(programmatic);
   }
 
  private:
@@ -74,8 +73,9 @@ class Lowering {
   bool hasSums() const {
     return llvm::any_of(parts, [](const Part& part) { return !part.sums.empty(); });
   }
-  /// Numbers that no sum decides are stored by a block of their own beside those of the lists.
-  bool numbersInMain() const { return !parts.empty() && !numbers.empty() && !hasSums(); }
+  /// A block beside those of the lists. It stores the numbers that no sum decides; where sums are
+  /// taken it makes sure that there is a block at all.
+  bool hasBlockMore() const { return !numbers.empty() || hasSums(); }
 
   // --- the kernel over the chunks -----------------------------------------------------------
 
@@ -89,25 +89,34 @@ class Lowering {
     std::vector<SizeProduct> rows;
     for (const Part& part : parts)
       rows.push_back({{context.tables[part.number].chunkCount}});
-    if (numbersInMain())
+    if (hasBlockMore())
       rows.emplace_back();
     entry.launch.rows = rows.front();
     entry.launch.further.assign(rows.begin() + 1, rows.end());
     entry.waitThenRelease(programmatic);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      OpBuilder::InsertionGuard guard(builder);
-      if (i + 1 < rows.size()) {
-        auto part = builder.create<cu::PartOp>(location, firstBlock(i + 1, main));
-        builder.setInsertionPointToEnd(&part.getBody().emplaceBlock());
-      }
-      if (i < parts.size())
-        emitPart(parts[i], i > 0 ? firstBlock(i, main) : Value());
-      else
-        storeNumbers();
-      for (auto* known : {&elements, &sharedNumbers, &numbersHere})
-        known->clear();
-    }
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (i < parts.size() || !hasSums())
+        emitBlocks(i, rows.size(), main);
+    if (hasSums())
+      emitLastBlock(main);
     entry.finish(plan);
+  }
+
+  /// What the blocks of one part do, or the one more.
+  void emitBlocks(size_t i, size_t count, int main) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value begin = i > 0 ? firstBlock(i, main) : Value();
+    Value end = i + 1 < count ? firstBlock(i + 1, main) : Value();
+    if (count > 1) {
+      auto part = builder.create<cu::PartOp>(location, begin, end);
+      builder.setInsertionPointToEnd(&part.getBody().emplaceBlock());
+    }
+    if (i < parts.size())
+      emitPart(parts[i], begin);
+    else
+      storeNumbers();
+    for (auto* known : {&elements, &sharedNumbers, &numbersHere})
+      known->clear();
   }
 
   /// The first block of a part of the main kernel, which is not the first part.
@@ -134,9 +143,9 @@ class Lowering {
     for (ir::ReduceOp sum : part.sums)
       totals.push_back(builder.create<cu::TotalOp>(named(nameOf(sum.getOutput(), "sum")),
                                                    cu::TotalType::get(builder.getContext())));
-    auto loop = builder.create<cu::ChunksOp>(location, chunks, segments, count, first,
-                                             chunkElements, context.vectors.at(part.number),
-                                             schedule.threads, schedule.chunks, table.lists);
+    auto loop = builder.create<cu::ChunksOp>(
+        location, chunks, segments, count, first, chunkElements, context.vectors.at(part.number),
+        schedule.threads, schedule.chunks, table.lists, schedule.chunks > 1 && part.lists.empty());
     shared = loop;
     emitChunk(loop, part);
     builder.setInsertionPointAfter(loop);
@@ -258,18 +267,14 @@ class Lowering {
 
   // --- sums and what depends on them --------------------------------------------------------
 
-  void emitFinish(bool programmatic, int main) {
-    const int64_t threads = hasSums() ? kFinishThreads : 32;
-    cu::Entry entry(builder, location, context.name + "_finish", threads, 1, ir::ScheduleAttr(),
-                    kHeader);
-    this->entry = &entry;
-    entry.launch.grid = KernelLaunch::Grid::fixed;
-    entry.launch.blocks = 1;
-    entry.waitThenRelease(programmatic);
-    if (hasSums())
-      addPartials(main);
+  /// The last block adds up what all blocks have stored.
+  void emitLastBlock(int main) {
+    OpBuilder::InsertionGuard guard(builder);
+    auto last = builder.create<cu::LastBlockOp>(
+        location, entry->pointer(context.counter, builder.getI32Type()));
+    builder.setInsertionPointToEnd(&last.getBody().emplaceBlock());
+    addPartials(main);
     storeNumbers();
-    entry.finish(plan);
   }
 
   /// The sums of each part, over the blocks that worked on it.
@@ -281,12 +286,23 @@ class Lowering {
     Value lines = entry->argument(blocks, builder.getI64Type(), "lines");
     for (auto [p, part] : llvm::enumerate(parts)) {
       Value first = p > 0 ? firstBlock(p, main) : Value();
-      Value end = p + 1 < parts.size() ? firstBlock(p + 1, main) : Value();
+      Value end = firstBlock(p + 1, main);
       for (auto [i, sum] : llvm::enumerate(part.sums))
         numbersHere[sum.getOutput()] = builder.create<cu::SumOfPartialsOp>(
             named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, lines, first,
-            end, i, kFinishThreads);
+            end, i, schedule.threads);
     }
+  }
+
+  /// A kernel without lists.
+  void emitNumbers(bool programmatic) {
+    cu::Entry entry(builder, location, context.name, 32, 1, ir::ScheduleAttr(), kHeader);
+    this->entry = &entry;
+    entry.launch.grid = KernelLaunch::Grid::fixed;
+    entry.launch.blocks = 1;
+    entry.waitThenRelease(programmatic);
+    storeNumbers();
+    entry.finish(plan);
   }
 
   void storeNumbers() {

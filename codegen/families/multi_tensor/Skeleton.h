@@ -1,7 +1,7 @@
 // Lowers one kernel over lists of tensors to exit operations: what all elements share, then the
-// block's chunks element by element, then partial sums; and a kernel of one block that adds these
-// up and computes what depends on them. Lists of several parts share the launch: the first blocks
-// work on the first part, and so on, so that each holds what its part needs and no more.
+// block's chunks element by element, then partial sums, which the last block adds up before it
+// computes what depends on them. Lists of several parts share the launch: the first blocks work on
+// the first part, and so on, so that each holds what its part needs and no more.
 #pragma once
 
 #include "codegen/backend/LaunchPlan.h"
@@ -34,11 +34,11 @@ struct KernelContext {
   Schedule schedule;
   llvm::SmallVector<Place> inputs, outputs;
   llvm::ArrayRef<Table> tables;        // by part
+  std::string counter;                 // of blocks, where sums are taken
   std::map<int, std::int64_t> vectors; // elements that a thread moves, by the parts with lists here
 };
 
-/// Appends the kernel, and the one that finishes its sums if it has any or computes numbers, to
-/// the end of `module` and to the plan.
+/// Appends the kernel to the end of `module` and to the plan.
 void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 
 } // namespace kiln::multi_tensor

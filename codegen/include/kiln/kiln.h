@@ -148,6 +148,9 @@ struct ListsInfo {
   std::int64_t chunk = 0; // elements of a tensor that a block works on; 0: a program without lists
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+  /// Blocks count themselves in the table, so that the last of a launch knows that it is: two
+  /// launches with one table must not overlap.
+  bool counts = false;
 
   int parts() const { // counted from 0; each has an input
     int count = 0;
@@ -155,6 +158,8 @@ struct ListsInfo {
       count = count > list.part ? count : list.part + 1;
     return count;
   }
+  /// Inputs of a launch that are the table: the last ones.
+  int tableInputs() const { return 2 * parts() + int(counts); }
 };
 
 /// What the compiled kernel uses, read from the cubin and the assembler's log.

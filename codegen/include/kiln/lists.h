@@ -15,9 +15,10 @@
 //   lists.upload(table, stream);                   // lists.tableBytes() of device memory
 //   auto inputs = lists.inputs(table, {{lr, step, scale}});
 //   executable.launch(inputs, {}, workspace, stream);               // again and again
-// A launch neither allocates nor waits, so it may be captured into a graph. A result that is a
-// number may take the place of an argument if the program takes sums and reads the argument for
-// results that are numbers only.
+// A launch neither allocates nor waits, so it may be captured into a graph. Launches with one table
+// follow each other, in one stream say: where sums are taken, blocks count themselves there. A
+// result that is a number may take the place of an argument if the program takes sums and reads the
+// argument for results that are numbers only.
 #pragma once
 
 #include "kiln/kiln.h"
@@ -56,8 +57,8 @@ class KILN_API TensorLists {
   void upload(void* device, void* stream) const;
 
   /// What a launch takes as inputs: the arguments that are no lists, then the table, which lies at
-  /// `device`, as two buffers for each part. On the host (Program::runOnHost) that is
-  /// table().data().
+  /// `device`, as two buffers for each part and, if the program counts, that of the counter. On the
+  /// host (Program::runOnHost) that is table().data().
   std::vector<Buffer> inputs(const void* device, std::span<const Buffer> shared) const;
 
  private:
@@ -71,8 +72,10 @@ class KILN_API TensorLists {
                                               std::span<const TensorList> outputs, Part& part);
   void addChunks(const ListsInfo& info, std::span<const std::uint64_t> records, Part& part);
 
-  std::vector<std::uint64_t> words; // chunks of all parts, then their segments; each to 16 bytes
+  // The counter if there is one, chunks of all parts, then their segments; each to 16 bytes.
+  std::vector<std::uint64_t> words;
   std::vector<Part> parts;
+  bool counts = false;
   std::int64_t elementCount = 0, chunkCount = 0;
 };
 

@@ -1,4 +1,4 @@
-// kiln::optim::AdamW: torch::optim::AdamW, whose step is at most three launches however many
+// kiln::optim::AdamW: torch::optim::AdamW, whose step is at most two launches however many
 // parameters there are, with the clip to a global norm, low-precision copies and averages in the
 // same launches.
 //

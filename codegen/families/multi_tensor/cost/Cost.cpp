@@ -27,13 +27,14 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   model::Cost result;
   result.copy = k.launch + bytes / bandwidth;
   result.bytesInFlight =
-      double(s.blocks * s.threads * s.vector * facts.bytesRead) / facts.parts; // of a part's block
+      double(s.blocks * s.threads * s.vector * loadsTogether(s, facts) * facts.bytesRead) /
+      facts.parts; // of a part's block
   const double tiles = std::ceil(elements / double(chunkElements * s.chunks)) * facts.parts;
   result.waves = tiles / (double(s.blocks) * target.multiprocessors);
   result.total = k.launch +
                  bytes / bandwidth * std::exp(lossOf(s, facts, result.bytesInFlight, k)) +
                  k.tie * double(s.blocks) + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
-  if (facts.outputs == 0)
+  if (facts.hasSums)
     result.total += k.finish + k.partials * tiles;
   return result;
 }
@@ -43,7 +44,7 @@ model::Work workOf(const Facts& facts, double elements) {
   model::Work work;
   work.bytesRead = elements * facts.bytesRead;
   work.bytesWritten = elements * facts.bytesWritten;
-  work.hasSums = facts.outputs == 0;
+  work.hasSums = facts.hasSums;
   work.summed = work.hasSums ? 1.0 : 0.0;
   work.rows = elements / double(chunkElements);
   return work;
