@@ -1,11 +1,11 @@
 // printed by kiln-translate
-// kiln_step_0: #kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 64, blocks = 19, launch = programmatic>
+// kiln_step_0: #kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 128, blocks = 9, launch = programmatic>
 // kiln_step_1: #kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>
-// kiln.launch {"function":"step","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"count","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16},{"name":"chunks_1","dtype":"i64","shape":["s2"],"strides":[1],"alignment":16},{"name":"segments_1","dtype":"i64","shape":["s3"],"strides":[1],"alignment":16},{"name":"counted","dtype":"i32","shape":[1],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"next","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_step_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_step_0","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 64, blocks = 19, launch = programmatic>","threads":64,"sharedBytes":640,"promisedBlocks":19,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"blocks","kernel":0,"parts":2},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]},{"kind":"buffer","name":"counted"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"count"},{"kind":"buffer","name":"next"},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"between0"}],"family":"multi_tensor","further":[["s2"],[]]},{"name":"kiln_step_1","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":1,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"between0"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"family":"multi_tensor","further":[["s2"]]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1},{"name":"h","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"counts":true}}
+// kiln.launch {"function":"step","inputs":[{"name":"lr","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"count","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"chunks","dtype":"i64","shape":["s0"],"strides":[1],"alignment":16},{"name":"segments","dtype":"i64","shape":["s1"],"strides":[1],"alignment":16},{"name":"chunks_1","dtype":"i64","shape":["s2"],"strides":[1],"alignment":16},{"name":"segments_1","dtype":"i64","shape":["s3"],"strides":[1],"alignment":16},{"name":"counted","dtype":"i32","shape":[1],"strides":[1],"alignment":16}],"outputs":[{"name":"norm","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"next","dtype":"f32","shape":[],"strides":[],"alignment":4}],"workspaces":[{"name":"between0","dtype":"f32","elements":1,"blocksOf":-1,"sizes":[]},{"name":"kiln_step_0_partials","dtype":"f32","elements":1,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_step_0","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 8, threads = 128, blocks = 9, launch = programmatic>","threads":128,"sharedBytes":640,"promisedBlocks":9,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":8,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":0,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"kiln_step_0_partials"},{"kind":"blocks","kernel":0,"parts":2},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]},{"kind":"buffer","name":"counted"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"norm"},{"kind":"buffer","name":"count"},{"kind":"buffer","name":"next"},{"kind":"buffer","name":"lr"},{"kind":"buffer","name":"between0"}],"family":"multi_tensor","further":[["s2"],[]]},{"name":"kiln_step_1","schedule":"#kiln.schedule<multi_tensor, vector = 4, chunks = 1, threads = 128, blocks = 16, launch = programmatic>","threads":128,"sharedBytes":0,"promisedBlocks":16,"programmatic":true,"cluster":1,"grid":"oneShot","rowsPerBlock":1,"blocks":0,"rows":["s0"],"arguments":[{"kind":"blocks","kernel":1,"parts":1},{"kind":"buffer","name":"chunks"},{"kind":"buffer","name":"segments"},{"kind":"rows","product":["s0"]},{"kind":"buffer","name":"between0"},{"kind":"buffer","name":"chunks_1"},{"kind":"buffer","name":"segments_1"},{"kind":"rows","product":["s2"]}],"family":"multi_tensor","further":[["s2"]]}],"lists":{"chunk":1024,"inputs":[{"name":"p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"g","dtype":"bf16","shape":[],"strides":[],"alignment":2},{"name":"q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1},{"name":"h","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"outputs":[{"name":"new_p","dtype":"f32","shape":[],"strides":[],"alignment":4},{"name":"new_q","dtype":"f32","shape":[],"strides":[],"alignment":4,"part":1}],"counts":true}}
 #include "segment.cuh"
 using namespace kiln;
 
-KILN_KERNEL(64, 19)
+KILN_KERNEL(128, 9)
 kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk_count,
             float* kiln_step_0_partials, i64 first_block_2, const i64* chunks_1,
             const i64* segments_1, i64 chunk_count_1, i32* counted, i64 lines, float* norm,
@@ -14,7 +14,7 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
   release_successor();
   if (block_index() < first_block_1) {
     float sum = 0.0f;
-    using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 64 /*threads*/, 8 /*chunks*/,
+    using Tile = ChunkTile<1024 /*elements*/, 8 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
         3 /*lists*/>;
     static_assert(segments_bytes<Tile>() <= 320);
     const Segments<Tile> all(chunks, segments, Tile::begin(), Tile::end(chunk_count),
@@ -36,7 +36,7 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
   }
   if (block_index() >= first_block_1 && block_index() < first_block_2) {
     float sum_1 = 0.0f;
-    using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 64 /*threads*/, 8 /*chunks*/,
+    using Tile = ChunkTile<1024 /*elements*/, 4 /*vector*/, 128 /*threads*/, 8 /*chunks*/,
         3 /*lists*/>;
     static_assert(segments_bytes<Tile>() <= 320);
     const Segments<Tile> all_1(chunks_1, segments_1, Tile::begin(block_index() - first_block_1),
@@ -57,11 +57,11 @@ kiln_step_0(i64 first_block_1, const i64* chunks, const i64* segments, i64 chunk
   }
   static_assert(is_last_block_bytes() <= 4);
   if (is_last_block(counted, shared_memory() + 0)) {
-    static_assert(sum_of_partials_bytes<64>() <= 128);
-    const float sum_2 = sum_of_partials<64>(kiln_step_0_partials, first_block_1,
+    static_assert(sum_of_partials_bytes<128>() <= 128);
+    const float sum_2 = sum_of_partials<128>(kiln_step_0_partials, first_block_1,
         shared_memory() + 0);
-    static_assert(sum_of_partials_bytes<64>() <= 128);
-    const float sum_3 = sum_of_partials<64>(kiln_step_0_partials + first_block_1,
+    static_assert(sum_of_partials_bytes<128>() <= 128);
+    const float sum_3 = sum_of_partials<128>(kiln_step_0_partials + first_block_1,
         first_block_2 - first_block_1, shared_memory() + 0);
     const float t_1 = sqrtf(sum_2 + sum_3);
     store_scalar(norm, t_1);
