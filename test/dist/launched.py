@@ -174,9 +174,10 @@ class Launched(unittest.TestCase):
                                  r"\(time limit 5 s\): .*rank 1")
 
     def torchrun_restarts(self, *flags, steps, after):
+        """By a torchrun that picks a free port: its usual one may be another test's just now."""
         process = self.begin("--resume=auto", "--peer-limit=20", f"--steps={steps}", *flags,
-                             command=[TORCHRUN, "--nproc-per-node=2", "--max-restarts=1",
-                                      "--no-python"])
+                             command=[TORCHRUN, "--standalone", "--nproc-per-node=2",
+                                      "--max-restarts=1", "--no-python"])
         self.step_of(process, after)
         os.kill(children_of(process)[0], signal.SIGKILL)
         _, errors = process.communicate(timeout=self.limit)
