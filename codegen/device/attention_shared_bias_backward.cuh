@@ -4,7 +4,7 @@
 // bias's gradient is summed in registers over the heads of a group, of one tile of keys.
 #pragma once
 
-#include "attention_backward.cuh"
+#include "attention_bias_gradient.cuh"
 #include "attention_shared_bias.cuh"
 
 namespace kiln {

@@ -101,11 +101,12 @@ bool GlobalMemory::isAligned(const Entry& entry, std::uintptr_t address, int byt
                             place(entry.region, address), bytes));
 }
 
+std::uint32_t GlobalMemory::turnOf(std::int64_t block) const {
+  return static_cast<std::size_t>(block) < turns.size() ? turns[block] : 0;
+}
+
 /// Whether the block knows what the other one had written when that was counted.
 bool GlobalMemory::hasSeen(std::int64_t block, std::int64_t other) const {
-  const auto turnOf = [&](std::int64_t of) {
-    return static_cast<std::size_t>(of) < turns.size() ? turns[of] : 0;
-  };
   return turnOf(other) != 0 && turnOf(other) < turnOf(block);
 }
 
@@ -138,11 +139,10 @@ bool GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
     return refuse(explain(address, bytes, true));
   if (!isAligned(*entry, address, bytes, true) || !isOwn(*entry, block, address, bytes, true))
     return false;
-  if (static_cast<std::size_t>(block) < turns.size() && turns[block] != 0 &&
-      turns[block] < turns.size())
+  if (const std::uint32_t turn = turnOf(block); turn != 0 && turn < turns.size())
     return refuse(fmt::format("writes {} bytes at {} after it was counted as block {} of {}; only "
                               "the last may",
-                              bytes, place(entry->region, address), turns[block], turns.size()));
+                              bytes, place(entry->region, address), turn, turns.size()));
   std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
               static_cast<std::uint32_t>(block + 1));
   return true;

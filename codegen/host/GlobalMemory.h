@@ -46,6 +46,7 @@ class GlobalMemory {
   bool isAligned(const Entry& entry, std::uintptr_t address, int bytes, bool writing);
   bool isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
              bool writing);
+  std::uint32_t turnOf(std::int64_t block) const;
   bool hasSeen(std::int64_t block, std::int64_t other) const;
   bool refuse(std::string why);
 

@@ -168,7 +168,7 @@ std::string Lowering::addPartials(int64_t count) {
 void Lowering::emitSumOfGroups(const std::string& partials, int64_t groups) {
   const SmallVector<Extent> biases = ownBiases();
   cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
-                  "attention_backward.cuh");
+                  "attention_bias_gradient.cuh");
   entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
   const auto result = static_cast<unsigned>(program.biasGradient());
   const auto& shape = output(result).tensor.shape;

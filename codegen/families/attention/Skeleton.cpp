@@ -96,7 +96,7 @@ class LoweringOfHeads : Lowering {
   void emitBiasGradient() {
     const Schedule& s = context.schedule;
     const std::string partials = addPartials(s.groups);
-    auto entry = begin(context.name, "attention_backward.cuh");
+    auto entry = begin(context.name, "attention_bias_gradient.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors = operandsOfBackward(*entry);
     const Sharers sharers = sharersOf(*entry);

@@ -27,16 +27,15 @@ class Lowering {
   void run() {
     divide();
     const bool programmatic = schedule.launch == Launch::programmatic;
+    if (parts.empty())
+      return emitNumbers(programmatic);
     const int main = static_cast<int>(plan.kernels.size());
-    if (!parts.empty())
-      emitMain(programmatic, main);
+    emitMain(programmatic, main);
     int64_t partials = 0; // of a block
     for (const Part& part : parts)
       partials = std::max<int64_t>(partials, part.sums.size());
     if (partials > 0)
       plan.workspaces.push_back({partialsName(), DType::f32, partials, main, {}});
-    if (parts.empty())
-      emitNumbers(programmatic);
   }
 
  private:
