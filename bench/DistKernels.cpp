@@ -2,11 +2,13 @@
 #include "bench/DistKernels.h"
 
 #include "models/common/Device.h"
+#include "models/common/Graph.h"
 
 #include <ATen/ATen.h>
 #include <chrono>
 #include <kiln/bucket_ops.h>
 #include <kiln/optim.h>
+#include <optional>
 
 namespace kiln::bench {
 
@@ -40,20 +42,28 @@ Bucket makeBucket(const std::vector<std::int64_t>& lengths, double mib, at::Devi
   return made;
 }
 
-/// Microseconds a call of work(i), i in turn, all of them again and again behind a warm-up.
+/// Microseconds a call of work(i), i in turn, all of them again and again behind a warm-up; on a
+/// GPU as replays of a graph, lest the host's time be measured.
 double microsecondsOf(std::size_t count, at::Device device,
                       const std::function<void(std::size_t)>& work) {
   constexpr int warmups = 3;
   const int times = device.is_cuda() ? 50 : 5;
-  Clock::time_point begin;
-  for (int time = -warmups; time < times; ++time) {
-    if (time == 0) {
-      models::synchronize(device);
-      begin = Clock::now();
-    }
+  std::function<void()> round = [&] {
     for (std::size_t i = 0; i < count; ++i)
       work(i);
+  };
+  for (int time = 0; time < warmups; ++time)
+    round();
+  std::optional<models::StepGraph> graph;
+  if (device.is_cuda()) {
+    graph.emplace(device, round);
+    round = [&] { graph->replay(); };
+    round();
   }
+  models::synchronize(device);
+  const Clock::time_point begin = Clock::now();
+  for (int time = 0; time < times; ++time)
+    round();
   models::synchronize(device);
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() /
          double(std::size_t(times) * count);

@@ -84,7 +84,8 @@ struct KernelLaunch {
   /// resident: where blocks come to several tiles there is a multiple of so many.
   std::int64_t blocksMultiple = 1;
   SizeProduct rows; // oneShot, resident
-  /// oneShot: the rows of further parts, each of which begins with a block of its own.
+  /// The rows of further parts. oneShot: each begins with a block of its own; resident: blocks, as
+  /// many at most as if it were so, work on all parts.
   std::vector<SizeProduct> further{};
   std::vector<KernelArgument> arguments; // pointers, i64 values and tensor maps
   /// tiles: blocks in x, y and z, each a product of counts. Clusters lie along x.

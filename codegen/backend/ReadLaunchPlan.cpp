@@ -304,10 +304,11 @@ void readGrid(const Reader& reader, const std::string& place, KernelLaunch& kern
     kernel.further = readAll<SizeProduct>(reader, "further", [](const Json& json, const auto& at) {
       return SizeProduct{readExtents(json, at)};
     });
-  if (!kernel.further.empty() && (kernel.grid != Grid::oneShot || kernel.cluster != 1))
+  const bool mayHaveParts = kernel.grid == Grid::oneShot || kernel.grid == Grid::resident;
+  if (!kernel.further.empty() && (!mayHaveParts || kernel.cluster != 1))
     fail(ErrorKind::input,
          "launch plan: {} has {} further parts, a {} grid and clusters of {}; parts need a oneShot "
-         "grid and clusters of 1",
+         "or resident grid and clusters of 1",
          place, kernel.further.size(), nameIn(gridNames, kernel.grid), kernel.cluster);
 }
 

@@ -7,7 +7,9 @@
 // each other. A block looks its chunk up and works on it in vectors; the elements behind the last
 // whole vector, and chunks that vectors cannot reach, go one by one. Small chunks win: on an H200
 // AdamW over 110 tensors takes 1.007 times a copy with 1024 elements a block, 1.05 times with
-// 16384. Kernels that only take sums give a block several, whose loads are on their way together.
+// 16384. Kernels that only take sums share all chunks among the blocks that fit, which load some
+// chunks ahead of those that they add up. A block looks its first chunks up before the predecessor
+// has ended: that must not be a kernel which writes the table.
 #pragma once
 
 #include "angle.cuh"
@@ -19,19 +21,31 @@ template <int elements_, int vector_, int threads_, int chunks_, int lists_> str
   static constexpr int elements = elements_;
   static constexpr int vector = vector_;
   static constexpr int threads = threads_;
-  static constexpr int chunks = chunks_; // of a block
+  static constexpr int chunks = chunks_; // of a block; of a share: that are loaded ahead
   static constexpr int lists = lists_;   // pointers in a record
 
   static_assert(elements % vector == 0, "a vector never crosses the end of a chunk");
   static_assert(threads % 32 == 0 && threads <= 1024, "a block is 1 to 32 warps");
 
   KILN_DEVICE static void barrier() { block_barrier(); }
-  /// The chunks of a block, which may be counted from the first of its part on.
-  KILN_DEVICE static i64 begin(i64 block = block_index()) { return block * chunks; }
-  KILN_DEVICE static i64 end(i64 count, i64 block = block_index()) {
-    return begin(block) + chunks < count ? begin(block) + chunks : count;
-  }
 };
+
+/// Neighbouring chunks of a list.
+struct ChunkSpan {
+  i64 begin, end;
+};
+/// Those of a block, which may be counted from the first of its part on.
+template <class Tile> KILN_DEVICE ChunkSpan chunks_of_block(i64 count, i64 block) {
+  const i64 end = (block + 1) * Tile::chunks;
+  return {block * Tile::chunks, end < count ? end : count};
+}
+/// The block's share of all `count`, below 2^31; no share is larger than another by two.
+KILN_DEVICE ChunkSpan share_of_chunks(i64 count) {
+  const u32 block = u32(block_index()), blocks = u32(block_count());
+  const u32 each = u32(count) / blocks, more = u32(count) % blocks;
+  const i64 begin = i64(block) * each + (block < more ? block : more);
+  return {begin, begin + each + (block < more)};
+}
 
 /// `width` neighbouring elements of a chunk.
 template <int width> struct Piece {
@@ -86,71 +100,145 @@ template <class Tile> struct Segment {
   }
 };
 
-/// Bytes of shared memory for the chunks of a block (Segments).
-template <class Tile> KILN_DEVICE constexpr int segments_bytes() {
-  return Tile::chunks * (2 + Tile::lists) * 8;
+/// What is loaded of several lists.
+template <class... Parts> struct Pack {};
+template <class First, class... Rest> struct Pack<First, Rest...> {
+  First first;
+  Pack<Rest...> rest;
+
+  template <int index> KILN_DEVICE const auto& get() const {
+    if constexpr (index == 0)
+      return first;
+    else
+      return rest.template get<index - 1>();
+  }
+};
+KILN_DEVICE Pack<> pack() {
+  return {};
+}
+template <class First, class... Rest>
+KILN_DEVICE Pack<First, Rest...> pack(const First& first, const Rest&... rest) {
+  return {first, pack(rest...)};
 }
 
-/// All chunks of a block. A thread looks up each of them, so that the block waits for the table
-/// once; where all are whole, loads of all of them are on their way together.
-template <class Tile> struct Segments {
-  static constexpr int words = 2 + Tile::lists; // elements and whether aligned, first, pointers
-  static constexpr i64 whole = 2 * Tile::elements + 1;
-  i64* found; // (chunks, words) of shared memory
-  int count;
+/// Bytes of shared memory for `table` chunks (Segments).
+template <class Tile, int table> KILN_DEVICE constexpr int segments_bytes() {
+  return table * (2 + Tile::lists) * 8;
+}
 
-  KILN_DEVICE Segments(const i64* chunks, const i64* segments, i64 begin, i64 end, char* memory)
-      : found(reinterpret_cast<i64*>(memory)), count(int(end - begin)) {
-    static_assert(Tile::chunks <= Tile::threads, "a thread looks up each chunk");
-    if (thread_index() < count) {
-      const Segment<Tile> at(chunks, segments, begin + thread_index());
-      i64* mine = found + thread_index() * words;
-      store_shared(mine, i64(2 * at.count + at.aligned));
-      store_shared(mine + 1, at.first);
-#pragma unroll
-      for (int list = 0; list < Tile::lists; ++list)
-        store_shared(mine + 2 + list, load_global<i64>(at.record + 1 + list));
-    }
-    block_barrier();
+/// A span of chunks. Threads look up a chunk each, `table` at a time, so that the block seldom
+/// waits for the table.
+template <class Tile, int table> struct Segments {
+  static constexpr int words = 2 + Tile::lists; // elements and whether aligned, first, pointers
+  static_assert(table % Tile::chunks == 0 && table <= Tile::threads, "a thread looks up a chunk");
+
+  const i64 *chunks, *segments;
+  ChunkSpan span;
+  i64* found; // (table, words) of shared memory
+
+  KILN_DEVICE Segments(const i64* chunks, const i64* segments, ChunkSpan span, char* memory)
+      : chunks(chunks), segments(segments), span(span), found(reinterpret_cast<i64*>(memory)) {
+    look_up(span.begin);
   }
 
-  /// One of them, which is known to be whole or not.
-  template <bool whole> struct Chunk {
+  /// One that has been looked up.
+  struct Chunk {
     const i64* mine;
 
     template <class T> KILN_DEVICE T* list(int index) const {
       return reinterpret_cast<T*>(load_shared<u64>(mine + 2 + index)) + load_shared<i64>(mine + 1);
     }
+    KILN_DEVICE bool is_whole() const { return load_shared<i64>(mine) == 2 * Tile::elements + 1; }
     template <class Body> KILN_DEVICE void each(Body body) const {
-      if constexpr (whole) {
-        constexpr int pass = Tile::threads * Tile::vector;
-#pragma unroll
-        for (int first = 0; first < Tile::elements; first += pass)
-          if (const int i = first + thread_index() * Tile::vector;
-              Tile::elements % pass == 0 || i < Tile::elements)
-            body(Piece<Tile::vector>{i});
-      } else {
-        const i64 header = load_shared<i64>(mine);
-        each_piece<Tile>(int(header >> 1), header & 1, body);
-      }
+      const i64 header = load_shared<i64>(mine);
+      each_piece<Tile>(int(header >> 1), header & 1, body);
     }
   };
 
   /// Calls `body` with each chunk, in order.
   template <class Body> KILN_DEVICE void each(Body body) const {
-    bool are_whole = count == Tile::chunks;
-#pragma unroll
-    for (int chunk = 0; chunk < Tile::chunks; ++chunk)
-      are_whole = are_whole && load_shared<i64>(found + chunk * words) == whole;
-    if (are_whole) {
-#pragma unroll
-      for (int chunk = 0; chunk < Tile::chunks; ++chunk)
-        body(Chunk<true>{found + chunk * words});
-    } else {
+    each_table([&](int count) {
 #pragma unroll 1
       for (int chunk = 0; chunk < count; ++chunk)
-        body(Chunk<false>{found + chunk * words});
+        body(at(chunk));
+    });
+  }
+
+  /// Loads up to Tile::chunks chunks ahead of the one that is used. `load(chunk, piece)` returns
+  /// what `use(piece, loaded)` takes; `end` is called behind each chunk. Whole chunks come first.
+  template <class Load, class Use, class End>
+  KILN_DEVICE void stream(Load load, Use use, End end) const {
+    each_table([&](int count) {
+      stream_whole(count, load, use, end);
+#pragma unroll 1
+      for (int chunk = 0; chunk < count; ++chunk)
+        if (!at(chunk).is_whole()) {
+          at(chunk).each([&](auto piece) { use(piece, load(at(chunk), piece)); });
+          end();
+        }
+    });
+  }
+
+ private:
+  KILN_DEVICE Chunk at(int chunk) const { return {found + chunk * words}; }
+
+  KILN_DEVICE void look_up(i64 first) const {
+    if (thread_index() < table && first + thread_index() < span.end) {
+      const Segment<Tile> from(chunks, segments, first + thread_index());
+      i64* mine = found + thread_index() * words;
+      store_shared(mine, i64(2 * from.count + from.aligned));
+      store_shared(mine + 1, from.first);
+#pragma unroll
+      for (int list = 0; list < Tile::lists; ++list)
+        store_shared(mine + 2 + list, load_global<i64>(from.record + 1 + list));
     }
+    block_barrier();
+  }
+  /// Calls `body` with how many have been looked up, until all have been.
+  template <class Body> KILN_DEVICE void each_table(Body body) const {
+#pragma unroll 1
+    for (i64 first = span.begin; first < span.end; first += table) {
+      if (first != span.begin) {
+        block_barrier(); // nobody reads the last ones any more
+        look_up(first);
+      }
+      body(span.end - first < table ? int(span.end - first) : table);
+    }
+  }
+
+  template <class Load, class Use, class End>
+  KILN_DEVICE void stream_whole(int count, Load load, Use use, End end) const {
+    constexpr int pass = Tile::threads * Tile::vector;
+    constexpr int passes = (Tile::elements + pass - 1) / pass;
+    using Loaded = decltype(load(at(0), Piece<Tile::vector>{0}));
+    constexpr int bytes = passes * int(sizeof(Loaded)), most = 256; // in registers
+    constexpr int fitting = bytes < most ? most / bytes : 1;
+    constexpr int deep = fitting < Tile::chunks ? fitting : Tile::chunks;
+    Loaded window[deep][passes];
+    const auto each_pass = [&](auto body) {
+#pragma unroll
+      for (int p = 0; p < passes; ++p)
+        if (const int i = p * pass + thread_index() * Tile::vector;
+            Tile::elements % pass == 0 || i < Tile::elements)
+          body(Piece<Tile::vector>{i}, p);
+    };
+    const auto fetch = [&](int chunk, Loaded(&to)[passes]) {
+      if (chunk < count && at(chunk).is_whole())
+        each_pass([&](auto piece, int p) { to[p] = load(at(chunk), piece); });
+    };
+#pragma unroll
+    for (int c = 0; c < deep; ++c)
+      fetch(c, window[c]);
+#pragma unroll 1
+    for (int chunk = 0; chunk < count; chunk += deep)
+#pragma unroll
+      for (int c = 0; c < deep; ++c) {
+        if (chunk + c < count && at(chunk + c).is_whole()) {
+          each_pass([&](auto piece, int p) { use(piece, window[c][p]); });
+          end();
+        }
+        fetch(chunk + c + deep, window[c]);
+      }
   }
 };
 

@@ -216,7 +216,7 @@ void Emitter::line(const std::string& text) {
 }
 
 void Emitter::open(const std::string& head) {
-  line(head + " {");
+  line(head.empty() ? "{" : head + " {");
   ++depth_;
 }
 void Emitter::unrolled(const std::string& head, int times) {

@@ -65,6 +65,7 @@ def Cu_TensorMap : Cu_Type<"TensorMap", "tensor_map", "how bulk copies see a ten
 def Cu_Ring : Cu_Type<"Ring", "ring", "stages of shared memory that tiles pass through">;
 def Cu_Sums : Cu_Type<"Sums", "sums", "running sums of the columns a thread holds">;
 def Cu_Segment : Cu_Type<"Segment", "segment", "the part of a list's entry that a block works on">;
+def Cu_Segments : Cu_Type<"Segments", "segments", "all such parts that a block works on">;
 def Cu_Total : Cu_Type<"Total", "total", "a running sum of all a thread has seen">;
 
 class Cu_Op<string mnemonic, list<Trait> traits = []>

@@ -33,11 +33,15 @@ void ListTable::locate(std::vector<const void*> wanted, const ListsInfo& info,
   } else {
     const auto moved = lists->relocate(info, inputs, outputs);
     const auto bytes = static_cast<std::int64_t>(moved.size());
-    if (table.defined() && !backend.isCapturing()) {
+    if (table.defined() && !isKept && !backend.isCapturing()) {
       upload(moved, table.narrow(0, table.numel() - bytes, bytes));
       return;
     }
   }
+  if (isKept)
+    kept.push_back(std::move(table));
+  isKept = false;
+  isWrittenByGraph = backend.isCapturing();
   table = upload(lists->table());
   arguments = lists->inputs(table.data_ptr(), given);
 }
@@ -45,9 +49,14 @@ void ListTable::locate(std::vector<const void*> wanted, const ListsInfo& info,
 void ListTable::launched() {
   if (!backend.isCapturing())
     return;
+  isKept = true;
+  if (!isWrittenByGraph)
+    return;
+  // Only its replays write it: nobody else may read it.
   kept.push_back(std::move(table));
   table.reset();
   pointers.clear();
+  isKept = isWrittenByGraph = false;
 }
 
 } // namespace kiln::optim

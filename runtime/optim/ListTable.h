@@ -1,5 +1,5 @@
 // Where the tensors of a program over lists lie: a table in the memory of their device, rewritten
-// when they move. Nothing waits for the device.
+// when they move, but never once a graph uses it. Nothing waits for the device.
 #pragma once
 
 #include "kiln/lists.h"
@@ -15,17 +15,14 @@ class ListTable {
  public:
   ListTable(runtime::Backend& backend, at::Device device) : backend(backend), device(device) {}
 
-  /// Whether the table says so already. A graph gets one of its own: that of later launches may say
-  /// something else.
-  bool liesAt(const std::vector<const void*>& wanted) const {
-    return wanted == pointers && !backend.isCapturing();
-  }
+  /// Whether the table says so already.
+  bool liesAt(const std::vector<const void*>& wanted) const { return wanted == pointers; }
   /// The tensors of `wanted` as lists, of the same lengths in each call; `given`: what the program
   /// takes beside lists.
   void locate(std::vector<const void*> wanted, const ListsInfo& info,
               std::span<const TensorList> inputs, std::span<const TensorList> outputs,
               std::span<const Buffer> given);
-  /// Behind a launch: the table of a captured one stays as it is.
+  /// Behind each launch.
   void launched();
 
   /// Of a launch: `given`, and the table.
@@ -41,6 +38,8 @@ class ListTable {
   std::vector<const void*> pointers;
   std::optional<TensorLists> lists;
   at::Tensor table;             // undefined: on no device yet
+  bool isKept = false;          // a graph uses it
+  bool isWrittenByGraph = false;
   std::vector<at::Tensor> kept; // what captured graphs use
 };
 

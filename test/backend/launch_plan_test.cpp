@@ -143,9 +143,9 @@ TEST(LaunchPlan, KeepsPartsThroughItsText) {
   EXPECT_HAS(refusal("\"parts\":2", "\"parts\":4"), "].parts is 4; kernel 0 has 3");
   EXPECT_HAS(refusal("\"further\":[[100],[]]", "\"further\":[100,[]]"),
              "plan.kernels[0].further[0] is not an array");
-  EXPECT_HAS(refusal("\"grid\":\"oneShot\"", "\"grid\":\"resident\""),
-             "plan.kernels[0] has 2 further parts, a resident grid and clusters of 1; parts need a "
-             "oneShot grid");
+  EXPECT_HAS(refusal("\"grid\":\"oneShot\"", "\"grid\":\"fixed\",\"blocks\":2"),
+             "plan.kernels[0] has 2 further parts, a fixed grid and clusters of 1; parts need a "
+             "oneShot or resident grid");
 }
 
 TEST(LaunchPlan, KeepsTilesMapsAndRolesThroughItsText) {

@@ -134,7 +134,11 @@ func.func @moved(%x: tensor<?xf32> {kiln.list}, %y: tensor<?xf32> {kiln.list = 1
 // CHECK-SAME: \22further\22:{{\[\[\]\]}}
 // CHECK: cu.kernel "kiln_count" attributes {arguments = ["first_block_1", "chunks", "segments", "chunk_count", "n", "next"]
 // CHECK: cu.part to %arg0 {
-// CHECK: cu.chunks %arg1 : <i64>, %arg2 : <i64>, %arg3 attributes
+// CHECK: %[[FOUND:.*]] = cu.look_up %arg1 : <i64>, %arg2 : <i64>, %arg3 {
+// CHECK: cu.wait
+// CHECK: cu.chunks %[[FOUND]]
+// CHECK: cu.part from %arg0 {
+// CHECK: cu.wait
 // CHECK: cu.load_uniform
 // CHECK: cu.store_scalar
 // CHECK-NOT: cu.kernel
@@ -147,29 +151,29 @@ func.func @count(%x: tensor<?xf32> {kiln.list}, %n: tensor<f32> {kiln.name = "n"
 
 //--- sum.mlir
 // A kernel that stores no list takes eight chunks a block, 16 bytes a thread and pass.
-// SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<multi_tensor, vector = 8, chunks = 8, threads = 128, blocks = 9, launch = programmatic>)
+// SCHEDULE: kiln.kernel "norm"(%{{.*}}) schedule(<multi_tensor, vector = 8, chunks = 2, threads = 128, blocks = 12, launch = programmatic>)
 // AMPERE: launch = plain>
 // The plan knows the table by its two parts, and the lists apart from the other inputs.
 // CHECK: \22inputs\22:[{\22name\22:\22limit\22,{{.*}}},{\22name\22:\22chunks\22,{{.*}}},{\22name\22:\22segments\22,{{.*}}},{\22name\22:\22counted\22,\22dtype\22:\22i32\22,
 // CHECK-SAME: \22outputs\22:[{\22name\22:\22factor\22,
 // CHECK-SAME: \22workspaces\22:[{\22name\22:\22kiln_norm_partials\22,\22dtype\22:\22f32\22,\22elements\22:1,\22blocksOf\22:0
-// CHECK-SAME: \22name\22:\22kiln_norm\22,{{.*}}\22grid\22:\22oneShot\22,\22rowsPerBlock\22:8
+// CHECK-SAME: \22name\22:\22kiln_norm\22,{{.*}}\22grid\22:\22resident\22,\22rowsPerBlock\22:2,\22blocks\22:12
 // CHECK-SAME: \22further\22:{{\[\[\]\]}}
 // CHECK-SAME: \22lists\22:{\22chunk\22:1024,\22inputs\22:[{\22name\22:\22g\22,\22dtype\22:\22bf16\22,{{.*}}\22counts\22:true}
-// The chunks of a block are looked up together. One block more is there for lists without elements.
-// CHECK: cu.kernel "kiln_norm" attributes {arguments = ["first_block_1", "chunks", "segments", "chunk_count", "kiln_norm_partials", "counted", "lines", "limit", "factor"], blocks = 9 : i64, header = "segment.cuh"
+// Chunks are looked up while the predecessor runs. Each is summed by itself. One block more is there for
+// lists without elements.
+// CHECK: cu.kernel "kiln_norm" attributes {arguments = ["chunks", "segments", "chunk_count", "kiln_norm_partials", "counted", "limit", "factor"], blocks = 12 : i64, header = "segment.cuh"
+// CHECK: %[[FOUND:.*]] = cu.look_up %{{.*}} {lists = 1 : i64, per_block = 2 : i64, scratch = 0 : i64, shared, size = 1024 : i64, table = 64 : i64, threads = 128 : i64, vector = 8 : i64}
 // CHECK: cu.wait
 // CHECK: cu.release
-// CHECK: cu.part to %{{.*}} {
 // CHECK: %[[TOTAL:.*]] = cu.total
-// CHECK: cu.chunks %{{.*}} attributes {lists = 1 : i64, per_block = 8 : i64, scratch = 0 : i64, size = 1024 : i64, threads = 128 : i64, together, vector = 8 : i64} {
-// CHECK: ^bb0(%[[AT:.*]]: !cu.segment):
-// CHECK: %[[G:.*]] = cu.list %[[AT]] {index = 0 : i64} : <bf16>
-// CHECK: cu.each_piece %[[AT]], (%[[G]] : !cu.ptr<bf16>) {
-// CHECK: cu.accumulate %{{.*}} into %[[TOTAL]]
+// CHECK: cu.stream %[[FOUND]] into(%[[TOTAL]]) attributes {lists = array<i64: 0>, names = ["g"], types = [bf16]} {
+// CHECK: ^bb0(%[[G:.*]]: bf16, %[[OWN:.*]]: !cu.total):
+// CHECK: arith.extf %[[G]]
+// CHECK: cu.accumulate %{{.*}} into %[[OWN]]
 // CHECK: cu.store_sum %[[TOTAL]], %{{.*}} {index = 0 : i64, scratch = 0 : i64}
 // CHECK: cu.last_block %{{.*}} : <i32> attributes {scratch = 0 : i64} {
-// CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}}, %{{.*}} to %{{.*}} {index = 0 : i64, scratch = 0 : i64, threads = 128 : i64}
+// CHECK: %[[SUM:.*]] = cu.sum_of_partials %{{.*}} {index = 0 : i64, scratch = 0 : i64, threads = 128 : i64}
 // CHECK: %[[NORM:.*]] = math.sqrt %[[SUM]] : f32
 // CHECK: arith.divf %{{.*}}, %[[NORM]]
 // CHECK: cu.store_scalar

@@ -111,11 +111,15 @@ TEST_F(BucketOpsGpu, AreCapturedAndReplayed) {
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   copy.run(gradients, sent); // compiles
   squares.run(sent);
-  at::cuda::CUDAGraph graph;
+  at::cuda::CUDAGraph graph(/*keep_graph=*/true);
   graph.capture_begin();
   copy.run(gradients, sent);
   square = squares.run(sent);
   graph.capture_end();
+  std::size_t nodes = 0;
+  ASSERT_EQ(cudaGraphGetNodes(graph.raw_cuda_graph(), nullptr, &nodes), cudaSuccess);
+  EXPECT_EQ(nodes, 2U) << "each a kernel, which reads where tensors lie in a table that is there";
+  graph.instantiate();
   copy.run(drawn(at::kFloat), sent); // elsewhere, so that the table is another
   for (const Tensor& one : gradients)
     one.normal_();

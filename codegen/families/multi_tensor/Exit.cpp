@@ -9,50 +9,56 @@ void PartOp::emit(Emitter& e) {
   std::string condition = getBegin() ? "block_index() >= " + e.name(getBegin()) : "";
   if (getEnd())
     condition += (getBegin() ? " && " : "") + ("block_index() < " + e.name(getEnd()));
-  e.open("if (" + condition + ")");
+  e.open(condition.empty() ? "" : "if (" + condition + ")");
   e.block(getBody().front());
   e.close();
 }
-void ChunksOp::emit(Emitter& e) {
-  Block& block = getBody().front();
-  std::string segment = e.declare(block.getArgument(0), "at");
-  std::string table = e.name(getChunks()) + ", " + e.name(getSegments());
+void LookUpOp::emit(Emitter& e) {
+  std::string found = e.declare(getFound(), getTable() == 0 ? "at" : "all");
+  std::string table = e.name(getChunks()) + ", " + e.name(getSegments()) + ", ";
+  std::string count = e.name(getCount());
   e.line("using Tile = ChunkTile<" + std::to_string(getSize()) + " /*elements*/, " +
          std::to_string(getVector()) + " /*vector*/, " + std::to_string(getThreads()) +
          " /*threads*/, " + std::to_string(getPerBlock()) + " /*chunks*/, " +
          std::to_string(getLists()) + " /*lists*/>;");
-  const std::string number = getFirst() ? "block_index() - " + e.name(getFirst()) : "";
-  const std::string begin = "Tile::begin(" + number + ")";
-  const std::string end =
-      "Tile::end(" + e.name(getCount()) + (getFirst() ? ", " + number : "") + ")";
-  if (getTogether()) {
-    assertBytes(e, *this, "segments_bytes<Tile>()");
-    std::string all = e.fresh("all");
-    e.line("const Segments<Tile> " + all + "(" + table + ", " + begin + ", " + end + ", " +
-           sharedAt(*this) + ");");
-    e.open(all + ".each([&](auto " + segment + ")");
+  std::string number = "block_index()";
+  if (getFirst())
+    number += " - " + e.name(getFirst());
+  if (getTable() == 0)
+    return e.line("const Segment<Tile> " + found + "(" + table + number + ");");
+  std::string size = std::to_string(getTable());
+  assertBytes(e, *this, "segments_bytes<Tile, " + size + ">()");
+  std::string span = getShared() ? "share_of_chunks(" + count + ")"
+                                 : "chunks_of_block<Tile>(" + count + ", " + number + ")";
+  e.line("const Segments<Tile, " + size + "> " + found + "(" + table + span + ", " +
+         sharedAt(*this) + ");");
+}
+static LookUpOp lookUpOf(Value segment) {
+  auto chunks = cast<ChunksOp>(cast<BlockArgument>(segment).getOwner()->getParentOp());
+  return chunks.getFound().getDefiningOp<LookUpOp>();
+}
+void ChunksOp::emit(Emitter& e) {
+  Block& block = getBody().front();
+  if (lookUpOf(block.getArgument(0)).getTable() == 0) {
+    e.alias(block.getArgument(0), e.name(getFound()));
     e.block(block);
-    e.close(");");
     return;
   }
-  if (getPerBlock() == 1) {
-    e.line("const Segment<Tile> " + segment + "(" + table + ", " +
-           (getFirst() ? number : "block_index()") + ");");
-    e.block(block);
-    return;
-  }
-  e.open("for (i64 chunk = " + begin + "; chunk < " + end + "; ++chunk)");
-  e.line("const Segment<Tile> " + segment + "(" + table + ", chunk);");
+  std::string segment = e.declare(block.getArgument(0), "at");
+  e.open(e.name(getFound()) + ".each([&](auto " + segment + ")");
   e.block(block);
-  e.close();
+  e.close(");");
+}
+/// The pointer to the chunk's part of a list.
+static std::string listOf(Emitter& e, Value segment, const std::string& type, int64_t index) {
+  const bool isDependent = lookUpOf(segment).getTable() > 0;
+  return e.name(segment) + (isDependent ? ".template list<" : ".list<") + type + ">(" +
+         std::to_string(index) + ")";
 }
 void ListOp::emit(Emitter& e) {
   std::string type = "const " + e.memoryType(getPointer().getType().getElement());
-  const bool dependent =
-      cast<ChunksOp>(cast<BlockArgument>(getSegment()).getOwner()->getParentOp()).getTogether();
-  e.line(type + "* " + e.declare(getPointer(), "list") + " = " + e.name(getSegment()) +
-         (dependent ? ".template list<" : ".list<") + type + ">(" + std::to_string(getIndex()) +
-         ");");
+  e.line(type + "* " + e.declare(getPointer(), "list") + " = " +
+         listOf(e, getSegment(), type, getIndex()) + ";");
 }
 
 void NumberOp::emit(Emitter& e) {
@@ -75,8 +81,8 @@ void EachPieceOp::emit(Emitter& e) {
     std::string vector = e.fresh(put.getName().str() + "_c");
     e.line("Vec<" + e.memoryType(put.getValue().getType()) + ", piece.vector> " + vector + ";");
     e.aliasTarget(put, vector);
-    after.push_back("piece.store(" + e.name(put.getSegment()) + ".list<" +
-                    e.memoryType(put.getElement()) + ">(" + std::to_string(put.getIndex()) + "), " +
+    std::string type = e.memoryType(put.getElement());
+    after.push_back("piece.store(" + listOf(e, put.getSegment(), type, put.getIndex()) + ", " +
                     vector + ");");
   }
   e.unrolled("for (int i = 0; i < piece.vector; ++i)");
@@ -85,6 +91,32 @@ void EachPieceOp::emit(Emitter& e) {
   for (const std::string& line : after)
     e.line(line);
   e.close(");");
+}
+void StreamOp::emit(Emitter& e) {
+  Block& block = getBody().front();
+  const size_t lists = getLists().size();
+  std::string loads, ends;
+  for (size_t i = 0; i < lists; ++i)
+    loads += (i > 0 ? ", " : "") + ("piece.load(at.template list<const " +
+                                    e.memoryType(cast<TypeAttr>(getTypes()[i]).getValue()) + ">(" +
+                                    std::to_string(getLists()[i]) + "))");
+  for (auto [i, sum] : llvm::enumerate(getSums())) {
+    std::string own = e.declare(block.getArgument(lists + i), e.name(sum) + "_own");
+    e.line("float " + own + " = 0.0f;");
+    ends += e.name(sum) + " += " + own + "; " + own + " = 0.0f; ";
+  }
+  e.location(*this);
+  const std::string load = "[&](auto at, auto piece) { return pack(" + loads + "); }";
+  e.open(e.name(getFound()) + ".stream(" + load + ", [&](auto piece, const auto& loaded)");
+  for (size_t i = 0; i < lists; ++i) {
+    std::string vector = e.fresh(cast<StringAttr>(getNames()[i]).str() + "_c");
+    e.line("const auto& " + vector + " = loaded.template get<" + std::to_string(i) + ">();");
+    e.alias(block.getArgument(i), vector + "[i]");
+  }
+  e.unrolled("for (int i = 0; i < piece.vector; ++i)");
+  e.block(block);
+  e.close();
+  e.close(", [&] { " + ends + "});");
 }
 void PutPieceOp::emit(Emitter& e) {
   e.line(e.target(*this) + "[i] = " + e.expression(getValue()) + ";");
@@ -103,9 +135,8 @@ void LastBlockOp::emit(Emitter& e) {
   e.close();
 }
 void SumOfPartialsOp::emit(Emitter& e) {
-  std::string lines = e.name(getLines());
-  std::string skip = getIndex() ? " + " + std::to_string(getIndex()) + " * " + lines : "";
-  std::string count = getEnd() ? e.name(getEnd()) : lines;
+  std::string skip = getIndex() ? " + " + std::to_string(getIndex()) + " * block_count()" : "";
+  std::string count = getEnd() ? e.name(getEnd()) : "block_count()";
   if (getFirst()) {
     skip += " + " + e.name(getFirst());
     count += " - " + e.name(getFirst());
@@ -132,10 +163,10 @@ SharedUse StoreSumOp::sharedUse() {
   return SharedUse::epilogue;
 }
 
-int64_t ChunksOp::sharedBytes() {
-  return getTogether() ? getPerBlock() * (2 + getLists()) * 8 : 0;
+int64_t LookUpOp::sharedBytes() {
+  return getTable() * (2 + getLists()) * 8;
 }
-SharedUse ChunksOp::sharedUse() {
+SharedUse LookUpOp::sharedUse() {
   return SharedUse::tile;
 }
 

@@ -1,25 +1,42 @@
 // Lists of tensors: what codegen/device/segment.cuh offers.
 
 def Cu_PartOp : Cu_RegionOp<"part", [AttrSizedOperandSegments]> {
-  let summary = "What the blocks from `begin` on that are below `end` do";
+  let summary = "What the blocks from `begin` on that are below `end` do; all blocks without them";
   let arguments = (ins Optional<I64>:$begin, Optional<I64>:$end);
   let assemblyFormat = "(`from` $begin^)? (`to` $end^)? attr-dict-with-keyword $body";
 }
-def Cu_ChunksOp : Cu_RegionOp<"chunks", [Cu_InSharedMemory]> {
-  let summary = "Works through the block's chunks of the tensors of a list, `per_block` of `count`";
+def Cu_LookUpOp : Cu_Op<"look_up", [Cu_InSharedMemory]> {
+  let summary = "Looks up the block's chunks of the tensors of a list of `count` chunks";
   let description = [{
     `chunks` and `segments` are the two parts of the table of the list (device/segment.cuh);
-    `lists` pointers are in the record of an entry. The block's argument is the current chunk.
-    `first` is the block that begins with the first chunk, if that is not block 0. Chunks are
-    looked up and loaded `together` where nothing is stored between.
+    `lists` pointers are in the record of an entry. A block has `per_block` chunks, and `first` is
+    the block that has the first of them, if that is not block 0; or, where they are `shared`, its
+    share of all. `table`: chunks that are looked up at a time; 0: the only one.
   }];
   let arguments = (ins Cu_Pointer:$chunks, Cu_Pointer:$segments, I64:$count, Optional<I64>:$first,
                        I64Attr:$size, I64Attr:$vector, I64Attr:$threads, I64Attr:$per_block,
-                       I64Attr:$lists, UnitAttr:$together);
+                       I64Attr:$lists, I64Attr:$table, UnitAttr:$shared);
+  let results = (outs Cu_Segments:$found);
   let assemblyFormat = [{
     $chunks `:` type($chunks) `,` $segments `:` type($segments) `,` $count (`from` $first^)?
-    attr-dict-with-keyword $body
+    attr-dict
   }];
+}
+def Cu_ChunksOp : Cu_RegionOp<"chunks"> {
+  let summary = "Works through chunks that have been looked up";
+  let description = "The block's argument is the current chunk.";
+  let arguments = (ins Cu_Segments:$found);
+  let assemblyFormat = "$found attr-dict-with-keyword $body";
+}
+def Cu_StreamOp : Cu_RegionOp<"stream"> {
+  let summary = "Sums over chunks that have been looked up, which are loaded ahead of their use";
+  let description = [{
+    The block's arguments are the current elements of the lists that `lists` names, of `types`, then
+    the running sums of the current chunk, which are added to `sums`.
+  }];
+  let arguments = (ins Cu_Segments:$found, Variadic<Cu_Total>:$sums, DenseI64ArrayAttr:$lists,
+                       TypeArrayAttr:$types, StrArrayAttr:$names);
+  let assemblyFormat = "$found `into` `(` $sums `)` attr-dict-with-keyword $body";
 }
 def Cu_ListOp : Cu_Op<"list"> {
   let summary = "Where the chunk lies in the tensor of one of the lists";
@@ -66,12 +83,12 @@ def Cu_LastBlockOp
 }
 def Cu_SumOfPartialsOp : Cu_Op<"sum_of_partials", [Cu_InSharedMemory, AttrSizedOperandSegments]> {
   let summary = "Adds the partial sums of all blocks, or of those of one part, in one block";
-  let description = "Of `lines` blocks those from `first` on that are below `end`.";
-  let arguments = (ins Cu_Pointer:$partials, I64:$lines, Optional<I64>:$first, Optional<I64>:$end,
+  let description = "Of a part: those of the blocks from `first` on that are below `end`.";
+  let arguments = (ins Cu_Pointer:$partials, Optional<I64>:$first, Optional<I64>:$end,
                        I64Attr:$index, I64Attr:$threads);
   let results = (outs F32:$total);
   let assemblyFormat = [{
-    $partials `,` $lines (`from` $first^)? (`to` $end^)? attr-dict `:` type($partials)
+    $partials (`from` $first^)? (`to` $end^)? attr-dict `:` type($partials)
   }];
 }
 def Cu_StoreScalarOp : Cu_StoringOp<"store_scalar"> {

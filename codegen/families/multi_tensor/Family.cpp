@@ -33,6 +33,7 @@ class ListKernel : public family::Kernel {
     KernelContext context{family::entryName(op.getName()),
                           &body->getBody().front(),
                           schedule,
+                          facts,
                           inputs,
                           outputs,
                           plan.tables,

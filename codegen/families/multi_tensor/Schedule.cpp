@@ -88,10 +88,13 @@ std::vector<Violation> check(const Schedule& s, const Facts& facts, const Target
 
 int estimatedRegisters(const Schedule& schedule, const Facts& facts) {
   // The vectors that a thread holds, and addresses and numbers that all elements share.
-  constexpr std::int64_t mostTogether = 16;
-  const std::int64_t lists = facts.inputs + facts.outputs;
-  const std::int64_t together = std::min(loadsTogether(schedule, facts) * lists, mostTogether);
-  return 20 + 4 * static_cast<int>(std::max(lists, together));
+  if (!isResident(facts))
+    return 20 + 4 * (facts.inputs + facts.outputs);
+  constexpr std::int64_t mostAhead = 64; // as in device/segment.cuh
+  const std::int64_t bytes =
+      (facts.bytesRead + facts.parts - 1) / facts.parts; // a block's, in turn
+  const std::int64_t ofChunk = chunkElements * bytes / (4 * schedule.threads);
+  return 32 + static_cast<int>(std::max(ofChunk, std::min(schedule.chunks * ofChunk, mostAhead)));
 }
 
 Schedule defaultSchedule(const Facts& facts, const Target& target) {
@@ -104,7 +107,10 @@ Schedule defaultSchedule(const Facts& facts, const Target& target) {
   s.vector = 16 / std::clamp(facts.widestBytes, 1, 16);
   s.threads =
       std::min<std::int64_t>(128, chunkElements / vectorOf(s.vector, facts, facts.narrowestBytes));
-  s.chunks = facts.outputs == 0 ? 8 : facts.hasSums ? 4 : 1;
+  s.chunks = isResident(facts) ? 2 : facts.hasSums ? 4 : 1;
+  while (isResident(facts) && estimatedRegisters(s, facts) > 128 &&
+         2 * s.threads * vectorOf(s.vector, facts, facts.narrowestBytes) <= chunkElements)
+    s.threads *= 2;
   // The assembler hands out registers in steps of 8.
   int registers = std::max(estimatedRegisters(s, facts), facts.spilledRegisters + 8);
   s.blocks = std::min({target.registersPerSM / (int(s.threads) * registers),

@@ -54,18 +54,31 @@ inline std::int64_t vectorOf(std::int64_t vector, const Facts& facts, int widest
   return vector * facts.widestBytes / widestBytes;
 }
 
-/// Chunks whose loads are on their way together: all of a block, unless something is stored
-/// between.
+/// Kernels that only take sums have the blocks that fit, which share all chunks.
+inline bool isResident(const Facts& facts) {
+  return facts.hasSums && facts.bytesWritten == 0;
+}
+
+/// Chunks whose loads are on their way together.
 inline std::int64_t loadsTogether(const Schedule& schedule, const Facts& facts) {
-  return facts.outputs == 0 ? schedule.chunks : 1;
+  return isResident(facts) ? schedule.chunks : 1;
+}
+
+/// Chunks that a block looks up at a time; 0: it has one.
+inline std::int64_t lookedUp(const Schedule& schedule, const Facts& facts) {
+  if (isResident(facts))
+    return std::min<std::int64_t>(64, schedule.threads) / schedule.chunks * schedule.chunks;
+  return schedule.chunks > 1 ? schedule.chunks : 0;
 }
 
 /// Registers a thread will need, roughly; the assembler's count decides.
 int estimatedRegisters(const Schedule& schedule, const Facts& facts);
 
 /// One 16-byte vector a thread of the widest list, and as many resident threads as registers
-/// allow. A kernel with sums takes several chunks a block, so that partial sums stay few.
-/// Throws Error(infeasible) where the assembler spilled with all registers that there are.
+/// allow. Kernels that only take sums load two chunks ahead, which leaves room for more threads: on
+/// an H200 100 MiB take 28.3 us, with four chunks 29.8. Those that store, too, have several chunks
+/// a block, so that partial sums stay few. Throws Error(infeasible) where the assembler spilled
+/// with all registers that there are.
 Schedule defaultSchedule(const Facts& facts, const Target& target);
 
 } // namespace kiln::multi_tensor

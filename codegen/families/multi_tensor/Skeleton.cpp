@@ -26,20 +26,20 @@ class Lowering {
 
   void run() {
     divide();
-    const bool programmatic = schedule.launch == Launch::programmatic;
     if (parts.empty())
-      return emitNumbers(programmatic);
+      return emitNumbers();
     const int main = static_cast<int>(plan.kernels.size());
-    emitMain(programmatic, main);
+    emitMain(main);
     int64_t partials = 0; // of a block
     for (const Part& part : parts)
-      partials = std::max<int64_t>(partials, part.sums.size());
+      partials = std::max<int64_t>(partials, part.firstSum + part.sums.size());
     if (partials > 0)
       plan.workspaces.push_back({partialsName(), DType::f32, partials, main, {}});
   }
 
  private:
   Value result(unsigned i) { return body.getTerminator()->getOperand(i); }
+  bool isProgrammatic() const { return schedule.launch == Launch::programmatic; }
   std::string partialsName() const { return context.name + "_partials"; }
   Location named(const std::string& name) {
     return NameLoc::get(builder.getStringAttr(name), location);
@@ -51,6 +51,8 @@ class Lowering {
     int number = 0;
     SmallVector<ir::ReduceOp> sums;
     SmallVector<unsigned> lists; // results of the kernel
+    size_t firstSum = 0;         // of those of a block
+    bool isFirstOfBlock = true;
   };
 
   /// That no lists of two parts meet, the planning has checked.
@@ -66,6 +68,10 @@ class Lowering {
         numbers.push_back(i);
     for (auto& [number, part] : byNumber) {
       part.number = number;
+      if (isResident(context.facts) && !parts.empty()) {
+        part.firstSum = parts.back().firstSum + parts.back().sums.size();
+        part.isFirstOfBlock = false;
+      }
       parts.push_back(part);
     }
   }
@@ -78,12 +84,11 @@ class Lowering {
 
   // --- the kernel over the chunks -----------------------------------------------------------
 
-  void emitMain(bool programmatic, int main) {
+  void emitMain(int main) {
     cu::Entry entry(builder, location, context.name, schedule.threads, schedule.blocks,
                     ir::ScheduleAttr::get(builder.getContext(), schedule.general()), kHeader);
     this->entry = &entry;
     entry.launch.schedule = toText(schedule.general());
-    entry.launch.grid = KernelLaunch::Grid::oneShot;
     entry.launch.rowsPerBlock = schedule.chunks;
     std::vector<SizeProduct> rows;
     for (const Part& part : parts)
@@ -92,10 +97,17 @@ class Lowering {
       rows.emplace_back();
     entry.launch.rows = rows.front();
     entry.launch.further.assign(rows.begin() + 1, rows.end());
-    entry.waitThenRelease(programmatic);
-    for (size_t i = 0; i < rows.size(); ++i)
-      if (i < parts.size() || !hasSums())
-        emitBlocks(i, rows.size(), main);
+    if (isResident(context.facts)) {
+      entry.launch.grid = KernelLaunch::Grid::resident;
+      entry.launch.blocks = schedule.blocks;
+      for (Part& part : parts)
+        inRegion(Value(), Value(), parts.size() > 1, [&] { emitPart(part, Value()); });
+    } else {
+      entry.launch.grid = KernelLaunch::Grid::oneShot;
+      for (size_t i = 0; i < rows.size(); ++i)
+        if (i < parts.size() || !hasSums() || isProgrammatic())
+          emitBlocks(i, rows.size(), main);
+    }
     if (hasSums())
       emitLastBlock(main);
     entry.finish(plan);
@@ -103,17 +115,25 @@ class Lowering {
 
   /// What the blocks of one part do, or the one more.
   void emitBlocks(size_t i, size_t count, int main) {
-    OpBuilder::InsertionGuard guard(builder);
     Value begin = i > 0 ? firstBlock(i, main) : Value();
     Value end = i + 1 < count ? firstBlock(i + 1, main) : Value();
-    if (count > 1) {
+    inRegion(begin, end, count > 1, [&] {
+      if (i < parts.size())
+        return emitPart(parts[i], begin);
+      entry->waitThenRelease(isProgrammatic());
+      if (!hasSums())
+        storeNumbers();
+    });
+  }
+
+  /// Emits what some blocks do. What is known in there is not known behind it.
+  void inRegion(Value begin, Value end, bool isNeeded, llvm::function_ref<void()> emit) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (isNeeded) {
       auto part = builder.create<cu::PartOp>(location, begin, end);
       builder.setInsertionPointToEnd(&part.getBody().emplaceBlock());
     }
-    if (i < parts.size())
-      emitPart(parts[i], begin);
-    else
-      storeNumbers();
+    emit();
     for (auto* known : {&elements, &sharedNumbers, &numbersHere})
       known->clear();
   }
@@ -138,22 +158,68 @@ class Lowering {
     rows.kind = KernelArgument::Kind::rows;
     rows.product.factors = {table.chunkCount};
     Value count = entry->argument(rows, builder.getI64Type(), numbered("chunk_count", part.number));
-    totals.clear();
+    if (!part.isFirstOfBlock)
+      builder.create<cu::BarrierOp>(location, false); // the sums before it have been stored
+    Value found = builder.create<cu::LookUpOp>(
+        location, cu::SegmentsType::get(builder.getContext()), chunks, segments, count, first,
+        chunkElements, context.vectors.at(part.number), schedule.threads, schedule.chunks,
+        table.lists, lookedUp(schedule, context.facts), isResident(context.facts));
+    if (part.isFirstOfBlock)
+      entry->waitThenRelease(isProgrammatic());
+    const SmallVector<Value> totals = totalsOf(part);
+    if (isResident(context.facts))
+      emitStream(found, part, totals);
+    else
+      emitChunks(found, part, totals);
+    for (auto [i, total] : llvm::enumerate(totals))
+      builder.create<cu::StoreSumOp>(
+          location, total, entry->pointer(partialsName(), builder.getF32Type()), part.firstSum + i);
+  }
+
+  bool reads(const Part& part, BlockArgument input) const {
+    const Place& place = context.inputs[input.getArgNumber()];
+    return place.list >= 0 && place.part == part.number && !input.use_empty();
+  }
+  SmallVector<Value> totalsOf(const Part& part) {
+    SmallVector<Value> totals;
     for (ir::ReduceOp sum : part.sums)
       totals.push_back(builder.create<cu::TotalOp>(named(nameOf(sum.getOutput(), "sum")),
                                                    cu::TotalType::get(builder.getContext())));
-    auto loop = builder.create<cu::ChunksOp>(
-        location, chunks, segments, count, first, chunkElements, context.vectors.at(part.number),
-        schedule.threads, schedule.chunks, table.lists, schedule.chunks > 1 && part.lists.empty());
-    shared = loop;
-    emitChunk(loop, part);
-    builder.setInsertionPointAfter(loop);
-    for (auto [i, total] : llvm::enumerate(totals))
-      builder.create<cu::StoreSumOp>(location, total,
-                                     entry->pointer(partialsName(), builder.getF32Type()), i);
+    return totals;
   }
 
-  void emitChunk(cu::ChunksOp loop, Part& part) {
+  /// Each chunk is summed by itself, lest rounding errors grow with the number of chunks.
+  void emitStream(Value found, Part& part, ArrayRef<Value> totals) {
+    OpBuilder::InsertionGuard guard(builder);
+    SmallVector<BlockArgument> inputs;
+    SmallVector<int64_t> lists;
+    SmallVector<Type> types;
+    SmallVector<StringRef> names;
+    for (auto [input, place] : llvm::zip(body.getArguments(), context.inputs))
+      if (reads(part, input)) {
+        inputs.push_back(input);
+        lists.push_back(place.list);
+        types.push_back(ir::tensorType(input).getElementType());
+        names.push_back(place.name);
+      }
+    auto stream = builder.create<cu::StreamOp>(part.sums.front().getLoc(), found, totals, lists,
+                                               builder.getTypeArrayAttr(types),
+                                               builder.getStrArrayAttr(names));
+    shared = stream;
+    Block& block = stream.getBody().emplaceBlock();
+    builder.setInsertionPointToEnd(&block);
+    for (BlockArgument input : inputs)
+      elements[input] = block.addArgument(ir::tensorType(input).getElementType(), location);
+    for (ir::ReduceOp sum : part.sums) {
+      Value own = block.addArgument(cu::TotalType::get(builder.getContext()), location);
+      builder.create<cu::AccumulateOp>(sum.getLoc(), element(sum.getInput()), own);
+    }
+  }
+
+  void emitChunks(Value found, Part& part, ArrayRef<Value> totals) {
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop = builder.create<cu::ChunksOp>(location, found);
+    shared = loop;
     Block& chunk = loop.getBody().emplaceBlock();
     segment = chunk.addArgument(cu::SegmentType::get(builder.getContext()), location);
     builder.setInsertionPointToEnd(&chunk);
@@ -165,8 +231,8 @@ class Lowering {
     each =
         builder.create<cu::EachPieceOp>(first ? first->getLoc() : location, segment, ValueRange());
     builder.setInsertionPointToEnd(&each.getBody().emplaceBlock());
-    for (auto [input, place] : llvm::zip(body.getArguments(), context.inputs)) // as in the records
-      if (place.list >= 0 && place.part == part.number && !input.use_empty())
+    for (BlockArgument input : body.getArguments()) // as in the records
+      if (reads(part, input))
         element(input);
     for (auto [sum, total] : llvm::zip(part.sums, totals))
       builder.create<cu::AccumulateOp>(sum.getLoc(), element(sum.getInput()), total);
@@ -278,28 +344,25 @@ class Lowering {
 
   /// The sums of each part, over the blocks that worked on it.
   void addPartials(int main) {
-    KernelArgument blocks;
-    blocks.kind = KernelArgument::Kind::blocks;
-    blocks.kernel = main;
     Value partials = entry->pointer(partialsName(), builder.getF32Type());
-    Value lines = entry->argument(blocks, builder.getI64Type(), "lines");
     for (auto [p, part] : llvm::enumerate(parts)) {
-      Value first = p > 0 ? firstBlock(p, main) : Value();
-      Value end = firstBlock(p + 1, main);
+      const bool ofAll = isResident(context.facts);
+      Value first = p > 0 && !ofAll ? firstBlock(p, main) : Value();
+      Value end = ofAll ? Value() : firstBlock(p + 1, main);
       for (auto [i, sum] : llvm::enumerate(part.sums))
         numbersHere[sum.getOutput()] = builder.create<cu::SumOfPartialsOp>(
-            named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, lines, first,
-            end, i, schedule.threads);
+            named(nameOf(sum.getOutput(), "sum")), builder.getF32Type(), partials, first, end,
+            part.firstSum + i, schedule.threads);
     }
   }
 
   /// A kernel without lists.
-  void emitNumbers(bool programmatic) {
+  void emitNumbers() {
     cu::Entry entry(builder, location, context.name, 32, 1, ir::ScheduleAttr(), kHeader);
     this->entry = &entry;
     entry.launch.grid = KernelLaunch::Grid::fixed;
     entry.launch.blocks = 1;
-    entry.waitThenRelease(programmatic);
+    entry.waitThenRelease(isProgrammatic());
     storeNumbers();
     entry.finish(plan);
   }
@@ -323,7 +386,6 @@ class Lowering {
   SmallVector<Part> parts;
   SmallVector<unsigned> numbers; // results of the kernel
   cu::Entry* entry = nullptr;    // under construction
-  SmallVector<Value> totals;     // running sums
   Operation* shared = nullptr;   // before it stands what all elements share
   Value segment;
   cu::EachPieceOp each;

@@ -1,7 +1,8 @@
 // Lowers one kernel over lists of tensors to exit operations: what all elements share, then the
 // block's chunks element by element, then partial sums, which the last block adds up before it
 // computes what depends on them. Lists of several parts share the launch: the first blocks work on
-// the first part, and so on, so that each holds what its part needs and no more.
+// the first part, and so on, so that each holds what its part needs and no more. Where nothing but
+// sums is asked for, the blocks are as many as fit and work on all parts.
 #pragma once
 
 #include "codegen/backend/LaunchPlan.h"
@@ -32,6 +33,7 @@ struct KernelContext {
   std::string name;
   mlir::Block* body = nullptr; // elementary operations
   Schedule schedule;
+  Facts facts;
   llvm::SmallVector<Place> inputs, outputs;
   llvm::ArrayRef<Table> tables;        // by part
   std::string counter;                 // of blocks, where sums are taken

@@ -29,13 +29,15 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   result.bytesInFlight =
       double(s.blocks * s.threads * s.vector * loadsTogether(s, facts) * facts.bytesRead) /
       facts.parts; // of a part's block
+  const double fitting = double(s.blocks) * target.multiprocessors;
   const double tiles = std::ceil(elements / double(chunkElements * s.chunks)) * facts.parts;
-  result.waves = tiles / (double(s.blocks) * target.multiprocessors);
+  const double blocks = isResident(facts) ? std::min(tiles, fitting) : tiles;
+  result.waves = blocks / fitting;
   result.total = k.launch +
                  bytes / bandwidth * std::exp(lossOf(s, facts, result.bytesInFlight, k)) +
                  k.tie * double(s.blocks) + (s.launch == Launch::plain ? k.plainLaunch : 0.0);
   if (facts.hasSums)
-    result.total += k.finish + k.partials * tiles;
+    result.total += k.finish + k.partials * blocks;
   return result;
 }
 
