@@ -192,6 +192,24 @@ KILN_DEVICE void store_tile(const TensorMap& map, const void* from, int x, int y
 #endif
 }
 
+// Bytes that lie one after the other, a multiple of 16 from multiples of 16 on, are stored, or as
+// fp32 added to what is there, in groups as tiles are.
+KILN_DEVICE void bulk_copy_to_global(void* to, const void* from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+#endif
+}
+KILN_DEVICE void bulk_add_to_global(float* to, const void* from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
+#endif
+}
+
 /// Ends a group of the stores that this thread started.
 KILN_DEVICE void end_tile_stores() {
 #if __CUDA_ARCH__ >= 900
@@ -209,6 +227,30 @@ template <int groups> KILN_DEVICE void wait_for_tile_reads_but() {
 template <int groups> KILN_DEVICE void wait_for_tile_stores_but() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(groups) : "memory");
+#endif
+}
+
+//===- Turns --------------------------------------------------------------------------------===//
+
+// Blocks that store to one place take turns, which a number in global memory counts from 0. Who
+// waits for a turn relies on blocks that come earlier in the grid, for these have begun before it.
+
+/// Waits for the turn: what others stored before they passed theirs on comes before what this
+/// thread then starts, bulk stores too.
+KILN_DEVICE void wait_for_turn(const i32* turns, int turn) {
+#if __CUDA_ARCH__ >= 900
+  i32 now;
+  do
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turns) : "memory");
+  while (now != turn);
+  asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+}
+/// Passes on to the next turn. Of bulk stores the thread must have waited until they are written.
+KILN_DEVICE void pass_turn(i32* turns, int next) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async;" ::: "memory");
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(turns), "r"(next) : "memory");
 #endif
 }
 

@@ -1,6 +1,7 @@
 // What a function must look like before its operations are grouped into kernels.
 #pragma once
 
+#include "codegen/backend/Target.h"
 #include "dialect/Kiln.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,8 +28,9 @@ mlir::Value capture(mlir::OpBuilder& builder, mlir::Value value, ir::KernelOp ke
 
 class FusionPreparation {
  public:
-  explicit FusionPreparation(mlir::func::FuncOp function)
-      : function(function), block(function.getBody().front()), builder(function.getContext()) {}
+  FusionPreparation(mlir::func::FuncOp function, const Target& target)
+      : function(function), target(target), block(function.getBody().front()),
+        builder(function.getContext()) {}
 
   /// Gives every result, and what families ask for, what it needs to be a kernel's own. Returns the
   /// groups that stay as they are, which no other operation joins.
@@ -36,6 +38,7 @@ class FusionPreparation {
 
   // For families that prepare their anchors.
   const mlir::func::FuncOp function;
+  const Target& target;
   mlir::Block& block;
   mlir::OpBuilder builder;
   /// A new group that stays as it is.

@@ -6,6 +6,7 @@
 #include "codegen/host/HostTensorMap.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace kiln {
@@ -37,8 +38,11 @@ void BlockRunner::offerCopies() {
     ++thread.groups;
     thread.storing = false;
   };
-  table.waitForStores = [](void* context, int groups) {
-    static_cast<BlockRunner*>(context)->waitForStores(groups);
+  table.storeBytes = [](void* context, void* to, const void* from, int bytes, bool adds) {
+    static_cast<BlockRunner*>(context)->storeBytes(to, from, bytes, adds);
+  };
+  table.waitForStores = [](void* context, int groups, bool written) {
+    static_cast<BlockRunner*>(context)->waitForStores(groups, written);
   };
   table.fenceCopies = [](void* context) {
     auto* runner = static_cast<BlockRunner*>(context);
@@ -158,6 +162,38 @@ void BlockRunner::copyTile(void* to, const HostTile& tile, const void* place, un
   }
 }
 
+/// A piece of the stores of the running thread.
+void BlockRunner::copyOut(const char* piece) {
+  Thread& thread = threads[running];
+  if (thread.storer < 0)
+    thread.storer = shared.addCopier();
+  thread.storing = true;
+  if (!shared.copyOut(running, thread.storer, thread.groups, piece, unit))
+    failHere(shared.complaint());
+}
+
+void BlockRunner::storeBytes(void* to, const void* from, int bytes, bool adds) {
+  if (bytes < 0 || bytes % unit != 0 || offsetOf(from) % unit != 0)
+    failHere(fmt::format("stores {} bytes from shared memory + {}; allowed are multiples of {} of "
+                         "both",
+                         bytes, offsetOf(from), unit));
+  for (int at = 0; at < bytes; at += unit) {
+    const char* piece = static_cast<const char*>(from) + at;
+    char* target = static_cast<char*>(to) + at;
+    copyOut(piece);
+    std::array<float, unit / sizeof(float)> values{}, there{};
+    std::memcpy(values.data(), piece, unit);
+    if (adds) {
+      access(target, unit, readGlobal);
+      std::memcpy(there.data(), target, unit);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += there[i];
+    }
+    access(target, unit, writeGlobal);
+    std::memcpy(target, values.data(), unit);
+  }
+}
+
 void BlockRunner::storeTile(const HostTile& tile, const void* from) {
   std::string wrong;
   const HostTensorMap* map = mapOf(tile, offsetOf(from), wrong);
@@ -169,14 +205,9 @@ void BlockRunner::storeTile(const HostTile& tile, const void* from) {
           fmt::format("stores a tile that begins at {} of dimension {}; a store may reach beyond "
                       "a tensor's end, and begins at 0 or later",
                       tile.at[d], d));
-  Thread& thread = threads[running];
-  if (thread.storer < 0)
-    thread.storer = shared.addCopier();
-  thread.storing = true;
   map->forEach(offsetOf(from), tile.at, [&](std::uint64_t offset, auto elements) {
     const char* piece = table.sharedMemory + offset;
-    if (!shared.copyOut(running, thread.storer, thread.groups, piece, unit))
-      failHere(shared.complaint());
+    copyOut(piece);
     const int bytes = map->elementBytes();
     for (std::size_t i = 0; i < elements.size(); ++i)
       if (elements[i]) {
@@ -187,11 +218,22 @@ void BlockRunner::storeTile(const HostTile& tile, const void* from) {
   });
 }
 
-void BlockRunner::waitForStores(int groups) {
+void BlockRunner::waitForStores(int groups, bool written) {
   Thread& thread = threads[running];
   thread.awaited = std::max(thread.awaited, thread.groups - groups);
+  if (written)
+    thread.written = std::max(thread.written, thread.groups - groups);
   if (thread.storer >= 0)
     shared.completeCopies(thread.storer, thread.awaited, running / laneCount);
+}
+
+void BlockRunner::passTurn(int* turns, int next) {
+  const Thread& thread = threads[running];
+  if (thread.storing || thread.written < thread.groups)
+    failHere("passes its turn on before what it stored is written; wait for that "
+             "(wait_for_tile_stores_but)");
+  if (!global.passTurn(block, turns, next))
+    failHere(global.complaint());
 }
 
 /// The running thread has left the kernel.

@@ -100,6 +100,14 @@ BlockRunner::BlockRunner(const KernelCall& kernel, HostRuntime& runtime)
   table.countBlock = [](void* context, unsigned* counter, unsigned blocks) {
     return static_cast<BlockRunner*>(context)->countBlock(counter, blocks);
   };
+  table.waitForTurn = [](void* context, const int* turns, int turn) {
+    auto* runner = static_cast<BlockRunner*>(context);
+    if (!runner->global.waitForTurn(runner->block, turns, turn))
+      runner->failHere(runner->global.complaint());
+  };
+  table.passTurn = [](void* context, int* turns, int next) {
+    static_cast<BlockRunner*>(context)->passTurn(turns, next);
+  };
   offerCollectives();
   offerCopies();
   offerProducts();

@@ -58,7 +58,8 @@ class BlockRunner {
     int clusterPhases = 0;               // of the cluster's barrier that it has awaited
     int registers = 0;                   // that it set last
     int storer = -1;                     // the copier of its stores
-    int groups = 0, awaited = 0;         // of its stores: ended, and known to be done
+    int groups = 0, awaited = 0;         // of its stores: ended, and known to have been read
+    int written = 0;                     // and known to be in global memory
     bool storing = false;                // since it ended the last
   };
   struct Warp {
@@ -126,7 +127,10 @@ class BlockRunner {
   void storeToBlock(void* to, const float* values, const void* barrier, int rank);
   void copyTile(void* to, const HostTile& tile, const void* barrier, unsigned blocks);
   void storeTile(const HostTile& tile, const void* from);
-  void waitForStores(int groups);
+  void copyOut(const char* piece);
+  void storeBytes(void* to, const void* from, int bytes, bool adds);
+  void waitForStores(int groups, bool written);
+  void passTurn(int* turns, int next);
   void copyIn(int block, std::uint64_t offset, const char* bytes, int count,
               MemoryBarrier& barrier);
 

@@ -38,12 +38,13 @@ bool isWritten(const MemoryRegion& region) {
 
 GlobalMemory::GlobalMemory(std::span<const MemoryRegion> regions) {
   auto add = [&](const MemoryRegion& region, bool writable) {
-    Entry entry{region, reinterpret_cast<std::uintptr_t>(region.data), nullptr};
+    Entry entry{region, reinterpret_cast<std::uintptr_t>(region.data), nullptr, nullptr};
     // Zeroed by the system page by page, as far as it is used.
     if (writable)
-      entry.owners.reset(
-          static_cast<std::uint32_t*>(std::calloc(region.bytes, sizeof(std::uint32_t))));
-    if (writable && !entry.owners)
+      for (auto* record : {&entry.owners, &entry.passes})
+        record->reset(
+            static_cast<std::uint32_t*>(std::calloc(region.bytes, sizeof(std::uint32_t))));
+    if (writable && (!entry.owners || !entry.passes))
       fail(ErrorKind::input, "'{}': no memory for the records of {} bytes; use smaller sizes",
            region.name, region.bytes);
     entries.push_back(std::move(entry));
@@ -105,18 +106,23 @@ std::uint32_t GlobalMemory::turnOf(std::int64_t block) const {
   return static_cast<std::size_t>(block) < turns.size() ? turns[block] : 0;
 }
 
-/// Whether the block knows what the other one had written when that was counted.
-bool GlobalMemory::hasSeen(std::int64_t block, std::int64_t other) const {
-  return turnOf(other) != 0 && turnOf(other) < turnOf(block);
+/// Whether the block knows what the other one had written when that was counted, or what it had
+/// when it had passed so many turns on.
+bool GlobalMemory::hasSeen(std::int64_t block, std::int64_t other, std::uint32_t passes) const {
+  if (turnOf(other) != 0 && turnOf(other) < turnOf(block))
+    return true;
+  const auto found = seen.find({block, other});
+  return found != seen.end() && passes < found->second;
 }
 
 /// No other block wrote it, but for those that the block has seen.
 bool GlobalMemory::isOwn(const Entry& entry, std::int64_t block, std::uintptr_t address, int bytes,
                          bool writing) {
   const std::uint32_t* owners = entry.owners.get() + (address - entry.begin);
+  const std::uint32_t* passes = entry.passes.get() + (address - entry.begin);
   auto mine = static_cast<std::uint32_t>(block + 1);
   for (int i = 0; i < bytes; ++i)
-    if (owners[i] != 0 && owners[i] != mine && !hasSeen(block, owners[i] - 1))
+    if (owners[i] != 0 && owners[i] != mine && !hasSeen(block, owners[i] - 1, passes[i]))
       return refuse(fmt::format("{} {} bytes at {}, which {}block {} writes in the same kernel",
                                 verbOf(writing), bytes, place(entry.region, address),
                                 writing ? "also " : "", owners[i] - 1));
@@ -145,6 +151,46 @@ bool GlobalMemory::write(std::int64_t block, const void* to, int bytes) {
                               bytes, place(entry->region, address), turn, turns.size()));
   std::fill_n(entry->owners.get() + (address - entry->begin), bytes,
               static_cast<std::uint32_t>(block + 1));
+  if (!passesOf.empty())
+    std::fill_n(entry->passes.get() + (address - entry->begin), bytes, passesOf[block]);
+  return true;
+}
+
+/// Where turns are counted: null if that is not in memory that kernels may write.
+GlobalMemory::Entry* GlobalMemory::turnsAt(const int* turns) {
+  const auto address = reinterpret_cast<std::uintptr_t>(turns);
+  Entry* entry = find(address, sizeof *turns, true);
+  if (!entry)
+    refuse(explain(address, sizeof *turns, true));
+  return entry;
+}
+
+bool GlobalMemory::waitForTurn(std::int64_t block, const int* turns, int turn) {
+  const Entry* entry = turnsAt(turns);
+  if (!entry)
+    return false;
+  if (*turns != turn)
+    return refuse(fmt::format("waits for turn {} at {}, which is at {}; blocks begin in the order "
+                              "of the grid, so that it may wait for earlier ones only",
+                              turn, place(entry->region, reinterpret_cast<std::uintptr_t>(turns)),
+                              *turns));
+  for (const Pass& pass : passed[turns]) {
+    std::uint32_t& last = seen[{block, pass.block}];
+    last = std::max(last, pass.number + 1);
+  }
+  return true;
+}
+
+bool GlobalMemory::passTurn(std::int64_t block, int* turns, int next) {
+  const Entry* entry = turnsAt(turns);
+  if (!entry)
+    return false;
+  if (next != *turns + 1)
+    return refuse(fmt::format("passes turn {} on at {}, which is at {}", next - 1,
+                              place(entry->region, reinterpret_cast<std::uintptr_t>(turns)),
+                              *turns));
+  passed[turns].push_back({block, passesOf[block]++});
+  *turns = next;
   return true;
 }
 

@@ -77,13 +77,16 @@ struct HostRuntime {
   /// A barrier in shared memory; `number` of threads, of bytes, of the block, or the parity of the
   /// phase.
   void (*memoryBarrier)(void* context, void* barrier, HostBarrier what, int number);
-  /// Bulk copies: of bytes, of a tile (to the blocks of the cluster in a mask) and from one.
+  /// Bulk copies: of bytes, of a tile (to the blocks of the cluster in a mask) and from one, and
+  /// from bytes, which may be added as fp32.
   void (*copyBytes)(void* context, void* to, const void* from, int bytes, void* barrier);
   void (*copyTile)(void* context, void* to, const HostTile* tile, void* barrier, unsigned blocks);
   void (*storeTile)(void* context, const HostTile* tile, const void* from);
-  /// Ends a group of the stores that the thread started, or waits for all but so many groups.
+  void (*storeBytes)(void* context, void* to, const void* from, int bytes, bool adds);
+  /// Ends a group of the stores that the thread started, or waits for all but so many groups, until
+  /// they have read shared memory, or are written too.
   void (*endStores)(void* context);
-  void (*waitForStores)(void* context, int groups);
+  void (*waitForStores)(void* context, int groups, bool written);
   void (*fenceCopies)(void* context);
   /// Products of a warpgroup: starts one whose sums the thread will hold there, ends a group, waits
   /// for all but so many groups.
@@ -96,6 +99,9 @@ struct HostRuntime {
   void (*access)(void* context, const void* address, int bytes, HostAccess kind);
   /// Counts the block, of so many, and returns how many had been counted before.
   unsigned (*countBlock)(void* context, unsigned* counter, unsigned blocks);
+  /// Of blocks that take turns.
+  void (*waitForTurn)(void* context, const int* turns, int turn);
+  void (*passTurn)(void* context, int* turns, int next);
 };
 
 } // namespace kiln

@@ -53,14 +53,28 @@ KILN_DEVICE void store_tile(const TensorMap& map, const void* from, At... at) {
   host_runtime.storeTile(host_runtime.context, &tile, from);
 }
 
+KILN_DEVICE void bulk_copy_to_global(void* to, const void* from, int bytes) {
+  host_runtime.storeBytes(host_runtime.context, to, from, bytes, false);
+}
+KILN_DEVICE void bulk_add_to_global(float* to, const void* from, int bytes) {
+  host_runtime.storeBytes(host_runtime.context, to, from, bytes, true);
+}
+
 KILN_DEVICE void end_tile_stores() {
   host_runtime.endStores(host_runtime.context);
 }
 template <int groups> KILN_DEVICE void wait_for_tile_reads_but() {
-  host_runtime.waitForStores(host_runtime.context, groups);
+  host_runtime.waitForStores(host_runtime.context, groups, false);
 }
 template <int groups> KILN_DEVICE void wait_for_tile_stores_but() {
-  host_runtime.waitForStores(host_runtime.context, groups);
+  host_runtime.waitForStores(host_runtime.context, groups, true);
+}
+
+KILN_DEVICE void wait_for_turn(const i32* turns, int turn) {
+  host_runtime.waitForTurn(host_runtime.context, turns, turn);
+}
+KILN_DEVICE void pass_turn(i32* turns, int next) {
+  host_runtime.passTurn(host_runtime.context, turns, next);
 }
 
 template <int registers> KILN_DEVICE void take_registers() {

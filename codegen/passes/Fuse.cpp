@@ -38,7 +38,7 @@ class Fuser {
         builder(function.getContext()) {}
 
   LogicalResult run() {
-    groups = family::FusionPreparation(function).run();
+    groups = family::FusionPreparation(function, target).run();
     llvm::DenseSet<Operation*> grouped;
     for (Group& group : groups)
       grouped.insert(group.begin(), group.end());

@@ -19,6 +19,10 @@ Kind kindOf(Operation* op) {
   return backward.getDQuery() ? Kind::queryGradient : Kind::biasGradient;
 }
 
+bool isTwoBytes(Value value) {
+  return ir::tensorType(value).getElementType().getIntOrFloatBitWidth() == 16;
+}
+
 /// Whether the gradient of the bias joins those of keys and values: its sums of all queries fit the
 /// registers of a thread beside theirs, and different heads add to them.
 bool joinsKeys(ir::AttentionBackwardOp op) {
@@ -29,9 +33,6 @@ bool joinsKeys(ir::AttentionBackwardOp op) {
   const ArrayRef<int64_t> query = ir::tensorType(form.query).getShape();
   const ArrayRef<int64_t> key = ir::tensorType(form.key).getShape();
   const ArrayRef<int64_t> bias = ir::tensorType(form.bias).getShape();
-  const auto isTwoBytes = [](Value value) {
-    return ir::tensorType(value).getElementType().getIntOrFloatBitWidth() == 16;
-  };
   const auto isNarrow = [&](Value value) {
     const int64_t width = ir::tensorType(value).getShape().back();
     return width == 8 || width == 16 || width == widest;
@@ -54,6 +55,28 @@ bool joinsAll(ir::AttentionBackwardOp op) {
   constexpr int64_t mostKeys = 256;
   return op.getDQuery() && joinsKeys(op) &&
          ir::tensorType(op.getKey()).getShape().end()[-2] <= mostKeys;
+}
+
+/// Whether the gradients of queries, keys and values can be one kernel whose blocks take turns.
+bool takesTurns(ir::AttentionBackwardOp op) {
+  if (!op.getDQuery() || !op.getDKey() || !op.getDValue() || op.getDBias())
+    return false;
+  const ir::AttentionForm form(op);
+  const auto hasPanels = [](Value value) {
+    const int64_t width = ir::tensorType(value).getShape().back();
+    return width == 64 || width == 128;
+  };
+  return isTwoBytes(form.query) && hasPanels(form.query) && hasPanels(form.value) && !form.bias &&
+         !form.masksPlaces() && !form.queryStarts && form.windowLeft < 0 && form.windowRight < 0 &&
+         !form.seed && form.softcap == 0.0;
+}
+/// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
+/// their own are faster.
+bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
+  constexpr int64_t fewest = 1024;
+  const int64_t queries = ir::tensorType(op.getQuery()).getShape().end()[-2];
+  return target.has.warpgroupMatrix && takesTurns(op) &&
+         (ShapedType::isDynamic(queries) || queries >= fewest);
 }
 
 /// The kernel's output that a result is, rounded or not; -1 if it is none.
@@ -83,7 +106,8 @@ bool isAttention(Operation* op) {
   return isa<ir::AttentionOp, ir::AttentionBackwardOp>(op);
 }
 
-SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
+/// Kernels, the results of each. `isOne`: all of them have one.
+static SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op, bool isOne) {
   SmallVector<SmallVector<unsigned>> kernels;
   const auto add = [&](Value result, bool joins) {
     if (!result)
@@ -92,7 +116,6 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
       kernels.emplace_back();
     kernels.back().push_back(cast<OpResult>(result).getResultNumber());
   };
-  const bool isOne = joinsAll(op);
   const int64_t widest = std::max(ir::tensorType(op.getQuery()).getShape().back(),
                                   ir::tensorType(op.getValue()).getShape().back());
   add(op.getDQuery(), false);
@@ -101,6 +124,10 @@ SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op) {
   add(op.getDValue(), op.getDKey() && widest <= kWidestTogether / (isWide ? 2 : 1));
   add(op.getDBias(), joinsKeys(op));
   return kernels;
+}
+SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,
+                                                   const Target& target) {
+  return resultsByKernel(op, joinsAll(op) || shouldTakeTurns(op, target));
 }
 
 int Program::biasGradient() const {
@@ -136,7 +163,8 @@ std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
       return std::nullopt;
     }
   auto backward = dyn_cast<ir::AttentionBackwardOp>(found);
-  if (backward && resultsByKernel(backward).size() != 1 && !joinsAll(backward)) {
+  if (backward &&
+      resultsByKernel(backward, joinsAll(backward) || takesTurns(backward)).size() > 1) {
     refusal.because(found,
                     "asks for gradients that are kernels of their own: of queries, of keys and "
                     "values, of the bias; kiln-fuse divides them");

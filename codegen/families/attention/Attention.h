@@ -13,8 +13,10 @@ bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
 /// keys and of values are. Where rows are narrow and queries few, that of a bias which heads share
-/// is summed in the kernel of keys and values. Where keys are few too, all are one kernel.
-llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op);
+/// is summed in the kernel of keys and values. Where keys are few too, all are one kernel, and so
+/// are those without a bias where a target has products of warpgroups.
+llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,
+                                                               const Target& target);
 
 struct Program {
   mlir::Operation* op; // in the kernel's region

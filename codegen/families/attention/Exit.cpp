@@ -169,6 +169,39 @@ void DifferentiateBiasSharingOp::emit(Emitter& e) {
               "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
               ", " + e.name(getPartials()));
 }
+void DifferentiateInTurnsOp::emit(Emitter& e) {
+  emitTile(e, *this, "TurnsTile", "",
+           "differentiate_in_turns_bytes<Tile, " + storedType(e, getOf()[0]) + ", " +
+               storedType(e, getOf()[1]) + ">()");
+  emitCallOfWarpgroups(e, *this,
+                       "differentiate_in_turns<" + number(getLoading(), "loading") + ", " +
+                           number(getWorking(), "working") + ">",
+                       ", " + e.expression(getHeads()) + ", " + number(getSharedBy(), "shared by") +
+                           ", " + e.name(getNumbers()) + ", " + e.name(getSums()) + ", " +
+                           e.name(getTurns()));
+}
+bool DifferentiateInTurnsOp::stores(Value pointer) {
+  return pointer == getSums() || pointer == getTurns();
+}
+void BeginTurnsOp::emit(Emitter& e) {
+  e.location(*this);
+  e.line("begin_turns<" + number(getTile(), "tile") + ">(" + e.name(getOf()[0]) + ", " +
+         e.name(getOf()[1]) + ", " + e.expression(getQueries()) + ", " + e.name(getNumbers()) +
+         ", " + e.name(getTurns()) + ");");
+}
+bool BeginTurnsOp::stores(Value pointer) {
+  return pointer == getNumbers() || pointer == getTurns();
+}
+void FinishTurnsOp::emit(Emitter& e) {
+  e.location(*this);
+  assertBytes(e, *this,
+              std::to_string(getTile() / 16) + " * store_bytes<" + storedType(e, getTo()) + ", " +
+                  std::to_string(getWidth()) + ">()");
+  e.line("finish_turns<" + number(getTile(), "tile") + ", " + number(getWidth(), "width") + ">(" +
+         sharedAt(*this) + ", " + e.name(getSums()) + ", " + literal(getScale()) + " /*scale*/, " +
+         e.expression(getQueries()) + ", " + e.expression(getKeys()) + ", " + e.name(getTo()) +
+         ");");
+}
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",
            "query_gradient_bytes<Tile, " + storedType(e, getOf()[6]) + ">()");

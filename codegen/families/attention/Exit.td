@@ -117,6 +117,41 @@ def Cu_DifferentiateBiasSharingOp : Cu_SharingOp<"differentiate_bias_sharing",
     keys. Each group has `side` sums.
   }];
 }
+def Cu_DifferentiateInTurnsOp : Op<Cu_Dialect, "differentiate_in_turns", [
+    DeclareOpInterfaceMethods<ExitOpInterface, ["stores"]>, Cu_InSharedMemory,
+    AttrSizedOperandSegments]> {
+  let summary = "All gradients, whose blocks take turns with those of queries: results of keys and values";
+  let description = [{
+    `maps`: of query, key, value and the output's gradient. `heads`: of keys. `numbers` and `turns` are
+    those of cu.begin_turns, `sums` of cu.finish_turns.
+  }];
+  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
+                       Variadic<Cu_Heads>:$of, I64:$heads, Cu_Pointer:$numbers, Cu_Pointer:$sums,
+                       Cu_Pointer:$turns, TypeAttr:$element, I64Attr:$width, I64Attr:$value_width,
+                       I64Attr:$queries, I64Attr:$keys, I64Attr:$stages, I64Attr:$bytes,
+                       I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
+  let extraClassDefinition = ofTile;
+  let assemblyFormat = [{
+    $scores `(` $maps `)` `(` $inner `)` `(` $of `)` $heads `,` $numbers `to` $sums `in` $turns
+    attr-dict `:` type($numbers) `,` type($sums) `,` type($turns)
+  }];
+}
+def Cu_BeginTurnsOp : Cu_StoringOp<"begin_turns"> {
+  let summary = "Numbers of queries, ready to be copied, and turns that begin: of a tile a block";
+  let description = "`of`: lse, delta.";
+  let arguments = (ins Variadic<Cu_Heads>:$of, I64:$queries, Cu_Pointer:$numbers,
+                       Cu_Pointer:$turns, I64Attr:$tile);
+  let assemblyFormat = [{
+    `(` $of `)` $queries `to` $numbers `,` $turns attr-dict `:` type($numbers) `,` type($turns)
+  }];
+}
+def Cu_FinishTurnsOp : Cu_Op<"finish_turns", [Cu_InSharedMemory]> {
+  let summary = "Rounds the sums of a tile of queries";
+  let arguments = (ins Cu_Pointer:$sums, Cu_Heads:$to, I64:$queries, I64:$keys, F32Attr:$scale,
+                       I64Attr:$width, I64Attr:$tile, I64Attr:$bytes);
+  let extraClassDefinition = ofTile;
+  let assemblyFormat = "$sums `to` $to `,` $queries `,` $keys attr-dict `:` type($sums)";
+}
 def Cu_DifferentiateQueriesOp : Cu_TileOfScoresOp<"differentiate_queries"> {
   let summary = "Gradients of queries: query, key, value, output's gradient, lse, delta, result";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";

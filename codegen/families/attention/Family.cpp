@@ -33,8 +33,8 @@ ir::AttentionBackwardOp withResults(ir::AttentionBackwardOp op, ArrayRef<unsigne
 }
 
 /// Gradients that are kernels of their own are operations of their own.
-void divide(ir::AttentionBackwardOp op, OpBuilder& builder) {
-  const auto kernels = resultsByKernel(op);
+void divide(ir::AttentionBackwardOp op, OpBuilder& builder, const Target& target) {
+  const auto kernels = resultsByKernel(op, target);
   if (kernels.size() < 2)
     return;
   builder.setInsertionPoint(op);
@@ -115,7 +115,7 @@ class AttentionFamily : public family::KernelFamily {
     Block& block = preparation.block;
     for (auto op : llvm::make_early_inc_range(block.getOps<ir::AttentionBackwardOp>())) {
       convertGradient(op, preparation.builder);
-      divide(op, preparation.builder);
+      divide(op, preparation.builder, preparation.target);
     }
     SmallVector<Operation*> found;
     for (Operation& op : block)

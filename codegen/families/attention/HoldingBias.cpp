@@ -96,7 +96,8 @@ class LoweringHoldingBias : Lowering {
                                                      : "attention_shared_bias_keys.cuh",
                            kBiasBox);
     SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
-    for (unsigned number = 0; number < program.firstOfKeys() + 2; ++number)
+    const unsigned ofKeys = program.firstOfKeys();
+    for (unsigned number = context.facts.sumsQueries ? 0 : ofKeys; number < ofKeys + 2; ++number)
       tensors.push_back(result(*kernel.entry, number, true));
     const Sharers sharers = sharersOf(*kernel.entry);
     const int64_t cluster = clusterOf(s, context.facts);

@@ -99,5 +99,8 @@ class Lowering {
 
 /// The kernel of a schedule with bias = held.
 void lowerHoldingBias(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
+/// All gradients in one kernel whose blocks take turns, between one that begins these and one that
+/// rounds their sums.
+void lowerTakingTurns(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 
 } // namespace kiln::attention

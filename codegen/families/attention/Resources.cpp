@@ -54,6 +54,11 @@ std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
   return isKnown && headsOfBlock(s, facts) <= 1 ? 1 : 2;
 }
 
+bool takesTurns(const Schedule& s, const Facts& facts) {
+  return facts.sumsQueries && !facts.sumsBias && s.products == Products::warpgroups &&
+         !holdsBias(s);
+}
+
 std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
   return ownRows(s, facts) / 64 * s.side;
 }
@@ -69,7 +74,8 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   // head it spilled.
   const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
-  const std::int64_t loading = isOne                     ? (walksOverQueries(facts) ? ofOne : 24)
+  const std::int64_t loading = takesTurns(s, facts)      ? 24
+                               : isOne                   ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
                                : groups > 2              ? 32
@@ -102,17 +108,23 @@ std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
 }
 
 std::vector<Part> partsOf(const Schedule& s, const Facts& facts) {
-  if (!facts.sumsBias || holdsBias(s))
+  const bool isOne = facts.sumsBias ? holdsBias(s) : !facts.sumsQueries || takesTurns(s, facts);
+  if (isOne)
     return {{s, facts}};
-  Part keys{s, facts}, bias{s, facts, "_bias"};
-  for (Part* part : {&keys, &bias})
-    part->facts.sumsBias = part->facts.sumsQueries = false;
-  keys.schedule.groups = 1;
-  bias.facts.kind = Kind::biasGradient;
-  bias.schedule.stages = 1;
-  std::vector<Part> parts{keys, bias};
+  Part keys{s, facts};
+  keys.facts.sumsBias = keys.facts.sumsQueries = false;
+  std::vector<Part> parts{keys};
+  if (facts.sumsBias) {
+    Part bias{s, keys.facts, "_bias"};
+    bias.facts.kind = Kind::biasGradient;
+    bias.schedule.stages = 1;
+    parts.push_back(bias);
+    parts.front().schedule.groups = 1;
+  }
   if (facts.sumsQueries) {
-    Part queries{keys.schedule, keys.facts, "_queries"};
+    Part queries{parts.front().schedule, keys.facts, "_queries"};
+    if (!facts.sumsBias)
+      std::swap(queries.schedule.queries, queries.schedule.keys);
     queries.facts.kind = Kind::queryGradient;
     queries.facts.outBytes = facts.queryOutBytes;
     parts.push_back(queries);
@@ -137,6 +149,10 @@ static std::int64_t storeBytes(const Facts& facts) {
   return 0;
 }
 
+std::int64_t storedRowsBytes(const Facts& facts) {
+  return tileBytes(16, facts.width, facts.queryOutBytes);
+}
+
 /// SharedBiasMemory in device/attention_shared_bias.cuh.
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   const std::int64_t slots = slotsOf(s, facts);
@@ -157,6 +173,14 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   return held + s.side * ofSide + slopes + handed + 8;
 }
 
+/// TurnsMemory in device/attention_turns.cuh.
+static std::int64_t bytesTakingTurns(const Schedule& s, const Facts& facts) {
+  const std::int64_t widths = (facts.width + facts.valueWidth) * facts.bytes;
+  return (s.keys + s.stages * s.queries) * widths + 2 * s.keys * s.queries * facts.bytes +
+         kSlotsOfTurns * s.queries * facts.width * 4 + s.stages * s.queries * 8 +
+         (1 + 2 * kSlotsOfTurns + 4 * s.stages) * 8;
+}
+
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t queries = tileBytes(s.queries, facts.width, facts.bytes);
   const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
@@ -165,6 +189,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
   if (holdsBias(s))
     return bytesHoldingBias(s, facts);
+  if (takesTurns(s, facts))
+    return bytesTakingTurns(s, facts);
   switch (facts.kind) {
   case Kind::forward:
     if (s.products == Products::warpgroups)
@@ -207,6 +233,11 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
+    if (takesTurns(s, facts)) { // scores of the next tile beside sums, or probabilities beside both
+      const std::int64_t pieces = s.queries * facts.width / (s.keys * 64) * 32;
+      return 16 + of(facts.width) + of(facts.valueWidth) +
+             std::max(pieces + scores * 3 / 2, scores * 5 / 2);
+    }
     if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
              scores * (2 + tilesInRegisters(s, facts)) +

@@ -13,6 +13,11 @@ struct Registers {
 };
 Registers registersOf(const Schedule& schedule, const Facts& facts);
 
+/// All gradients of heads without a bias by products of warpgroups: blocks have keys, and take
+/// turns with the gradients of queries.
+bool takesTurns(const Schedule& schedule, const Facts& facts);
+/// Places for sums that wait for their turn.
+inline constexpr std::int64_t kSlotsOfTurns = 2;
 /// Warpgroups that compute.
 std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
 /// bias = held, of heads without a bias whose number is known at run time only: a block takes one.
@@ -36,8 +41,9 @@ inline constexpr std::int64_t kGroupOfQueries = 64;
 /// The gradients of queries beside all others: blocks of the cluster that has all keys.
 std::int64_t clusterOf(const Schedule& schedule, const Facts& facts);
 /// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias
-/// is two: those of keys and values, and that of the bias; and three with those of queries. Else it
-/// is one, as it is given.
+/// is two: those of keys and values, and that of the bias; and three with those of queries. Without
+/// a bias those of queries are one too unless blocks take turns, whose tiles are the others' turned
+/// round: as many rows of its own. Else it is one, as it is given.
 struct Part {
   Schedule schedule;
   Facts facts;
@@ -48,6 +54,8 @@ std::vector<Part> partsOf(const Schedule& schedule, const Facts& facts);
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
 /// Shared memory of a block; the device library has the same formulas.
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
+/// What a warp that takes turns stores 16 rounded rows of queries' gradients through.
+std::int64_t storedRowsBytes(const Facts& facts);
 /// Registers a thread will need, roughly; the assembler's count decides.
 std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
 

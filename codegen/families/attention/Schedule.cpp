@@ -69,10 +69,10 @@ kiln::Schedule Schedule::general() const {
 static std::string againstWarpgroups(const Schedule& s, const Facts& facts, const Target& target) {
   if (!target.has.warpgroupMatrix)
     return fmt::format("products = warpgroups needs sm_90a, the target is {}", target.arch);
-  const bool exists = facts.kind == Kind::forward || holdsBias(s);
+  const bool exists = facts.kind == Kind::forward || holdsBias(s) || takesTurns(s, facts);
   if (!exists || facts.bytes != 2)
-    return "products = warpgroups is of bf16 or fp16, of forward kernels and, with bias = held, of "
-           "gradients";
+    return "products = warpgroups is of bf16 or fp16, of forward kernels, of all gradients without "
+           "a bias and, with bias = held, of gradients";
   if (!facts.isMapped)
     return "products = warpgroups needs queries, keys and values whose strides are known to be "
            "multiples of 16 bytes, and heads that lie in two strides";
@@ -95,6 +95,13 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
     return fmt::format("{} = {}: multiples of {} up to 96, 128, 192 or 256 with products = "
                        "warpgroups",
                        turned ? "queries" : "keys", steps, step);
+  if (takesTurns(s, facts) && steps % 64 != 0)
+    return fmt::format("queries = {}: multiples of 64 with products = warpgroups of all gradients",
+                       steps);
+  if (takesTurns(s, facts) && steps * facts.width % (64 * rows) != 0)
+    return fmt::format("products = warpgroups of all gradients: {} queries of {} elements are "
+                       "multiplied in {} pieces, which {} keys in {} warpgroups cannot share",
+                       steps, facts.width, steps * facts.width / 4096, rows, rows / 64);
   // An instruction's accumulators and what it is given must be there from the beginning.
   const std::int64_t summed = facts.kind == Kind::queryGradient ? facts.width
                               : facts.kind == Kind::forward     ? facts.valueWidth
@@ -203,6 +210,8 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
   // The next tile's products begin before the last one's stage is free.
   require(!holds || s.stages >= 2, "stages",
           fmt::format("stages = {}: bias = held needs 2 or more", s.stages));
+  require(!takesTurns(s, facts) || s.stages >= 2, "stages",
+          fmt::format("stages = {}: all gradients in one kernel need 2 or more", s.stages));
   require(s.launch == Launch::plain || target.has.programmaticLaunch, "launch",
           fmt::format("launch = programmatic needs sm_90 or newer, the target is {}", target.arch));
   require(target.has.warpMatrix && target.has.asyncCopies, "target",

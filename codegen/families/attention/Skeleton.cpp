@@ -121,8 +121,6 @@ int64_t sharingOf(const Program& program, ArrayRef<const family::BufferInfo*> in
 }
 
 void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan) {
-  if (holdsBias(context.schedule))
-    return lowerHoldingBias(context, module, plan);
   for (const Part& part : partsOf(context.schedule, context.facts)) {
     Program program = context.program;
     program.kind = part.facts.kind;
@@ -133,7 +131,12 @@ void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan
                             context.inputs,
                             context.outputs,
                             context.scheduleAttr};
-    LoweringOfHeads(own, module, plan).run();
+    if (holdsBias(part.schedule))
+      lowerHoldingBias(own, module, plan);
+    else if (takesTurns(part.schedule, part.facts))
+      lowerTakingTurns(own, module, plan);
+    else
+      LoweringOfHeads(own, module, plan).run();
   }
 }
 

@@ -294,6 +294,8 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
+  if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
+    each({64, 128}, {64, 128}, {2, 3}, {1, 2}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
   if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};

@@ -1,0 +1,466 @@
+// All gradients of attention in one kernel, by the five products that they need: a block has a tile
+// of keys, of which warpgroups have 64 each, and walks over queries. Scores are transposed, a
+// thread's rows are keys, so that probabilities and gradients of scores are operands as they are;
+// the latter go through shared memory too, where the block multiplies them with its keys. That is
+// its part of the gradients of queries, to which the blocks of a head add one after the other, in
+// the order of their numbers: sums do not depend on who comes first, and a block waits for such
+// only that have begun before it.
+// The order of products within a tile follows Shah et al., FlashAttention-3 (2024).
+#pragma once
+
+#include "attention_backward.cuh"
+#include "attention_warpgroups.cuh"
+
+namespace kiln {
+
+/// A block has `keys` keys and takes `queries` queries at a time. In the names of KeyRing what
+/// passes through it are keys and values: here queries and the output's gradient.
+template <class T, int width_, int value_width_, int queries_, int keys_, int stages_>
+struct TurnsTile {
+  static constexpr int width = width_, value_width = value_width_;
+  static constexpr int queries = queries_, keys = keys_, stages = stages_;
+  static constexpr int groups = keys / 64, loader = 128 * groups; // its first thread
+  static constexpr int deep = queries / 8;
+  static constexpr int loaders = 1, readers = groups;
+  // Of score gradients, and of sums that wait for their turn, for each of which a warp adds.
+  static constexpr int slots = 2;
+  /// Products of 64 queries and 64 columns of keys, and how many of them a warpgroup has.
+  static constexpr int panels = width / 64;
+  static constexpr int pieces = queries / 64 * panels, own_pieces = pieces / groups;
+  static_assert(width % 64 == 0 && value_width % 64 == 0, "panels are 64 columns wide");
+  static_assert(queries % 64 == 0 && keys % 64 == 0, "products are of 64 queries and of 64 keys");
+  static_assert(pieces % groups == 0, "warpgroups have as much of the gradients of queries");
+
+  using Element = T;
+  using OwnKeys = SwizzledTile<keys, width>;
+  using OwnValues = SwizzledTile<keys, value_width>;
+  using Keys = SwizzledTile<queries, width>;
+  using Values = SwizzledTile<queries, value_width>;
+  using Slopes = SwizzledTile<keys, queries>; // gradients of scores
+  static constexpr int number_bytes = 2 * queries * int(sizeof(float));
+  static constexpr int sum_bytes = queries * width * int(sizeof(float));
+};
+
+/// What a block keeps in shared memory: its keys and values, a ring, gradients of scores of two
+/// tiles, sums that wait for their turn, numbers of queries, barriers. At the end what it stores is
+/// in the place of its first tiles.
+template <class Tile> struct TurnsMemory {
+  static constexpr int values_at = Tile::OwnKeys::bytes;
+  static constexpr int ring_at = values_at + Tile::OwnValues::bytes;
+  static constexpr int slopes_at = ring_at + KeyRing<Tile>::bytes;
+  static constexpr int sums_at = slopes_at + Tile::slots * Tile::Slopes::bytes;
+  static constexpr int numbers_at = sums_at + Tile::slots * Tile::sum_bytes;
+  static constexpr int barriers_at = numbers_at + Tile::stages * Tile::number_bytes;
+  static constexpr int barriers = 1 + 2 * Tile::slots + KeyRing<Tile>::barriers;
+  static constexpr int bytes = barriers_at + barriers * int(sizeof(u64));
+  char* memory;
+
+  KILN_DEVICE char* keys() const { return memory; }
+  KILN_DEVICE char* values() const { return memory + values_at; }
+  KILN_DEVICE char* slopes(int which) const {
+    return memory + slopes_at + which * Tile::Slopes::bytes;
+  }
+  KILN_DEVICE char* sums(int slot) const { return memory + sums_at + slot * Tile::sum_bytes; }
+  KILN_DEVICE float* numbers(int stage) const {
+    return reinterpret_cast<float*>(memory + numbers_at + stage * Tile::number_bytes);
+  }
+  KILN_DEVICE u64* barrier(int which) const {
+    return reinterpret_cast<u64*>(memory + barriers_at) + which;
+  }
+  KILN_DEVICE u64* own_full() const { return barrier(0); }
+  KILN_DEVICE u64* sums_full(int slot) const { return barrier(1 + slot); }
+  KILN_DEVICE u64* sums_free(int slot) const { return barrier(1 + Tile::slots + slot); }
+  KILN_DEVICE KeyRing<Tile> ring() const {
+    return {memory + ring_at, barrier(1 + 2 * Tile::slots)};
+  }
+  KILN_DEVICE void initialize() const {
+    mbarrier_initialize(own_full(), 2);
+#pragma unroll
+    for (int slot = 0; slot < Tile::slots; ++slot) {
+      mbarrier_initialize(sums_full(slot), 4 * Tile::groups); // warps
+      mbarrier_initialize(sums_free(slot), 1);
+    }
+    ring().initialize();
+  }
+};
+template <class Tile, class OutK, class OutV>
+KILN_DEVICE constexpr int differentiate_in_turns_bytes() {
+  using Memory = TurnsMemory<Tile>;
+  static_assert(4 * Tile::groups *
+                        larger_store_bytes<OutK, Tile::width, OutV, Tile::value_width>() <=
+                    Memory::slopes_at,
+                "results are stored through the place of tiles");
+  return Memory::bytes;
+}
+
+/// The keys that a block has, and the tiles of queries that it takes, the last first, of each head
+/// that shares its keys. Blocks of a few heads are neighbours in the grid, first those that have
+/// the first keys, which are seen by most where attention is causal: so few blocks of a head begin
+/// together, and each finds the sums of the one before it ready.
+template <class Tile> struct BlockOfTurns {
+  static constexpr i64 heads_together = 8;
+  u32 head; // of keys
+  int turn; // the tile of keys: blocks of smaller turns have added before
+  int all;  // tiles of queries that a head has
+  int first, count;
+
+  template <class Sight> KILN_DEVICE BlockOfTurns(const Sight& sight, i64 heads) {
+    const i64 tiles = (sight.keys + Tile::keys - 1) / Tile::keys, of_heads = heads_together * tiles;
+    const i64 before = block_index() / of_heads * heads_together;
+    const i64 together = heads - before < heads_together ? heads - before : heads_together;
+    const i64 rest = block_index() % of_heads;
+    head = u32(before + rest % together);
+    turn = int(rest / together);
+    all = int((sight.queries + Tile::queries - 1) / Tile::queries);
+    // The first block has also what no key is seen by, so that each tile has a sum. Who sees a key
+    // sees those before it.
+    const Span seen = sight.queries_of(first_key());
+    first = turn == 0 ? 0 : seen.begin / Tile::queries;
+    count = turn == 0 || seen.begin < seen.end ? all - first : 0;
+  }
+  KILN_DEVICE int first_key() const { return turn * Tile::keys; }
+};
+/// One tile after the other.
+template <class Tile> struct WalkOfTurns {
+  const BlockOfTurns<Tile>& block;
+  u32 head; // of queries
+  int tile; // of these
+  KILN_DEVICE WalkOfTurns(const BlockOfTurns<Tile>& block, int shared_by)
+      : block(block), head(block.head * u32(shared_by)), tile(block.first + block.count - 1) {}
+  KILN_DEVICE int query() const { return tile * Tile::queries; }
+  KILN_DEVICE bool begins_head() const { return tile == block.first + block.count - 1; }
+  KILN_DEVICE i64 number() const { return i64(head) * block.all + tile; } // among all heads'
+  KILN_DEVICE void advance() {
+    if (tile-- == block.first) {
+      tile = block.first + block.count - 1;
+      ++head;
+    }
+  }
+};
+
+/// What a grid of tiles of queries has, in the order of heads.
+struct BlockOfTile {
+  u32 head;
+  int first;
+  KILN_DEVICE BlockOfTile(i64 queries, int tile) {
+    const i64 tiles = (queries + tile - 1) / tile;
+    head = u32(block_index() / tiles);
+    first = int(block_index() % tiles) * tile;
+  }
+};
+/// Before: a block of `tile` threads has a tile of queries, whose numbers it makes ready to be
+/// copied, lse before delta, and whose turns it begins.
+template <int tile, class Lse, class Delta>
+KILN_DEVICE void begin_turns(const Lse& lse, const Delta& delta, i64 queries, float* numbers,
+                             i32* turns) {
+  const BlockOfTile block(queries, tile);
+  const int thread = thread_index();
+  const QueryNumbers own = numbers_of(lse, delta, block.head, block.first + thread, int(queries));
+  float* to = numbers + block_index() * (2 * tile) + thread;
+  store_global(to, own.lse);
+  store_global(to + tile, own.delta);
+  if (thread == 0)
+    store_global(turns + block_index(), i32(0));
+}
+/// After: rounds sums of a tile, 16 queries a warp. They lie as accumulators do: of each 64 queries
+/// eight columns after eight, of these four values a thread.
+template <int tile, int width, class To>
+KILN_DEVICE void finish_turns(char* memory, const float* sums, float scale, i64 queries, i64 keys,
+                              const To& to) {
+  constexpr int wide = width / 8;
+  const BlockOfTile block(queries, tile);
+  const int thread = thread_index(), row = block.first + thread / 32 * 16;
+  const float* from = sums + (block_index() * (tile / 64) + thread / 128) * (64 * width);
+  float dq[wide][4] = {};
+  if (keys > 0)
+#pragma unroll
+    for (int n = 0; n < wide; ++n) {
+      const auto four = load_global<Vec<float, 4>>(from + (n * 128 + thread % 128) * 4);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dq[n][i] = four[i] * scale;
+    }
+  store_rows<To::access, width>(memory + thread / 32 * store_bytes<typename To::Element, width>(),
+                                dq, to.row(block.head, row), to.stride, int(queries) - row);
+}
+
+//===- Roles of a block's warps -------------------------------------------------------------===//
+
+template <class Tile>
+KILN_DEVICE void load_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
+                            int shared_by, const MappedHeads& query, const MappedHeads& key,
+                            const MappedHeads& value, const MappedHeads& gradient,
+                            const float* numbers) {
+  const KeyRing<Tile> ring = at.ring();
+  StagePhase<Tile::stages> now;
+  WalkOfTurns<Tile> walk(block, shared_by);
+  key.template fetch<typename Tile::OwnKeys>(at.keys(), at.own_full(), walk.head,
+                                             block.first_key());
+  value.template fetch<typename Tile::OwnValues>(at.values(), at.own_full(), walk.head,
+                                                 block.first_key());
+#pragma unroll 1
+  for (int i = block.count * shared_by; i > 0; --i, now.advance(), walk.advance()) {
+    mbarrier_wait(ring.keys_free(now.stage), now.parity ^ 1);
+    mbarrier_expect(ring.keys_full(now.stage), Tile::number_bytes);
+    bulk_copy_to_shared(at.numbers(now.stage), numbers + walk.number() * (2 * Tile::queries),
+                        Tile::number_bytes, ring.keys_full(now.stage));
+    query.template fetch<typename Tile::Keys>(ring.keys(now.stage), ring.keys_full(now.stage),
+                                              walk.head, walk.query());
+    mbarrier_wait(ring.values_free(now.stage), now.parity ^ 1);
+    gradient.template fetch<typename Tile::Values>(
+        ring.values(now.stage), ring.values_full(now.stage), walk.head, walk.query());
+  }
+}
+
+/// Adds the block's parts that come to one of the slots.
+template <class Tile>
+KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
+                           int shared_by, int slot, float* sums, i32* turns) {
+  int parity = 0, which = 0;
+  WalkOfTurns<Tile> walk(block, shared_by);
+#pragma unroll 1
+  for (int i = block.count * shared_by; i > 0; --i, walk.advance()) {
+    const bool is_own = which == slot;
+    which = which + 1 == Tile::slots ? 0 : which + 1;
+    if (!is_own)
+      continue;
+    float* to = sums + walk.number() * (Tile::queries * Tile::width);
+    i32* turn = turns + walk.number();
+    mbarrier_wait(at.sums_full(slot), parity);
+    if (block.turn == 0) {
+      bulk_copy_to_global(to, at.sums(slot), Tile::sum_bytes);
+    } else {
+      wait_for_turn(turn, block.turn);
+      bulk_add_to_global(to, at.sums(slot), Tile::sum_bytes);
+    }
+    end_tile_stores();
+    wait_for_tile_reads_but<0>();
+    mbarrier_arrive(at.sums_free(slot));
+    wait_for_tile_stores_but<0>();
+    pass_turn(turn, block.turn + 1);
+    parity ^= 1;
+  }
+}
+
+/// Hides the thread's rows from the `end`-th on: what does not exist must not make an infinity of
+/// an lse, which times a row of zeros is no zero.
+template <int deep> KILN_DEVICE void hide_rows(float (&s)[deep][4], int end) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      s[n][i] = i / 2 * 8 < end ? s[n][i] : -infinity();
+}
+/// Makes probabilities of exponents, in units of the factor, of transposed scores; `lse`: of the
+/// queries of the tile.
+template <int deep>
+KILN_DEVICE void make_transposed_powers(float (&s)[deep][4], float factor, const float* lse) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n) {
+    const auto of_two = load_shared<Vec<float, 2>>(lse + 8 * n + lane_column());
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      s[n][i] = exp2_approximate(fmaf(s[n][i], factor, -of_two[i % 2]));
+  }
+}
+/// Makes gradients of exponents of `dp`, from probabilities and deltas of queries.
+template <int deep>
+KILN_DEVICE void make_transposed_slopes(float (&dp)[deep][4], const float (&p)[deep][4],
+                                        const float* delta) {
+#pragma unroll
+  for (int n = 0; n < deep; ++n) {
+    const auto of_two = load_shared<Vec<float, 2>>(delta + 8 * n + lane_column());
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      dp[n][i] = p[n][i] * (dp[n][i] - of_two[i % 2]);
+  }
+}
+
+/// A warpgroup's part of the gradients of a tile's queries.
+template <class Tile> struct QueryPieces {
+  float dq[Tile::own_pieces][8][4];
+
+  static KILN_DEVICE int piece(int j) { return thread_index() / 128 * Tile::own_pieces + j; }
+  /// Keeps the rounded gradients of scores, rows of which are keys.
+  template <int steps> static KILN_DEVICE void keep(char* slopes, const u32 (&rounded)[steps][4]) {
+    const int lane = thread_index() % 32, row = thread_index() / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int k = 0; k < steps; ++k)
+      store_matrices<false>(slopes + k / 4 * Tile::Slopes::panel_bytes + row * 128 +
+                                ((k % 4 * 2 + lane / 16) ^ (lane % 8)) * 16,
+                            rounded[k]);
+  }
+  /// Starts the products of all gradients of the tile's scores and the block's keys.
+  KILN_DEVICE void start(const char* slopes, const char* keys) {
+#pragma unroll
+    for (int j = 0; j < Tile::own_pieces; ++j) {
+      float(&flat)[32] = reinterpret_cast<float(&)[32]>(dq[j]);
+      const auto a = mn_major<128>(slopes + piece(j) / Tile::panels * Tile::Slopes::panel_bytes,
+                                   Tile::Slopes::panel_bytes);
+      const auto b = mn_major<128>(keys + piece(j) % Tile::panels * Tile::OwnKeys::panel_bytes,
+                                   Tile::OwnKeys::panel_bytes);
+      pin(flat);
+      wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < Tile::keys / 16; ++k)
+        wgmma<typename Tile::Element, 64, true, true>(flat, a + k * 16 * 128, b + k * 16 * 128,
+                                                      k > 0);
+    }
+    wgmma_commit();
+  }
+  /// Puts them where they wait for their turn, as finish_turns finds them.
+  KILN_DEVICE void put(char* sums) {
+#pragma unroll
+    for (int j = 0; j < Tile::own_pieces; ++j) {
+      pin(reinterpret_cast<float(&)[32]>(dq[j]));
+      char* to = sums + (piece(j) * 8 * 128 + thread_index() % 128) * 16;
+#pragma unroll
+      for (int n = 0; n < 8; ++n)
+        store_shared(to + n * 128 * 16,
+                     Vec<float, 4>{{dq[j][n][0], dq[j][n][1], dq[j][n][2], dq[j][n][3]}});
+    }
+  }
+};
+
+/// What a thread's two keys are seen by. Where all keys of the block exist and whole tiles see them
+/// is told for them at once, and what sees each of them is found anew elsewhere: registers are
+/// scarce.
+template <class Tile, class Sight> struct SeenByKeys {
+  const Sight& sight;
+  int first_key;
+  int begin; // of the queries that see all keys; INT_MAX: some key does not exist, or has none
+
+  KILN_DEVICE SeenByKeys(const Sight& sight, int first_key) : sight(sight), first_key(first_key) {
+    const int last = first_key + Tile::keys - 1;
+    const Span of_last = last < int(sight.keys) ? sight.queries_of(last) : Span{0, 0};
+    begin = of_last.begin < of_last.end ? of_last.begin : 0x7fffffff;
+  }
+  KILN_DEVICE bool covers(int from, int to) const {
+    return begin <= from && to <= int(sight.queries);
+  }
+  KILN_DEVICE TwoSpans spans() const {
+    const int thread = anew(thread_index());
+    return seen_by_two(first_key + thread / 32 * 16 + thread % 32 / 4, int(sight.keys),
+                       [&](int key) { return sight.queries_of(key); });
+  }
+};
+
+/// What a warpgroup does with its 64 keys: their gradients over the scale, those of their values,
+/// and its part of those of queries.
+template <class Tile, class Scores>
+KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::value_width / 8][4],
+                            const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
+                            int shared_by, const Scores& scores) {
+  using T = typename Tile::Element;
+  const KeyRing<Tile> ring = at.ring();
+  const bool signals = thread_index() % 128 == 0;
+  const int group_row = uniform(thread_index() / 128) * 64, row = block.first_key() + lane_row();
+  const SeenByKeys<Tile, decltype(scores.sight)> seen(scores.sight, block.first_key());
+  const bool are_all = block.first_key() + Tile::keys <= scores.sight.keys; // all keys exist
+  const char* keys = at.keys() + group_row * Tile::OwnKeys::swizzle;
+  const char* values = at.values() + group_row * Tile::OwnValues::swizzle;
+  const OpenPlaces<true, Tile::deep> places = {}; // no mask is of queries too
+  StagePhase<Tile::stages> now;
+  StagePhase<Tile::slots> slot;
+  WalkOfTurns<Tile> walk(block, shared_by);
+  OpenRows open = open_rows(scores.of(walk.head), row);
+#pragma unroll 1
+  for (int left = block.count * shared_by; left > 0; --left) {
+    float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
+    u32 p[Tile::queries / 16][4], ds[Tile::queries / 16][4];
+    const float* numbers = at.numbers(now.stage);
+    mbarrier_wait(ring.keys_full(now.stage), now.parity);
+    start_rows<T, typename Tile::OwnKeys, typename Tile::Keys, false>(s, keys,
+                                                                      ring.keys(now.stage));
+    mbarrier_wait(ring.values_full(now.stage), now.parity);
+    start_rows<T, typename Tile::OwnValues, typename Tile::Values, false>(dp, values,
+                                                                          ring.values(now.stage));
+    if (Scores::has_mask && walk.begins_head())
+      open = open_rows(scores.of(walk.head), row);
+    wgmma_wait<1>();
+    pin(reinterpret_cast<float(&)[Tile::queries / 2]>(s));
+    make_exponents<true>(s, slopes, scores.of(walk.head), row, seen, walk.query(), open, places);
+    if (!are_all)
+      hide_rows(s, int(scores.sight.keys) - row);
+    make_transposed_powers(s, scores.factor(), numbers);
+    round_probabilities<T>(p, s);
+    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(now.stage), true);
+    wgmma_wait<1>();
+    pin(reinterpret_cast<float(&)[Tile::queries / 2]>(dp));
+    make_transposed_slopes(dp, s, numbers + Tile::queries);
+    round_probabilities<T>(ds, dp);
+    char* kept = at.slopes(slot.stage);
+    QueryPieces<Tile> pieces;
+    pieces.keep(kept, ds);
+    bulk_copy_fence();
+    group_barrier(1, Tile::loader); // all have kept theirs, and have read numbers
+    pieces.start(kept, at.keys());
+    start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(now.stage), true);
+    wgmma_wait<1>();
+    pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
+    if (signals)
+      mbarrier_arrive(ring.values_free(now.stage));
+    mbarrier_wait(at.sums_free(slot.stage), slot.parity ^ 1);
+    pieces.put(at.sums(slot.stage));
+    bulk_copy_fence();
+    warp_barrier();
+    if (thread_index() % 32 == 0)
+      mbarrier_arrive(at.sums_full(slot.stage));
+    wgmma_wait<0>();
+    pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
+    if (signals)
+      mbarrier_arrive(ring.keys_free(now.stage));
+    now.advance();
+    slot.advance();
+    walk.advance();
+  }
+}
+
+/// `heads`: of keys, each shared by `shared_by` of queries. `numbers`, `sums`, `turns`: of the
+/// tiles of queries of all heads, as begin_turns and finish_turns have them. `loading` and
+/// `working`: registers of a thread.
+template <int loading, int working, class Tile, class Scores, class KeyGradient,
+          class ValueGradient>
+KILN_DEVICE void
+differentiate_in_turns(Tile, char* memory, const Scores& scores, i64 heads, int shared_by,
+                       const float* numbers, float* sums, i32* turns, const MappedHeads& query,
+                       const MappedHeads& key, const MappedHeads& value,
+                       const MappedHeads& gradient, const KeyGradient& key_gradient,
+                       const ValueGradient& value_gradient) {
+  const TurnsMemory<Tile> at{memory};
+  if (thread_index() == Tile::loader) {
+    at.initialize();
+    mbarrier_fence();
+  }
+  block_barrier();
+  const BlockOfTurns<Tile> block(scores.sight, heads);
+  const int warp = thread_index() / 32;
+  if (thread_index() >= Tile::loader) {
+    give_up_registers<loading>();
+    if (thread_index() % 32 != 0)
+      return;
+    const int role = warp - Tile::loader / 32;
+    if (role == 0)
+      load_turns(at, block, shared_by, query, key, value, gradient, numbers);
+    else if (role <= Tile::slots)
+      add_turns(at, block, shared_by, role - 1, sums, turns);
+    return;
+  }
+  take_registers<working>();
+  float dk[Tile::width / 8][4] = {}, dv[Tile::value_width / 8][4] = {};
+  mbarrier_wait(at.own_full(), 0);
+  take_turns(dk, dv, at, block, shared_by, scores);
+  group_barrier(1, Tile::loader); // nobody reads tiles any more
+  using OutK = typename KeyGradient::Element;
+  using OutV = typename ValueGradient::Element;
+  char* own = memory + warp * larger_store_bytes<OutK, Tile::width, OutV, Tile::value_width>();
+  const int row = block.first_key() + 16 * warp, left = int(scores.sight.keys) - row;
+  scale_gradients(dk, scores.scale);
+  store_rows<KeyGradient::access, Tile::width>(own, dk, key_gradient.row(block.head, row),
+                                               key_gradient.stride, left);
+  warp_barrier();
+  store_rows<ValueGradient::access, Tile::value_width>(own, dv, value_gradient.row(block.head, row),
+                                                       value_gradient.stride, left);
+}
+
+} // namespace kiln
