@@ -37,10 +37,14 @@ struct Cell {
   std::vector<double> parts; // median of each of these
 };
 
-/// The program's kernels one by one, each a program that launches nothing else.
+/// The program's kernels one by one, each a program that launches nothing else: none where a kernel
+/// needs memory that follows another's grid, since it relies on what that has just written.
 std::vector<Program> partsOf(const Program& program) {
   const Json plan = Json::parse(program.launchPlan());
   std::vector<Program> parts;
+  for (const Json& workspace : plan["workspaces"])
+    if (workspace["blocksOf"] >= 0)
+      return parts;
   for (const Json& kernel : plan["kernels"]) {
     Json alone = plan;
     alone["kernels"] = Json::array({kernel});

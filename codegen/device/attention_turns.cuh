@@ -22,14 +22,19 @@ struct TurnsTile {
   static constexpr int groups = keys / 64, loader = 128 * groups; // its first thread
   static constexpr int deep = queries / 8;
   static constexpr int loaders = 1, readers = groups;
-  // Of score gradients, and of sums that wait for their turn, for each of which a warp adds.
-  static constexpr int slots = 2;
-  /// Products of 64 queries and 64 columns of keys, and how many of them a warpgroup has.
-  static constexpr int panels = width / 64;
-  static constexpr int pieces = queries / 64 * panels, own_pieces = pieces / groups;
+  /// Queries whose gradients are added in one turn, whole tiles of them: so many that it takes
+  /// longer to compute them than to pass a turn on.
+  static constexpr int least = 8192 / width;
+  static constexpr int of_turn = queries < least ? least / queries : 1; // tiles
+  static constexpr int turn = of_turn * queries;
+  static constexpr int slots = 2; // for sums that wait for their turn: a warp adds each
+  /// Products of 64 queries and so many columns of keys, and how many of them a warpgroup has.
+  static constexpr int columns = queries / 64 * (width / 64) % groups == 0 ? 64 : 32;
+  static constexpr int own_pieces = queries / 64 * (width / columns) / groups;
   static_assert(width % 64 == 0 && value_width % 64 == 0, "panels are 64 columns wide");
   static_assert(queries % 64 == 0 && keys % 64 == 0, "products are of 64 queries and of 64 keys");
-  static_assert(pieces % groups == 0, "warpgroups have as much of the gradients of queries");
+  static_assert(own_pieces * groups * columns == queries / 64 * width,
+                "warpgroups have as much of the gradients of queries");
 
   using Element = T;
   using OwnKeys = SwizzledTile<keys, width>;
@@ -38,7 +43,7 @@ struct TurnsTile {
   using Values = SwizzledTile<queries, value_width>;
   using Slopes = SwizzledTile<keys, queries>; // gradients of scores
   static constexpr int number_bytes = 2 * queries * int(sizeof(float));
-  static constexpr int sum_bytes = queries * width * int(sizeof(float));
+  static constexpr int sum_bytes = turn * width * int(sizeof(float));
 };
 
 /// What a block keeps in shared memory: its keys and values, a ring, gradients of scores of two
@@ -48,7 +53,7 @@ template <class Tile> struct TurnsMemory {
   static constexpr int values_at = Tile::OwnKeys::bytes;
   static constexpr int ring_at = values_at + Tile::OwnValues::bytes;
   static constexpr int slopes_at = ring_at + KeyRing<Tile>::bytes;
-  static constexpr int sums_at = slopes_at + Tile::slots * Tile::Slopes::bytes;
+  static constexpr int sums_at = slopes_at + 2 * Tile::Slopes::bytes;
   static constexpr int numbers_at = sums_at + Tile::slots * Tile::sum_bytes;
   static constexpr int barriers_at = numbers_at + Tile::stages * Tile::number_bytes;
   static constexpr int barriers = 1 + 2 * Tile::slots + KeyRing<Tile>::barriers;
@@ -77,7 +82,7 @@ template <class Tile> struct TurnsMemory {
     mbarrier_initialize(own_full(), 2);
 #pragma unroll
     for (int slot = 0; slot < Tile::slots; ++slot) {
-      mbarrier_initialize(sums_full(slot), 4 * Tile::groups); // warps
+      mbarrier_initialize(sums_full(slot), 4 * Tile::groups * Tile::of_turn); // warps
       mbarrier_initialize(sums_free(slot), 1);
     }
     ring().initialize();
@@ -93,15 +98,15 @@ KILN_DEVICE constexpr int differentiate_in_turns_bytes() {
   return Memory::bytes;
 }
 
-/// The keys that a block has, and the tiles of queries that it takes, the last first, of each head
-/// that shares its keys. Blocks of a few heads are neighbours in the grid, first those that have
-/// the first keys, which are seen by most where attention is causal: so few blocks of a head begin
+/// The keys that a block has, and the queries that it takes, the last first, of each head that
+/// shares its keys. Blocks of a few heads are neighbours in the grid, first those that have the
+/// first keys, which are seen by most where attention is causal: so few blocks of a head begin
 /// together, and each finds the sums of the one before it ready.
 template <class Tile> struct BlockOfTurns {
-  static constexpr i64 heads_together = 8;
+  static constexpr i64 heads_together = 16;
   u32 head; // of keys
   int turn; // the tile of keys: blocks of smaller turns have added before
-  int all;  // tiles of queries that a head has
+  int all;  // turns that a head's queries make
   int first, count;
 
   template <class Sight> KILN_DEVICE BlockOfTurns(const Sight& sight, i64 heads) {
@@ -111,28 +116,28 @@ template <class Tile> struct BlockOfTurns {
     const i64 rest = block_index() % of_heads;
     head = u32(before + rest % together);
     turn = int(rest / together);
-    all = int((sight.queries + Tile::queries - 1) / Tile::queries);
-    // The first block has also what no key is seen by, so that each tile has a sum. Who sees a key
+    all = int((sight.queries + Tile::turn - 1) / Tile::turn);
+    // The first block has also what no key is seen by, so that each turn has a sum. Who sees a key
     // sees those before it.
     const Span seen = sight.queries_of(first_key());
-    first = turn == 0 ? 0 : seen.begin / Tile::queries;
+    first = turn == 0 ? 0 : seen.begin / Tile::turn;
     count = turn == 0 || seen.begin < seen.end ? all - first : 0;
   }
   KILN_DEVICE int first_key() const { return turn * Tile::keys; }
 };
-/// One tile after the other.
+/// Of these queries those of one turn after the other.
 template <class Tile> struct WalkOfTurns {
   const BlockOfTurns<Tile>& block;
   u32 head; // of queries
-  int tile; // of these
+  int turn; // of these
   KILN_DEVICE WalkOfTurns(const BlockOfTurns<Tile>& block, int shared_by)
-      : block(block), head(block.head * u32(shared_by)), tile(block.first + block.count - 1) {}
-  KILN_DEVICE int query() const { return tile * Tile::queries; }
-  KILN_DEVICE bool begins_head() const { return tile == block.first + block.count - 1; }
-  KILN_DEVICE i64 number() const { return i64(head) * block.all + tile; } // among all heads'
+      : block(block), head(block.head * u32(shared_by)), turn(block.first + block.count - 1) {}
+  KILN_DEVICE int query(int tile) const { return turn * Tile::turn + tile * Tile::queries; }
+  KILN_DEVICE bool begins_head() const { return turn == block.first + block.count - 1; }
+  KILN_DEVICE i64 number() const { return i64(head) * block.all + turn; } // among all heads'
   KILN_DEVICE void advance() {
-    if (tile-- == block.first) {
-      tile = block.first + block.count - 1;
+    if (turn-- == block.first) {
+      turn = block.first + block.count - 1;
       ++head;
     }
   }
@@ -148,29 +153,29 @@ struct BlockOfTile {
     first = int(block_index() % tiles) * tile;
   }
 };
-/// Before: a block of `tile` threads has a tile of queries, whose numbers it makes ready to be
-/// copied, lse before delta, and whose turns it begins.
-template <int tile, class Lse, class Delta>
+/// Before: a block of `turn` threads has the queries of one, whose numbers it makes ready to be
+/// copied by tiles, lse before delta, and which it begins.
+template <int turn, int tile, class Lse, class Delta>
 KILN_DEVICE void begin_turns(const Lse& lse, const Delta& delta, i64 queries, float* numbers,
                              i32* turns) {
-  const BlockOfTile block(queries, tile);
+  const BlockOfTile block(queries, turn);
   const int thread = thread_index();
   const QueryNumbers own = numbers_of(lse, delta, block.head, block.first + thread, int(queries));
-  float* to = numbers + block_index() * (2 * tile) + thread;
+  float* to = numbers + block_index() * (2 * turn) + thread / tile * (2 * tile) + thread % tile;
   store_global(to, own.lse);
   store_global(to + tile, own.delta);
   if (thread == 0)
     store_global(turns + block_index(), i32(0));
 }
-/// After: rounds sums of a tile, 16 queries a warp. They lie as accumulators do: of each 64 queries
-/// eight columns after eight, of these four values a thread.
-template <int tile, int width, class To>
+/// After: rounds the sums of one, 16 queries a warp. They lie as accumulators do: of each 64
+/// queries eight columns after eight, of these four values a thread.
+template <int turn, int width, class To>
 KILN_DEVICE void finish_turns(char* memory, const float* sums, float scale, i64 queries, i64 keys,
                               const To& to) {
   constexpr int wide = width / 8;
-  const BlockOfTile block(queries, tile);
+  const BlockOfTile block(queries, turn);
   const int thread = thread_index(), row = block.first + thread / 32 * 16;
-  const float* from = sums + (block_index() * (tile / 64) + thread / 128) * (64 * width);
+  const float* from = sums + (block_index() * (turn / 64) + thread / 128) * (64 * width);
   float dq[wide][4] = {};
   if (keys > 0)
 #pragma unroll
@@ -199,16 +204,19 @@ KILN_DEVICE void load_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile
   value.template fetch<typename Tile::OwnValues>(at.values(), at.own_full(), walk.head,
                                                  block.first_key());
 #pragma unroll 1
-  for (int i = block.count * shared_by; i > 0; --i, now.advance(), walk.advance()) {
+  for (int i = 0; i < block.count * shared_by * Tile::of_turn; ++i, now.advance()) {
+    const int tile = i % Tile::of_turn, row = walk.query(tile);
     mbarrier_wait(ring.keys_free(now.stage), now.parity ^ 1);
     mbarrier_expect(ring.keys_full(now.stage), Tile::number_bytes);
-    bulk_copy_to_shared(at.numbers(now.stage), numbers + walk.number() * (2 * Tile::queries),
+    bulk_copy_to_shared(at.numbers(now.stage),
+                        numbers + walk.number() * (2 * Tile::turn) + tile * (2 * Tile::queries),
                         Tile::number_bytes, ring.keys_full(now.stage));
     query.template fetch<typename Tile::Keys>(ring.keys(now.stage), ring.keys_full(now.stage),
-                                              walk.head, walk.query());
-    mbarrier_wait(ring.values_free(now.stage), now.parity ^ 1);
-    gradient.template fetch<typename Tile::Values>(
-        ring.values(now.stage), ring.values_full(now.stage), walk.head, walk.query());
+                                              walk.head, row);
+    gradient.template fetch<typename Tile::Values>(ring.values(now.stage),
+                                                   ring.values_full(now.stage), walk.head, row);
+    if (tile == Tile::of_turn - 1)
+      walk.advance();
   }
 }
 
@@ -224,7 +232,7 @@ KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>
     which = which + 1 == Tile::slots ? 0 : which + 1;
     if (!is_own)
       continue;
-    float* to = sums + walk.number() * (Tile::queries * Tile::width);
+    float* to = sums + walk.number() * (Tile::turn * Tile::width);
     i32* turn = turns + walk.number();
     mbarrier_wait(at.sums_full(slot), parity);
     if (block.turn == 0) {
@@ -242,19 +250,36 @@ KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>
   }
 }
 
-/// Hides the thread's rows from the `end`-th on: what does not exist must not make an infinity of
-/// an lse, which times a row of zeros is no zero.
-template <int deep> KILN_DEVICE void hide_rows(float (&s)[deep][4], int end) {
+/// The first queries that see the thread's two keys; of keys that do not exist or are masked none
+/// does. Later queries see what earlier ones do.
+struct FirstQueries {
+  static constexpr int none = 0x7fffffff;
+  int of[2];
+
+  template <class Scores> KILN_DEVICE FirstQueries(const Scores& scores, int row) {
 #pragma unroll
-  for (int n = 0; n < deep; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      s[n][i] = i / 2 * 8 < end ? s[n][i] : -infinity();
-}
-/// Makes probabilities of exponents, in units of the factor, of transposed scores; `lse`: of the
-/// queries of the tile.
+    for (int r = 0; r < 2; ++r) {
+      const int key = row + 8 * r;
+      of[r] = none;
+      if (key < scores.all.sight.keys && !scores.hides(key)) {
+        const Span seen = scores.all.sight.queries_of(key);
+        of[r] = seen.begin < seen.end ? seen.begin : none;
+      }
+    }
+  }
+};
+/// Makes probabilities of the products of transposed scores with the queries from `first` on, whose
+/// logarithms of sums are `lse`, +inf of those that do not exist. `factor`: above 0.
 template <int deep>
-KILN_DEVICE void make_transposed_powers(float (&s)[deep][4], float factor, const float* lse) {
+KILN_DEVICE void make_transposed_powers(float (&s)[deep][4], float factor, const float* lse,
+                                        const FirstQueries& seen, int first) {
+  if (any_lane(first < seen.of[0] || first < seen.of[1]))
+#pragma unroll
+    for (int n = 0; n < deep; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (first + 8 * n + lane_column() + i % 2 < seen.of[i / 2])
+          s[n][i] = -infinity();
 #pragma unroll
   for (int n = 0; n < deep; ++n) {
     const auto of_two = load_shared<Vec<float, 2>>(lse + 8 * n + lane_column());
@@ -278,9 +303,13 @@ KILN_DEVICE void make_transposed_slopes(float (&dp)[deep][4], const float (&p)[d
 
 /// A warpgroup's part of the gradients of a tile's queries.
 template <class Tile> struct QueryPieces {
-  float dq[Tile::own_pieces][8][4];
+  static constexpr int columns = Tile::columns, wide = columns / 8;
+  float dq[Tile::own_pieces][wide][4];
 
+  /// Where a piece begins: which 64 queries, and which column.
   static KILN_DEVICE int piece(int j) { return thread_index() / 128 * Tile::own_pieces + j; }
+  static KILN_DEVICE int rows_of(int j) { return piece(j) / (Tile::width / columns); }
+  static KILN_DEVICE int column_of(int j) { return piece(j) % (Tile::width / columns) * columns; }
   /// Keeps the rounded gradients of scores, rows of which are keys.
   template <int steps> static KILN_DEVICE void keep(char* slopes, const u32 (&rounded)[steps][4]) {
     const int lane = thread_index() % 32, row = thread_index() / 32 * 16 + lane % 16;
@@ -294,17 +323,19 @@ template <class Tile> struct QueryPieces {
   KILN_DEVICE void start(const char* slopes, const char* keys) {
 #pragma unroll
     for (int j = 0; j < Tile::own_pieces; ++j) {
-      float(&flat)[32] = reinterpret_cast<float(&)[32]>(dq[j]);
-      const auto a = mn_major<128>(slopes + piece(j) / Tile::panels * Tile::Slopes::panel_bytes,
-                                   Tile::Slopes::panel_bytes);
-      const auto b = mn_major<128>(keys + piece(j) % Tile::panels * Tile::OwnKeys::panel_bytes,
-                                   Tile::OwnKeys::panel_bytes);
+      float(&flat)[columns / 2] = reinterpret_cast<float(&)[columns / 2]>(dq[j]);
+      const int column = column_of(j);
+      const auto a =
+          mn_major<128>(slopes + rows_of(j) * Tile::Slopes::panel_bytes, Tile::Slopes::panel_bytes);
+      const auto b =
+          mn_major<128>(keys + column / 64 * Tile::OwnKeys::panel_bytes + column % 64 * 2,
+                        Tile::OwnKeys::panel_bytes);
       pin(flat);
       wgmma_fence();
 #pragma unroll
       for (int k = 0; k < Tile::keys / 16; ++k)
-        wgmma<typename Tile::Element, 64, true, true>(flat, a + k * 16 * 128, b + k * 16 * 128,
-                                                      k > 0);
+        wgmma<typename Tile::Element, columns, true, true>(flat, a + k * 16 * 128, b + k * 16 * 128,
+                                                           k > 0);
     }
     wgmma_commit();
   }
@@ -312,36 +343,15 @@ template <class Tile> struct QueryPieces {
   KILN_DEVICE void put(char* sums) {
 #pragma unroll
     for (int j = 0; j < Tile::own_pieces; ++j) {
-      pin(reinterpret_cast<float(&)[32]>(dq[j]));
-      char* to = sums + (piece(j) * 8 * 128 + thread_index() % 128) * 16;
+      pin(reinterpret_cast<float(&)[columns / 2]>(dq[j]));
+      char* to =
+          sums +
+          ((rows_of(j) * (Tile::width / 8) + column_of(j) / 8) * 128 + thread_index() % 128) * 16;
 #pragma unroll
-      for (int n = 0; n < 8; ++n)
+      for (int n = 0; n < wide; ++n)
         store_shared(to + n * 128 * 16,
                      Vec<float, 4>{{dq[j][n][0], dq[j][n][1], dq[j][n][2], dq[j][n][3]}});
     }
-  }
-};
-
-/// What a thread's two keys are seen by. Where all keys of the block exist and whole tiles see them
-/// is told for them at once, and what sees each of them is found anew elsewhere: registers are
-/// scarce.
-template <class Tile, class Sight> struct SeenByKeys {
-  const Sight& sight;
-  int first_key;
-  int begin; // of the queries that see all keys; INT_MAX: some key does not exist, or has none
-
-  KILN_DEVICE SeenByKeys(const Sight& sight, int first_key) : sight(sight), first_key(first_key) {
-    const int last = first_key + Tile::keys - 1;
-    const Span of_last = last < int(sight.keys) ? sight.queries_of(last) : Span{0, 0};
-    begin = of_last.begin < of_last.end ? of_last.begin : 0x7fffffff;
-  }
-  KILN_DEVICE bool covers(int from, int to) const {
-    return begin <= from && to <= int(sight.queries);
-  }
-  KILN_DEVICE TwoSpans spans() const {
-    const int thread = anew(thread_index());
-    return seen_by_two(first_key + thread / 32 * 16 + thread % 32 / 4, int(sight.keys),
-                       [&](int key) { return sight.queries_of(key); });
   }
 };
 
@@ -353,20 +363,18 @@ KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::v
                             int shared_by, const Scores& scores) {
   using T = typename Tile::Element;
   const KeyRing<Tile> ring = at.ring();
-  const bool signals = thread_index() % 128 == 0;
   const int group_row = uniform(thread_index() / 128) * 64, row = block.first_key() + lane_row();
-  const SeenByKeys<Tile, decltype(scores.sight)> seen(scores.sight, block.first_key());
-  const bool are_all = block.first_key() + Tile::keys <= scores.sight.keys; // all keys exist
+  const float factor = scores.scale * log2_e;
   const char* keys = at.keys() + group_row * Tile::OwnKeys::swizzle;
   const char* values = at.values() + group_row * Tile::OwnValues::swizzle;
-  const OpenPlaces<true, Tile::deep> places = {}; // no mask is of queries too
   StagePhase<Tile::stages> now;
   StagePhase<Tile::slots> slot;
   WalkOfTurns<Tile> walk(block, shared_by);
-  OpenRows open = open_rows(scores.of(walk.head), row);
+  FirstQueries seen(scores.of(walk.head), row);
 #pragma unroll 1
-  for (int left = block.count * shared_by; left > 0; --left) {
-    float s[Tile::deep][4], slopes[Tile::deep][4], dp[Tile::deep][4];
+  for (int i = 0; i < block.count * shared_by * Tile::of_turn; ++i) {
+    const int tile = i % Tile::of_turn; // of its turn
+    float s[Tile::deep][4], dp[Tile::deep][4];
     u32 p[Tile::queries / 16][4], ds[Tile::queries / 16][4];
     const float* numbers = at.numbers(now.stage);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
@@ -375,21 +383,18 @@ KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::v
     mbarrier_wait(ring.values_full(now.stage), now.parity);
     start_rows<T, typename Tile::OwnValues, typename Tile::Values, false>(dp, values,
                                                                           ring.values(now.stage));
-    if (Scores::has_mask && walk.begins_head())
-      open = open_rows(scores.of(walk.head), row);
+    if (Scores::has_mask && tile == 0 && walk.begins_head())
+      seen = FirstQueries(scores.of(walk.head), row);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::queries / 2]>(s));
-    make_exponents<true>(s, slopes, scores.of(walk.head), row, seen, walk.query(), open, places);
-    if (!are_all)
-      hide_rows(s, int(scores.sight.keys) - row);
-    make_transposed_powers(s, scores.factor(), numbers);
+    make_transposed_powers(s, factor, numbers, seen, walk.query(tile));
     round_probabilities<T>(p, s);
-    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(now.stage), true);
-    wgmma_wait<1>();
+    wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::queries / 2]>(dp));
     make_transposed_slopes(dp, s, numbers + Tile::queries);
     round_probabilities<T>(ds, dp);
-    char* kept = at.slopes(slot.stage);
+    start_accumulated<T, typename Tile::Values>(dv, p, ring.values(now.stage), true);
+    char* kept = at.slopes(i % 2);
     QueryPieces<Tile> pieces;
     pieces.keep(kept, ds);
     bulk_copy_fence();
@@ -398,21 +403,22 @@ KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::v
     start_accumulated<T, typename Tile::Keys>(dk, ds, ring.keys(now.stage), true);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::value_width / 2]>(dv));
-    if (signals)
-      mbarrier_arrive(ring.values_free(now.stage));
-    mbarrier_wait(at.sums_free(slot.stage), slot.parity ^ 1);
-    pieces.put(at.sums(slot.stage));
+    if (tile == 0)
+      mbarrier_wait(at.sums_free(slot.stage), slot.parity ^ 1);
+    pieces.put(at.sums(slot.stage) + tile * (Tile::queries * Tile::width * int(sizeof(float))));
     bulk_copy_fence();
     warp_barrier();
     if (thread_index() % 32 == 0)
       mbarrier_arrive(at.sums_full(slot.stage));
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
-    if (signals)
-      mbarrier_arrive(ring.keys_free(now.stage));
+    if (thread_index() % 128 == 0)
+      mbarrier_arrive(ring.keys_free(now.stage)); // and values, loaded with them
     now.advance();
-    slot.advance();
-    walk.advance();
+    if (tile == Tile::of_turn - 1) {
+      slot.advance();
+      walk.advance();
+    }
   }
 }
 

@@ -242,7 +242,7 @@ KILN_DEVICE void wait_for_turn(const i32* turns, int turn) {
   i32 now;
   do
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turns) : "memory");
-  while (now != turn);
+  while (now < turn);
   asm volatile("fence.proxy.async;" ::: "memory");
 #endif
 }

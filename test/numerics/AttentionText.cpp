@@ -73,7 +73,7 @@ std::string AttentionText::gradients(bool ofQueries) const {
   const std::string of[] = {rows(heads, queries, width), rows(keyHeads, keys, width),
                             rows(keyHeads, keys, valueWidth), "tensor<" + bias + "xf32>"};
   std::vector<std::string> names, types, results;
-  for (int i = ofQueries ? 0 : 1; i < 4; ++i) {
+  for (int i = ofQueries ? 0 : 1; i < (bias.empty() ? 3 : 4); ++i) {
     names.push_back(fmt::format("%d{}", words[i]));
     types.push_back(of[i]);
     results.push_back(fmt::format("{} {}", words[i], of[i]));

@@ -22,7 +22,7 @@ struct AttentionText {
 
   std::string text() const;
   /// All gradients at once, or all but those of queries, of operands one of which is the output's
-  /// gradient, and of a delta and a log-sum-exp of their own.
+  /// gradient, and of a delta and a log-sum-exp of their own. That of a bias, if there is one.
   std::string gradients(bool ofQueries = true) const;
 
  private:

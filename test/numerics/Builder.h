@@ -51,6 +51,7 @@ void addLooseRings(std::vector<Case>& cases);
 void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
 void addAllGradients(std::vector<Case>& cases);
+void addTurns(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);
 

@@ -391,6 +391,7 @@ std::vector<Case> allCases() {
   addAttention(table.cases);
   addHeldBias(table.cases);
   addAllGradients(table.cases);
+  addTurns(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);
 }

@@ -90,8 +90,8 @@ TEST(AttentionRules, ProductsOfWarpgroups) {
   f.bytes = 4;
   EXPECT_THAT(
       violations(byWarpgroups(), f),
-      HasSubstr("products: products = warpgroups is of bf16 or fp16, of forward kernels and, "
-                "with bias = held, of gradients\n"));
+      HasSubstr("products: products = warpgroups is of bf16 or fp16, of forward kernels, of all "
+                "gradients without a bias and, with bias = held, of gradients\n"));
   EXPECT_THAT(violations(byWarpgroups(), facts()),
               HasSubstr("needs queries, keys and values whose strides are known to be multiples of "
                         "16 bytes, and heads that lie in two strides\n"));
@@ -109,6 +109,38 @@ TEST(AttentionRules, ProductsOfWarpgroups) {
       violations(s, pairFacts()),
       HasSubstr("products = warpgroups: 256 keys and rows of 32 elements take 158 registers "
                 "a thread, 4 blocks begin with 64\n"));
+}
+
+TEST(AttentionRules, Turns) {
+  const auto broken = [](auto change) {
+    Facts facts;
+    facts.kind = Kind::keyGradient;
+    facts.isMapped = facts.sumsQueries = true;
+    facts.width = facts.valueWidth = 128;
+    Schedule schedule = byWarpgroups();
+    schedule.keys = 128;
+    change(schedule, facts);
+    return violations(schedule, facts);
+  };
+  EXPECT_EQ(broken([](Schedule&, Facts&) {}), "");
+  EXPECT_EQ(broken([](Schedule& s, Facts& f) { f.width = f.valueWidth = 64, s.queries = 128; }),
+            "");
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.isMapped = false; }),
+              HasSubstr("needs queries, keys and values whose strides are known"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.queries = 32; }),
+              HasSubstr("products: queries = 32: multiples of 64 with products = warpgroups of all "
+                        "gradients\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts& f) { f.width = 64, s.keys = 192; }),
+              HasSubstr("products: products = warpgroups of all gradients: the gradients of 64 "
+                        "queries are 2 pieces of 64 x 32, which 3 warpgroups of 64 keys cannot "
+                        "share\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.stages = 1; }),
+              HasSubstr("stages: stages = 1: all gradients in one kernel need 2 or more\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.stages = 3; }),
+              HasSubstr("shared memory: 263816 bytes for these tiles, sm_90a allows 232448\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.queries = 128; }),
+              HasSubstr("registers: about 304 registers a thread needed, 1 blocks of 384 threads "
+                        "leave 240 on sm_90a\n"));
 }
 
 TEST(AttentionRules, HeldBiases) {

@@ -68,15 +68,16 @@ bool takesTurns(ir::AttentionBackwardOp op) {
   };
   return isTwoBytes(form.query) && hasPanels(form.query) && hasPanels(form.value) && !form.bias &&
          !form.masksPlaces() && !form.queryStarts && form.windowLeft < 0 && form.windowRight < 0 &&
-         !form.seed && form.softcap == 0.0;
+         !form.seed && form.softcap == 0.0 && form.scale > 0.0;
 }
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
 /// their own are faster.
 bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
-  constexpr int64_t fewest = 1024;
-  const int64_t queries = ir::tensorType(op.getQuery()).getShape().end()[-2];
+  constexpr int64_t fewest = 512 * 128; // elements of a head's queries
+  const ArrayRef<int64_t> query = ir::tensorType(op.getQuery()).getShape();
+  const int64_t queries = query.end()[-2];
   return target.has.warpgroupMatrix && takesTurns(op) &&
-         (ShapedType::isDynamic(queries) || queries >= fewest);
+         (ShapedType::isDynamic(queries) || queries * query.back() >= fewest);
 }
 
 /// The kernel's output that a result is, rounded or not; -1 if it is none.

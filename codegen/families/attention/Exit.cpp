@@ -185,9 +185,10 @@ bool DifferentiateInTurnsOp::stores(Value pointer) {
 }
 void BeginTurnsOp::emit(Emitter& e) {
   e.location(*this);
-  e.line("begin_turns<" + number(getTile(), "tile") + ">(" + e.name(getOf()[0]) + ", " +
-         e.name(getOf()[1]) + ", " + e.expression(getQueries()) + ", " + e.name(getNumbers()) +
-         ", " + e.name(getTurns()) + ");");
+  e.line("begin_turns<" + number(getTurn(), "queries of a turn") + ", " +
+         number(getTile(), "tile") + ">(" + e.name(getOf()[0]) + ", " + e.name(getOf()[1]) + ", " +
+         e.expression(getQueries()) + ", " + e.name(getNumbers()) + ", " + e.name(getTurns()) +
+         ");");
 }
 bool BeginTurnsOp::stores(Value pointer) {
   return pointer == getNumbers() || pointer == getTurns();
@@ -195,12 +196,12 @@ bool BeginTurnsOp::stores(Value pointer) {
 void FinishTurnsOp::emit(Emitter& e) {
   e.location(*this);
   assertBytes(e, *this,
-              std::to_string(getTile() / 16) + " * store_bytes<" + storedType(e, getTo()) + ", " +
+              std::to_string(getTurn() / 16) + " * store_bytes<" + storedType(e, getTo()) + ", " +
                   std::to_string(getWidth()) + ">()");
-  e.line("finish_turns<" + number(getTile(), "tile") + ", " + number(getWidth(), "width") + ">(" +
-         sharedAt(*this) + ", " + e.name(getSums()) + ", " + literal(getScale()) + " /*scale*/, " +
-         e.expression(getQueries()) + ", " + e.expression(getKeys()) + ", " + e.name(getTo()) +
-         ");");
+  e.line("finish_turns<" + number(getTurn(), "queries of a turn") + ", " +
+         number(getWidth(), "width") + ">(" + sharedAt(*this) + ", " + e.name(getSums()) + ", " +
+         literal(getScale()) + " /*scale*/, " + e.expression(getQueries()) + ", " +
+         e.expression(getKeys()) + ", " + e.name(getTo()) + ");");
 }
 void DifferentiateQueriesOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "",

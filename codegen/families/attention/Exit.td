@@ -137,18 +137,18 @@ def Cu_DifferentiateInTurnsOp : Op<Cu_Dialect, "differentiate_in_turns", [
   }];
 }
 def Cu_BeginTurnsOp : Cu_StoringOp<"begin_turns"> {
-  let summary = "Numbers of queries, ready to be copied, and turns that begin: of a tile a block";
+  let summary = "Numbers of queries, ready to be copied by tiles, and turns that begin: a block each";
   let description = "`of`: lse, delta.";
   let arguments = (ins Variadic<Cu_Heads>:$of, I64:$queries, Cu_Pointer:$numbers,
-                       Cu_Pointer:$turns, I64Attr:$tile);
+                       Cu_Pointer:$turns, I64Attr:$turn, I64Attr:$tile);
   let assemblyFormat = [{
     `(` $of `)` $queries `to` $numbers `,` $turns attr-dict `:` type($numbers) `,` type($turns)
   }];
 }
 def Cu_FinishTurnsOp : Cu_Op<"finish_turns", [Cu_InSharedMemory]> {
-  let summary = "Rounds the sums of a tile of queries";
+  let summary = "Rounds the sums of the queries of a turn";
   let arguments = (ins Cu_Pointer:$sums, Cu_Heads:$to, I64:$queries, I64:$keys, F32Attr:$scale,
-                       I64Attr:$width, I64Attr:$tile, I64Attr:$bytes);
+                       I64Attr:$width, I64Attr:$turn, I64Attr:$bytes);
   let extraClassDefinition = ofTile;
   let assemblyFormat = "$sums `to` $to `,` $queries `,` $keys attr-dict `:` type($sums)";
 }

@@ -59,6 +59,10 @@ bool takesTurns(const Schedule& s, const Facts& facts) {
          !holdsBias(s);
 }
 
+std::int64_t queriesOfTurn(const Schedule& s, const Facts& facts) {
+  return std::max(s.queries, 8192 / facts.width);
+}
+
 std::int64_t computingGroups(const Schedule& s, const Facts& facts) {
   return ownRows(s, facts) / 64 * s.side;
 }
@@ -177,8 +181,8 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
 static std::int64_t bytesTakingTurns(const Schedule& s, const Facts& facts) {
   const std::int64_t widths = (facts.width + facts.valueWidth) * facts.bytes;
   return (s.keys + s.stages * s.queries) * widths + 2 * s.keys * s.queries * facts.bytes +
-         kSlotsOfTurns * s.queries * facts.width * 4 + s.stages * s.queries * 8 +
-         (1 + 2 * kSlotsOfTurns + 4 * s.stages) * 8;
+         2 * queriesOfTurn(s, facts) * facts.width * 4 + s.stages * s.queries * 8 +
+         (5 + 4 * s.stages) * 8;
 }
 
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
@@ -233,10 +237,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
-    if (takesTurns(s, facts)) { // scores of the next tile beside sums, or probabilities beside both
+    if (takesTurns(s, facts)) { // scores, products and probabilities, or gradients of queries
       const std::int64_t pieces = s.queries * facts.width / (s.keys * 64) * 32;
       return 16 + of(facts.width) + of(facts.valueWidth) +
-             std::max(pieces + scores * 3 / 2, scores * 5 / 2);
+             std::max(pieces + scores / 2, scores * 5 / 2);
     }
     if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +

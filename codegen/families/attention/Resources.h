@@ -16,8 +16,8 @@ Registers registersOf(const Schedule& schedule, const Facts& facts);
 /// All gradients of heads without a bias by products of warpgroups: blocks have keys, and take
 /// turns with the gradients of queries.
 bool takesTurns(const Schedule& schedule, const Facts& facts);
-/// Places for sums that wait for their turn.
-inline constexpr std::int64_t kSlotsOfTurns = 2;
+/// Queries whose gradients a block adds in one turn (TurnsTile in device/attention_turns.cuh).
+std::int64_t queriesOfTurn(const Schedule& schedule, const Facts& facts);
 /// Warpgroups that compute.
 std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
 /// bias = held, of heads without a bias whose number is known at run time only: a block takes one.

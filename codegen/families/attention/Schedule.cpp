@@ -98,10 +98,10 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
   if (takesTurns(s, facts) && steps % 64 != 0)
     return fmt::format("queries = {}: multiples of 64 with products = warpgroups of all gradients",
                        steps);
-  if (takesTurns(s, facts) && steps * facts.width % (64 * rows) != 0)
-    return fmt::format("products = warpgroups of all gradients: {} queries of {} elements are "
-                       "multiplied in {} pieces, which {} keys in {} warpgroups cannot share",
-                       steps, facts.width, steps * facts.width / 4096, rows, rows / 64);
+  if (takesTurns(s, facts) && steps * facts.width % (32 * rows) != 0)
+    return fmt::format("products = warpgroups of all gradients: the gradients of {} queries are {} "
+                       "pieces of 64 x 32, which {} warpgroups of 64 keys cannot share",
+                       steps, steps * facts.width / 2048, rows / 64);
   // An instruction's accumulators and what it is given must be there from the beginning.
   const std::int64_t summed = facts.kind == Kind::queryGradient ? facts.width
                               : facts.kind == Kind::forward     ? facts.valueWidth

@@ -11,14 +11,14 @@ namespace {
 class LoweringTakingTurns : Lowering {
  public:
   LoweringTakingTurns(const KernelContext& context, ModuleOp module, LaunchPlan& plan)
-      : Lowering(context, module, plan), s(context.schedule),
-        perTile(static_cast<int>(plan.kernels.size())) {}
+      : Lowering(context, module, plan), s(context.schedule), turn(queriesOfTurn(s, context.facts)),
+        perTurn(static_cast<int>(plan.kernels.size())) {}
 
   void run() {
     // As many as the blocks of the kernel that begins turns.
-    numbers = add("_numbers", DType::f32, 2 * s.queries);
+    numbers = add("_numbers", DType::f32, 2 * turn);
     turns = add("_turns", DType::i32, 1);
-    sums = add("_sums", DType::f32, s.queries * program.width());
+    sums = add("_sums", DType::f32, turn * program.width());
     emitBegin();
     emitGradients();
     emitFinish();
@@ -26,28 +26,28 @@ class LoweringTakingTurns : Lowering {
 
  private:
   std::string add(const char* suffix, DType dtype, int64_t elements) {
-    plan.workspaces.push_back({context.name + suffix, dtype, elements, perTile, {}});
+    plan.workspaces.push_back({context.name + suffix, dtype, elements, perTurn, {}});
     return plan.workspaces.back().name;
   }
-  /// A small kernel with a block for each tile of queries, and threads of its own.
-  std::unique_ptr<cu::Entry> beginPerTile(const char* suffix, int64_t threads) {
+  /// A small kernel with a block for the queries of each turn, and threads of its own.
+  std::unique_ptr<cu::Entry> beginPerTurn(const char* suffix, int64_t threads) {
     auto entry = std::make_unique<cu::Entry>(builder, location, context.name + suffix, threads, 1,
                                              ir::ScheduleAttr(), "attention_turns.cuh");
     entry->waitThenRelease(s.launch == Launch::programmatic);
     return entry;
   }
-  void finishPerTile(cu::Entry& entry) {
-    finish(entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
+  void finishPerTurn(cu::Entry& entry) {
+    finish(entry, {tiles(queryRows(), turn), each(order.sizes(order.all()))});
   }
 
   void emitBegin() {
-    auto entry = beginPerTile("_begin", s.queries);
+    auto entry = beginPerTurn("_begin", turn);
     const SmallVector<Value> read = numbersOfQueries(*entry);
     Value queries = size(*entry, queryRows(), "query_count");
     builder.create<cu::BeginTurnsOp>(location, read, queries,
                                      entry->pointer(numbers, builder.getF32Type()),
-                                     entry->pointer(turns, builder.getI32Type()), s.queries);
-    finishPerTile(*entry);
+                                     entry->pointer(turns, builder.getI32Type()), turn, s.queries);
+    finishPerTurn(*entry);
   }
   void emitGradients() {
     const Registers registers = registersOf(s, context.facts);
@@ -71,20 +71,21 @@ class LoweringTakingTurns : Lowering {
     finish(*entry, {tiles(keyRows(), s.keys), each(order.sizes(ofKeys))});
   }
   void emitFinish() {
-    auto entry = beginPerTile("_finish", 2 * s.queries);
+    auto entry = beginPerTurn("_finish", 2 * turn);
     Value to = result(*entry, 0, true);
     Value from = entry->pointer(sums, builder.getF32Type());
     Value queries = size(*entry, queryRows(), "query_count");
     Value keys = size(*entry, keyRows(), "key_count");
     builder.create<cu::FinishTurnsOp>(
         location, from, to, queries, keys, llvm::APFloat(static_cast<float>(program.form.scale)),
-        program.width(), s.queries, s.queries / 16 * storedRowsBytes(context.facts));
-    finishPerTile(*entry);
+        program.width(), turn, turn / 16 * storedRowsBytes(context.facts));
+    finishPerTurn(*entry);
   }
 
   const Schedule& s;
-  const int perTile; // the kernel whose blocks are the tiles of queries
-  std::string numbers, turns, sums;
+  const int64_t turn;               // queries of one
+  const int perTurn;                // the kernel whose blocks are the turns of all heads
+  std::string numbers, turns, sums; // workspaces
 };
 
 } // namespace

@@ -97,6 +97,14 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
                                : facts.sumsQueries               ? 180
                                : facts.sumsBias                  ? 70
                                                                  : 1000;
+  // Warpgroups that take turns meet at each tile: of 4096 queries and keys one took 2.17 us of 64
+  // queries and 128 elements, and 1.5 or 2.6 us of 64 or 128 queries and 64 elements, where kernels
+  // of their own, whose steps the rest of this is fitted to, take 1.45 times as long as it tells.
+  // Of causal heads blocks of different lengths wait for each other.
+  if (takesTurns(s, facts))
+    return walk.stepsInAll(target) * (700 + side * (0.65 * products + 0.77 * powers)) *
+               (facts.isCausal ? 1.1 : 1.0) +
+           walk.rounds(target) * 4800;
   const double waits =
       waitsForStage * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident;
   constexpr double bytesOfClock = 48; // from the L2, of tiles that many blocks load
@@ -250,6 +258,12 @@ static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Targe
   if (facts.kind == Kind::biasGradient || facts.sumsBias)
     result.summing = k.finish + facts.queries * facts.keys * 4 *
                                     static_cast<double>(s.groups * s.side) * 2 / bandwidth;
+  if (takesTurns(s,
+                 facts)) // kernels before and after, of which the latter reads sums and rounds them
+    result.summing =
+        2 * k.launch + queryElements(facts) *
+                           (static_cast<double>(facts.width) * (4 + facts.queryOutBytes) + 16) /
+                           bandwidth;
   result.total = result.starting + std::max(result.moving, result.waiting) + result.summing +
                  k.tie * static_cast<double>(s.blocks);
   return result;
@@ -295,7 +309,7 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
   if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
-    each({64, 128}, {64, 128}, {2, 3}, {1, 2}, {1});
+    each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
   if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
