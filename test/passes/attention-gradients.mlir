@@ -1,4 +1,5 @@
-// All gradients of attention in one kernel, where few blocks have all keys.
+// All gradients of attention in one kernel, where few blocks have all keys, or where blocks take
+// turns with those of queries.
 // RUN: split-file %s %t
 // RUN: kiln-opt %t/fuse.mlir -split-input-file --kiln-fuse | FileCheck %t/fuse.mlir
 // RUN: kiln-opt %t/errors.mlir --kiln-fuse -verify-diagnostics -o /dev/null
@@ -6,6 +7,48 @@
 // RUN: not kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=96,keys=128,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/schedule.mlir --check-prefix=TILE
 // RUN: not kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held,side=2>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/schedule.mlir --check-prefix=SIDE
 // RUN: kiln-opt %t/schedule.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=programmatic,groups=4,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/schedule.mlir --check-prefix=TWO
+// RUN: kiln-opt %t/turns.mlir --kiln-fuse | FileCheck %t/turns.mlir --check-prefixes=ALL,HOPPER
+// RUN: kiln-opt %t/turns.mlir --kiln-fuse=arch=sm_80 | FileCheck %t/turns.mlir --check-prefixes=ALL,OTHERS
+// RUN: kiln-opt %t/held.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=64,keys=128,stages=2,blocks=1,launch=programmatic,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/held.mlir --check-prefix=HELD
+
+//--- turns.mlir
+// ALL-LABEL: func.func @long
+// HOPPER: kiln.kernel "long"
+// HOPPER: -> query tensor<2x?x64xbf16> key tensor<2x?x64xbf16> value tensor<2x?x64xbf16>
+// OTHERS: kiln.kernel "long_0"
+// OTHERS: -> query tensor<2x?x64xbf16>{{$}}
+// OTHERS: kiln.kernel "long_1"
+// OTHERS: -> key tensor<2x?x64xbf16> value tensor<2x?x64xbf16>{{$}}
+func.func @long(%d: tensor<2x?x64xbf16>, %n: tensor<2x?xf32>, %q: tensor<2x?x64xbf16>) -> (tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q : (tensor<2x?x64xbf16>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) -> query tensor<2x?x64xbf16> key tensor<2x?x64xbf16> value tensor<2x?x64xbf16>
+  return %dq, %dk, %dv : tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>
+}
+// Short sequences have kernels of their own, and so have windows.
+// ALL-LABEL: func.func @short
+// ALL: kiln.kernel "short_0"
+// ALL: kiln.kernel "short_1"
+func.func @short(%d: tensor<2x512x64xbf16>, %n: tensor<2x512xf32>, %q: tensor<2x512x64xbf16>) -> (tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q : (tensor<2x512x64xbf16>, tensor<2x512xf32>, tensor<2x512xf32>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>) -> query tensor<2x512x64xbf16> key tensor<2x512x64xbf16> value tensor<2x512x64xbf16>
+  return %dq, %dk, %dv : tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>
+}
+// ALL-LABEL: func.func @window
+// ALL: kiln.kernel "window_0"
+// ALL: kiln.kernel "window_1"
+func.func @window(%d: tensor<2x?x64xbf16>, %n: tensor<2x?xf32>, %q: tensor<2x?x64xbf16>) -> (tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q {window_left = 100 : i64} : (tensor<2x?x64xbf16>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) -> query tensor<2x?x64xbf16> key tensor<2x?x64xbf16> value tensor<2x?x64xbf16>
+  return %dq, %dk, %dv : tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>
+}
+
+//--- held.mlir
+// By a schedule that holds biases they are two kernels all the same, of tiles turned round.
+// HELD: cu.kernel {{.*}}kiln_long
+// HELD: cu.differentiate_keys_sharing {{.*}}keys = 128 : i64{{.*}}queries = 64 : i64
+// HELD: cu.kernel {{.*}}kiln_long_queries
+// HELD: cu.differentiate_queries_sharing {{.*}}keys = 64 : i64{{.*}}queries = 128 : i64
+func.func @long(%d: tensor<2x?x64xbf16>, %n: tensor<2x?xf32>, %q: tensor<2x?x64xbf16>) -> (tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q : (tensor<2x?x64xbf16>, tensor<2x?xf32>, tensor<2x?xf32>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>) -> query tensor<2x?x64xbf16> key tensor<2x?x64xbf16> value tensor<2x?x64xbf16>
+  return %dq, %dk, %dv : tensor<2x?x64xbf16>, tensor<2x?x64xbf16>, tensor<2x?x64xbf16>
+}
 
 //--- fuse.mlir
 // CHECK-LABEL: func.func @together
