@@ -119,16 +119,17 @@ struct HeldBiasTable : Builder {
                               ", kiln_attention_backward_2 = " + ofKeys.text() + "}";
     made.fill = fill;
   }
+  /// Where both widths are 64 or more all gradients are one kernel (TurnsTable.cpp).
   void withoutBias() {
     const Tiles queries = {64, 32, 3, 2, 2}, keys = {32, 64, 3, 3, 2};
     addWithoutBias("plain", {.leading = {5}}, {70, 90}, queries, keys);
     addWithoutBias("narrow", {.leading = {5}, .width = 8, .valueWidth = 8}, {70, 90}, queries,
                    keys);
-    addWithoutBias("wide", {.leading = {3}, .width = 64, .valueWidth = 64}, {140, 150},
+    addWithoutBias("wide", {.leading = {3}, .width = 64, .valueWidth = 32}, {140, 150},
                    {128, 32, 2, 1, 1}, {32, 128, 2, 1, 1});
     addWithoutBias("causal",
                    {.leading = {2},
-                    .width = 64,
+                    .width = 32,
                     .valueWidth = 64,
                     .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
                    {150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 2, 1});
@@ -144,7 +145,7 @@ struct HeldBiasTable : Builder {
       addWithoutBias(fmt::format("open_{}", fmt::join(sizes, "x")), {}, sizes, query, key);
     addWithoutBias("open_causal",
                    {.width = 64,
-                    .valueWidth = 64,
+                    .valueWidth = 32,
                     .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
                    {2, 150, 170}, {128, 32, 2, 1, 1}, {32, 64, 2, 1, 1});
     addWithoutBias("open_column", {.heads = 4, .keyHeads = 4, .mask = "?x1x1x?"}, {9, 132, 132},
@@ -202,7 +203,7 @@ struct HeldBiasTable : Builder {
                    {32, 64, 3, 5, 2});
     addWithoutBias("wide_tiles_of_one",
                    {.leading = {3},
-                    .width = 64,
+                    .width = 32,
                     .valueWidth = 64,
                     .attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"},
                    {280, 290}, {128, 64, 2, 6, 1}, {64, 64, 2, 6, 1});
