@@ -4,6 +4,8 @@
 #include "codegen/families/attention/Attention.h"
 #include "codegen/family/Buffers.h"
 
+#include "mlir/IR/BuiltinOps.h"
+
 namespace kiln::attention {
 
 struct KernelContext {
