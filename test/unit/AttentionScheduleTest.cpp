@@ -143,6 +143,27 @@ TEST(AttentionRules, Turns) {
                         "leave 240 on sm_90a\n"));
 }
 
+TEST(AttentionRules, LongHeadsTakeTurns) {
+  for (std::int64_t width : {64, 128})
+    for (bool isCausal : {false, true})
+      for (double rows : {1024, 2048, 4096, 16384}) {
+        Facts facts;
+        facts.kind = Kind::keyGradient;
+        facts.isMapped = facts.sumsQueries = true;
+        facts.isCausal = isCausal;
+        facts.width = facts.valueWidth = width;
+        facts.queries = facts.keys = rows;
+        facts.heads = facts.keyHeads = 16384 / rows * (2048.0 / static_cast<double>(width));
+        for (bool isKnown : {false, true}) { // how many heads there are
+          facts.sharing = isKnown ? static_cast<std::int64_t>(facts.heads) : 0;
+          const Schedule best = defaultSchedule(facts, findTarget("sm_90a"));
+          EXPECT_TRUE(takesTurns(best, facts)) << width << " " << rows << " " << isCausal;
+          EXPECT_EQ(best.keys, 128);
+          EXPECT_EQ(best.queries, width == 64 ? 128 : 64);
+        }
+      }
+}
+
 TEST(AttentionRules, HeldBiases) {
   const auto broken = [](auto change) {
     Schedule schedule = holding();
