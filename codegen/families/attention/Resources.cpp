@@ -177,7 +177,7 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   return held + s.side * ofSide + slopes + handed + 8;
 }
 
-/// TurnsMemory in device/attention_turns.cuh.
+/// TurnsMemory in device/attention_turns_walk.cuh.
 static std::int64_t bytesTakingTurns(const Schedule& s, const Facts& facts) {
   const std::int64_t widths = (facts.width + facts.valueWidth) * facts.bytes;
   return (s.keys + s.stages * s.queries) * widths + 2 * s.keys * s.queries * facts.bytes +

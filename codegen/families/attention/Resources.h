@@ -16,7 +16,7 @@ Registers registersOf(const Schedule& schedule, const Facts& facts);
 /// All gradients of heads without a bias by products of warpgroups: blocks have keys, and take
 /// turns with the gradients of queries.
 bool takesTurns(const Schedule& schedule, const Facts& facts);
-/// Queries whose gradients a block adds in one turn (TurnsTile in device/attention_turns.cuh).
+/// Queries whose gradients a block adds in one turn (TurnsTile in device/attention_turns_walk.cuh).
 std::int64_t queriesOfTurn(const Schedule& schedule, const Facts& facts);
 /// Warpgroups that compute.
 std::int64_t computingGroups(const Schedule& schedule, const Facts& facts);
