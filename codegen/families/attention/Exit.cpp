@@ -216,6 +216,31 @@ void DifferentiateKeysOp::emit(Emitter& e) {
                storedType(e, getOf()[7]) + ">()");
   emitCall(e, *this, "differentiate_keys", ", " + number(getSharedBy(), "shared by"));
 }
+template <class Op>
+static void emitByThreads(Emitter& e, Op op, const std::string& function,
+                          const std::string& last = "") {
+  e.location(op);
+  e.line("using Tile = ThreadRows<" + e.memoryType(op.getElement()) + ", " +
+         number(op.getWidth(), "width") + ", " + number(op.getValueWidth(), "value width") + ", " +
+         number(op.getRows(), "rows") + ", " + number(op.getLanes(), "lanes") + ">;");
+  std::string text =
+      function + "(Tile(), " + e.name(op.getScores()) + ", " + e.expression(op.getHeads()) + last;
+  for (Value heads : op.getOf())
+    text += ", " + e.name(heads);
+  e.line(text + ");");
+}
+void AttendByThreadsOp::emit(Emitter& e) {
+  emitByThreads(e, *this, "attend_by_threads");
+}
+void DifferentiateQueriesByThreadsOp::emit(Emitter& e) {
+  emitByThreads(e, *this, "differentiate_queries_by_threads");
+}
+void DifferentiateKeysByThreadsOp::emit(Emitter& e) {
+  emitByThreads(e, *this,
+                "differentiate_keys_by_threads<" + flag(getHasKeys(), "of keys") + ", " +
+                    flag(getHasValues(), "of values") + ">",
+                ", " + number(getSharedBy(), "shared by"));
+}
 void DifferentiateBiasOp::emit(Emitter& e) {
   emitTile(e, *this, "AttentionTile", "", "bias_gradient_bytes<Tile>()");
   emitCall(e, *this, "differentiate_bias",

@@ -162,6 +162,24 @@ def Cu_DifferentiateKeysOp : Cu_TileOfScoresOp<"differentiate_keys",
   let description = "`shared_by` heads of queries share one of keys. One result stands for both where one is asked for.";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";
 }
+/// A call of the device library for rows of `heads`, each of `lanes` threads. `of`: as of the operation
+/// whose name it begins with.
+class Cu_ByThreadsOp<string mnemonic, dag more = (ins)> : Cu_Op<mnemonic # "_by_threads"> {
+  let arguments = !con((ins Cu_Scores:$scores, I64:$heads, Variadic<Cu_Heads>:$of,
+                            TypeAttr:$element, I64Attr:$width, I64Attr:$value_width, I64Attr:$rows,
+                            I64Attr:$lanes), more);
+  let assemblyFormat = "$scores `,` $heads `(` $of `)` attr-dict";
+}
+def Cu_AttendByThreadsOp : Cu_ByThreadsOp<"attend"> {
+  let summary = "Attention of rows of queries";
+}
+def Cu_DifferentiateQueriesByThreadsOp : Cu_ByThreadsOp<"differentiate_queries"> {
+  let summary = "Gradients of rows of queries";
+}
+def Cu_DifferentiateKeysByThreadsOp : Cu_ByThreadsOp<"differentiate_keys",
+    (ins I64Attr:$shared_by, BoolAttr:$has_keys, BoolAttr:$has_values)> {
+  let summary = "Gradients of rows of keys and values";
+}
 def Cu_DifferentiateBiasOp : Op<Cu_Dialect, "differentiate_bias",
     [DeclareOpInterfaceMethods<ExitOpInterface, ["stores"]>, Cu_InSharedMemory]> {
   let summary = "Sums of score gradients over heads that share a bias, in groups";

@@ -32,6 +32,14 @@ class Lowering {
   llvm::SmallVector<mlir::Value> numbersOfQueries(cu::Entry& entry) {
     return {numbersOf(entry, program.lse), numbersOf(entry, program.delta)};
   }
+  /// Of a backward: query, key, value, the output's gradient, and those numbers.
+  llvm::SmallVector<mlir::Value> operandsOfBackward(cu::Entry& entry) {
+    llvm::SmallVector<mlir::Value> operands{
+        rowsOf(entry, program.form.query), rowsOf(entry, program.form.key),
+        rowsOf(entry, program.form.value), rowsOf(entry, program.outputGradient)};
+    operands.append(numbersOfQueries(entry));
+    return operands;
+  }
   mlir::Value result(cu::Entry& entry, unsigned number, bool hasRows,
                      llvm::ArrayRef<size_t> chosen);
   mlir::Value result(cu::Entry& entry, unsigned number, bool hasRows) {
@@ -99,6 +107,8 @@ class Lowering {
 
 /// The kernel of a schedule with bias = held.
 void lowerHoldingBias(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
+/// The kernel of a schedule with products = threads.
+void lowerByThreads(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 /// All gradients in one kernel whose blocks take turns, between one that begins these and one that
 /// rounds their sums.
 void lowerTakingTurns(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);

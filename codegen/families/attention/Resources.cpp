@@ -91,7 +91,20 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
                                  240)};
 }
 
+/// Vectors of 16 bytes of the longer row.
+static std::int64_t vectorsOfRow(const Facts& facts) {
+  return (std::max(facts.width, facts.valueWidth) * facts.bytes + 15) / 16;
+}
+std::int64_t lanesOfRow(const Facts& facts) {
+  std::int64_t lanes = 1;
+  while (lanes < vectorsOfRow(facts) && lanes < 32)
+    lanes *= 2;
+  return lanes;
+}
+
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
+  if (s.products == Products::threads)
+    return ownRows(s, facts) * lanesOfRow(facts);
   if (s.products == Products::warpgroups)
     return 128 * (computingGroups(s, facts) + 1);
   return ownRows(s, facts) * 2;
@@ -195,6 +208,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
     return bytesHoldingBias(s, facts);
   if (takesTurns(s, facts))
     return bytesTakingTurns(s, facts);
+  if (s.products == Products::threads)
+    return 0;
   switch (facts.kind) {
   case Kind::forward:
     if (s.products == Products::warpgroups)
@@ -215,7 +230,20 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   return 0;
 }
 
+/// Rows of its own that a thread has parts of in fp32, and four of the others, which are on their
+/// way as they lie in memory (ThreadRows in device/attention_threads.cuh).
+static std::int64_t registersByThreads(const Facts& facts) {
+  const std::int64_t lanes = lanesOfRow(facts);
+  const std::int64_t vectors = (vectorsOfRow(facts) + lanes - 1) / lanes;
+  const std::int64_t own = facts.kind == Kind::forward         ? 2
+                           : facts.kind == Kind::queryGradient ? 3
+                                                               : 4;
+  return 48 + vectors * (own * 16 / facts.bytes + 8 * 4);
+}
+
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
+  if (s.products == Products::threads)
+    return registersByThreads(facts);
   const auto of = [&](std::int64_t width) {
     return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
   };

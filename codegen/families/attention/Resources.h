@@ -50,6 +50,8 @@ struct Part {
   const char* suffix = ""; // of the entry's name
 };
 std::vector<Part> partsOf(const Schedule& schedule, const Facts& facts);
+/// products = threads: those that have a row, each with vectors of 16 bytes of it.
+std::int64_t lanesOfRow(const Facts& facts);
 /// Threads of a block.
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
 /// Shared memory of a block; the device library has the same formulas.

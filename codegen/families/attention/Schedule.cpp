@@ -12,7 +12,7 @@ namespace kiln::attention {
 namespace {
 
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
-constexpr std::string_view kProducts[] = {"warps", "warpgroups"};
+constexpr std::string_view kProducts[] = {"warps", "warpgroups", "threads"};
 constexpr std::string_view kBiases[] = {"read", "held", "widened"};
 constexpr Knob kKnobs[] = {{"queries"},
                            {"keys"},
@@ -116,6 +116,24 @@ static std::string againstWarpgroups(const Schedule& s, const Facts& facts, cons
   return "";
 }
 
+/// What products of threads ask for beyond the rest.
+static std::string againstThreads(const Schedule& s, const Facts& facts) {
+  if (facts.kind == Kind::biasGradient || facts.sumsBias || facts.sumsQueries)
+    return "products = threads is of forward kernels, of gradients of queries, and of gradients of "
+           "keys and values, each by itself";
+  if (stepRows(s, facts) != 16 || s.stages != 1)
+    return fmt::format("products = threads has no tiles of {} and no stages: {} = 16 and stages = "
+                       "1, not {} and {}",
+                       walksOverQueries(facts) ? "queries" : "keys",
+                       walksOverQueries(facts) ? "queries" : "keys", stepRows(s, facts), s.stages);
+  if (threadsOf(s, facts) % 32 != 0)
+    return fmt::format("products = threads has {} for a row of {} elements, and {} rows are not "
+                       "whole warps of 32",
+                       lanesOfRow(facts), std::max(facts.width, facts.valueWidth),
+                       ownRows(s, facts));
+  return "";
+}
+
 /// What holding the bias asks for beyond products of warpgroups.
 static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (s.products != Products::warpgroups)
@@ -181,6 +199,10 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
   const bool byWarpgroups = s.products == Products::warpgroups;
   if (byWarpgroups) {
     const std::string why = againstWarpgroups(s, facts, target);
+    require(why.empty(), "products", why);
+  }
+  if (s.products == Products::threads) {
+    const std::string why = againstThreads(s, facts);
     require(why.empty(), "products", why);
   }
   if (holdsBias(s)) {

@@ -11,8 +11,9 @@
 namespace kiln::attention {
 
 enum class Launch { plain, programmatic };
-/// Which products: of warps (mma.sync), or of warpgroups (wgmma, sm_90a).
-enum class Products { warps, warpgroups };
+/// Which products: of warps (mma.sync), of warpgroups (wgmma, sm_90a), or of threads, of which a
+/// few have a row: for heads of few rows.
+enum class Products { warps, warpgroups, threads };
 /// Whether blocks read the bias for each head, or hold it while they take the heads that share it:
 /// all heads where there is none. Widened they hold it as the accumulators of scores begin: in
 /// fp32, over the scale.

@@ -56,14 +56,6 @@ class LoweringOfHeads : Lowering {
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
-  SmallVector<Value> operandsOfBackward(cu::Entry& entry) {
-    SmallVector<Value> operands{rowsOf(entry, program.form.query), rowsOf(entry, program.form.key),
-                                rowsOf(entry, program.form.value),
-                                rowsOf(entry, program.outputGradient)};
-    operands.append(numbersOfQueries(entry));
-    return operands;
-  }
-
   void emitQueryGradient() {
     auto entry = begin(context.name, "attention_backward.cuh");
     Value of = scores(*entry);
@@ -135,6 +127,8 @@ void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan
       lowerHoldingBias(own, module, plan);
     else if (takesTurns(part.schedule, part.facts))
       lowerTakingTurns(own, module, plan);
+    else if (part.schedule.products == Products::threads)
+      lowerByThreads(own, module, plan);
     else
       LoweringOfHeads(own, module, plan).run();
   }

@@ -49,6 +49,7 @@ Facts together(const std::map<int, Facts>& parts) {
       all.outputs = part.outputs;
     }
     all.bytesRead += part.bytesRead;
+    all.mostRead = std::max(all.mostRead, part.bytesRead);
     all.bytesWritten += part.bytesWritten;
     all.widestBytes = std::max(all.widestBytes, part.widestBytes);
     all.narrowestBytes = std::min(all.narrowestBytes, part.widestBytes);
@@ -91,9 +92,7 @@ int estimatedRegisters(const Schedule& schedule, const Facts& facts) {
   if (!isResident(facts))
     return 20 + 4 * (facts.inputs + facts.outputs);
   constexpr std::int64_t mostAhead = 64; // as in device/segment.cuh
-  const std::int64_t bytes =
-      (facts.bytesRead + facts.parts - 1) / facts.parts; // a block's, in turn
-  const std::int64_t ofChunk = chunkElements * bytes / (4 * schedule.threads);
+  const std::int64_t ofChunk = chunkElements * facts.mostRead / (4 * schedule.threads);
   return 32 + static_cast<int>(std::max(ofChunk, std::min(schedule.chunks * ofChunk, mostAhead)));
 }
 

@@ -36,6 +36,7 @@ struct Facts {
   int inputs = 0, outputs = 0;         // lists read and written: of the part with most of both
   int widestBytes = 4;                 // of an element of any of them
   int bytesRead = 0, bytesWritten = 0; // an element, all of them together
+  int mostRead = 0;                    // an element, of the part that reads most
   int parts = 1;                       // whose blocks work side by side
   int narrowestBytes = 4;              // the widest element of the part where that is least
   int spilledRegisters = 0;            // a thread: with so few the assembler spilled; 0: not known

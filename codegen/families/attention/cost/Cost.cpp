@@ -58,7 +58,9 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   Walk walk{};
   walk.rows = static_cast<double>(overKeys ? s.queries : s.keys);
   walk.step = static_cast<double>(overKeys ? s.keys : s.queries);
-  walk.blocks = heads * std::ceil(own / walk.rows);
+  const bool areSideBySide = s.products == Products::threads; // rows of all heads
+  walk.blocks =
+      areSideBySide ? std::ceil(heads * own / walk.rows) : heads * std::ceil(own / walk.rows);
   const double all = std::ceil(walked / walk.step);
   // Of a causal head half of the tiles, and those on the diagonal whole.
   const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
@@ -171,6 +173,23 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
 }
 
+/// By threads that have a row: what they issue for a place and for a row, what they load for a
+/// place, and how long a row waits for what it loads, four places at a time.
+double clocksByThreads(const Walk& walk, const Schedule& s, const Facts& facts,
+                       const Target& target) {
+  const auto lanes = static_cast<double>(lanesOfRow(facts));
+  const double widths = static_cast<double>(facts.width + facts.valueWidth);
+  const double places = facts.heads * facts.places / target.multiprocessors;
+  const double rows = walk.blocks * walk.rows / target.multiprocessors;
+  const double ofPlace = 30 + (facts.kind == Kind::forward ? 2 : 4) * widths / lanes;
+  const double issued = (places * ofPlace + rows * 300) * lanes / 32 / 2.5;
+  constexpr double bytesOfClock = 48; // from the L2
+  const double loaded = places * widths * facts.bytes / bytesOfClock;
+  const double seen = facts.places * facts.heads / std::max(walk.blocks * walk.rows, 1.0);
+  const double waited = walk.rounds(target) * (1500 + std::ceil(seen / 4) * 800);
+  return std::max({issued, loaded, waited});
+}
+
 /// Elements of rows of queries (or outputs), and of keys (or values).
 double queryElements(const Facts& facts) {
   return facts.heads * facts.queries;
@@ -246,9 +265,10 @@ static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Targe
   const Walk walk = walkOf(s, facts, target);
   model::Cost result;
   result.waves = walk.blocks / (static_cast<double>(target.multiprocessors) * walk.resident);
-  const double clocks = s.products == Products::warpgroups
-                            ? clocksByWarpgroups(walk, s, facts, target)
-                            : clocksByWarps(walk, s, facts, target);
+  const auto by = s.products == Products::warpgroups ? clocksByWarpgroups
+                  : s.products == Products::threads  ? clocksByThreads
+                                                     : clocksByWarps;
+  const double clocks = by(walk, s, facts, target);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
   const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
   result.copy = k.launch + bytes / bandwidth;
@@ -305,6 +325,13 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
     each(tiles, tiles, {1}, blocks, {1, 2, 4, 8, 16, 32});
   else
     each(tiles, tiles, {1, 2, 3}, blocks, facts.sumsBias ? Values{1, 4, 16} : Values{1});
+  constexpr double few = 16; // rows of a head, of which tiles are mostly empty
+  if (facts.queries <= few && facts.keys <= few) {
+    s.products = Products::threads;
+    const Values rows = {64, 128, 32, 256, 16}, one = {16}; // of equals the first is taken
+    const bool overKeys = facts.kind != Kind::keyGradient;
+    each(overKeys ? rows : one, overKeys ? one : rows, {1}, {1, 2, 4, 8, 16}, {1});
+  }
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
