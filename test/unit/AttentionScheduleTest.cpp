@@ -310,5 +310,47 @@ TEST(AttentionRules, LimitsOfTheTarget) {
   EXPECT_THAT(violations(s, facts()), HasSubstr("registers: about"));
 }
 
+TEST(AttentionRules, ByThreads) {
+  Schedule schedule;
+  schedule.products = Products::threads;
+  schedule.keys = 16;
+  schedule.stages = 1;
+  EXPECT_EQ(violations(schedule, facts()), "");
+  EXPECT_EQ(Schedule::of(schedule.general()), schedule);
+  schedule.keys = 32;
+  EXPECT_THAT(
+      violations(schedule, facts()),
+      HasSubstr("products: products = threads has no tiles of keys and no stages: keys = 16 "
+                "and stages = 1, not 32 and 1"));
+  schedule.keys = 16;
+  Facts narrow = facts();
+  narrow.width = narrow.valueWidth = 8;
+  schedule.queries = 16;
+  EXPECT_THAT(
+      violations(schedule, narrow),
+      HasSubstr("products: products = threads has 1 for a row of 8 elements, and 16 rows are "
+                "not whole warps of 32"));
+  Facts bias = pairFacts();
+  bias.kind = Kind::biasGradient;
+  EXPECT_THAT(violations(schedule, bias),
+              HasSubstr("products: products = threads is of forward kernels, of gradients of "
+                        "queries, and of gradients of keys and values, each by itself"));
+}
+
+/// AlphaFold's pointwise attention of templates: one query and four keys.
+TEST(AttentionRules, FewRowsOfAHeadAreLeftToThreads) {
+  Facts few = facts();
+  few.width = few.valueWidth = 16;
+  few.queries = 1;
+  few.keys = few.places = 4;
+  few.heads = few.keyHeads = 262144;
+  for (Kind kind : {Kind::forward, Kind::queryGradient, Kind::keyGradient}) {
+    few.kind = kind;
+    EXPECT_EQ(defaultSchedule(few, findTarget("sm_90a")).products, Products::threads);
+    EXPECT_EQ(defaultSchedule(few, findTarget("sm_80")).products, Products::threads);
+  }
+  EXPECT_NE(defaultSchedule(facts(), findTarget("sm_90a")).products, Products::threads);
+}
+
 } // namespace
 } // namespace kiln::attention
