@@ -53,7 +53,6 @@ struct TurnsTable : Builder {
            {TurnsTiles{64, 64, 2, 1}, TurnsTiles{64, 128, 4}, TurnsTiles{64, 128, 3}})
         add(fmt::format("narrow_{}_{}_{}", causal, tiles.keys, tiles.stages), of(64, causal),
             {1, 193, 257}, tiles);
-      add(fmt::format("one_group_{}", causal), of(128, causal), {1, 129, 130}, {64, 64});
     }
     add("values_narrower", changed(of(128), [](AttentionText& text) { text.valueWidth = 64; }),
         {1, 150, 140}, wide);

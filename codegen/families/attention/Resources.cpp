@@ -265,10 +265,11 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + of(facts.width) + scores * 3;
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
-    if (takesTurns(s, facts)) { // scores, products and probabilities, or gradients of queries
+    // Scores, products and probabilities, or gradients of queries and where they go.
+    if (takesTurns(s, facts)) {
       const std::int64_t pieces = s.queries * facts.width / (s.keys * 64) * 32;
       return 16 + of(facts.width) + of(facts.valueWidth) +
-             std::max(pieces + scores / 2, scores * 5 / 2);
+             std::max(pieces + scores / 2 + 24, scores * 5 / 2);
     }
     if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
