@@ -133,6 +133,17 @@ KILN_DEVICE Span seen_by_warp(const Span& own) {
   return {begin < end ? begin : 0, end};
 }
 
+/// Starts to load neighbouring rows of two tensors, as far as the row in question sees them.
+template <int together, class First, class Second, class A, class B>
+KILN_DEVICE void load_neighbours(First (&first)[together], Second (&second)[together], const A& a,
+                                 const B& b, u32 head, int from, const Span& seen) {
+#pragma unroll
+  for (int j = 0; j < together; ++j) {
+    first[j].load(a, head, from + j, seen.has(from + j));
+    second[j].load(b, head, from + j, seen.has(from + j));
+  }
+}
+
 /// The exponent of a place, -inf if it is hidden. `is_open`: as far as sight tells. `Scores`:
 /// HeadScores.
 template <class Scores>
@@ -179,11 +190,7 @@ KILN_DEVICE void attend_by_threads(Tile, const Scores& scores, i64 heads, const 
   q.load(query, at.head, at.row, at.is_there);
 #pragma unroll 1
   for (int from = all.begin; from < all.end; from += together) {
-#pragma unroll
-    for (int j = 0; j < together; ++j) {
-      k[j].load(key, at.head, from + j, seen.has(from + j));
-      v[j].load(value, at.head, from + j, seen.has(from + j));
-    }
+    load_neighbours(k, v, key, value, at.head, from, seen);
     float x[together], most = reference, slope;
 #pragma unroll
     for (int j = 0; j < together; ++j) {
@@ -254,11 +261,7 @@ KILN_DEVICE void differentiate_queries_by_threads(Tile, const Scores& scores, i6
       numbers_of(lse, delta, at.head, at.row, at.is_there ? at.row + 1 : 0);
 #pragma unroll 1
   for (int from = all.begin; from < all.end; from += together) {
-#pragma unroll
-    for (int j = 0; j < together; ++j) {
-      k[j].load(key, at.head, from + j, seen.has(from + j));
-      v[j].load(value, at.head, from + j, seen.has(from + j));
-    }
+    load_neighbours(k, v, key, value, at.head, from, seen);
 #pragma unroll
     for (int j = 0; j < together; ++j)
       if (from + j < all.end) {
@@ -300,13 +303,10 @@ KILN_DEVICE void differentiate_keys_by_threads(Tile, const Scores& scores, i64 h
 #pragma unroll 1
     for (int from = all.begin; from < all.end; from += together) {
       QueryNumbers numbers[together];
+      load_neighbours(q, g, query, gradient, head, from, seen);
 #pragma unroll
-      for (int j = 0; j < together; ++j) {
-        const bool is_open = seen.has(from + j);
-        q[j].load(query, head, from + j, is_open);
-        g[j].load(gradient, head, from + j, is_open);
-        numbers[j] = numbers_of(lse, delta, head, from + j, is_open ? from + j + 1 : 0);
-      }
+      for (int j = 0; j < together; ++j)
+        numbers[j] = numbers_of(lse, delta, head, from + j, seen.has(from + j) ? from + j + 1 : 0);
 #pragma unroll
       for (int j = 0; j < together; ++j)
         if (from + j < all.end) {
