@@ -11,7 +11,8 @@
 // RUN: not kiln-opt %t/none.mlir --kiln-schedule=arch=sm_86 2>&1 | FileCheck %t/none.mlir
 // RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule | FileCheck %t/sized.mlir
 // RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=1024 | FileCheck %t/sized.mlir
-// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=65536,1,4 | FileCheck %t/sized.mlir --check-prefix=SHORT
+// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=65536,1,40 | FileCheck %t/sized.mlir --check-prefix=SHORT
+// RUN: kiln-opt %t/sized.mlir --kiln-fuse --kiln-schedule=sizes=65536,1,4 | FileCheck %t/sized.mlir --check-prefix=FEW
 
 //--- given.mlir
 // TEXT: given.mlir:[[#]]:{{[0-9]+}}: error: not a schedule: fast; write #kiln.schedule<lanes = 16, vector = 8,
@@ -245,9 +246,11 @@ module {
 }
 
 //--- sized.mlir
-// Run-time sizes are usual ones, or those that are told: what has few queries takes a small tile.
+// Run-time sizes are usual ones, or those that are told: what has few queries takes a small tile, and
+// what has few keys too is left to threads.
 // CHECK: schedule(<attention, queries = 128, keys = 32,
-// SHORT: schedule(<attention, queries = 16, keys = 16,
+// SHORT: schedule(<attention, queries = 16, keys = 64,
+// FEW: schedule(<attention, queries = 64, keys = 16, stages = 1, blocks = 1, launch = programmatic, products = threads>)
 func.func @attention(%q: tensor<?x4x?x32xf32>, %k: tensor<?x4x?x32xf32>, %v: tensor<?x4x?x32xf32>)
     -> (tensor<?x4x?x32xf32>, tensor<?x4x?xf32> {kiln.gradient = false}) {
   %o, %lse = kiln.attention %q, %k, %v {scale = 2.500000000e-01 : f32}
