@@ -17,9 +17,9 @@
 //   executable.launch(inputs, {}, workspace, stream);               // again and again
 // A launch neither allocates nor waits, so it may be captured into a graph. Launches with one table
 // follow each other, in one stream say: where sums are taken, blocks count themselves there. A
-// launch may read the table while the kernel ahead of it runs, so no kernel writes it; copies may. A
-// result that is a number may take the place of an argument if the program takes sums and reads the
-// argument for results that are numbers only.
+// launch may read the table while the kernel ahead of it runs, so no kernel writes it; copies may.
+// A result that is a number may take the place of an argument if the program takes sums and reads
+// the argument for results that are numbers only.
 #pragma once
 
 #include "kiln/kiln.h"
