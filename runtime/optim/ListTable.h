@@ -37,8 +37,8 @@ class ListTable {
   at::Device device;
   std::vector<const void*> pointers;
   std::optional<TensorLists> lists;
-  at::Tensor table;             // undefined: on no device yet
-  bool isKept = false;          // a graph uses it
+  at::Tensor table;    // undefined: on no device yet
+  bool isKept = false; // a graph uses it
   bool isWrittenByGraph = false;
   std::vector<at::Tensor> kept; // what captured graphs use
 };
