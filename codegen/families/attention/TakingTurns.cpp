@@ -44,9 +44,9 @@ class LoweringTakingTurns : Lowering {
     auto entry = beginPerTurn("_begin", turn);
     const SmallVector<Value> read = numbersOfQueries(*entry);
     Value queries = size(*entry, queryRows(), "query_count");
-    builder.create<cu::BeginTurnsOp>(location, read, queries,
-                                     entry->pointer(numbers, builder.getF32Type()),
-                                     entry->pointer(turns, builder.getI32Type()), turn, s.queries);
+    Value to = entry->pointer(numbers, builder.getF32Type());
+    Value counts = entry->pointer(turns, builder.getI32Type());
+    builder.create<cu::BeginTurnsOp>(location, read, queries, to, counts, turn, s.queries);
     finishPerTurn(*entry);
   }
   void emitGradients() {
@@ -61,11 +61,12 @@ class LoweringTakingTurns : Lowering {
     const SmallVector<Value> stored{result(*entry, first, true, ofKeys),
                                     result(*entry, first + 1, true, ofKeys)};
     Value heads = entry->size(KernelArgument::Kind::size, order.sizes(ofKeys), "head_count");
+    Value ofQueries = entry->pointer(numbers, builder.getF32Type());
+    Value added = entry->pointer(sums, builder.getF32Type());
+    Value counts = entry->pointer(turns, builder.getI32Type());
     builder.create<cu::DifferentiateInTurnsOp>(
-        location, of, maps.maps, maps.inner, stored, heads,
-        entry->pointer(numbers, builder.getF32Type()), entry->pointer(sums, builder.getF32Type()),
-        entry->pointer(turns, builder.getI32Type()), element(), program.width(),
-        program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
+        location, of, maps.maps, maps.inner, stored, heads, ofQueries, added, counts, element(),
+        program.width(), program.valueWidth(), s.queries, s.keys, s.stages, bytes(), order.group(),
         registers.loading, registers.working);
     setRoles(*entry, registers);
     finish(*entry, {tiles(keyRows(), s.keys), each(order.sizes(ofKeys))});
