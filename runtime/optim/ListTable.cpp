@@ -40,23 +40,13 @@ void ListTable::locate(std::vector<const void*> wanted, const ListsInfo& info,
   }
   if (isKept)
     kept.push_back(std::move(table));
-  isKept = false;
-  isWrittenByGraph = backend.isCapturing();
+  isKept = isWrittenByGraph = backend.isCapturing();
   table = upload(lists->table());
   arguments = lists->inputs(table.data_ptr(), given);
 }
 
 void ListTable::launched() {
-  if (!backend.isCapturing())
-    return;
-  isKept = true;
-  if (!isWrittenByGraph)
-    return;
-  // Only its replays write it: nobody else may read it.
-  kept.push_back(std::move(table));
-  table.reset();
-  pointers.clear();
-  isKept = isWrittenByGraph = false;
+  isKept = isKept || backend.isCapturing();
 }
 
 } // namespace kiln::optim

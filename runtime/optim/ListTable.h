@@ -15,8 +15,10 @@ class ListTable {
  public:
   ListTable(runtime::Backend& backend, at::Device device) : backend(backend), device(device) {}
 
-  /// Whether the table says so already.
-  bool liesAt(const std::vector<const void*>& wanted) const { return wanted == pointers; }
+  /// Whether the table says so already. One that only a graph's replays write is nobody else's.
+  bool liesAt(const std::vector<const void*>& wanted) const {
+    return wanted == pointers && !isWrittenByGraph;
+  }
   /// The tensors of `wanted` as lists, of the same lengths in each call; `given`: what the program
   /// takes beside lists.
   void locate(std::vector<const void*> wanted, const ListsInfo& info,
