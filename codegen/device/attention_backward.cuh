@@ -203,6 +203,24 @@ KILN_DEVICE void make_score_gradients(float (&dp)[deep][4], const float (&expone
     }
 }
 
+/// Makes probabilities, dropped, of exponents, and gradients of exponents of `dp`, as
+/// make_score_gradients. Lane's rows are keys; `numbers`: of the queries from `first` on.
+template <int deep, class Scores>
+KILN_DEVICE void make_transposed_gradients(float (&dp)[deep][4], float (&p)[deep][4],
+                                           const Scores& scores, const QueryNumbers* numbers,
+                                           int first, int key) {
+  for_factors<true, deep>(scores, key, first, [&](int n, const float(&factors)[4]) {
+    const auto of_two = load_shared<Vec<QueryNumbers, 2>>(numbers + 8 * n + lane_column());
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const QueryNumbers& of_query = of_two[i % 2];
+      const float power = exp2_approximate(fmaf(p[n][i], scores.all.factor(), -of_query.lse));
+      p[n][i] = power * factors[i];
+      dp[n][i] = power * (dp[n][i] * factors[i] - of_query.delta);
+    }
+  });
+}
+
 /// The gradient of each exponent of a tile, in units of the natural logarithm: p (dp - delta).
 /// Lane's rows are queries; its numbers are theirs.
 template <class Tile, class Scores, class Queries, class Gradients>

@@ -115,6 +115,13 @@ KILN_DEVICE bool all_lanes(bool vote) {
   return __all_sync(0xffffffffu, vote);
 }
 
+/// The value, of which the compiler does not keep in registers what follows from it, nor finds out
+/// what it was made of.
+KILN_DEVICE int anew(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 //===- Arithmetic ---------------------------------------------------------------------------===//
 
 // Subnormal arguments and results are 0.

@@ -44,12 +44,6 @@ template <int count> KILN_DEVICE void pin(u32 (&registers)[count]) {
     asm volatile("" : "+r"(registers[i])::"memory");
 }
 
-/// The value, of which the compiler does not keep in registers what follows from it.
-KILN_DEVICE int anew(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 //===- The instruction's text ---------------------------------------------------------------===//
 
 // The accumulators of each N as the text names them, and as operands.

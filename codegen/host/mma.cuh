@@ -124,6 +124,10 @@ KILN_DEVICE bool all_lanes(bool vote) {
   return lanes_that(vote) == ~0u;
 }
 
+KILN_DEVICE int anew(int value) {
+  return value;
+}
+
 //===- Arithmetic ---------------------------------------------------------------------------===//
 
 /// Zero for subnormal numbers.

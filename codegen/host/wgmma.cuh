@@ -19,10 +19,6 @@ template <int groups> KILN_DEVICE void wgmma_wait() {
 template <int count> KILN_DEVICE void pin(float (&)[count]) {}
 template <int count> KILN_DEVICE void pin(u32 (&)[count]) {}
 
-KILN_DEVICE int anew(int value) {
-  return value;
-}
-
 template <class T> inline float widened_half(u16 bits) {
   return float(T::from_bits(bits));
 }

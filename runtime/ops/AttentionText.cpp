@@ -99,11 +99,18 @@ bool hasStepsOf16Bytes(std::initializer_list<const Tensor*> tensors) {
 }
 
 /// The number of keys, where kernels are compiled for it: those that hold a bias in shared memory
-/// want to know how much that is, and bring it with tensor maps. Else 0.
+/// want to know how much that is, and bring it with tensor maps; and blocks have whole heads of
+/// narrow rows and few keys without a bias. Else 0.
 std::int64_t knownKeys(const AttentionCall& attention) {
   constexpr std::int64_t most = 1024; // more do not fit beside 64 queries
+  constexpr std::int64_t widest = 32, fewestOfHead = 17, mostOfHead = 256;
   const std::int64_t keys = attention.key.size(-2);
   const Tensor& bias = attention.bias;
+  if (!bias.defined())
+    return attention.query.itemsize() == 2 && attention.query.size(-1) <= widest &&
+                   attention.value.size(-1) <= widest && keys >= fewestOfHead && keys <= mostOfHead
+               ? keys
+               : 0;
   const bool holds = bias.defined() && bias.is_contiguous() && bias.size(-1) == keys &&
                      bias.size(-2) == attention.query.size(-2) && bias.itemsize() == 2 &&
                      attention.query.itemsize() == 2 && keys <= most &&

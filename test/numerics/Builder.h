@@ -52,6 +52,7 @@ void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
 void addAllGradients(std::vector<Case>& cases);
 void addTurns(std::vector<Case>& cases);
+void addHeads(std::vector<Case>& cases);
 void addThreads(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);

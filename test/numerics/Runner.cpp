@@ -164,7 +164,8 @@ std::string problemsOf(const Case& numericCase, Where where, double disturb) {
   for (int draw = 0; draw < (numericCase.strict == Strict::no ? 3 : 0); ++draw) {
     std::vector<Tensor64> nearby = values;
     for (std::size_t i = 0; i < nearby.size(); ++i)
-      if (chain.inputs[i].dtype == DType::f32)
+      if (chain.inputs[i].dtype == DType::f32 ||
+          (numericCase.cancels && precisionOf(chain.inputs[i].dtype).relative > 0))
         mover(DType::f32, nearby[i]);
     moved.push_back(reference(numericCase, nearby, &mover));
   }

@@ -392,6 +392,7 @@ std::vector<Case> allCases() {
   addHeldBias(table.cases);
   addAllGradients(table.cases);
   addTurns(table.cases);
+  addHeads(table.cases);
   addThreads(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);

@@ -43,6 +43,9 @@ struct Case {
   /// Otherwise it reads numbers of its own, and is tested alone.
   bool chained = false;
   Strict strict = Strict::no;
+  /// Results in fp32 of bf16 or fp16 operands whose rows have one element, which may be the small
+  /// rest of large terms: rounding them in fp32 excuses an error, as rounding fp32 operands does.
+  bool cancels = false;
   std::string schedule = {}; // empty: the default choice
   /// Of a chained case: the second program's; empty: `schedule` is for both.
   std::string scheduleOfBackward = {};

@@ -34,7 +34,8 @@ struct ThreadsTable : Builder {
   void rows() {
     for (auto [s, t] : {std::pair(1, 4), {1, 1}, {3, 5}, {5, 3}, {4, 33}, {17, 2}, {20, 20}})
       add(fmt::format("{}_{}", s, t), {}, {3, s, t});
-    add("template", {.heads = 4, .keyHeads = 4, .width = 16, .valueWidth = 16}, {70, 1, 4}, 128);
+    add("template", {.heads = 4, .keyHeads = 4, .width = 16, .valueWidth = 16}, {70, 1, 4}, 128)
+        .cancels = true;
     add("constant_sizes",
         {.leading = {5}, .heads = 3, .keyHeads = 3, .queries = 2, .keys = 6, .width = 8}, {});
     add("two_leading", {.leading = {2, 0}}, {3, 2, 5}, 32);

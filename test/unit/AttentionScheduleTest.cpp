@@ -115,7 +115,7 @@ TEST(AttentionRules, Turns) {
   const auto broken = [](auto change) {
     Facts facts;
     facts.kind = Kind::keyGradient;
-    facts.isMapped = facts.sumsQueries = true;
+    facts.isMapped = facts.sumsQueries = facts.canTakeTurns = true;
     facts.width = facts.valueWidth = 128;
     Schedule schedule = byWarpgroups();
     schedule.keys = 128;
@@ -149,7 +149,7 @@ TEST(AttentionRules, LongHeadsTakeTurns) {
       for (double rows : {1024, 2048, 4096, 16384}) {
         Facts facts;
         facts.kind = Kind::keyGradient;
-        facts.isMapped = facts.sumsQueries = true;
+        facts.isMapped = facts.sumsQueries = facts.canTakeTurns = true;
         facts.isCausal = isCausal;
         facts.width = facts.valueWidth = width;
         facts.queries = facts.keys = rows;
@@ -162,6 +162,66 @@ TEST(AttentionRules, LongHeadsTakeTurns) {
           EXPECT_EQ(best.queries, width == 64 ? 128 : 64);
         }
       }
+}
+
+/// All gradients of 132 queries and keys, as columns of AlphaFold's alignments have.
+Facts columnFacts() {
+  Facts facts;
+  facts.kind = Kind::keyGradient;
+  facts.isMapped = facts.sumsQueries = true;
+  facts.width = facts.valueWidth = 32;
+  facts.queries = facts.keys = 132;
+  facts.knownQueries = facts.knownKeys = 132;
+  facts.heads = facts.keyHeads = 256 * 8;
+  facts.places = 132 * 132;
+  facts.sharing = 0;
+  return facts;
+}
+
+TEST(AttentionRules, Heads) {
+  const auto broken = [](auto change) {
+    Facts facts = columnFacts();
+    Schedule schedule;
+    schedule.products = Products::heads;
+    schedule.queries = schedule.keys = 144;
+    schedule.stages = 1;
+    change(schedule, facts);
+    return violations(schedule, facts);
+  };
+  EXPECT_EQ(broken([](Schedule& s, Facts&) { s.blocks = 2; }), "");
+  EXPECT_EQ(broken([](Schedule& s, Facts&) { s.queries = s.keys = 160; }), "");
+  const auto forward = [](Schedule&, Facts& f) {
+    f.kind = Kind::forward, f.sumsQueries = false, f.hasSoftcap = true;
+  };
+  EXPECT_EQ(broken(forward), "");
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.sumsQueries = false; }),
+              HasSubstr("products: products = heads is of forward kernels and of the gradients of "
+                        "queries, keys and values in one kernel without a bias\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.bytes = 4; }),
+              HasSubstr("products: products = heads is of bf16 or fp16\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.hasSoftcap = true; }),
+              HasSubstr("products = heads of gradients needs a positive scale and no softcap\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),
+              HasSubstr("products = heads needs a number of keys that the function's type tells, "
+                        "not 0, and that is no more than keys = 144, not ?\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 150; }),
+              HasSubstr("no more than keys = 144, not 150\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.keys = 160; }),
+              HasSubstr("products = heads of keys = 160 takes queries by 32, not 144\n"));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.stages = 2; }),
+              HasSubstr("products = heads has no stages: stages = 1, not 2\n"));
+}
+
+TEST(AttentionRules, ColumnsAreByHeads) {
+  Facts facts = columnFacts();
+  for (bool isForward : {false, true}) {
+    if (isForward)
+      facts.kind = Kind::forward, facts.sumsQueries = false;
+    const Schedule best = defaultSchedule(facts, findTarget("sm_90a"));
+    EXPECT_EQ(best.products, Products::heads);
+    EXPECT_EQ(best.keys, 144);
+    EXPECT_EQ(best.queries, 144);
+  }
 }
 
 TEST(AttentionRules, HeldBiases) {

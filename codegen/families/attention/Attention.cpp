@@ -57,27 +57,30 @@ bool joinsAll(ir::AttentionBackwardOp op) {
          ir::tensorType(op.getKey()).getShape().end()[-2] <= mostKeys;
 }
 
-/// Whether the gradients of queries, keys and values can be one kernel whose blocks take turns.
-bool takesTurns(ir::AttentionBackwardOp op) {
-  if (!op.getDQuery() || !op.getDKey() || !op.getDValue() || op.getDBias())
-    return false;
-  const ir::AttentionForm form(op);
-  const auto hasPanels = [](Value value) {
-    const int64_t width = ir::tensorType(value).getShape().back();
-    return width == 64 || width == 128;
-  };
-  return isTwoBytes(form.query) && hasPanels(form.query) && hasPanels(form.value) && !form.bias &&
-         !form.masksPlaces() && !form.queryStarts && form.windowLeft < 0 && form.windowRight < 0 &&
-         !form.seed && form.softcap == 0.0 && form.scale > 0.0;
-}
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
 /// their own are faster.
 bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
   constexpr int64_t fewest = 512 * 128; // elements of a head's queries
   const ArrayRef<int64_t> query = ir::tensorType(op.getQuery()).getShape();
   const int64_t queries = query.end()[-2];
-  return target.has.warpgroupMatrix && takesTurns(op) &&
+  return target.has.warpgroupMatrix && canTakeTurns(op) &&
          (ShapedType::isDynamic(queries) || queries * query.back() >= fewest);
+}
+
+/// Whether those gradients can be one kernel whose blocks have a head each.
+bool canHaveHeads(ir::AttentionBackwardOp op) {
+  const ir::AttentionForm form(op);
+  return op.getDQuery() && op.getDKey() && op.getDValue() && !form.bias && form.softcap == 0.0 &&
+         form.scale > 0.0;
+}
+/// Whether they are: heads of narrow rows and of so many keys.
+bool shouldHaveHeads(ir::AttentionBackwardOp op) {
+  constexpr int64_t widest = 32, fewest = 17, most = 256;
+  const ArrayRef<int64_t> key = ir::tensorType(op.getKey()).getShape();
+  const int64_t keys = key.end()[-2];
+  return canHaveHeads(op) && isTwoBytes(op.getQuery()) && key.back() <= widest &&
+         ir::tensorType(op.getValue()).getShape().back() <= widest && keys >= fewest &&
+         keys <= most;
 }
 
 /// The kernel's output that a result is, rounded or not; -1 if it is none.
@@ -102,6 +105,19 @@ bool isStoredOnce(Value result, Operation* yield) {
 }
 
 } // namespace
+
+bool canTakeTurns(ir::AttentionBackwardOp op) {
+  if (!op.getDQuery() || !op.getDKey() || !op.getDValue() || op.getDBias())
+    return false;
+  const ir::AttentionForm form(op);
+  const auto hasPanels = [](Value value) {
+    const int64_t width = ir::tensorType(value).getShape().back();
+    return width == 64 || width == 128;
+  };
+  return isTwoBytes(form.query) && hasPanels(form.query) && hasPanels(form.value) && !form.bias &&
+         !form.masksPlaces() && !form.queryStarts && form.windowLeft < 0 && form.windowRight < 0 &&
+         !form.seed && form.softcap == 0.0 && form.scale > 0.0;
+}
 
 bool isAttention(Operation* op) {
   return isa<ir::AttentionOp, ir::AttentionBackwardOp>(op);
@@ -128,7 +144,7 @@ static SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardO
 }
 SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,
                                                    const Target& target) {
-  return resultsByKernel(op, joinsAll(op) || shouldTakeTurns(op, target));
+  return resultsByKernel(op, joinsAll(op) || shouldTakeTurns(op, target) || shouldHaveHeads(op));
 }
 
 int Program::biasGradient() const {
@@ -165,7 +181,7 @@ std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
     }
   auto backward = dyn_cast<ir::AttentionBackwardOp>(found);
   if (backward &&
-      resultsByKernel(backward, joinsAll(backward) || takesTurns(backward)).size() > 1) {
+      resultsByKernel(backward, joinsAll(backward) || canHaveHeads(backward)).size() > 1) {
     refusal.because(found,
                     "asks for gradients that are kernels of their own: of queries, of keys and "
                     "values, of the bias; kiln-fuse divides them");

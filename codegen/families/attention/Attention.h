@@ -9,6 +9,9 @@
 namespace kiln::attention {
 
 /// Whether the operation is executed by this family.
+/// Whether the gradients of queries, keys and values can be one kernel whose blocks take turns.
+bool canTakeTurns(ir::AttentionBackwardOp op);
+
 bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of

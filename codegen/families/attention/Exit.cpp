@@ -216,6 +216,17 @@ void DifferentiateKeysOp::emit(Emitter& e) {
                storedType(e, getOf()[7]) + ">()");
   emitCall(e, *this, "differentiate_keys", ", " + number(getSharedBy(), "shared by"));
 }
+void AttendHeadsOp::emit(Emitter& e) {
+  emitTile(e, *this, "HeadTile", "",
+           "attend_heads_bytes<Tile, " + storedType(e, getOf()[3]) + ">()");
+  emitCall(e, *this, "attend_heads", "");
+}
+void DifferentiateHeadsOp::emit(Emitter& e) {
+  emitTile(e, *this, "HeadGradientTile", "",
+           "head_gradient_bytes<Tile, " + storedType(e, getOf()[6]) + ", " +
+               storedType(e, getOf()[7]) + ", " + storedType(e, getOf()[8]) + ">()");
+  emitCall(e, *this, "differentiate_heads", ", " + number(getSharedBy(), "shared by"));
+}
 template <class Op>
 static void emitByThreads(Emitter& e, Op op, const std::string& function,
                           const std::string& last = "") {

@@ -162,6 +162,14 @@ def Cu_DifferentiateKeysOp : Cu_TileOfScoresOp<"differentiate_keys",
   let description = "`shared_by` heads of queries share one of keys. One result stands for both where one is asked for.";
   let assemblyFormat = "$scores `(` $of `)` attr-dict";
 }
+def Cu_AttendHeadsOp : Cu_TileOfScoresOp<"attend_heads"> {
+  let summary = "The same as cu.attend where a block has all keys of a head";
+  let assemblyFormat = "$scores `(` $of `)` attr-dict";
+}
+def Cu_DifferentiateHeadsOp : Cu_TileOfScoresOp<"differentiate_heads", (ins I64Attr:$shared_by)> {
+  let summary = "All gradients of heads, a block each: query, key, value, output's gradient, lse, delta, results";
+  let assemblyFormat = "$scores `(` $of `)` attr-dict";
+}
 /// A call of the device library for rows of `heads`, each of `lanes` threads. `of`: as of the operation
 /// whose name it begins with.
 class Cu_ByThreadsOp<string mnemonic, dag more = (ins)> : Cu_Op<mnemonic # "_by_threads"> {

@@ -143,6 +143,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     facts.hasKeys = static_cast<bool>(backward.getDKey());
     facts.hasValues = static_cast<bool>(backward.getDValue());
     facts.sumsQueries = facts.hasKeys && backward.getDQuery();
+    facts.canTakeTurns = canTakeTurns(backward);
     facts.sumsBias = facts.hasKeys && backward.getDBias();
     facts.queryOutBytes = outBytes(0);
     facts.outBytes = outBytes(program.firstOfKeys());

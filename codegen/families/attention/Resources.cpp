@@ -55,8 +55,23 @@ std::int64_t slotsOf(const Schedule& s, const Facts& facts) {
 }
 
 bool takesTurns(const Schedule& s, const Facts& facts) {
-  return facts.sumsQueries && !facts.sumsBias && s.products == Products::warpgroups &&
+  return facts.sumsQueries && facts.canTakeTurns && s.products == Products::warpgroups &&
          !holdsBias(s);
+}
+
+bool hasHeads(const Schedule& s) {
+  return s.products == Products::heads;
+}
+std::int64_t rowsOfWarp(const Schedule& s, const Facts& facts) {
+  return ownRows(s, facts) % 32 == 0 ? 32 : 16;
+}
+std::int64_t stepOfHeads(const Schedule& s, const Facts& facts) {
+  const std::int64_t walked = stepRows(s, facts);
+  const bool isOverKeys = facts.kind == Kind::forward;
+  return rowsOfWarp(s, facts) == 32       ? 16
+         : isOverKeys && walked % 48 == 0 ? 48
+         : walked % 32 == 0               ? 32
+                                          : 16;
 }
 
 std::int64_t queriesOfTurn(const Schedule& s, const Facts& facts) {
@@ -107,6 +122,8 @@ std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
     return ownRows(s, facts) * lanesOfRow(facts);
   if (s.products == Products::warpgroups)
     return 128 * (computingGroups(s, facts) + 1);
+  if (hasHeads(s))
+    return ownRows(s, facts) / rowsOfWarp(s, facts) * 32;
   return ownRows(s, facts) * 2;
 }
 
@@ -125,7 +142,8 @@ std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
 }
 
 std::vector<Part> partsOf(const Schedule& s, const Facts& facts) {
-  const bool isOne = facts.sumsBias ? holdsBias(s) : !facts.sumsQueries || takesTurns(s, facts);
+  const bool isOne =
+      facts.sumsBias ? holdsBias(s) : !facts.sumsQueries || takesTurns(s, facts) || hasHeads(s);
   if (isOne)
     return {{s, facts}};
   Part keys{s, facts};
@@ -198,6 +216,20 @@ static std::int64_t bytesTakingTurns(const Schedule& s, const Facts& facts) {
          (5 + 4 * s.stages) * 8;
 }
 
+/// attend_heads_bytes in device/attention_heads.cuh, HeadGradientMemory in
+/// device/attention_heads_backward.cuh.
+static std::int64_t bytesOfHeads(const Schedule& s, const Facts& facts) {
+  const auto rows = [&](std::int64_t count) {
+    return tileBytes(count, facts.width, facts.bytes) +
+           tileBytes(count, facts.valueWidth, facts.bytes);
+  };
+  const std::int64_t store = storeBytes(facts) * ownRows(s, facts) / rowsOfWarp(s, facts);
+  if (facts.kind == Kind::forward)
+    return std::max(tileBytes(s.queries, facts.width, facts.bytes) + rows(s.keys), store);
+  return rows(s.keys) + std::max(rows(s.queries), store) +
+         tileBytes(s.keys, s.queries, facts.bytes) + s.queries * 8;
+}
+
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t queries = tileBytes(s.queries, facts.width, facts.bytes);
   const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
@@ -208,6 +240,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
     return bytesHoldingBias(s, facts);
   if (takesTurns(s, facts))
     return bytesTakingTurns(s, facts);
+  if (hasHeads(s))
+    return bytesOfHeads(s, facts);
   if (s.products == Products::threads)
     return 0;
   switch (facts.kind) {
@@ -247,11 +281,18 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const auto of = [&](std::int64_t width) {
     return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
   };
-  const std::int64_t scores = of(stepRows(s, facts));
+  const std::int64_t scores = of(hasHeads(s) ? stepOfHeads(s, facts) : stepRows(s, facts));
   const std::int64_t bent = facts.hasSoftcap ? scores : 0;
   const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
   // Addresses, rows' numbers, and what places are counted for.
   const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
+  if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice
+    const std::int64_t rows = rowsOfWarp(s, facts) / 16;
+    const std::int64_t ofRow = facts.kind == Kind::forward
+                                   ? of(facts.width) / 2 + of(facts.valueWidth) + scores * 3 / 2
+                                   : (of(facts.width) + of(facts.valueWidth)) * 3 / 2 + scores * 2;
+    return 32 + operands / 2 + rows * ofRow;
+  }
   switch (facts.kind) {
   case Kind::forward:
     // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers

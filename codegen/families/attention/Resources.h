@@ -16,6 +16,12 @@ Registers registersOf(const Schedule& schedule, const Facts& facts);
 /// All gradients of heads without a bias by products of warpgroups: blocks have keys, and take
 /// turns with the gradients of queries.
 bool takesTurns(const Schedule& schedule, const Facts& facts);
+/// products = heads: blocks that have all keys of a head. Rows of its own that a warp has, and rows
+/// that it walks over whose scores it has at once (HeadTile in device/attention_heads.cuh,
+/// HeadGradientTile in device/attention_heads_backward.cuh).
+bool hasHeads(const Schedule& schedule);
+std::int64_t rowsOfWarp(const Schedule& schedule, const Facts& facts);
+std::int64_t stepOfHeads(const Schedule& schedule, const Facts& facts);
 /// Queries whose gradients a block adds in one turn (TurnsTile in device/attention_turns_walk.cuh).
 std::int64_t queriesOfTurn(const Schedule& schedule, const Facts& facts);
 /// Warpgroups that compute.

@@ -12,7 +12,7 @@ namespace kiln::attention {
 namespace {
 
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
-constexpr std::string_view kProducts[] = {"warps", "warpgroups", "threads"};
+constexpr std::string_view kProducts[] = {"warps", "warpgroups", "threads", "heads"};
 constexpr std::string_view kBiases[] = {"read", "held", "widened"};
 constexpr Knob kKnobs[] = {{"queries"},
                            {"keys"},
@@ -134,6 +134,30 @@ static std::string againstThreads(const Schedule& s, const Facts& facts) {
   return "";
 }
 
+/// What blocks that have all keys of a head ask for beyond the rest.
+static std::string againstHeads(const Schedule& s, const Facts& facts) {
+  const bool isForward = facts.kind == Kind::forward;
+  if (!isForward && (!facts.sumsQueries || facts.sumsBias || facts.biasBytes > 0))
+    return "products = heads is of forward kernels and of the gradients of queries, keys and "
+           "values "
+           "in one kernel without a bias";
+  if (facts.bytes != 2)
+    return "products = heads is of bf16 or fp16";
+  if (!isForward && (facts.hasSoftcap || !facts.hasPositiveScale))
+    return "products = heads of gradients needs a positive scale and no softcap";
+  if (facts.knownKeys == 0 || facts.knownKeys > s.keys)
+    return fmt::format(
+        "products = heads needs a number of keys that the function's type tells, not "
+        "0, and that is no more than keys = {}, not {}",
+        s.keys, facts.knownKeys > 0 ? std::to_string(facts.knownKeys) : "?");
+  if (const std::int64_t rows = rowsOfWarp(s, facts); !isForward && s.queries % rows != 0)
+    return fmt::format("products = heads of keys = {} takes queries by {}, not {}", s.keys, rows,
+                       s.queries);
+  if (s.stages != 1)
+    return fmt::format("products = heads has no stages: stages = 1, not {}", s.stages);
+  return "";
+}
+
 /// What holding the bias asks for beyond products of warpgroups.
 static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (s.products != Products::warpgroups)
@@ -203,6 +227,10 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
   }
   if (s.products == Products::threads) {
     const std::string why = againstThreads(s, facts);
+    require(why.empty(), "products", why);
+  }
+  if (hasHeads(s)) {
+    const std::string why = againstHeads(s, facts);
     require(why.empty(), "products", why);
   }
   if (holdsBias(s)) {

@@ -11,9 +11,9 @@
 namespace kiln::attention {
 
 enum class Launch { plain, programmatic };
-/// Which products: of warps (mma.sync), of warpgroups (wgmma, sm_90a), or of threads, of which a
-/// few have a row: for heads of few rows.
-enum class Products { warps, warpgroups, threads };
+/// Which products: of warps (mma.sync), of warpgroups (wgmma, sm_90a), of threads, of which a few
+/// have a row, for heads of few rows, or of warps of a block that has a whole head.
+enum class Products { warps, warpgroups, threads, heads };
 /// Whether blocks read the bias for each head, or hold it while they take the heads that share it:
 /// all heads where there is none. Widened they hold it as the accumulators of scores begin: in
 /// fp32, over the scale.
@@ -56,6 +56,7 @@ struct Facts {
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool sumsBias = false;                    // and the bias's too
   bool sumsQueries = false;                 // and those of queries
+  bool canTakeTurns = false;                // with these, blocks of warpgroups
   bool isCausal = false, hasSoftcap = false;
   bool hasDropout = false, masksPlaces = false; // a mask that is not of keys alone
   bool isMapped = false;                        // tensor maps show queries, keys and values

@@ -20,7 +20,7 @@ class LoweringOfHeads : Lowering {
     case Kind::queryGradient:
       return emitQueryGradient();
     case Kind::keyGradient:
-      return emitKeyGradient();
+      return hasHeads(context.schedule) ? emitHeads() : emitKeyGradient();
     case Kind::biasGradient:
       return emitBiasGradient();
     }
@@ -30,14 +30,21 @@ class LoweringOfHeads : Lowering {
   void emitForward() {
     if (context.schedule.products == Products::warpgroups)
       return emitByWarpgroups();
-    auto entry = begin(context.name, "attention.cuh");
+    const bool hasHeads = context.schedule.products == Products::heads;
+    auto entry = begin(context.name, hasHeads ? "attention_heads.cuh" : "attention.cuh");
     Value of = scores(*entry);
     const SmallVector<Value> tensors{
         rowsOf(*entry, program.form.query), rowsOf(*entry, program.form.key),
         rowsOf(*entry, program.form.value), result(*entry, 0, true), result(*entry, 1, false)};
     const Schedule& s = context.schedule;
-    builder.create<cu::AttendOp>(location, of, tensors, element(), program.width(),
-                                 program.valueWidth(), s.queries, s.keys, s.stages, bytes());
+    const auto create = [&](auto op) {
+      builder.create<decltype(op)>(location, of, tensors, element(), program.width(),
+                                   program.valueWidth(), s.queries, s.keys, s.stages, bytes());
+    };
+    if (hasHeads)
+      create(cu::AttendHeadsOp());
+    else
+      create(cu::AttendOp());
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }
 
@@ -83,6 +90,22 @@ class LoweringOfHeads : Lowering {
                                             program.valueWidth(), s.queries, s.keys, s.stages,
                                             bytes(), order.group(), facts.hasKeys, facts.hasValues);
     finish(*entry, {tiles(keyRows(), s.keys), each(order.sizes(ofKeys))});
+  }
+
+  /// All gradients, a block for each head of keys.
+  void emitHeads() {
+    auto entry = begin(context.name, "attention_heads_backward.cuh");
+    Value of = scores(*entry);
+    SmallVector<Value> tensors = operandsOfBackward(*entry);
+    const HeadOrder::Dimensions ofKeys = order.ofKeys();
+    tensors.push_back(result(*entry, 0, true));
+    for (unsigned number : {1, 2})
+      tensors.push_back(result(*entry, number, true, ofKeys));
+    const Schedule& s = context.schedule;
+    builder.create<cu::DifferentiateHeadsOp>(location, of, tensors, element(), program.width(),
+                                             program.valueWidth(), s.queries, s.keys, s.stages,
+                                             bytes(), order.group());
+    finish(*entry, {each(order.sizes(ofKeys))});
   }
 
   void emitBiasGradient() {

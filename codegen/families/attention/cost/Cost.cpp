@@ -190,6 +190,26 @@ double clocksByThreads(const Walk& walk, const Schedule& s, const Facts& facts,
   return std::max({issued, loaded, waited});
 }
 
+/// Where blocks have all keys of a head: what warps issue for 16 x 16 places, for 16 rows of theirs
+/// and for the gradients of 16 queries, and how much of the time enough of them issue. Each tile of
+/// queries whose gradients are summed is waited for.
+double clocksByHeads(const Walk& walk, const Schedule& s, const Facts& facts,
+                     const Target& target) {
+  const bool isForward = facts.kind == Kind::forward;
+  const double ofWarp = static_cast<double>(rowsOfWarp(s, facts));
+  const double warps = walk.rows / ofWarp, walked = isForward ? facts.keys : facts.queries;
+  const double tiles = isForward ? 1 : std::ceil(walked / walk.step);
+  const double steps = std::ceil(std::min(walked, tiles * walk.step) / 16);
+  const double finished = isForward ? 0 : std::ceil(walk.step / ofWarp / warps) * tiles;
+  const double width = static_cast<double>(facts.width + facts.valueWidth) / 64;
+  const double ofPlaces = isForward ? 50 + 22 * width : 50 + 48 * width;
+  const double issued = walk.rows / 16 * (steps * ofPlaces + 450 + finished * 130 * width);
+  const double busy = std::min(isForward ? 0.52 : 0.6, 0.033 * warps * walk.resident);
+  const double alone = 1 + 0.7 / (warps * warps); // blocks of one warp, which begin one by one
+  const double rounds = std::max(walk.blocks / walk.places(target), 1.0);
+  return walk.resident * rounds * (issued / (4 * busy) * alone + tiles * 1200 / walk.resident);
+}
+
 /// Elements of rows of queries (or outputs), and of keys (or values).
 double queryElements(const Facts& facts) {
   return facts.heads * facts.queries;
@@ -267,6 +287,7 @@ static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Targe
   result.waves = walk.blocks / (static_cast<double>(target.multiprocessors) * walk.resident);
   const auto by = s.products == Products::warpgroups ? clocksByWarpgroups
                   : s.products == Products::threads  ? clocksByThreads
+                  : s.products == Products::heads    ? clocksByHeads
                                                      : clocksByWarps;
   const double clocks = by(walk, s, facts, target);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
@@ -331,6 +352,23 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
     const Values rows = {64, 128, 32, 256, 16}, one = {16}; // of equals the first is taken
     const bool overKeys = facts.kind != Kind::keyGradient;
     each(overKeys ? rows : one, overKeys ? one : rows, {1}, {1, 2, 4, 8, 16}, {1});
+  }
+  const bool isAll = facts.sumsQueries && !facts.sumsBias;
+  if ((facts.kind == Kind::forward || isAll) && facts.knownKeys > 0 && facts.knownKeys <= 256) {
+    s.products = Products::heads;
+    // By 16 and by 32 rows a warp.
+    const auto whole = [](double rows, std::int64_t of) {
+      return std::min<std::int64_t>((static_cast<std::int64_t>(rows) + of - 1) / of * of, 256);
+    };
+    Values queries = {16, 32, 48, 64, 96, 128, 192, 256};
+    for (std::int64_t of : {16, 32})
+      if (const std::int64_t all = whole(facts.queries, of);
+          std::ranges::find(queries, all) == queries.end())
+        queries.push_back(all);
+    Values keys = {whole(facts.keys, 16)};
+    if (const std::int64_t wider = whole(facts.keys, isAll ? 32 : 48); wider != keys[0])
+      keys.push_back(wider);
+    each(queries, keys, {1}, blocks, {1});
   }
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
