@@ -8,16 +8,17 @@
 
 namespace kiln::attention {
 
-/// Whether the operation is executed by this family.
 /// Whether the gradients of queries, keys and values can be one kernel whose blocks take turns.
 bool canTakeTurns(ir::AttentionBackwardOp op);
 
+/// Whether the operation is executed by this family.
 bool isAttention(mlir::Operation* op);
 
 /// Kinds of gradients that a backward asks for, each of which is a kernel: of wide rows those of
 /// keys and of values are. Where rows are narrow and queries few, that of a bias which heads share
 /// is summed in the kernel of keys and values. Where keys are few too, all are one kernel, and so
-/// are those without a bias where a target has products of warpgroups.
+/// are those without a bias where a target has products of warpgroups, or where rows are narrow and
+/// keys few.
 llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,
                                                                const Target& target);
 
