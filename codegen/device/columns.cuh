@@ -50,10 +50,10 @@ template <class Tile, class T> struct SteadyColumns {
     return ((c * parts + p) * Tile::lanes + lane) * part;
   }
 };
-template <int columns, int lanes, int vector, int threads, class T>
-KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads>& at,
+template <int columns, int lanes, int vector, int threads, int movers, class T>
+KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at,
                                    char* memory, const T* from, i64 column_stride = 1) {
-  using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads>, T>;
+  using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads, movers>, T>;
   T* group = reinterpret_cast<T*>(memory) + at.group * Columns::places;
 #pragma unroll 1
   for (int place = at.lane; place < Columns::places; place += lanes) {
@@ -69,10 +69,11 @@ KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, thre
   }
   return group;
 }
-template <int columns, int lanes, int vector, int threads, class T>
-KILN_DEVICE Vec<T, vector> staged_columns(const SteadyTile<columns, lanes, vector, threads>& at,
-                                          int c, const T* group) {
-  using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads>, T>;
+template <int columns, int lanes, int vector, int threads, int movers, class T>
+KILN_DEVICE Vec<T, vector>
+staged_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at, int c,
+               const T* group) {
+  using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads, movers>, T>;
   Vec<T, vector> v;
 #pragma unroll
   for (int p = 0; p < Columns::parts; ++p) {

@@ -28,6 +28,10 @@ template <int columns, int lanes, int vector, int rows, int threads>
 KILN_DEVICE constexpr bool is_loose(const LooseTile<columns, lanes, vector, rows, threads>*) {
   return true;
 }
+template <int columns, int lanes, int vector, int threads>
+KILN_DEVICE constexpr bool is_loose(const SteadyTile<columns, lanes, vector, threads, 1>*) {
+  return true;
+}
 
 /// A stage that is filled, and the rows it is filled with.
 struct RingStage {
@@ -227,11 +231,17 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
 
  private:
   /// Adds to the last tile what makes no 16 bytes at the tensor's end. Nobody reads what was there.
+  /// Vectors that overlap the ends of rows read all of these 16 bytes.
   template <class T> KILN_DEVICE void complete(const Tile& at, T* tile, const T* all) const {
     const i64 count = i64(at.count) * Tile::columns, first = i64(at.base) * Tile::columns;
     const int rest = int(count % i64(16 / sizeof(T)));
     Tile::barrier();
-    if (thread_index() < rest) {
+    if constexpr (Tile::overlaps) {
+      const i64 element = count - rest + thread_index();
+      if (rest > 0 && thread_index() < int(16 / sizeof(T)))
+        store_shared(tile + int(element - first),
+                     element < count ? load_global<T>(all + element) : T{});
+    } else if (thread_index() < rest) {
       const i64 element = count - rest + thread_index();
       if (element >= first)
         store_shared(tile + int(element - first), load_global<T>(all + element));

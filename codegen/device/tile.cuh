@@ -139,9 +139,9 @@ struct RowTile {
 
 /// Tiles whose vectors overlap the ends of rows where all rows of a thread have one shift, because
 /// the grid's number of blocks sees to it: a thread then has the same columns of each.
-template <int columns_, int lanes_, int vector_, int threads_>
-struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_> {
-  using Base = RowTile<columns_, lanes_, vector_, 1, threads_>;
+template <int columns_, int lanes_, int vector_, int threads_, int movers_ = 0>
+struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
+  using Base = RowTile<columns_, lanes_, vector_, 1, threads_, movers_>;
   static_assert(Base::overlaps, "only overlapping vectors have shifts");
 
   KILN_DEVICE SteadyTile(i64 row_count, i64 tile_index) : Base(row_count, tile_index) {

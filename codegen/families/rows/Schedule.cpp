@@ -115,7 +115,7 @@ bool Facts::hasNarrowRows() const {
 
 bool Facts::isLoose(const Schedule& s) const {
   return s.keep == Keep::ring && std::any_of(inputs.begin(), inputs.end(), [&](const Stream& x) {
-           return s.rowsPerBlock() * width * x.bytes % 16 != 0;
+           return s.overlaps(width) || s.rowsPerBlock() * width * x.bytes % 16 != 0;
          });
 }
 

@@ -56,7 +56,7 @@ std::string Lowering::tileText() const {
   if (!context.isSteady)
     text += number(schedule.rows, "rows") + ", ";
   text += number(schedule.threads, "threads");
-  if (hasRing() && !context.isLoose)
+  if (hasRing() && (context.isSteady || !context.isLoose))
     text += ", " + number(1, "movers");
   else if (schedule.cluster > 1)
     text += ", " + number(0, "movers") + ", " + number(schedule.cluster, "cluster");

@@ -161,7 +161,8 @@ template <class Visit> class Tuples {
     for (const Manner& manner : manners) {
       manner.applyTo(s);
       const bool isLegal = s.grid == Grid::oneShot ? !facts.mustLoop(s) : cluster == 1;
-      if (isLegal && !(s.overlaps(facts.width) && s.keep == Keep::ring) &&
+      if (isLegal &&
+          !(s.overlaps(facts.width) && s.keep == Keep::ring && !facts.hasNarrowRows()) &&
           wanted.enters(s, facts, target))
         entered.push_back(manner);
     }

@@ -62,6 +62,13 @@ void CombineExponentialsOp::emit(Emitter& e) {
          e.name(getFragment()) + ", " + e.name(getLargest()) + ", " + e.name(getSum()) + ");");
 }
 
+/// Whether all elements of vectors that overlap the ends of rows are computed, and only what lies in
+/// the row is added up: warps that have an end then run the same instructions as the others.
+static bool masksSums(KernelOp kernel) {
+  const rows::Schedule schedule = rows::scheduleOf(kernel);
+  return schedule.overlaps(kernel.getColumns()) && schedule.keep == rows::Keep::ring;
+}
+
 void EachOp::emit(Emitter& e) {
   e.location(*this);
   Block& block = getBody().front();
@@ -118,13 +125,13 @@ void EachOp::emit(Emitter& e) {
     else
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
-  const bool overlaps = schedule.overlaps(kernel.getColumns());
-  if (overlaps)
+  const bool asksEach = schedule.overlaps(kernel.getColumns()) && !masksSums(kernel);
+  if (asksEach)
     e.open(tile + ".each_in_row(c, [&](int i)");
   else
     e.unrolled(kEachElement);
   e.block(block);
-  e.close(overlaps ? ");" : "");
+  e.close(asksEach ? ");" : "");
   for (const std::string& line : after)
     e.line(line);
   e.close();
@@ -155,13 +162,17 @@ void AccumulateOp::emit(Emitter& e) {
   std::string value = e.expression(getValue());
   if (isa<SumsType>(getInto().getType()))
     return e.line(e.name(getInto()) + "[c][i] += " + value + ";");
+  std::string mask;
+  if (auto each = (*this)->getParentOfType<EachOp>();
+      each && masksSums((*this)->getParentOfType<KernelOp>()))
+    mask = "if (" + e.name(each.getTile()) + ".holds(c, i)) ";
   if (isa<TotalType>(getInto().getType()))
-    return e.line(e.name(getInto()) + " += " + value + ";");
+    return e.line(mask + e.name(getInto()) + " += " + value + ";");
   auto kind = getInto().getDefiningOp<RowAccumulatorOp>().getKind();
   std::string place = e.name(getInto()) + "[r]";
   if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
-    return e.line(place + " += " + value + ";");
-  e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+    return e.line(mask + place + " += " + value + ";");
+  e.line(mask + place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
 }
 void AccumulateRowOp::emit(Emitter& e) {
   std::string tile = e.name(getTile());
