@@ -55,17 +55,35 @@ KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, thre
                                    char* memory, const T* from, i64 column_stride = 1) {
   using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads, movers>, T>;
   T* group = reinterpret_cast<T*>(memory) + at.group * Columns::places;
+  const auto slot = [&](int c, int place) { // of the vectors of a chunk
+    const int i = place % vector;
+    return group + Columns::at(c, place / vector, i / Columns::part) + i % Columns::part;
+  };
 #pragma unroll 1
-  for (int place = at.lane; place < Columns::places; place += lanes) {
-    const int column = place - at.shift, chunk = place / vector, i = place % vector;
-    T* to =
-        group + Columns::at(chunk / lanes, chunk % lanes, i / Columns::part) + i % Columns::part;
-    if (u32(column) >= u32(columns))
-      store_shared(to, T{});
-    else if constexpr (sizeof(T) >= 4)
-      copy_to_shared<sizeof(T)>(to, from + column * column_stride);
-    else
-      store_shared(to, load_global<Vec<T, 1>>(from + column * column_stride)[0]);
+  for (int c = 0; c < Columns::places / (lanes * vector); ++c) {
+    T* const first = slot(c, at.lane);
+    T* to[vector];
+    const T* source[vector];
+#pragma unroll
+    for (int k = 0; k < vector; ++k) { // neighbours copy neighbours
+      to[k] = lanes < vector ? slot(c, at.lane + k * lanes)
+                             : first + k * (lanes / vector) * Columns::part;
+      const int column = (c * vector + k) * lanes + at.lane - at.shift, last = columns - 1;
+      source[k] = from + (column < 0 ? 0 : column < last ? column : last) * column_stride;
+    }
+    if constexpr (sizeof(T) >= 4) {
+#pragma unroll
+      for (int k = 0; k < vector; ++k)
+        copy_to_shared<sizeof(T)>(to[k], source[k]);
+    } else {
+      T value[vector]; // all asked for before the first is there
+#pragma unroll
+      for (int k = 0; k < vector; ++k)
+        value[k] = load_global<Vec<T, 1>>(source[k])[0];
+#pragma unroll
+      for (int k = 0; k < vector; ++k)
+        store_shared(to[k], value[k]);
+    }
   }
   return group;
 }

@@ -154,6 +154,36 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
   KILN_DEVICE int shift_in_vector() const {
     return int(this->row_to_read(0) * u32(columns_) % u32(vector_));
   }
+  /// Where a row fills the first chunk, that begins with it at the latest, and others begin in it.
+  static constexpr bool fills = lanes_ * vector_ <= columns_;
+  KILN_DEVICE bool has(int c) const {
+    return (c + 1) * lanes_ * vector_ <= columns_ || this->column(c) < columns_;
+  }
+  KILN_DEVICE bool holds(int c, int i) const {
+    if (fills && c == 0)
+      return this->column(0) >= -i;
+    return Base::inner(c) || (fills ? this->column(c) < columns_ - i : Base::holds(c, i));
+  }
+  /// Whether all lanes of the warp have whole chunks.
+  KILN_DEVICE bool whole_in_warp(int c) const {
+    const int first = (c * lanes_ + this->lane / 32 * 32) * vector_ - this->shift;
+    return Base::inner(c) ||
+           (lanes_ >= 32 && (!fills || c > 0 || first >= 0) && first + 32 * vector_ <= columns_ &&
+            (fills || first >= 0));
+  }
+  /// Calls `body` with each element of the chunk and whether it lies in the row. A warp takes one
+  /// way through: that of its lanes that have an end, if there are any.
+  template <class Body> KILN_DEVICE void each(int c, Body body) const {
+    if (whole_in_warp(c)) {
+#pragma unroll
+      for (int i = 0; i < vector_; ++i)
+        body(i, true);
+    } else {
+#pragma unroll
+      for (int i = 0; i < vector_; ++i)
+        body(i, holds(c, i));
+    }
+  }
 };
 
 /// Calls `body` with each of `first`, `first` + `step`, ... below `end`, `first` < `step`: how

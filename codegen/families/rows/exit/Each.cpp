@@ -68,6 +68,11 @@ static bool masksSums(KernelOp kernel) {
   const rows::Schedule schedule = rows::scheduleOf(kernel);
   return schedule.overlaps(kernel.getColumns()) && schedule.keep == rows::Keep::ring;
 }
+/// Sums of columns have a place for each column: what is added to others is never read.
+static bool masks(AccumulateOp sum) {
+  return !isa<SumsType>(sum.getInto().getType()) && sum->getParentOfType<EachOp>() &&
+         masksSums(sum->getParentOfType<KernelOp>());
+}
 
 void EachOp::emit(Emitter& e) {
   e.location(*this);
@@ -125,13 +130,17 @@ void EachOp::emit(Emitter& e) {
     else
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
-  const bool asksEach = schedule.overlaps(kernel.getColumns()) && !masksSums(kernel);
-  if (asksEach)
+  const bool overlaps = schedule.overlaps(kernel.getColumns());
+  const bool isMasked = llvm::any_of(block.getOps<AccumulateOp>(),
+                                     [](AccumulateOp sum) { return masks(sum); });
+  if (isMasked)
+    e.open(tile + ".each(c, [&](int i, bool in_row)");
+  else if (overlaps && !masksSums(kernel))
     e.open(tile + ".each_in_row(c, [&](int i)");
   else
     e.unrolled(kEachElement);
   e.block(block);
-  e.close(asksEach ? ");" : "");
+  e.close(isMasked || (overlaps && !masksSums(kernel)) ? ");" : "");
   for (const std::string& line : after)
     e.line(line);
   e.close();
@@ -162,10 +171,7 @@ void AccumulateOp::emit(Emitter& e) {
   std::string value = e.expression(getValue());
   if (isa<SumsType>(getInto().getType()))
     return e.line(e.name(getInto()) + "[c][i] += " + value + ";");
-  std::string mask;
-  if (auto each = (*this)->getParentOfType<EachOp>();
-      each && masksSums((*this)->getParentOfType<KernelOp>()))
-    mask = "if (" + e.name(each.getTile()) + ".holds(c, i)) ";
+  const std::string mask = masks(*this) ? "if (in_row) " : "";
   if (isa<TotalType>(getInto().getType()))
     return e.line(mask + e.name(getInto()) + " += " + value + ";");
   auto kind = getInto().getDefiningOp<RowAccumulatorOp>().getKind();
