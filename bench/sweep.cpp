@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -34,6 +35,16 @@ struct Timed {
 /// The default, the cheapest by the model, and a random sample of the rest, with a fixed seed.
 std::vector<Timed> pick(std::vector<Candidate> all, std::size_t count, const std::string& wanted) {
   const std::string chosen = all.front().schedule;
+  if (wanted.starts_with("@")) { // a file of schedules, one a line, beside the default
+    std::vector<Timed> named{{chosen, all.front().prediction.microseconds, {}, 0}};
+    std::istringstream lines(readFile(wanted.substr(1)));
+    for (std::string line; std::getline(lines, line);) {
+      auto known = std::ranges::find(all, line, &Candidate::schedule);
+      if (line != chosen)
+        named.push_back({line, known == all.end() ? 0 : known->prediction.microseconds, {}, 0});
+    }
+    return named;
+  }
   std::erase_if(all, [&](const Candidate& candidate) {
     return candidate.schedule != chosen && candidate.schedule.find(wanted) == std::string::npos;
   });
