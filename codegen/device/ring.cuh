@@ -127,7 +127,14 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
     block_barrier();
   }
 
-  KILN_DEVICE bool moves() const { return thread_index() >= Tile::threads; }
+  /// Where many instructions are issued for what is loaded, the compiler is told that a warp takes
+  /// one way: what follows is then free to use registers that warps share.
+  KILN_DEVICE bool moves() const {
+    if constexpr (is_loose(static_cast<const Tile*>(nullptr)))
+      return uniform(thread_index() / 32) >= Tile::threads / 32;
+    else
+      return thread_index() >= Tile::threads;
+  }
 
   KILN_DEVICE RingStage stage(const Tile& at, int index) const {
     const u32 left = at.count - at.base;

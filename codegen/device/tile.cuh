@@ -154,6 +154,8 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
   KILN_DEVICE int shift_in_vector() const {
     return int(this->row_to_read(0) * u32(columns_) % u32(vector_));
   }
+  /// A block that has a single row at a time has it whole: a tile past the end is none.
+  KILN_DEVICE bool valid(int r) const { return Base::rows_per_block == 1 || Base::valid(r); }
   /// Where a row fills the first chunk, that begins with it at the latest, and others begin in it.
   static constexpr bool fills = lanes_ * vector_ <= columns_;
   KILN_DEVICE bool has(int c) const {
