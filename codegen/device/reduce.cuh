@@ -185,24 +185,29 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
 
 template <class Tile> using ColumnSums = float[Tile::chunks][Tile::vector];
 
-/// How store_partial_columns hands sums from thread to thread: `teams` of a block's threads span a
-/// row each. A line of scratch has a place for each column, or for each element of vectors that
-/// overlap the ends of rows.
-template <class Tile> struct PartialColumns {
-  static constexpr int team_size = Tile::lanes < 32 ? 32 : Tile::lanes;
-  static constexpr int teams = Tile::threads / team_size;
-  static constexpr int places =
-      Tile::overlaps ? Tile::chunks * Tile::lanes * Tile::vector : Tile::columns;
-  /// Vectors that overlap ends begin anywhere in a line of partial sums: others write whole ones.
-  static constexpr bool staged = teams > 1 || Tile::overlaps;
-  /// Whether a vector moves at once; those of few columns hardly gain by it.
-  static constexpr bool whole = Tile::overlaps || (Tile::lanes > 32 && Tile::vector > 1);
-};
+/// How store_partial_columns hands sums from thread to thread: a team of the block's threads spans
+/// a row. A line of scratch has a place for each column, or for each element of vectors that overlap
+/// the ends of rows. Functions, since constants of a class are in the cubin.
+template <class Tile> KILN_DEVICE constexpr int team_size() {
+  return Tile::lanes < 32 ? 32 : Tile::lanes;
+}
+template <class Tile> KILN_DEVICE constexpr int places_of_team() {
+  return Tile::overlaps ? Tile::chunks * Tile::lanes * Tile::vector : Tile::columns;
+}
+/// Whether sums pass through scratch: vectors that overlap ends do, since a line of partial sums
+/// begins elsewhere than they.
+template <class Tile> KILN_DEVICE constexpr bool stages_partials() {
+  return Tile::threads > team_size<Tile>() || Tile::overlaps;
+}
+/// Whether a vector moves at once; those of few columns do not gain by it.
+template <class Tile> KILN_DEVICE constexpr bool moves_partial_vectors() {
+  return Tile::overlaps || (Tile::columns >= 2048 && Tile::vector > 1);
+}
 
 /// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
 template <class Tile> KILN_DEVICE constexpr int partial_columns_bytes() {
-  using Partial = PartialColumns<Tile>;
-  return Partial::staged ? Partial::teams * Partial::places * 4 : 0;
+  return stages_partials<Tile>() ? Tile::threads / team_size<Tile>() * places_of_team<Tile>() * 4
+                                 : 0;
 }
 
 /// How many elements the vectors of a team's rows begin before these.
@@ -217,12 +222,12 @@ template <class Tile> KILN_DEVICE int shift_of_team(const Tile& at, int team) {
 template <class Tile>
 KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* partials,
                                        ColumnSums<Tile>& sums) {
-  using Partial = PartialColumns<Tile>;
-  constexpr int teams = Partial::teams, places = Partial::places;
-  const int team = thread_index() / Partial::team_size;
-  const bool writes = thread_index() % Partial::team_size < Tile::lanes;
-  float* slots = Partial::staged ? reinterpret_cast<float*>(scratch) : nullptr; // (teams, places)
-  if constexpr (Partial::staged)
+  constexpr int teams = Tile::threads / team_size<Tile>(), places = places_of_team<Tile>();
+  constexpr bool staged = stages_partials<Tile>();
+  const int team = thread_index() / team_size<Tile>();
+  const bool writes = thread_index() % team_size<Tile>() < Tile::lanes;
+  float* slots = staged ? reinterpret_cast<float*>(scratch) : nullptr; // (teams, places)
+  if constexpr (staged)
     Tile::barrier(); // nobody reads the scratch of an earlier use any more
 #pragma unroll
   for (int c = 0; c < Tile::chunks; ++c) {
@@ -232,21 +237,22 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
       v[i] = combine_lanes<Sum, Tile::lanes, 32>(sums[c][i]);
     if (!writes || !at.has(c))
       continue;
-    if constexpr (Partial::whole && Partial::staged) {
-      store_shared_vector(slots + team * places + at.column(c) + (Tile::overlaps ? at.shift : 0),
-                          v);
-    } else if constexpr (Partial::whole) {
-      store_vector<Tile::vector>(partials + at.column(c), v);
+    if constexpr (moves_partial_vectors<Tile>()) {
+      const int place = at.column(c) + (Tile::overlaps ? at.shift : 0);
+      if constexpr (staged)
+        store_shared_vector(slots + team * places + place, v);
+      else
+        store_vector<Tile::vector>(partials + place, v);
     } else {
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i)
-        if constexpr (teams > 1)
-          store_shared(slots + team * Tile::columns + at.column(c) + i, v[i]);
+        if constexpr (staged)
+          store_shared(slots + team * places + at.column(c) + i, v[i]);
         else
           store_global(partials + at.column(c) + i, v[i]);
     }
   }
-  if constexpr (Partial::staged) {
+  if constexpr (staged) {
     Tile::barrier();
     each_share<Tile::columns, Tile::threads>(thread_index(), [&](int column) {
       float total = 0.0f;

@@ -157,21 +157,21 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
   /// A block that has a single row at a time has it whole: a tile past the end is none.
   KILN_DEVICE bool valid(int r) const { return Base::rows_per_block == 1 || Base::valid(r); }
   /// Where a row fills the first chunk, that begins with it at the latest, and others begin in it.
-  static constexpr bool fills = lanes_ * vector_ <= columns_;
+  static KILN_DEVICE constexpr bool fills() { return lanes_ * vector_ <= columns_; }
   KILN_DEVICE bool has(int c) const {
     return (c + 1) * lanes_ * vector_ <= columns_ || this->column(c) < columns_;
   }
   KILN_DEVICE bool holds(int c, int i) const {
-    if (fills && c == 0)
+    if (fills() && c == 0)
       return this->column(0) >= -i;
-    return Base::inner(c) || (fills ? this->column(c) < columns_ - i : Base::holds(c, i));
+    return Base::inner(c) || (fills() ? this->column(c) < columns_ - i : Base::holds(c, i));
   }
   /// Whether all lanes of the warp have whole chunks.
   KILN_DEVICE bool whole_in_warp(int c) const {
     const int first = (c * lanes_ + this->lane / 32 * 32) * vector_ - this->shift;
     return Base::inner(c) ||
-           (lanes_ >= 32 && (!fills || c > 0 || first >= 0) && first + 32 * vector_ <= columns_ &&
-            (fills || first >= 0));
+           (lanes_ >= 32 && (!fills() || c > 0 || first >= 0) && first + 32 * vector_ <= columns_ &&
+            (fills() || first >= 0));
   }
   /// Calls `body` with each element of the chunk and whether it lies in the row. A warp takes one
   /// way through: that of its lanes that have an end, if there are any.

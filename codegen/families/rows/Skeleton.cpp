@@ -279,7 +279,7 @@ void Lowering::finishKernel() {
 /// Few columns take all threads there are for their lines. Of many, what counts is that all blocks
 /// run at once, beside those of the main kernel that are left.
 static FinishShape finishShape(int64_t columns) {
-  constexpr int64_t kMany = 2048;
+  constexpr int64_t kMany = 4000;
   return columns < kMany ? FinishShape{512, 1, 32} : FinishShape{256, 4, 64};
 }
 
