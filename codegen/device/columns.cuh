@@ -39,6 +39,28 @@ KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile& at, int c, const T* 
   return load_shared_vector<Tile::vector>(from + at.column(c));
 }
 
+/// The same in registers, where a thread has the same columns of all its rows: those of `at`.
+/// Vectors that overlap the ends of rows have any of the row's columns there.
+template <class Tile, class T> struct HeldColumns {
+  Vec<T, Tile::vector> data[Tile::chunks];
+
+  KILN_DEVICE HeldColumns(const Tile& at, const T* from, i64 column_stride = 1) {
+#pragma unroll
+    for (int c = 0; c < Tile::chunks; ++c)
+#pragma unroll
+      for (int i = 0; i < Tile::vector; ++i) {
+        const int column = at.column(c) + i, last = Tile::columns - 1;
+        const int inside = column < 0 ? 0 : column < last ? column : last;
+        data[c][i] = load_global<Vec<T, 1>>(from + inside * column_stride)[0];
+      }
+  }
+};
+template <class Tile, class T>
+KILN_DEVICE Vec<T, Tile::vector> staged_columns(const Tile&, int c,
+                                                const HeldColumns<Tile, T>& held) {
+  return held.data[c];
+}
+
 /// The same for the rows of `at` and all that have its shift: each group has a copy of its own, in
 /// which its vectors are those of memory, in pieces of 16 bytes: neighbours never share a bank.
 template <class Tile, class T> struct SteadyColumns {

@@ -15,6 +15,14 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
   }];
 }
 
+def Cu_HoldColumnsOp : Cu_Op<"hold_columns"> {
+  let summary = "Loads what a thread has of a row that all rows share into its registers";
+  let description = "Of `rows` rows a thread has the same columns of each that it works on.";
+  let arguments = (ins Cu_Pointer:$from, I64:$rows, I64Attr:$column_stride);
+  let results = (outs Cu_Columns:$columns);
+  let assemblyFormat = "$from `,` $rows attr-dict `:` type($from) `->` type($columns)";
+}
+
 //===- Tiles of rows ------------------------------------------------------------------------===//
 
 def Cu_PairedOp : Cu_Op<"paired", [Pure]> {

@@ -66,7 +66,7 @@ struct Checker {
             "vector = {} does not divide the row width {}: where something belongs to a column of "
             "all rows, that takes grid = resident",
             s.vector, facts.width);
-    require(facts.columns.empty() || s.columns == Columns::shared, "vector",
+    require(facts.columns.empty() || s.columns == Columns::shared || s.keep == Keep::ring, "vector",
             "vector = {} does not divide the row width {}: values that all rows share are then "
             "read from columns = shared",
             s.vector, facts.width);

@@ -202,6 +202,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     registers += elements * facts.kept;
   }
   registers += facts.columnSums * s.chunks(facts.width) * s.vector;
+  if (facts.holdsColumns(s))
+    for (const Facts::Stream& stream : facts.columns)
+      registers += s.chunks(facts.width) * s.vector * (s.vector > 1 ? stream.bytes : 4) / 4;
   // Of each tile of random numbers the words of a vector; a key, two products, a place.
   registers += facts.randoms * (std::max<std::int64_t>(s.vector, 4) + 8);
   registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);

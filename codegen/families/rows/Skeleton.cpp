@@ -167,18 +167,26 @@ void Lowering::awaitPredecessor() {
 /// They are awaited before their first use, or before a loop over tiles. Where there is no loop the
 /// tile is read first: compilers may await copies early, but start no later loads before that.
 void Lowering::stageColumns() {
-  if (schedule.columns == Columns::global)
+  const bool holds = context.holdsColumns;
+  if (schedule.columns == Columns::global && !holds)
     return;
   for (auto& [node, access] : inputAccess) {
     if (!node->perColumn || node->perRow || node->pairs)
       continue;
     Type element = node->element();
+    if (holds) {
+      columns[node] = builder.create<cu::HoldColumnsOp>(
+          named(nameOf(node, "columns") + "_h"),
+          cu::ColumnsType::get(builder.getContext(), element),
+          pointer(*access.buffer, element), rows, access.column.coefficient);
+      continue;
+    }
     columns[node] = builder.create<cu::StageColumnsOp>(
         named(nameOf(node, "columns") + "_s"), cu::ColumnsType::get(builder.getContext(), element),
         pointer(*access.buffer, element), context.isSteady ? rows : Value(), accessWidth(access),
         access.column.coefficient);
   }
-  if (columns.empty())
+  if (columns.empty() || holds)
     return;
   if (schedule.grid == Grid::resident)
     awaitColumns();

@@ -18,6 +18,7 @@ struct KernelContext {
   llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
   bool isSteady;                   // the rows of a thread are shifted alike (Facts::isSteady)
   bool isLoose;                    // tiles begin and end anywhere (Facts::isLoose)
+  bool holdsColumns;               // threads hold their columns of weights (Facts::holdsColumns)
 };
 
 /// Appends the kernel, and the kernel that finishes its column sums if it has any, to the end of

@@ -106,7 +106,7 @@ double waitingFor(const Shape& shape, const Schedule& s, const Facts& facts,
     const double passes = s.keep == Keep::global ? double(facts.passes) : 1.0;
     ofRound += k.narrowLoad * shape.loads * passes / shape.resident;
   }
-  if (s.columns == Columns::global)
+  if (s.columns == Columns::global && !facts.holdsColumns(s))
     ofRound += k.narrowFetch * shape.chunks * double(facts.columns.size());
   return ofRound * std::ceil(shape.waves);
 }

@@ -16,6 +16,14 @@ void StageColumnsOp::emit(Emitter& e) {
          e.name(getFrom()) + stride + ");");
 }
 
+void HoldColumnsOp::emit(Emitter& e) {
+  std::string element = e.memoryType(getFrom().getType().getElement());
+  std::string stride = getColumnStride() == 1 ? "" : ", " + std::to_string(getColumnStride());
+  e.line("const HeldColumns<Tile, " + element + "> " +
+         e.declare(getColumns(), e.name(getFrom()) + "_h") + "(Tile(" + e.name(getRows()) +
+         ", block_index()), " + e.name(getFrom()) + stride + ");");
+}
+
 void PairedOp::emit(Emitter& e) {
   bool halves = getPairs().getKind() == ir::Pairing::half_split;
   std::string element = e.memoryType(getFrom().getType().getElement());
