@@ -130,7 +130,7 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
   /// Where many instructions are issued for what is loaded, the compiler is told that a warp takes
   /// one way: what follows is then free to use registers that warps share.
   KILN_DEVICE bool moves() const {
-    if constexpr (is_loose(static_cast<const Tile*>(nullptr)))
+    if constexpr (Tile::columns % 4 != 0 || is_loose(static_cast<const Tile*>(nullptr)))
       return uniform(thread_index() / 32) >= Tile::threads / 32;
     else
       return thread_index() >= Tile::threads;

@@ -152,8 +152,8 @@ struct Checker {
   /// Vectors of memory are read where they lie in 16 bytes that came whole.
   void ringOfOverlapping() {
     require(facts.isSteady(s), "ring",
-            "keep = ring needs a vector that divides the row width {} where nothing belongs to a "
-            "column of all rows, vector = {} does not",
+            "keep = ring needs a vector that divides the row width {}, vector = {} does not; where "
+            "something belongs to a column of all rows, it may overlap the ends of rows",
             facts.width, s.vector);
     for (const Facts::Stream& stream : facts.inputs)
       require(s.vector * stream.bytes <= 16, "ring",

@@ -41,7 +41,7 @@ struct Schedule {
   Launch launch = Launch::programmatic;
   /// Values that all rows share (gamma) are read from global memory each time, or from a copy in
   /// shared memory that is made while the first rows are on their way. Threads whose tiles come
-  /// through a ring and begin anywhere read them from global memory once.
+  /// through a ring and are of narrow rows read them from global memory once.
   Columns columns = Columns::global;
   std::int64_t stages = 0; // of the ring
   /// Blocks that share their rows, 1 or 2: of 2 each holds half of every row, so that wider rows
@@ -131,7 +131,8 @@ struct Facts {
   /// Whether threads hold the columns of weights that they have in registers: where many
   /// instructions are issued for single elements, each of these would be a further one a row.
   bool holdsColumns(const Schedule& schedule) const {
-    return schedule.columns == Columns::global && isLoose(schedule);
+    return schedule.columns == Columns::global && schedule.keep == Keep::ring &&
+           (hasNarrowRows() || isLoose(schedule));
   }
   /// Whether blocks must take several tiles each.
   bool mustLoop(const Schedule& schedule) const {

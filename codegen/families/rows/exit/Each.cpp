@@ -81,7 +81,9 @@ void EachOp::emit(Emitter& e) {
   auto kernel = (*this)->getParentOfType<KernelOp>();
   const rows::Schedule schedule = rows::scheduleOf(kernel);
   // The assembler asks in each chunk what is asked in its loop, which single elements feel.
-  const bool asksOnce = getGuardRows() && schedule.rows == 1 && rows::isLoose(kernel);
+  const bool hasNarrowTiles = schedule.keep == rows::Keep::ring && kernel.getColumns() % 4 != 0;
+  const bool asksOnce =
+      getGuardRows() && schedule.rows == 1 && (hasNarrowTiles || rows::isLoose(kernel));
   if (asksOnce)
     e.open("if (" + tile + ".valid(0))");
   openChunks(e, *this, tile, llvm::none_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) {
