@@ -25,16 +25,24 @@ std::vector<std::int64_t> threadCounts(const Target& target) {
   return counts;
 }
 
-/// Lane counts of use for a width: what a row's vectors can occupy.
-std::vector<std::int64_t> laneChoices(std::int64_t width, std::int64_t vector) {
+/// Lane counts of use for a width: what a row's vectors can occupy. Those of a narrow row that
+/// overlap its ends are a few more than a power of two, so that such lanes have one piece too many:
+/// as many as fill few pieces are among them.
+std::vector<std::int64_t> laneChoices(const Facts& facts, const Schedule& s) {
   std::vector<std::int64_t> lanes;
-  std::int64_t vectors = width / vector;
+  std::int64_t vectors = facts.width / s.vector;
   for (std::int64_t l = 1; l <= 32; l *= 2)
     if (l == 1 || l / 2 < vectors)
       lanes.push_back(l);
   for (std::int64_t l = 64; l <= 1024; l += l < 256 ? 32 : l < 512 ? 64 : 128)
     if (l - 32 < vectors)
       lanes.push_back(l);
+  for (std::int64_t pieces = 1; pieces <= 4 && s.overlaps(facts.width) && facts.hasNarrowRows();
+       ++pieces) {
+    const std::int64_t l = (s.vectors(facts.width) + 32 * pieces - 1) / (32 * pieces) * 32;
+    if (l > 64 && l <= 1024 && std::ranges::find(lanes, l) == lanes.end())
+      lanes.push_back(l);
+  }
   return lanes;
 }
 
@@ -137,7 +145,7 @@ template <class Visit> class Tuples {
     for (s.vector = 16; s.vector >= 1; s.vector /= 2) { // wide ones first, which mostly are best
       if (s.overlaps(facts.width) && (!facts.packed || s.vector > facts.width))
         continue;
-      for (std::int64_t lanes : laneChoices(facts.width, s.vector)) {
+      for (std::int64_t lanes : laneChoices(facts, s)) {
         s.lanes = lanes;
         for (std::int64_t threads : counts)
           if (s.threads = threads; threads % lanes == 0
