@@ -23,6 +23,10 @@ double instructionsOf(const Facts& facts, double vector, Keep keep, const CostCo
   return k.narrowOperation * facts.operations + tensors / vector;
 }
 
+bool overlapsInRing(const Schedule& s, const Facts& facts) {
+  return s.overlaps(facts.width) && s.keep == Keep::ring;
+}
+
 /// Those of blocks that copy columns into shared memory, one by one.
 double staging(const Shape& shape, const Schedule& s, const Facts& facts, const Target& target,
                const CostConstants& k) {
@@ -31,12 +35,10 @@ double staging(const Shape& shape, const Schedule& s, const Facts& facts, const 
   const double blocks =
       s.grid == Grid::oneShot ? shape.blocks : shape.resident * target.multiprocessors;
   const double copies = facts.isSteady(s) ? double(s.threads) / double(s.lanes) : 1.0;
-  const double each = facts.isSteady(s) ? k.narrowShifted : k.narrowStaged;
+  const double each = overlapsInRing(s, facts) ? k.overlapShifted
+                      : facts.isSteady(s)      ? k.narrowShifted
+                                               : k.narrowStaged;
   return blocks * copies * each * double(facts.columns.size()) * double(facts.width);
-}
-
-bool overlapsInRing(const Schedule& s, const Facts& facts) {
-  return s.overlaps(facts.width) && s.keep == Keep::ring;
 }
 
 /// The same of vectors that overlap the ends of rows and come through a ring.
