@@ -93,8 +93,7 @@ template <int count, class T> KILN_DEVICE Vec<T, count> load_shared_vector(const
   }
   return v;
 }
-template <class T, int count>
-KILN_DEVICE void store_shared_vector(T* to, const Vec<T, count>& v) {
+template <class T, int count> KILN_DEVICE void store_shared_vector(T* to, const Vec<T, count>& v) {
   constexpr int step = count * sizeof(T) > 16 ? 16 / sizeof(T) : count;
 #pragma unroll
   for (int i = 0; i < count; i += step) {

@@ -186,8 +186,8 @@ KILN_DEVICE void row_reduce(const Tile& at, char* scratch, Values&... values) {
 template <class Tile> using ColumnSums = float[Tile::chunks][Tile::vector];
 
 /// How store_partial_columns hands sums from thread to thread: a team of the block's threads spans
-/// a row. A line of scratch has a place for each column, or for each element of vectors that overlap
-/// the ends of rows. Functions, since constants of a class are in the cubin.
+/// a row. A line of scratch has a place for each column, or for each element of vectors that
+/// overlap the ends of rows. Functions, since constants of a class are in the cubin.
 template <class Tile> KILN_DEVICE constexpr int team_size() {
   return Tile::lanes < 32 ? 32 : Tile::lanes;
 }
@@ -214,6 +214,8 @@ template <class Tile> KILN_DEVICE constexpr int partial_columns_bytes() {
 template <class Tile> KILN_DEVICE int shift_of_team(const Tile& at, int team) {
   if constexpr (!Tile::overlaps)
     return 0;
+  if constexpr (Tile::threads == team_size<Tile>())
+    return at.shift;
   const u32 row = at.base + u32(team), last = at.count - 1;
   return int((row < last ? row : last) * u32(Tile::columns) % u32(Tile::vector));
 }

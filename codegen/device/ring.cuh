@@ -5,7 +5,8 @@
 // the first tiles come to the L2 cache meanwhile, which sees what the predecessor still writes.
 // A stage holds the rows of each input one after another, each at a place of its own, a multiple of
 // 16 bytes; rows must lie one after another in memory. Where the bytes of a tile are no multiple of
-// 16 (LooseTile), what shares its first and last 16 bytes comes with it.
+// 16 (LooseTile), what shares its first and last 16 bytes comes with it. So may vectors overlap the
+// ends of rows that begin at one place of them (SteadyTile).
 #pragma once
 
 #include "row.cuh"

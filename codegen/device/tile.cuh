@@ -169,9 +169,8 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
   /// Whether all lanes of the warp have whole chunks.
   KILN_DEVICE bool whole_in_warp(int c) const {
     const int first = (c * lanes_ + this->lane / 32 * 32) * vector_ - this->shift;
-    return Base::inner(c) ||
-           (lanes_ >= 32 && (!fills() || c > 0 || first >= 0) && first + 32 * vector_ <= columns_ &&
-            (fills() || first >= 0));
+    return Base::inner(c) || (lanes_ >= 32 && (!fills() || c > 0 || first >= 0) &&
+                              first + 32 * vector_ <= columns_ && (fills() || first >= 0));
   }
   /// Calls `body` with each element of the chunk and whether it lies in the row. A warp takes one
   /// way through: that of its lanes that have an end, if there are any.

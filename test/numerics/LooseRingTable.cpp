@@ -50,8 +50,8 @@ struct LooseRingTable : Builder {
         std::string suffix = fmt::format("_{}_rows{}", *columns ? "staged" : "held", rows);
         add("LayerNorm", "overlap_part" + suffix, layerNormText(77, "bf16", "bf16"), {rows})
             .schedule = of(4, 8, 1, 64, columns);
-        add("LayerNorm", "overlap_short" + suffix, layerNormText(9, "f16"), {rows}, true)
-            .schedule = of(32, 8, 1, 64, columns);
+        add("LayerNorm", "overlap_short" + suffix, layerNormText(9, "f16"), {rows}, true).schedule =
+            of(32, 8, 1, 64, columns);
         add("LayerNorm", "overlap_warp" + suffix, layerNormText(333, "bf16"), {rows}, true)
             .schedule = of(32, 4, 1, 96, columns);
         add("LayerNorm", "overlap_f32" + suffix, layerNormText(777, "f32"), {rows}, true).schedule =

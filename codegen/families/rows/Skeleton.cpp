@@ -177,8 +177,8 @@ void Lowering::stageColumns() {
     if (holds) {
       columns[node] = builder.create<cu::HoldColumnsOp>(
           named(nameOf(node, "columns") + "_h"),
-          cu::ColumnsType::get(builder.getContext(), element),
-          pointer(*access.buffer, element), rows, access.column.coefficient);
+          cu::ColumnsType::get(builder.getContext(), element), pointer(*access.buffer, element),
+          rows, access.column.coefficient);
       continue;
     }
     columns[node] = builder.create<cu::StageColumnsOp>(
@@ -314,9 +314,9 @@ void Lowering::emitFinishKernel() {
     builder.create<cu::WaitOp>(location);
   if (programmatic && !hasRing())
     builder.create<cu::ReleaseOp>(location);
-  auto total = builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count,
-                                                 partialWidth, partialStride, shape.threads,
-                                                 shape.columns);
+  auto total =
+      builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count, partialWidth,
+                                        partialStride, shape.threads, shape.columns);
   for (auto& [output, first] : sums)
     builder.create<cu::FinishColumnsOp>(
         location, total, pointer(*context.outputs[output->index], resultElement(*output)), first,

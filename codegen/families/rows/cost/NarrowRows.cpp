@@ -60,8 +60,8 @@ double instructions(const Shape& shape, const Schedule& s, const Facts& facts, c
            shape.blocks * double(s.threads) *
                (k.narrowRow + k.overlapRow + k.overlapPiece * shape.chunks);
   const double columns = facts.holdsColumns(s) ? 0.0 : double(facts.columns.size());
-  const double each = instructionsOf(facts, vector, s.keep, k) +
-                      k.narrowColumn * columns / std::min(vector, 4.0);
+  const double each =
+      instructionsOf(facts, vector, s.keep, k) + k.narrowColumn * columns / std::min(vector, 4.0);
   double count = rows * slots * each + staging(shape, s, facts, target, k);
   const double ofThread =
       double(s.rows) * k.narrowRow + (s.keep == Keep::ring ? 0.0 : k.narrowAddress);

@@ -87,15 +87,6 @@ std::vector<Manner> mannersOf(const Facts& facts, const Target& target) {
   return manners;
 }
 
-/// Rows that a schedule is chosen for where their number is known at run time only. Each block adds
-/// a line to sums of columns, which weighs the more the wider and the fewer the rows are: wide ones
-/// are rarely so many. Of backwards of 2560 columns and 8192 rows LayerNorm's took 38.6 us by what
-/// is best for 65536, 35.7 by this, RMSNorm's 40.0 by the former.
-double typicalRows(const Facts& facts) {
-  constexpr double kOfWide = 8192;
-  return facts.hasSums() && facts.width > 2048 ? kOfWide : model::kTypicalRows;
-}
-
 /// Whether there is work for all resident blocks, their loops and all stages of their rings: where
 /// there is not, the same kernel would be in the space many times.
 bool isBusy(const Schedule& s, const Facts& facts, const Target& target) {
@@ -178,8 +169,7 @@ template <class Visit> class Tuples {
     for (const Manner& manner : manners) {
       manner.applyTo(s);
       const bool isLegal = s.grid == Grid::oneShot ? !facts.mustLoop(s) : cluster == 1;
-      if (isLegal &&
-          !(s.overlaps(facts.width) && s.keep == Keep::ring && !facts.hasNarrowRows()) &&
+      if (isLegal && !(s.overlaps(facts.width) && s.keep == Keep::ring && !facts.hasNarrowRows()) &&
           wanted.enters(s, facts, target))
         entered.push_back(manner);
     }
@@ -217,6 +207,14 @@ template <class Visit> class Tuples {
 };
 
 } // namespace
+
+/// Each block adds a line to sums of columns, which weighs the more the wider and the fewer the
+/// rows are: wide ones are rarely so many. Of backwards of 2560 columns and 8192 rows LayerNorm's
+/// took 38.6 us by what is best for 65536, 35.7 by this, RMSNorm's 40.0 by the former.
+double typicalRows(const Facts& facts) {
+  constexpr double kOfWide = 8192;
+  return facts.hasSums() && facts.width > 2048 ? kOfWide : model::kTypicalRows;
+}
 
 model::Space enumerate(const Facts& facts, const Target& target, model::Listing listing) {
   model::Sorter sorter(listing);

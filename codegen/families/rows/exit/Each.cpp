@@ -62,8 +62,8 @@ void CombineExponentialsOp::emit(Emitter& e) {
          e.name(getFragment()) + ", " + e.name(getLargest()) + ", " + e.name(getSum()) + ");");
 }
 
-/// Whether all elements of vectors that overlap the ends of rows are computed, and only what lies in
-/// the row is added up: warps that have an end then run the same instructions as the others.
+/// Whether all elements of vectors that overlap the ends of rows are computed, and only what lies
+/// in the row is added up: warps that have an end then run the same instructions as the others.
 static bool masksSums(KernelOp kernel) {
   const rows::Schedule schedule = rows::scheduleOf(kernel);
   return schedule.overlaps(kernel.getColumns()) && schedule.keep == rows::Keep::ring;
@@ -133,8 +133,8 @@ void EachOp::emit(Emitter& e) {
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
   const bool overlaps = schedule.overlaps(kernel.getColumns());
-  const bool isMasked = llvm::any_of(block.getOps<AccumulateOp>(),
-                                     [](AccumulateOp sum) { return masks(sum); });
+  const bool isMasked =
+      llvm::any_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) { return masks(sum); });
   if (isMasked)
     e.open(tile + ".each(c, [&](int i, bool in_row)");
   else if (overlaps && !masksSums(kernel))
@@ -180,7 +180,8 @@ void AccumulateOp::emit(Emitter& e) {
   std::string place = e.name(getInto()) + "[r]";
   if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
     return e.line(mask + place + " += " + value + ";");
-  e.line(mask + place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+  e.line(mask + place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value +
+         ");");
 }
 void AccumulateRowOp::emit(Emitter& e) {
   std::string tile = e.name(getTile());

@@ -172,8 +172,8 @@ void SumPartialsOp::emit(Emitter& e) {
 }
 void FinishColumnsOp::emit(Emitter& e) {
   std::string shape = getOfBlock() == 32 ? "" : "<" + std::to_string(getOfBlock()) + ">";
-  e.line("store_total" + shape + "(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +
-         std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
+  e.line("store_total" + shape + "(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) +
+         ", " + std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
 }
 
 bool PutOp::stores(Value pointer) {
