@@ -3,6 +3,7 @@
 // others keep their defaults, and times are the function's. Prints one CSV line a schedule, and a
 // summary.
 //   sweep WORKLOAD [schedules a kernel, default 60] [text that their schedules have in them]
+//   sweep WORKLOAD 0 @FILE     those of a file instead, one a line
 #include "bench/Operands.h"
 #include "bench/SideBySide.h"
 #include "codegen/backend/Timer.h"
@@ -138,7 +139,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wan
 
 int main(int count, char** arguments) try {
   if (count < 2) {
-    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel] [text]\n");
+    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel] [text, or @FILE]\n");
     return 2;
   }
   Workload workload = parseWorkload(readFile(arguments[1]), arguments[1]);
