@@ -187,21 +187,25 @@ template <class Tile> using ColumnSums = float[Tile::chunks][Tile::vector];
 
 /// How store_partial_columns hands sums from thread to thread: a team of the block's threads spans
 /// a row. A line of scratch has a place for each column, or for each element of vectors that
-/// overlap the ends of rows. Functions, since constants of a class are in the cubin.
+/// overlap the ends of rows of a ring, whose scratch has room for them. Functions, since constants
+/// of a class are in the cubin.
+template <class Tile> KILN_DEVICE constexpr bool overlaps_in_ring() {
+  return Tile::overlaps && Tile::movers > 0;
+}
 template <class Tile> KILN_DEVICE constexpr int team_size() {
   return Tile::lanes < 32 ? 32 : Tile::lanes;
 }
 template <class Tile> KILN_DEVICE constexpr int places_of_team() {
-  return Tile::overlaps ? Tile::chunks * Tile::lanes * Tile::vector : Tile::columns;
+  return overlaps_in_ring<Tile>() ? Tile::chunks * Tile::lanes * Tile::vector : Tile::columns;
 }
 /// Whether sums pass through scratch: vectors that overlap ends do, since a line of partial sums
 /// begins elsewhere than they.
 template <class Tile> KILN_DEVICE constexpr bool stages_partials() {
-  return Tile::threads > team_size<Tile>() || Tile::overlaps;
+  return Tile::threads > team_size<Tile>() || overlaps_in_ring<Tile>();
 }
 /// Whether a vector moves at once; those of few columns do not gain by it.
 template <class Tile> KILN_DEVICE constexpr bool moves_partial_vectors() {
-  return Tile::overlaps || (Tile::columns >= 2048 && Tile::vector > 1);
+  return overlaps_in_ring<Tile>() || (Tile::columns >= 2048 && Tile::vector > 1 && !Tile::overlaps);
 }
 
 /// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
@@ -212,7 +216,7 @@ template <class Tile> KILN_DEVICE constexpr int partial_columns_bytes() {
 
 /// How many elements the vectors of a team's rows begin before these.
 template <class Tile> KILN_DEVICE int shift_of_team(const Tile& at, int team) {
-  if constexpr (!Tile::overlaps)
+  if constexpr (!overlaps_in_ring<Tile>())
     return 0;
   if constexpr (Tile::threads == team_size<Tile>())
     return at.shift;
@@ -240,18 +244,22 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
     if (!writes || !at.has(c))
       continue;
     if constexpr (moves_partial_vectors<Tile>()) {
-      const int place = at.column(c) + (Tile::overlaps ? at.shift : 0);
+      const int place = at.column(c) + (overlaps_in_ring<Tile>() ? at.shift : 0);
       if constexpr (staged)
         store_shared_vector(slots + team * places + place, v);
       else
         store_vector<Tile::vector>(partials + place, v);
     } else {
 #pragma unroll
-      for (int i = 0; i < Tile::vector; ++i)
+      for (int i = 0; i < Tile::vector; ++i) {
+        if constexpr (Tile::overlaps)
+          if (!at.holds(c, i))
+            continue;
         if constexpr (staged)
           store_shared(slots + team * places + at.column(c) + i, v[i]);
         else
           store_global(partials + at.column(c) + i, v[i]);
+      }
     }
   }
   if constexpr (staged) {

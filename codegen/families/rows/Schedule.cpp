@@ -165,7 +165,7 @@ std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes
 }
 std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
   std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
-  if (s.overlaps(width))
+  if (s.overlaps(width) && s.keep == Keep::ring)
     return teams * s.chunks(width) * s.lanes * s.vector * 4;
   return teams > 1 ? teams * width * 4 : 0;
 }
