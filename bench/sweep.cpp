@@ -3,6 +3,7 @@
 // others keep their defaults, and times are the function's. Prints one CSV line a schedule, and a
 // summary.
 //   sweep WORKLOAD [schedules a kernel, default 60] [text that their schedules have in them]
+//   sweep WORKLOAD 0 @FILE     those of a file instead, one a line
 #include "bench/Operands.h"
 #include "bench/SideBySide.h"
 #include "codegen/backend/Timer.h"
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -34,6 +36,16 @@ struct Timed {
 /// The default, the cheapest by the model, and a random sample of the rest, with a fixed seed.
 std::vector<Timed> pick(std::vector<Candidate> all, std::size_t count, const std::string& wanted) {
   const std::string chosen = all.front().schedule;
+  if (wanted.starts_with("@")) { // a file of schedules, one a line, beside the default
+    std::vector<Timed> named{{chosen, all.front().prediction.microseconds, {}, 0}};
+    std::istringstream lines(readFile(wanted.substr(1)));
+    for (std::string line; std::getline(lines, line);) {
+      auto known = std::ranges::find(all, line, &Candidate::schedule);
+      if (line != chosen)
+        named.push_back({line, known == all.end() ? 0 : known->prediction.microseconds, {}, 0});
+    }
+    return named;
+  }
   std::erase_if(all, [&](const Candidate& candidate) {
     return candidate.schedule != chosen && candidate.schedule.find(wanted) == std::string::npos;
   });
@@ -127,7 +139,7 @@ void sweep(const WorkloadEntry& entry, std::size_t count, const std::string& wan
 
 int main(int count, char** arguments) try {
   if (count < 2) {
-    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel] [text]\n");
+    fmt::print(stderr, "usage: sweep WORKLOAD [schedules a kernel] [text, or @FILE]\n");
     return 2;
   }
   Workload workload = parseWorkload(readFile(arguments[1]), arguments[1]);

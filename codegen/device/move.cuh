@@ -93,6 +93,17 @@ template <int count, class T> KILN_DEVICE Vec<T, count> load_shared_vector(const
   }
   return v;
 }
+template <class T, int count> KILN_DEVICE void store_shared_vector(T* to, const Vec<T, count>& v) {
+  constexpr int step = count * sizeof(T) > 16 ? 16 / sizeof(T) : count;
+#pragma unroll
+  for (int i = 0; i < count; i += step) {
+    Vec<T, step> part;
+#pragma unroll
+    for (int j = 0; j < step; ++j)
+      part[j] = v[i + j];
+    store_shared(to + i, part);
+  }
+}
 template <int access, class T, int count>
 KILN_DEVICE void store_vector(T* to, const Vec<T, count>& v, i64 stride = 1) {
   constexpr int step = access * sizeof(T) > 16 ? 16 / sizeof(T) : access;

@@ -5,7 +5,8 @@
 // the first tiles come to the L2 cache meanwhile, which sees what the predecessor still writes.
 // A stage holds the rows of each input one after another, each at a place of its own, a multiple of
 // 16 bytes; rows must lie one after another in memory. Where the bytes of a tile are no multiple of
-// 16 (LooseTile), what shares its first and last 16 bytes comes with it.
+// 16 (LooseTile), what shares its first and last 16 bytes comes with it. So may vectors overlap the
+// ends of rows that begin at one place of them (SteadyTile).
 #pragma once
 
 #include "row.cuh"
@@ -26,6 +27,10 @@ KILN_DEVICE constexpr bool is_loose(const void*) {
 }
 template <int columns, int lanes, int vector, int rows, int threads>
 KILN_DEVICE constexpr bool is_loose(const LooseTile<columns, lanes, vector, rows, threads>*) {
+  return true;
+}
+template <int columns, int lanes, int vector, int threads>
+KILN_DEVICE constexpr bool is_loose(const SteadyTile<columns, lanes, vector, threads, 1>*) {
   return true;
 }
 
@@ -123,7 +128,14 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
     block_barrier();
   }
 
-  KILN_DEVICE bool moves() const { return thread_index() >= Tile::threads; }
+  /// Where many instructions are issued for what is loaded, the compiler is told that a warp takes
+  /// one way: what follows is then free to use registers that warps share.
+  KILN_DEVICE bool moves() const {
+    if constexpr (Tile::columns % 4 != 0 || is_loose(static_cast<const Tile*>(nullptr)))
+      return uniform(thread_index() / 32) >= Tile::threads / 32;
+    else
+      return thread_index() >= Tile::threads;
+  }
 
   KILN_DEVICE RingStage stage(const Tile& at, int index) const {
     const u32 left = at.count - at.base;
@@ -227,11 +239,17 @@ template <class Tile, int stages_, int stage_bytes_> struct Ring {
 
  private:
   /// Adds to the last tile what makes no 16 bytes at the tensor's end. Nobody reads what was there.
+  /// Vectors that overlap the ends of rows read all of these 16 bytes.
   template <class T> KILN_DEVICE void complete(const Tile& at, T* tile, const T* all) const {
     const i64 count = i64(at.count) * Tile::columns, first = i64(at.base) * Tile::columns;
     const int rest = int(count % i64(16 / sizeof(T)));
     Tile::barrier();
-    if (thread_index() < rest) {
+    if constexpr (Tile::overlaps) {
+      const i64 element = count - rest + thread_index();
+      if (rest > 0 && thread_index() < int(16 / sizeof(T)))
+        store_shared(tile + int(element - first),
+                     element < count ? load_global<T>(all + element) : T{});
+    } else if (thread_index() < rest) {
       const i64 element = count - rest + thread_index();
       if (element >= first)
         store_shared(tile + int(element - first), load_global<T>(all + element));

@@ -139,9 +139,9 @@ struct RowTile {
 
 /// Tiles whose vectors overlap the ends of rows where all rows of a thread have one shift, because
 /// the grid's number of blocks sees to it: a thread then has the same columns of each.
-template <int columns_, int lanes_, int vector_, int threads_>
-struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_> {
-  using Base = RowTile<columns_, lanes_, vector_, 1, threads_>;
+template <int columns_, int lanes_, int vector_, int threads_, int movers_ = 0>
+struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
+  using Base = RowTile<columns_, lanes_, vector_, 1, threads_, movers_>;
   static_assert(Base::overlaps, "only overlapping vectors have shifts");
 
   KILN_DEVICE SteadyTile(i64 row_count, i64 tile_index) : Base(row_count, tile_index) {
@@ -153,6 +153,37 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_> {
   }
   KILN_DEVICE int shift_in_vector() const {
     return int(this->row_to_read(0) * u32(columns_) % u32(vector_));
+  }
+  /// A block that has a single row at a time has it whole: a tile past the end is none.
+  KILN_DEVICE bool valid(int r) const { return Base::rows_per_block == 1 || Base::valid(r); }
+  /// Where a row fills the first chunk, that begins with it at the latest, and others begin in it.
+  static KILN_DEVICE constexpr bool fills() { return lanes_ * vector_ <= columns_; }
+  KILN_DEVICE bool has(int c) const {
+    return (c + 1) * lanes_ * vector_ <= columns_ || this->column(c) < columns_;
+  }
+  KILN_DEVICE bool holds(int c, int i) const {
+    if (fills() && c == 0)
+      return this->column(0) >= -i;
+    return Base::inner(c) || (fills() ? this->column(c) < columns_ - i : Base::holds(c, i));
+  }
+  /// Whether all lanes of the warp have whole chunks.
+  KILN_DEVICE bool whole_in_warp(int c) const {
+    const int first = (c * lanes_ + this->lane / 32 * 32) * vector_ - this->shift;
+    return Base::inner(c) || (lanes_ >= 32 && (!fills() || c > 0 || first >= 0) &&
+                              first + 32 * vector_ <= columns_ && (fills() || first >= 0));
+  }
+  /// Calls `body` with each element of the chunk and whether it lies in the row. A warp takes one
+  /// way through: that of its lanes that have an end, if there are any.
+  template <class Body> KILN_DEVICE void each(int c, Body body) const {
+    if (whole_in_warp(c)) {
+#pragma unroll
+      for (int i = 0; i < vector_; ++i)
+        body(i, true);
+    } else {
+#pragma unroll
+      for (int i = 0; i < vector_; ++i)
+        body(i, holds(c, i));
+    }
   }
 };
 

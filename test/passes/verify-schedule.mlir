@@ -200,6 +200,17 @@ func.func @ring_overlaps(%x: tensor<?x63xf32>) -> tensor<?x63xf32> {
   return %a : tensor<?x63xf32>
 }
 // -----
+func.func @ring_overlaps_widely(%x: tensor<?x63xf32>, %w: tensor<63xf32>) -> tensor<?x63xf32> {
+  // expected-error @+1 {{schedule refused: keep = ring has vectors that overlap the ends of rows of at most 16 bytes: vector = 8 of 4 bytes each is 32}}
+  %a = kiln.kernel "a"(%x, %w) schedule(#kiln.schedule<lanes = 8, vector = 8, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x63xf32>, tensor<63xf32>) -> tensor<?x63xf32> {
+  ^bb0(%i: tensor<?x63xf32>, %j: tensor<63xf32>):
+    %b = kiln.broadcast %j dims [1] like %i : tensor<63xf32>, tensor<?x63xf32> -> tensor<?x63xf32>
+    %s = arith.mulf %i, %b : tensor<?x63xf32>
+    kiln.yield %s : tensor<?x63xf32>
+  }
+  return %a : tensor<?x63xf32>
+}
+// -----
 func.func @ring_strided(%x: tensor<?x64xf32> {kiln.layout = #kiln.layout<strides = [128, 1]>}) -> tensor<?x64xf32> {
   // expected-error @+1 {{schedule refused: keep = ring needs inputs whose rows lie one after another}}
   %a = kiln.kernel "a"(%x) schedule(#kiln.schedule<lanes = 16, vector = 4, rows = 1, threads = 128, blocks = 2, grid = resident, keep = ring, launch = programmatic, stages = 3>) : (tensor<?x64xf32>) -> tensor<?x64xf32> {

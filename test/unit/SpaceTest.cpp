@@ -150,7 +150,7 @@ TEST(Cost, NoneIsBelowTheLeastOfItsKind) {
     const Space space = enumerate(f, target, Listing::all);
     for (std::size_t i = 0; i < space.feasible.size(); i += 11) {
       const auto schedule = rows::Schedule::of(space.feasible[i].schedule);
-      ASSERT_LE(leastCost(schedule, f, target, kTypicalRows),
+      ASSERT_LE(leastCost(schedule, f, target, typicalRows(f)),
                 space.feasible[i].cost.total * (1 + 1e-12))
           << toText(schedule) << " width " << f.width;
     }

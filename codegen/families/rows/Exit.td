@@ -15,6 +15,14 @@ def Cu_StageColumnsOp : Cu_Op<"stage_columns", [Cu_InSharedMemory]> {
   }];
 }
 
+def Cu_HoldColumnsOp : Cu_Op<"hold_columns"> {
+  let summary = "Loads what a thread has of a row that all rows share into its registers";
+  let description = "Of `rows` rows a thread has the same columns of each that it works on.";
+  let arguments = (ins Cu_Pointer:$from, I64:$rows, I64Attr:$column_stride);
+  let results = (outs Cu_Columns:$columns);
+  let assemblyFormat = "$from `,` $rows attr-dict `:` type($from) `->` type($columns)";
+}
+
 //===- Tiles of rows ------------------------------------------------------------------------===//
 
 def Cu_PairedOp : Cu_Op<"paired", [Pure]> {
@@ -232,15 +240,16 @@ def Cu_StoreTotalOp : Cu_StoringOp<"store_total", [Cu_InSharedMemory]> {
   let assemblyFormat = "$sum `,` $partials `,` $rows attr-dict `:` type($partials)";
 }
 def Cu_SumPartialsOp : Cu_Op<"sum_partials", [Cu_InSharedMemory]> {
-  let summary = "Adds the lines of the partial sums, 32 columns a block";
+  let summary = "Adds the lines of the partial sums, so many columns a block";
   let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$width, I64Attr:$stride,
-                       I64Attr:$threads);
+                       I64Attr:$threads, DefaultValuedAttr<I64Attr, "32">:$of_block);
   let results = (outs F32:$total);
   let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
 }
 def Cu_FinishColumnsOp : Cu_StoringOp<"finish_columns"> {
   let summary = "Stores the totals of some of the columns";
-  let arguments = (ins F32:$total, Cu_Pointer:$to, I64Attr:$first, I64Attr:$columns);
+  let arguments = (ins F32:$total, Cu_Pointer:$to, I64Attr:$first, I64Attr:$columns,
+                       DefaultValuedAttr<I64Attr, "32">:$of_block);
   let assemblyFormat = "$total `,` $to attr-dict `:` type($to)";
 }
 

@@ -110,7 +110,8 @@ void RowKernel::lower(ModuleOp module, LaunchPlan& plan) {
                         older,
                         space,
                         found.isSteady(schedule),
-                        found.isLoose(schedule)};
+                        found.isLoose(schedule),
+                        found.holdsColumns(schedule)};
   lowerKernel(context, module, plan);
 }
 

@@ -66,7 +66,7 @@ struct Checker {
             "vector = {} does not divide the row width {}: where something belongs to a column of "
             "all rows, that takes grid = resident",
             s.vector, facts.width);
-    require(facts.columns.empty() || s.columns == Columns::shared, "vector",
+    require(facts.columns.empty() || s.columns == Columns::shared || s.keep == Keep::ring, "vector",
             "vector = {} does not divide the row width {}: values that all rows share are then "
             "read from columns = shared",
             s.vector, facts.width);
@@ -144,10 +144,22 @@ struct Checker {
     require(facts.dense, "ring",
             "keep = ring needs inputs whose rows lie one after another, aligned to 16 bytes; take "
             "keep = shared");
-    require(!s.overlaps(facts.width), "ring",
-            "keep = ring needs a vector that divides the row width {}, vector = {} does not",
-            facts.width, s.vector);
+    if (s.overlaps(facts.width))
+      ringOfOverlapping();
     require(s.stages >= 2, "ring", "stages = {}: a ring has at least 2", s.stages);
+  }
+
+  /// Vectors of memory are read where they lie in 16 bytes that came whole.
+  void ringOfOverlapping() {
+    require(facts.isSteady(s), "ring",
+            "keep = ring needs a vector that divides the row width {}, vector = {} does not; where "
+            "something belongs to a column of all rows, it may overlap the ends of rows",
+            facts.width, s.vector);
+    for (const Facts::Stream& stream : facts.inputs)
+      require(s.vector * stream.bytes <= 16, "ring",
+              "keep = ring has vectors that overlap the ends of rows of at most 16 bytes: vector = "
+              "{} of {} bytes each is {}",
+              s.vector, stream.bytes, s.vector * stream.bytes);
   }
 
   void cluster() {

@@ -115,7 +115,7 @@ bool Facts::hasNarrowRows() const {
 
 bool Facts::isLoose(const Schedule& s) const {
   return s.keep == Keep::ring && std::any_of(inputs.begin(), inputs.end(), [&](const Stream& x) {
-           return s.rowsPerBlock() * width * x.bytes % 16 != 0;
+           return s.overlaps(width) || s.rowsPerBlock() * width * x.bytes % 16 != 0;
          });
 }
 
@@ -165,6 +165,8 @@ std::int64_t columnBytes(const Schedule& s, std::int64_t width, int elementBytes
 }
 std::int64_t columnSumBytes(const Schedule& s, std::int64_t width) {
   std::int64_t teams = s.threads / std::max<std::int64_t>(s.lanes, 32);
+  if (s.overlaps(width) && s.keep == Keep::ring)
+    return teams * s.chunks(width) * s.lanes * s.vector * 4;
   return teams > 1 ? teams * width * 4 : 0;
 }
 
@@ -193,16 +195,22 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
 std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   std::int64_t elements = s.rows * s.chunks(facts.width) * s.vector;
   std::int64_t registers = 20 + (facts.reductions + facts.rowInputs) * s.rows;
+  // Single elements do not share registers, nor those that a ring's reader widens.
+  const bool widens = s.keep == Keep::ring && s.overlaps(facts.width);
   if (s.keep == Keep::registers || s.keep == Keep::ring) {
     for (const Facts::Stream& stream : facts.inputs)
-      if (!stream.transposed || !s.transposes()) // single elements do not share registers
-        registers += elements * (s.vector > 1 ? stream.bytes : 4) / 4;
+      if (!stream.transposed || !s.transposes())
+        registers += elements * (s.vector > 1 && !widens ? stream.bytes : 4) / 4;
     registers += elements * facts.kept;
   }
   registers += facts.columnSums * s.chunks(facts.width) * s.vector;
+  if (facts.holdsColumns(s))
+    for (const Facts::Stream& stream : facts.columns)
+      registers += s.chunks(facts.width) * s.vector * (s.vector > 1 ? stream.bytes : 4) / 4;
   // Of each tile of random numbers the words of a vector; a key, two products, a place.
   registers += facts.randoms * (std::max<std::int64_t>(s.vector, 4) + 8);
-  registers += s.vector * static_cast<std::int64_t>(1 + facts.columns.size() / 2);
+  const std::size_t loaded = facts.holdsColumns(s) ? 0 : facts.columns.size(); // of columns
+  registers += s.vector * static_cast<std::int64_t>(1 + loaded / 2);
   if (facts.passes == 1) // all inputs of a vector are at work at once
     registers += s.vector * static_cast<std::int64_t>(facts.inputs.size());
   // A few values and results find room; more of an element wait for readers, of a vector for

@@ -40,7 +40,8 @@ struct Schedule {
   /// older first: inputs known to be older than the predecessor are loaded before it has ended.
   Launch launch = Launch::programmatic;
   /// Values that all rows share (gamma) are read from global memory each time, or from a copy in
-  /// shared memory that is made while the first rows are on their way.
+  /// shared memory that is made while the first rows are on their way. Threads whose tiles come
+  /// through a ring and are of narrow rows read them from global memory once.
   Columns columns = Columns::global;
   std::int64_t stages = 0; // of the ring
   /// Blocks that share their rows, 1 or 2: of 2 each holds half of every row, so that wider rows
@@ -127,6 +128,12 @@ struct Facts {
   bool isSteady(const Schedule& schedule) const { return schedule.overlaps(width) && hasColumns(); }
   /// Whether tiles that come through a ring begin and end between the multiples of 16 bytes.
   bool isLoose(const Schedule& schedule) const;
+  /// Whether threads hold the columns of weights that they have in registers: where many
+  /// instructions are issued for single elements, each of these would be a further one a row.
+  bool holdsColumns(const Schedule& schedule) const {
+    return schedule.columns == Columns::global && schedule.keep == Keep::ring &&
+           (hasNarrowRows() || isLoose(schedule));
+  }
   /// Whether blocks must take several tiles each.
   bool mustLoop(const Schedule& schedule) const {
     return hasSums() || schedule.keep == Keep::ring || isSteady(schedule);

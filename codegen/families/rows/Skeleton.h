@@ -18,13 +18,17 @@ struct KernelContext {
   llvm::SmallVector<Extent> space; // leading dimensions of the iteration space
   bool isSteady;                   // the rows of a thread are shifted alike (Facts::isSteady)
   bool isLoose;                    // tiles begin and end anywhere (Facts::isLoose)
+  bool holdsColumns;               // threads hold their columns of weights (Facts::holdsColumns)
 };
 
 /// Appends the kernel, and the kernel that finishes its column sums if it has any, to the end of
 /// `module` and to the plan.
 void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 
-/// Threads of the kernel that adds up partial sums.
-inline constexpr int kFinishThreads = 512;
+/// The kernel that adds up partial sums: threads of a block, blocks that must fit on a
+/// multiprocessor, and columns of a block.
+struct FinishShape {
+  int threads, blocks, columns;
+};
 
 } // namespace kiln::rows

@@ -30,6 +30,9 @@ double leastCost(const Schedule& schedule, const Facts& facts, const Target& tar
 double unlikelyTerm(const Schedule& schedule, const Facts& facts, const Target& target,
                     const CostConstants& k = kCostConstants);
 
+/// Rows that a schedule is chosen for where their number is known at run time only.
+double typicalRows(const Facts& facts);
+
 /// The schedules that fit. Unless they are to be explained, `refused` stays empty.
 model::Space enumerate(const Facts& facts, const Target& target,
                        model::Listing listing = model::Listing::explained);

@@ -73,7 +73,7 @@ double unlikelyTerm(const Schedule& s, const Facts& facts, const Target& target,
     sum += lossOfCluster(s, facts, k);
   if (s.launch != earliestLaunch(s, facts, target))
     sum += k.launchLate;
-  if (s.overlaps(facts.width))
+  if (s.overlaps(facts.width) && s.keep != Keep::ring)
     sum += k.overlapOdd * std::abs(std::log2(double(s.vector) / vectorOf16Bytes(facts)));
   return sum;
 }

@@ -62,6 +62,18 @@ void CombineExponentialsOp::emit(Emitter& e) {
          e.name(getFragment()) + ", " + e.name(getLargest()) + ", " + e.name(getSum()) + ");");
 }
 
+/// Whether all elements of vectors that overlap the ends of rows are computed, and only what lies
+/// in the row is added up: warps that have an end then run the same instructions as the others.
+static bool masksSums(KernelOp kernel) {
+  const rows::Schedule schedule = rows::scheduleOf(kernel);
+  return schedule.overlaps(kernel.getColumns()) && schedule.keep == rows::Keep::ring;
+}
+/// Sums of columns have a place for each column: what is added to others is never read.
+static bool masks(AccumulateOp sum) {
+  return !isa<SumsType>(sum.getInto().getType()) && sum->getParentOfType<EachOp>() &&
+         masksSums(sum->getParentOfType<KernelOp>());
+}
+
 void EachOp::emit(Emitter& e) {
   e.location(*this);
   Block& block = getBody().front();
@@ -69,7 +81,9 @@ void EachOp::emit(Emitter& e) {
   auto kernel = (*this)->getParentOfType<KernelOp>();
   const rows::Schedule schedule = rows::scheduleOf(kernel);
   // The assembler asks in each chunk what is asked in its loop, which single elements feel.
-  const bool asksOnce = getGuardRows() && schedule.rows == 1 && rows::isLoose(kernel);
+  const bool hasNarrowTiles = schedule.keep == rows::Keep::ring && kernel.getColumns() % 4 != 0;
+  const bool asksOnce =
+      getGuardRows() && schedule.rows == 1 && (hasNarrowTiles || rows::isLoose(kernel));
   if (asksOnce)
     e.open("if (" + tile + ".valid(0))");
   openChunks(e, *this, tile, llvm::none_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) {
@@ -119,12 +133,16 @@ void EachOp::emit(Emitter& e) {
       after.push_back(e.name(to) + ".set(r, c, " + vector + ");");
   }
   const bool overlaps = schedule.overlaps(kernel.getColumns());
-  if (overlaps)
+  const bool isMasked =
+      llvm::any_of(block.getOps<AccumulateOp>(), [](AccumulateOp sum) { return masks(sum); });
+  if (isMasked)
+    e.open(tile + ".each(c, [&](int i, bool in_row)");
+  else if (overlaps && !masksSums(kernel))
     e.open(tile + ".each_in_row(c, [&](int i)");
   else
     e.unrolled(kEachElement);
   e.block(block);
-  e.close(overlaps ? ");" : "");
+  e.close(isMasked || (overlaps && !masksSums(kernel)) ? ");" : "");
   for (const std::string& line : after)
     e.line(line);
   e.close();
@@ -155,13 +173,15 @@ void AccumulateOp::emit(Emitter& e) {
   std::string value = e.expression(getValue());
   if (isa<SumsType>(getInto().getType()))
     return e.line(e.name(getInto()) + "[c][i] += " + value + ";");
+  const std::string mask = masks(*this) ? "if (in_row) " : "";
   if (isa<TotalType>(getInto().getType()))
-    return e.line(e.name(getInto()) + " += " + value + ";");
+    return e.line(mask + e.name(getInto()) + " += " + value + ";");
   auto kind = getInto().getDefiningOp<RowAccumulatorOp>().getKind();
   std::string place = e.name(getInto()) + "[r]";
   if (kind == ir::ReduceKind::sum || kind == ir::ReduceKind::mean)
-    return e.line(place + " += " + value + ";");
-  e.line(place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value + ");");
+    return e.line(mask + place + " += " + value + ";");
+  e.line(mask + place + " = " + std::string(combiner(kind)) + "::combine(" + place + ", " + value +
+         ");");
 }
 void AccumulateRowOp::emit(Emitter& e) {
   std::string tile = e.name(getTile());

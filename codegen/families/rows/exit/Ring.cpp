@@ -66,10 +66,13 @@ static bool isAlwaysWidened(Value fragment) {
                                 [](Operation* user) { return isa<arith::ExtFOp>(user); });
   });
 }
-/// A single element has a register in any case: it is widened once, not in each pass.
+/// A single element has a register in any case: it is widened once, not in each pass. So are those
+/// of vectors that overlap the ends of rows, which are many instructions as it is.
 void ReadOp::emit(Emitter& e) {
-  const bool single = rows::scheduleOf((*this)->getParentOfType<KernelOp>()).vector == 1;
-  if (getFrom() && single && isAlwaysWidened(getFragment()))
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  const rows::Schedule schedule = rows::scheduleOf(kernel);
+  const bool widens = schedule.vector == 1 || schedule.overlaps(kernel.getColumns());
+  if (getFrom() && widens && isAlwaysWidened(getFragment()))
     e.line("Registers<Tile, float> " + e.declare(getFragment(), "tile") + ";");
   else
     rows::keep(e, getFragment(), ir::Keep::registers);
