@@ -173,9 +173,9 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
 }
 
-/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each other's
-/// waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one block, and
-/// no fewer by 24; blocks of fewer queries load keys more often.
+/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each
+/// other's waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one
+/// block, and no fewer by 24; blocks of fewer queries load keys more often.
 double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Target& target) {
   const double warps = walk.resident * walk.rows * static_cast<double>(s.side) / 16;
   const double scores = walk.resident * walk.rows * static_cast<double>(s.side) * walk.step;
