@@ -1,0 +1,217 @@
+// See Clocks.h. Constants are fitted to timed schedules, by hand where few were timed.
+#include "codegen/families/attention/cost/Clocks.h"
+
+#include "codegen/families/attention/Resources.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::attention {
+
+double productsOf(const Facts& facts, Products by) {
+  const auto of = [&](std::int64_t width) {
+    return static_cast<double>(by == Products::warpgroups ? paddedWidth(width) : width);
+  };
+  const double width = of(facts.width), valueWidth = of(facts.valueWidth);
+  switch (facts.kind) {
+  case Kind::forward:
+    return width + valueWidth;
+  case Kind::queryGradient:
+    return 2 * width + valueWidth;
+  case Kind::keyGradient:
+    return (facts.hasKeys ? 2 * width + valueWidth : width) + (facts.hasValues ? valueWidth : 0) +
+           (facts.sumsQueries ? width : 0);
+  case Kind::biasGradient:
+    return width + valueWidth;
+  }
+  return 0;
+}
+
+Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
+  const bool overKeys = facts.kind != Kind::keyGradient;
+  const double own = overKeys ? facts.queries : facts.keys;
+  const double walked = overKeys ? facts.keys : facts.queries;
+  const double heads = overKeys ? facts.heads : facts.keyHeads;
+  const double sharedHeads = overKeys ? 1.0 : static_cast<double>(facts.sharingKeys);
+  Walk walk{};
+  walk.rows = static_cast<double>(overKeys ? s.queries : s.keys);
+  walk.step = static_cast<double>(overKeys ? s.keys : s.queries);
+  const bool areSideBySide = s.products == Products::threads; // rows of all heads
+  walk.blocks =
+      areSideBySide ? std::ceil(heads * own / walk.rows) : heads * std::ceil(own / walk.rows);
+  const double all = std::ceil(walked / walk.step);
+  // Of a causal head half of the tiles, and those on the diagonal whole.
+  const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
+  walk.longest = all * sharedHeads;
+  walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
+  if (holdsBias(s)) {
+    const double taken = headsOfBlock(s, facts);
+    const double groups = takesOneHead(facts) ? facts.heads : static_cast<double>(s.groups);
+    walk.blocks = facts.biases * std::ceil(own / walk.rows) * groups;
+    walk.steps *= taken;
+    walk.longest *= taken;
+  }
+  if (facts.kind == Kind::biasGradient) {
+    walk.blocks = facts.biases * std::ceil(own / walk.rows) * std::ceil(walked / walk.step) *
+                  static_cast<double>(s.groups);
+    walk.steps = walk.longest = headsOfBlock(s, facts);
+  }
+  walk.resident = std::min(static_cast<double>(s.blocks),
+                           std::ceil(walk.blocks / static_cast<double>(target.multiprocessors)));
+  return walk;
+}
+
+namespace {
+
+/// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
+/// work side by side, and each waits a little for the other, less where several blocks do.
+double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& facts,
+                          const Target& target) {
+  const double scores = 64 * walk.step;
+  const double products =
+      scores * productsOf(facts, Products::warpgroups) * 2 / std::max(target.matrixOps[0], 1);
+  const double powers = scores / 16 + scores * 4 / 128;
+  // Warpgroups that share the multiprocessor.
+  const double side = static_cast<double>(computingGroups(s, facts)) * walk.resident;
+  // Gradients free a stage behind the products of the next tile: with 2 each step waits for it.
+  const double waitsForStage = facts.kind == Kind::queryGradient ? 1000
+                               : facts.kind != Kind::keyGradient ? 0
+                               : facts.sumsQueries               ? 180
+                               : facts.sumsBias                  ? 70
+                                                                 : 1000;
+  // Warpgroups that take turns meet at each tile: of 4096 queries and keys one took 2.17 us of 64
+  // queries and 128 elements, and 1.5 or 2.6 us of 64 or 128 queries and 64 elements, where kernels
+  // of their own, whose steps the rest of this is fitted to, take 1.45 times as long as it tells.
+  // Of causal heads blocks of different lengths wait for each other.
+  if (takesTurns(s, facts))
+    return walk.stepsInAll(target) * (700 + side * (0.65 * products + 0.77 * powers)) *
+               (facts.isCausal ? 1.1 : 1.0) +
+           walk.rounds(target) * 4800;
+  const double waits =
+      waitsForStage * std::pow(0.1, static_cast<double>(s.stages - 2)) / walk.resident;
+  constexpr double bytesOfClock = 48; // from the L2, of tiles that many blocks load
+  const double loads =
+      static_cast<double>(s.side) * walk.resident * walk.step *
+      static_cast<double>(paddedWidth(facts.width) + paddedWidth(facts.valueWidth)) * facts.bytes /
+      bytesOfClock;
+  // Beside sums of the bias's gradient a warpgroup has no registers for the next tile's products,
+  // and waits for both.
+  const double alone = products + powers + (facts.sumsBias ? 900 : 300);
+  const double waiting = std::max(0.4 - 0.09 * (walk.resident - 1), 0.15);
+  double ofStep = waits + std::max({side * products, side * powers, alone, loads}) +
+                  waiting * side * std::min(products, powers) + 60 * side;
+  // Forward, two warpgroups leave gaps that three fill, of long steps, each of which has a
+  // beginning and an end. A bias that is ready for accumulators is felt by these three.
+  if (facts.kind == Kind::forward && facts.biasBytes > 0 && holdsBias(s)) {
+    ofStep += 70 * side;
+    if (side < 3)
+      ofStep *= 1.15;
+    else if (s.bias == Bias::widened && s.keys >= 128)
+      ofStep *= 0.95;
+  }
+  // Where nothing is held, taking heads one after the other was slower than blocks for each, by
+  // single blocks, which leave a multiprocessor to the end of a head and the next one's beginning.
+  const bool holdsNothing = holdsBias(s) && facts.biasBytes == 0;
+  if (holdsNothing && walk.resident == 1)
+    ofStep *= headsOfBlock(s, facts) > 1 ? 1.15 : 1.06;
+  return walk.stepsInAll(target) * ofStep +
+         walk.rounds(target) * (2500 + 20 * static_cast<double>(s.stages));
+}
+
+/// Registers of a thread that the assembler will spill. A gradient of keys takes more than the
+/// rules estimate, by the pieces of rows that wait for their products: for rows of 32 elements 26
+/// were counted, of 64 to 128 elements 44 to 48, with and without a bias or a mask.
+double spilledOf(const Schedule& s, const Facts& facts, const Target& target) {
+  if (facts.kind != Kind::keyGradient)
+    return 0.0;
+  const std::int64_t row = std::min<std::int64_t>(std::max(facts.width, facts.valueWidth), 64);
+  const std::int64_t wanted = estimatedRegisters(s, facts) + row * 3 / 4;
+  const std::int64_t left = std::min<std::int64_t>(
+      target.registersPerThread,
+      target.registersPerSM / std::max<std::int64_t>(s.blocks * threadsOf(s, facts), 1));
+  return static_cast<double>(std::max<std::int64_t>(wanted - left, 0));
+}
+
+/// By products of warps, at half the tensor cores' rate, and what threads do to scores. Few warps
+/// wait for each other, and for what they load.
+double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
+                     const Target& target) {
+  const double rate =
+      facts.bytes == 4 ? target.matrixOps[1] / 2.0 / 3.0 : target.matrixOps[0] / 2.0;
+  const double scores = walk.rows * walk.step;
+  const double products = scores * productsOf(facts, Products::warps) * 2 / std::max(rate, 1.0);
+  const double arithmetic = scores * (facts.kind == Kind::forward ? 12 : 20) / 128;
+  const double warps = walk.resident * walk.rows / 16;
+  const double busy = std::max(products, arithmetic) + 0.4 * std::min(products, arithmetic);
+  const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
+  const double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
+                                           std::max(1.0, walk.resident) * 0.8);
+  // What spills is stored and loaded for every tile, and the compiler refuses it.
+  const double spills = 1.0 + spilledOf(s, facts, target) / 16;
+  // Of blocks with one step others begin meanwhile: with a warp each, every 280 clocks on an H200.
+  const double begins = walk.longest > 1 ? 1500 : std::min(1500.0, 210 + 11.5 * (walk.rows - 16));
+  return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
+}
+
+/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each
+/// other's waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one
+/// block, and no fewer by 24; blocks of fewer queries load keys more often.
+double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Target& target) {
+  const double warps = walk.resident * walk.rows * static_cast<double>(s.side) / 16;
+  const double scores = walk.resident * walk.rows * static_cast<double>(s.side) * walk.step;
+  const double waits = std::pow(16.0 / std::min(warps, 16.0), 0.3);
+  const double loads = 1.0 + 0.08 * std::log2(256.0 / walk.rows);
+  const double ofTile = walk.step < 256 ? 40.0 + 10.0 * 256.0 / walk.step : 0.0;
+  return walk.stepsInAll(target) * (scores / 12.6 * waits * loads + ofTile) +
+         walk.rounds(target) * (2500 + walk.rows * 12);
+}
+
+/// By threads that have a row: what they issue for a place and for a row, what they load for a
+/// place, and how long a row waits for what it loads, four places at a time.
+double clocksByThreads(const Walk& walk, const Schedule& s, const Facts& facts,
+                       const Target& target) {
+  const auto lanes = static_cast<double>(lanesOfRow(facts));
+  const double widths = static_cast<double>(facts.width + facts.valueWidth);
+  const double places = facts.heads * facts.places / target.multiprocessors;
+  const double rows = walk.blocks * walk.rows / target.multiprocessors;
+  const double ofPlace = 30 + (facts.kind == Kind::forward ? 2 : 4) * widths / lanes;
+  const double issued = (places * ofPlace + rows * 300) * lanes / 32 / 2.5;
+  constexpr double bytesOfClock = 48; // from the L2
+  const double loaded = places * widths * facts.bytes / bytesOfClock;
+  const double seen = facts.places * facts.heads / std::max(walk.blocks * walk.rows, 1.0);
+  const double waited = walk.rounds(target) * (1500 + std::ceil(seen / 4) * 800);
+  return std::max({issued, loaded, waited});
+}
+
+/// Where blocks have all keys of a head: what warps issue for 16 x 16 places, for 16 rows of theirs
+/// and for the gradients of 16 queries, and how much of the time enough of them issue. Each tile of
+/// queries whose gradients are summed is waited for.
+double clocksByHeads(const Walk& walk, const Schedule& s, const Facts& facts,
+                     const Target& target) {
+  const bool isForward = facts.kind == Kind::forward;
+  const double ofWarp = static_cast<double>(rowsOfWarp(s, facts));
+  const double warps = walk.rows / ofWarp, walked = isForward ? facts.keys : facts.queries;
+  const double tiles = isForward ? 1 : std::ceil(walked / walk.step);
+  const double steps = std::ceil(std::min(walked, tiles * walk.step) / 16);
+  const double finished = isForward ? 0 : std::ceil(walk.step / ofWarp / warps) * tiles;
+  const double width = static_cast<double>(facts.width + facts.valueWidth) / 64;
+  const double ofPlaces = isForward ? 50 + 22 * width : 50 + 48 * width;
+  const double issued = walk.rows / 16 * (steps * ofPlaces + 450 + finished * 130 * width);
+  const double busy = std::min(isForward ? 0.52 : 0.7, 0.04 * warps * walk.resident);
+  const double alone = 1 + 0.7 / (warps * warps); // blocks of one warp, which begin one by one
+  const double rounds = std::max(walk.blocks / walk.places(target), 1.0);
+  return walk.resident * rounds * (issued / (4 * busy) * alone + tiles * 1200 / walk.resident);
+}
+
+} // namespace
+
+double clocksOf(const Walk& walk, const Schedule& s, const Facts& facts, const Target& target) {
+  const auto by = s.products == Products::warpgroups ? clocksByWarpgroups
+                  : s.products == Products::threads  ? clocksByThreads
+                  : s.products == Products::heads    ? clocksByHeads
+                                                     : clocksByWarps;
+  return holdsBias(s) && s.products == Products::warps ? clocksByWarpsHolding(walk, s, target)
+                                                       : by(walk, s, facts, target);
+}
+
+} // namespace kiln::attention
