@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace kiln;
 using namespace kiln::model;
 using kiln::test::rowFacts;
