@@ -72,6 +72,27 @@ template <class Tile, class T> struct SteadyColumns {
     return ((c * parts + p) * Tile::lanes + lane) * part;
   }
 };
+/// One by one, which takes fewest registers.
+template <int columns, int lanes, int vector, int threads, class T>
+KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads, 0>& at,
+                                   char* memory, const T* from, i64 column_stride = 1) {
+  using Columns = SteadyColumns<SteadyTile<columns, lanes, vector, threads, 0>, T>;
+  T* group = reinterpret_cast<T*>(memory) + at.group * Columns::places;
+#pragma unroll 1
+  for (int place = at.lane; place < Columns::places; place += lanes) {
+    const int column = place - at.shift, chunk = place / vector, i = place % vector;
+    T* to =
+        group + Columns::at(chunk / lanes, chunk % lanes, i / Columns::part) + i % Columns::part;
+    if (u32(column) >= u32(columns))
+      store_shared(to, T{});
+    else if constexpr (sizeof(T) >= 4)
+      copy_to_shared<sizeof(T)>(to, from + column * column_stride);
+    else
+      store_shared(to, load_global<Vec<T, 1>>(from + column * column_stride)[0]);
+  }
+  return group;
+}
+/// Of rows that a ring brings all of a chunk at once, a constant apart.
 template <int columns, int lanes, int vector, int threads, int movers, class T>
 KILN_DEVICE const T* stage_columns(const SteadyTile<columns, lanes, vector, threads, movers>& at,
                                    char* memory, const T* from, i64 column_stride = 1) {

@@ -154,14 +154,21 @@ struct SteadyTile : RowTile<columns_, lanes_, vector_, 1, threads_, movers_> {
   KILN_DEVICE int shift_in_vector() const {
     return int(this->row_to_read(0) * u32(columns_) % u32(vector_));
   }
+  /// What a ring brings is asked for less often, which elsewhere takes registers.
+  static KILN_DEVICE constexpr bool in_ring() { return movers_ > 0; }
   /// A block that has a single row at a time has it whole: a tile past the end is none.
-  KILN_DEVICE bool valid(int r) const { return Base::rows_per_block == 1 || Base::valid(r); }
+  KILN_DEVICE bool valid(int r) const {
+    return (in_ring() && Base::rows_per_block == 1) || Base::valid(r);
+  }
   /// Where a row fills the first chunk, that begins with it at the latest, and others begin in it.
   static KILN_DEVICE constexpr bool fills() { return lanes_ * vector_ <= columns_; }
   KILN_DEVICE bool has(int c) const {
-    return (c + 1) * lanes_ * vector_ <= columns_ || this->column(c) < columns_;
+    return in_ring() ? (c + 1) * lanes_ * vector_ <= columns_ || this->column(c) < columns_
+                     : Base::has(c);
   }
   KILN_DEVICE bool holds(int c, int i) const {
+    if (!in_ring())
+      return Base::holds(c, i);
     if (fills() && c == 0)
       return this->column(0) >= -i;
     return Base::inner(c) || (fills() ? this->column(c) < columns_ - i : Base::holds(c, i));
