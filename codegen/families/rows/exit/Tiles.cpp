@@ -162,18 +162,15 @@ void StoreTotalOp::emit(Emitter& e) {
                getSum());
 }
 void SumPartialsOp::emit(Emitter& e) {
-  std::string shape = std::to_string(getThreads());
-  if (getOfBlock() != 32)
-    shape += ", " + std::to_string(getOfBlock());
-  assertBytes(e, *this, "sum_partials_bytes<" + shape + ">()");
-  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" + shape + ">(" +
+  std::string threads = std::to_string(getThreads());
+  assertBytes(e, *this, "sum_partials_bytes<" + threads + ">()");
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" + threads + ">(" +
          e.name(getPartials()) + ", " + e.name(getLines()) + ", " + std::to_string(getWidth()) +
          ", " + std::to_string(getStride()) + ", " + sharedAt(*this) + ");");
 }
 void FinishColumnsOp::emit(Emitter& e) {
-  std::string shape = getOfBlock() == 32 ? "" : "<" + std::to_string(getOfBlock()) + ">";
-  e.line("store_total" + shape + "(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) +
-         ", " + std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
+  e.line("store_total(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +
+         std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
 }
 
 bool PutOp::stores(Value pointer) {
