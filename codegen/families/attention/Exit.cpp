@@ -135,6 +135,11 @@ void AttendSharingOp::emit(Emitter& e) {
               "shared_bias_bytes<Tile, " + storedType(e, getOf()[0]) + ", Tile::row_value_width>()",
               "attend_sharing");
 }
+void AttendSharingByWarpsOp::emit(Emitter& e) {
+  emitSharing(e, *this, "WarpsBiasTile", "",
+              "shared_bias_bytes<Tile, " + storedType(e, getOf()[0]) + ", Tile::row_value_width>()",
+              "attend_sharing_by_warps");
+}
 void DifferentiateQueriesSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile",
               ", true /*differentiates*/, " + flag(getWidens(), "widens"),

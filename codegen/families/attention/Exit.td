@@ -83,6 +83,9 @@ def Cu_AttendSharingOp : Cu_SharingOp<"attend_sharing", (ins BoolAttr:$widens)> 
     `maps`: of query, key, value and bias. `widens`: a block holds the bias in fp32, over the scale.
   }];
 }
+def Cu_AttendSharingByWarpsOp : Cu_SharingOp<"attend_sharing_by_warps"> {
+  let summary = "The same of narrow rows, by products of warps";
+}
 def Cu_DifferentiateQueriesSharingOp : Cu_SharingOp<"differentiate_queries_sharing",
     (ins BoolAttr:$widens)> {
   let summary = "Gradients of queries whose heads share a bias: lse, delta, result";

@@ -15,6 +15,8 @@ class LoweringHoldingBias : Lowering {
   void run() {
     switch (program.kind) {
     case Kind::forward:
+      if (context.schedule.products == Products::warps)
+        return emitByWarps();
       return emitOverKeys<cu::AttendSharingOp>("attention_shared_bias.cuh");
     case Kind::queryGradient:
       return emitOverKeys<cu::DifferentiateQueriesSharingOp>("attention_shared_bias_backward.cuh");
@@ -86,6 +88,14 @@ class LoweringHoldingBias : Lowering {
       tensors.push_back(result(*kernel.entry, 0, true));
     }
     create<Op>(kernel, tensors, sharersOf(*kernel.entry), context.schedule.bias == Bias::widened);
+    finish(kernel, {tiles(queryRows(), rows)});
+  }
+  void emitByWarps() {
+    const int64_t rows = context.schedule.queries;
+    Holding kernel = begin("attention_shared_bias_warps.cuh", rows);
+    SmallVector<Value> tensors = {result(*kernel.entry, 0, true)};
+    tensors.push_back(result(*kernel.entry, 1, false));
+    create<cu::AttendSharingByWarpsOp>(kernel, tensors, sharersOf(*kernel.entry));
     finish(kernel, {tiles(queryRows(), rows)});
   }
   void emitKeyGradient() {

@@ -130,6 +130,12 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.heads = batch * static_cast<double>(program.heads());
   facts.keyHeads = batch * static_cast<double>(program.keyHeads());
   facts.sharingKeys = program.heads() / std::max<int64_t>(program.keyHeads(), 1);
+  if (bias && facts.hasPositiveScale) {
+    const double steps = bias->dtype == DType::bf16 ? 0x1p8 : 0x1p11; // of a mantissa
+    int exponent = 0;
+    const double inverse = std::frexp(1.0 / program.form.scale, &exponent) * steps;
+    facts.isScaleNear = std::abs(std::nearbyint(inverse) - inverse) < 0x1p-11 * inverse;
+  }
   if (bias) {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
     facts.biases = countOf(ArrayRef(bias->shape).drop_back(2));

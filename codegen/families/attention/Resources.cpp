@@ -105,7 +105,7 @@ std::int64_t lanesOfRow(const Facts& facts) {
 std::int64_t threadsOf(const Schedule& s, const Facts& facts) {
   if (s.products == Products::threads)
     return ownRows(s, facts) * lanesOfRow(facts);
-  if (s.products == Products::warpgroups)
+  if (s.products == Products::warpgroups || holdsBias(s))
     return 128 * (computingGroups(s, facts) + 1);
   return ownRows(s, facts) * 2;
 }
@@ -254,6 +254,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   switch (facts.kind) {
   case Kind::forward:
+    if (holdsBias(s) && s.products == Products::warps) // of 64 keys at a time, or 32
+      return s.keys % 64 == 0 ? 72 : 64;
     // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
     // are drawn of.
     return others + of(facts.valueWidth) + scores * 3 / 2 +

@@ -136,8 +136,8 @@ static std::string againstThreads(const Schedule& s, const Facts& facts) {
 
 /// What holding the bias asks for beyond products of warpgroups.
 static std::string againstHolding(const Schedule& s, const Facts& facts) {
-  if (s.products != Products::warpgroups)
-    return "bias = held needs products = warpgroups";
+  if (s.products == Products::threads)
+    return "bias = held needs products = warpgroups, or of warps";
   if (facts.kind == Kind::keyGradient && (!facts.hasKeys || !facts.hasValues))
     return "bias = held computes gradients of keys and of values together, and one is not asked "
            "for";
@@ -175,6 +175,32 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
   return "";
 }
 
+/// What products of warps ask for beyond that: of narrow rows, whose products have depth left.
+static std::string againstWarpsHolding(const Schedule& s, const Facts& facts,
+                                       const Target& target) {
+  if (!target.has.warpgroupMatrix)
+    return fmt::format("bias = held needs sm_90a, the target is {}", target.arch);
+  if (facts.kind != Kind::forward || s.bias != Bias::held || facts.biasBytes == 0)
+    return "bias = held with products = warps is of forward kernels of heads that have a bias";
+  if (facts.bytes != 2 || facts.width != 8 || facts.valueWidth != 8)
+    return fmt::format("bias = held with products = warps takes rows of 8 elements of bf16 or "
+                       "fp16, not {} and {}",
+                       facts.width, facts.valueWidth);
+  if (!facts.isMapped)
+    return "bias = held needs queries, keys and values whose strides are known to be multiples of "
+           "16 bytes, and heads that lie in two strides";
+  if (facts.hasDropout || facts.masksPlaces)
+    return "bias = held with products = warps has no dropout and no masks of queries";
+  if (!facts.isScaleNear)
+    return "bias = held with products = warps needs a scale whose inverse the bias's type has, but "
+           "for less than 2^-11 of it";
+  if (s.queries % 64 != 0 || s.keys % 32 != 0)
+    return fmt::format("bias = held with products = warps takes queries by 64 and keys by 32, not "
+                       "{} and {}",
+                       s.queries, s.keys);
+  return "";
+}
+
 static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& facts,
                                                const Target& target) {
   std::vector<model::Violation> broken;
@@ -205,6 +231,10 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
     const std::string why = againstThreads(s, facts);
     require(why.empty(), "products", why);
   }
+  if (holdsBias(s) && s.products == Products::warps) {
+    const std::string why = againstWarpsHolding(s, facts, target);
+    require(why.empty(), "products", why);
+  }
   if (holdsBias(s)) {
     const std::string why = againstHolding(s, facts);
     require(why.empty(), "bias", why);
@@ -212,10 +242,11 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
   require(s.side == 1 || holdsBias(s), "side",
           fmt::format("side = {}: blocks that hold a bias take heads side by side", s.side));
   const std::int64_t registers =
-      byWarpgroups ? registersOf(s, facts).working
-                   : std::min<std::int64_t>(target.registersPerThread,
-                                            target.registersPerSM /
-                                                std::max<std::int64_t>(s.blocks * threads, 1));
+      byWarpgroups || holdsBias(s)
+          ? registersOf(s, facts).working
+          : std::min<std::int64_t>(target.registersPerThread,
+                                   target.registersPerSM /
+                                       std::max<std::int64_t>(s.blocks * threads, 1));
   // Each spill says that the estimate is too low.
   const std::int64_t wanted = estimatedRegisters(s, facts) * (8 + facts.spills) / 8;
   require(wanted <= registers, "registers",
