@@ -7,12 +7,6 @@
 
 #include "attention_shared_bias.cuh"
 
-#ifndef KX_AHEAD
-#define KX_AHEAD 0
-#endif
-#ifndef KX_UNROLL
-#define KX_UNROLL 8
-#endif
 namespace kiln {
 
 /// A tile whose warps say by themselves that they have read something.
@@ -22,52 +16,61 @@ struct WarpsBiasTile : SharedBiasTile<T, width, value_width, queries_, keys_, st
                                       held, false /*differentiates*/, false /*widens*/> {
   static constexpr bool is_crowded = true;
   static constexpr int groups = queries_ / 16, readers = groups;
-#ifndef KX_STEP
-#define KX_STEP 64
-#endif
-  static constexpr int step =
-      keys_ % KX_STEP == 0 ? KX_STEP : 32; // keys whose scores a warp has at a time
+  static constexpr int step = 32; // keys whose scores a warp has at a time
   static_assert(width == 8 && value_width == 8, "a row has half of a product's depth");
   static_assert(keys_ % step == 0, "whole steps make a tile");
 };
 
-/// The bias as a product: accumulators get d times a score's logarithm of the natural base, where d
-/// is the inverse of the scale as the bias's type has it. What d lacks of the inverse is made good
-/// in the free half of the depth of queries and keys, by queries times the small `rest`.
-template <class Tile, class Element> struct DiagonalBias {
-  static constexpr bool adds = true;
-  HeldBias<Tile, Element> held;
-  u32 diagonal[4]; // (16, 16)
-  float factor;    // of accumulators, which makes exponents of them
+/// A number to the nearest that T has, in the range of its normal ones: told when it is compiled.
+template <class T> KILN_DEVICE float nearest_of(float value) {
+  constexpr int bits = same_type<T, bf16> ? 16 : 13; // that T lacks
+  const u32 word = __builtin_bit_cast(u32, value);
+  return bits_to_float((word + (1u << (bits - 1)) - 1 + (word >> bits & 1)) >> bits << bits);
+}
+
+/// What makes a product of the bias, with a diagonal matrix on its right: accumulators get d times
+/// a score's logarithm of the natural base, where d is the inverse of the scale as the bias's type
+/// has it. What d lacks of the inverse is made good by another product of queries and keys, one of
+/// which is multiplied by the small `rest`.
+template <class Element> struct BiasDiagonal {
+  u32 diagonal; // (8, 8)
+  float factor; // of accumulators, which makes exponents of them
   float rest;
 
-  KILN_DEVICE DiagonalBias(const char* bias, float scale) : held(bias, scale) {
-    const float inverse = float(Element(1.0f / scale));
-    const int row = thread_index() % 32 / 4, column = thread_index() % 4 * 2;
-    const u32 pair =
-        pack_pair(Element{}, row == column ? inverse : 0.0f, row == column + 1 ? inverse : 0.0f);
-    // Four registers, of which the assembler must not know that they hold two numbers, one of them
-    // a constant: it would bring them together anew for each product.
-    const int lane = thread_index() % 32;
-    diagonal[0] = pair;
-    diagonal[1] = of_lane(lane == 0 ? 0 : pair, 0);
-    diagonal[2] = of_lane(lane == 1 ? 0 : pair, 1);
-    diagonal[3] = of_lane(pair, lane);
+  KILN_DEVICE explicit BiasDiagonal(float scale) {
+    const float inverse = nearest_of<Element>(1.0f / scale);
+    const int column = thread_index() % 32 / 4, row = thread_index() % 4 * 2;
+    diagonal =
+        pack_pair(Element{}, row == column ? inverse : 0.0f, row + 1 == column ? inverse : 0.0f);
     factor = log2_e / inverse;
     rest = fmaf(inverse, scale, -1.0f);
   }
+  /// Adds (16, 8) of the bias.
+  KILN_DEVICE void add(float (&s)[4], u32 upper, u32 lower) const {
+    const u32 rows[] = {upper, lower};
+    mma_shallow<Element>(s, rows, diagonal);
+  }
+};
+
+/// The bias of a block's queries.
+template <class Tile, class Element> struct DiagonalBias : BiasDiagonal<Element> {
+  static constexpr bool adds = true;
+  HeldBias<Tile, Element> held;
+
+  KILN_DEVICE DiagonalBias(const char* bias, float scale)
+      : BiasDiagonal<Element>(scale), held(bias, scale) {}
   KILN_DEVICE void prepare() const {}
 
   /// Adds that of the keys from `first_key` on.
-  template <int deep> KILN_DEVICE void add(float (&s)[deep][4], int first_key) const {
+  template <int deep> KILN_DEVICE void add_keys(float (&s)[deep][4], int first_key) const {
     const char* panel = held.row + first_key / 64 * Tile::Bias::panel_bytes;
-    const int first = deep == 8 ? 0 : first_key % 64 / 8; // of the panel's eights
+    const int first = first_key % 64 / 8; // of the panel's eights
 #pragma unroll
     for (int n = 0; n < deep; n += 2) {
       u32 words[4];
-      load_matrices<true>(words, panel + ((first + n) ^ held.piece) * 16);
-      mma<Element>(s[n], diagonal, words[0], words[1]);
-      mma<Element>(s[n + 1], diagonal, words[2], words[3]);
+      load_matrices<false>(words, panel + ((first + n) ^ held.piece) * 16);
+      this->add(s[n], words[0], words[1]);
+      this->add(s[n + 1], words[2], words[3]);
     }
   }
 };
@@ -77,24 +80,17 @@ KILN_DEVICE u32 narrow_row(u32 row) {
   return row * 32 + row / 4 % 2 * 16;
 }
 
-/// The queries of a warp beside themselves times `rest`.
+/// 16 rows, and the same times `rest`.
 template <class T>
-KILN_DEVICE void load_narrow_queries(u32 (&a)[4], const char* queries, float rest) {
-  u32(&rows)[2] = reinterpret_cast<u32(&)[2]>(a);
-  load_matrices2<false>(rows, queries);
+KILN_DEVICE void load_narrow_rows(u32 (&rows)[2], u32 (&more)[2], const char* of_lane, float rest) {
+  load_matrices2<false>(rows, of_lane);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const Vec<T, 2> pair = __builtin_bit_cast(Vec<T, 2>, a[r]);
-    a[2 + r] = pack_pair(T{}, float(pair[0]) * rest, float(pair[1]) * rest);
+    const Vec<T, 2> pair = __builtin_bit_cast(Vec<T, 2>, rows[r]);
+    more[r] = pack_pair(T{}, float(pair[0]) * rest, float(pair[1]) * rest);
   }
 }
 
-struct Yes {
-  static constexpr bool value = true;
-};
-struct No {
-  static constexpr bool value = false;
-};
 /// What of a tile's open keys a step has.
 template <int count, int all>
 KILN_DEVICE OpenKeys<count> open_of_step(const OpenKeys<all>& open, int step) {
@@ -159,6 +155,14 @@ struct ReferredSoftmax : RunningSoftmax {
   }
 };
 
+/// Whether keys are a head's first, among which the reference is found.
+struct FirstKeys {
+  static constexpr bool value = true;
+};
+struct LaterKeys {
+  static constexpr bool value = false;
+};
+
 /// What a warp does with the keys of a stage.
 template <class Tile, class Scores, class Start, class Turn> struct NarrowStage {
   using T = typename Tile::Element;
@@ -183,7 +187,7 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
         mma<T>(s[n + i], queries, words[2 * i], words[2 * i + 1]);
       }
     }
-    start.add(s, first_key + first);
+    start.add_keys(s, first_key + first);
     float slopes[deep][4];
     make_exponents<false>(s, slopes, scores, turn.row(), turn.seen, first_key + first,
                           open_of_step<Tile::step>(open, step), OpenPlaces<false, deep>());
@@ -200,20 +204,7 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
   }
   /// Over the reference that is there, or over the largest of some keys, if it `refers`.
   template <bool refers> KILN_DEVICE void attend(float (&o)[2][4], ReferredSoftmax& softmax) const {
-#if KX_AHEAD
-    float s[2][deep][4];
-    score(s[0], 0);
-    if (refers)
-      softmax.refer<4>(s[0]);
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      if (step + 1 < steps)
-        score(s[(step + 1) % 2], step + 1);
-      softmax.raise(s[step % 2], start.factor);
-      accumulate(o, s[step % 2], step);
-    }
-#else
-#pragma unroll KX_UNROLL
     for (int step = 0; step < steps; ++step) {
       float s[deep][4];
       score(s, step);
@@ -222,7 +213,6 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
       softmax.raise(s, start.factor);
       accumulate(o, s, step);
     }
-#endif
   }
   /// Over the largest exponent so far.
   KILN_DEVICE void attend_running(float (&o)[2][4], ReferredSoftmax& softmax) const {
@@ -244,6 +234,18 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
     }
   }
 };
+
+/// Stores two neighbours.
+template <class Rows>
+KILN_DEVICE void store_two(typename Rows::Element* to, float one, float next) {
+  using Out = typename Rows::Element;
+  if constexpr (Rows::access >= 2) {
+    store_global(to, convert<Out>(Vec<float, 2>{{one, next}}));
+  } else {
+    store_global(to, Out(one));
+    store_global(to + 1, Out(next));
+  }
+}
 
 /// A thread's rows of the heads that share a bias: heads that lie along one dimension are not
 /// searched for.
@@ -275,8 +277,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
                                          const MappedHeads& key, const MappedHeads& value,
                                          const Bias& bias, const Output& output, const Lse& lse) {
   using T = typename Tile::Element;
-  const SharedBiasMemory<Tile, store_bytes<typename Output::Element, Tile::row_value_width>()> at{
-      memory};
+  const SharedBiasMemory<Tile, 0> at{memory};
   const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   const SeenTiles tiles = tiles_of<Tile>(scores, block);
   const auto fetch_bias = [&](char* to, u64* full) {
@@ -304,13 +305,19 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
     float o[2][4] = {}; // sums of every other 16 keys
     u32 queries[4];
     if (turn.tiles.count > 0) {
-      load_narrow_queries<T>(queries, own + lane_of_queries, start.rest);
+      u32 rows[2], more[2];
+      load_narrow_rows<T>(rows, more, own + lane_of_queries, start.rest);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        queries[r] = rows[r];
+        queries[2 + r] = more[r];
+      }
       warp_barrier();
       if (signals)
         mbarrier_arrive(own_free);
     }
-    const auto take = [&](int first_key, auto is_first) {
-      constexpr bool refers = decltype(is_first)::value;
+    const auto take = [&](int first_key, auto which) {
+      constexpr bool refers = decltype(which)::value;
       const OpenKeys<Tile::keys> open = open_keys(of_head, lane);
       if (first_key + Tile::keys < turn.tiles.first + turn.tiles.count * Tile::keys)
         lane = read_mask<Tile::keys>(of_head, first_key + Tile::keys);
@@ -344,18 +351,17 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
       now.advance();
     };
     if (turn.tiles.count > 0)
-      take(turn.tiles.first, Yes());
+      take(turn.tiles.first, FirstKeys());
 #pragma unroll 1
     for (int i = 1; i < turn.tiles.count; ++i)
-      take(turn.tiles.first + i * Tile::keys, No());
+      take(turn.tiles.first + i * Tile::keys, LaterKeys());
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       o[0][i] += o[1][i];
     float(&sums)[1][4] = reinterpret_cast<float(&)[1][4]>(o);
     float of_rows[2];
     softmax.finish(sums, start.factor, of_rows);
-    using Out = typename Output::Element;
-    Out* to = outputs.of(head) + lane_column();
+    auto* to = outputs.of(head) + lane_column();
     float* log = logs.of(head);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -363,8 +369,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
         continue;
       if (thread_index() % 4 == 0)
         store_global(log + 8 * r * lse.stride, of_rows[r]);
-      store_global(to + 8 * r * output.stride,
-                   convert<Out>(Vec<float, 2>{{sums[0][2 * r], sums[0][2 * r + 1]}}));
+      store_two<Output>(to + 8 * r * output.stride, sums[0][2 * r], sums[0][2 * r + 1]);
     }
   };
   take_sharers<DiagonalBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, attend);

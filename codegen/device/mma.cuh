@@ -32,6 +32,21 @@ template <class T> KILN_DEVICE void mma(float (&d)[4], const u32 (&a)[4], u32 b0
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// The same of half the depth: a (16, 8) and b (8, 8), which a[0], a[1] and b0 hold.
+template <class T> KILN_DEVICE void mma_shallow(float (&d)[4], const u32 (&a)[2], u32 b) {
+  static_assert(is_half<T>, "such products are of bf16 or f16");
+  if constexpr (same_type<T, bf16>)
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b));
+  else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
 /// Rounds to the 10 bits of mantissa that mma_tf32 takes, ties away from 0.
 KILN_DEVICE u32 float_to_tf32(float value) {
   u32 bits;

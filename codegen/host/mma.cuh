@@ -43,6 +43,11 @@ template <class T> KILN_DEVICE void mma(float (&d)[4], const u32 (&a)[4], u32 b0
   });
 }
 
+template <class T> KILN_DEVICE void mma_shallow(float (&d)[4], const u32 (&a)[2], u32 b) {
+  const u32 whole[] = {a[0], a[1], 0, 0};
+  mma<T>(d, whole, b, 0);
+}
+
 KILN_DEVICE u32 float_to_tf32(float value) {
   const u32 bits = float_to_bits(value);
   return value != value ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu;

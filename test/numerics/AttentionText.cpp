@@ -89,9 +89,8 @@ std::string AttentionText::gradients(bool ofQueries) const {
 
 std::string HeldTiles::text() const {
   return fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, blocks = 1, "
-                     "launch = programmatic, groups = {}, products = warpgroups, bias = {}, "
-                     "side = {}>",
-                     queries, keys, stages, groups, bias, side);
+                     "launch = programmatic, groups = {}, products = {}, bias = {}, side = {}>",
+                     queries, keys, stages, groups, products, bias, side);
 }
 
 } // namespace kiln::test

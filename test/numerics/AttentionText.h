@@ -44,6 +44,7 @@ template <class Change> AttentionText changed(AttentionText text, Change change)
 struct HeldTiles {
   int queries = 64, keys = 32, stages = 3, groups = 1, side = 1;
   std::string bias = "held";
+  std::string products = "warpgroups";
   std::string text() const;
 };
 

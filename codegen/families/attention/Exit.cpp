@@ -136,8 +136,7 @@ void AttendSharingOp::emit(Emitter& e) {
               "attend_sharing");
 }
 void AttendSharingByWarpsOp::emit(Emitter& e) {
-  emitSharing(e, *this, "WarpsBiasTile", "",
-              "shared_bias_bytes<Tile, " + storedType(e, getOf()[0]) + ", Tile::row_value_width>()",
+  emitSharing(e, *this, "WarpsBiasTile", "", "shared_bias_bytes<Tile, float, 0>()",
               "attend_sharing_by_warps");
 }
 void DifferentiateQueriesSharingOp::emit(Emitter& e) {

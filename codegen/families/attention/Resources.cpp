@@ -181,7 +181,7 @@ static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   const std::int64_t numbers = facts.kind == Kind::keyGradient ? s.stages * step * 8 : 0;
   const std::int64_t ofSide =
       (slots * rows * own + s.stages * step * widths) * facts.bytes +
-      rows / 16 * storeBytes(facts) + numbers +
+      (s.products == Products::warps ? 0 : rows / 16 * storeBytes(facts)) + numbers +
       (summedTiles(s, facts) - tilesInRegisters(s, facts)) * rows * step * 4 +
       (2 * slots + 4 * s.stages) * 8;
   // Two groups of score gradients, and of a cluster what its blocks hand over.
@@ -254,8 +254,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   switch (facts.kind) {
   case Kind::forward:
-    if (holdsBias(s) && s.products == Products::warps) // of 64 keys at a time, or 32
-      return s.keys % 64 == 0 ? 72 : 64;
+    if (holdsBias(s) && s.products == Products::warps) // of 32 keys at a time
+      return 72;
     // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
     // are drawn of.
     return others + of(facts.valueWidth) + scores * 3 / 2 +

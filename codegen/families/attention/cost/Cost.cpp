@@ -173,6 +173,19 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
 }
 
+/// By products of warps in blocks that hold the bias: exponentials bind, the better the more warps
+/// there are to fill each other's waits. Of 256 queries and keys a head took 5200 clocks of an H200
+/// by 16 warps, and by half of them 6300; blocks of fewer queries load keys more often.
+double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Target& target) {
+  const double warps = walk.resident * walk.rows * static_cast<double>(s.side) / 16;
+  const double scores = walk.resident * walk.rows * static_cast<double>(s.side) * walk.step;
+  const double waits = std::pow(16.0 / std::min(warps, 24.0), 0.27);
+  const double loads = 1.0 + 0.08 * std::log2(256.0 / walk.rows);
+  const double ofTile = walk.step < 256 ? 40.0 + 10.0 * 256.0 / walk.step : 0.0;
+  return walk.stepsInAll(target) * (scores / 12.6 * waits * loads + ofTile) +
+         walk.rounds(target) * (2500 + walk.rows * 12);
+}
+
 /// By threads that have a row: what they issue for a place and for a row, what they load for a
 /// place, and how long a row waits for what it loads, four places at a time.
 double clocksByThreads(const Walk& walk, const Schedule& s, const Facts& facts,
@@ -268,7 +281,9 @@ static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Targe
   const auto by = s.products == Products::warpgroups ? clocksByWarpgroups
                   : s.products == Products::threads  ? clocksByThreads
                                                      : clocksByWarps;
-  const double clocks = by(walk, s, facts, target);
+  const double clocks = holdsBias(s) && s.products == Products::warps
+                            ? clocksByWarpsHolding(walk, s, target)
+                            : by(walk, s, facts, target);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
   const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
   result.copy = k.launch + bytes / bandwidth;
