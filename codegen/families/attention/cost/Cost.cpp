@@ -173,13 +173,13 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
 }
 
-/// By products of warps in blocks that hold the bias: exponentials bind, the better the more warps
-/// there are to fill each other's waits. Of 256 queries and keys a head took 5200 clocks of an H200
-/// by 16 warps, and by half of them 6300; blocks of fewer queries load keys more often.
+/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each other's
+/// waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one block, and
+/// no fewer by 24; blocks of fewer queries load keys more often.
 double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Target& target) {
   const double warps = walk.resident * walk.rows * static_cast<double>(s.side) / 16;
   const double scores = walk.resident * walk.rows * static_cast<double>(s.side) * walk.step;
-  const double waits = std::pow(16.0 / std::min(warps, 24.0), 0.27);
+  const double waits = std::pow(16.0 / std::min(warps, 16.0), 0.3);
   const double loads = 1.0 + 0.08 * std::log2(256.0 / walk.rows);
   const double ofTile = walk.step < 256 ? 40.0 + 10.0 * 256.0 / walk.step : 0.0;
   return walk.stepsInAll(target) * (scores / 12.6 * waits * loads + ofTile) +
