@@ -173,10 +173,14 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   return walk.resident * (walk.stepsInAll(target) * ofStep * spills + walk.rounds(target) * begins);
 }
 
-/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each other's
-/// waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one block, and
-/// no fewer by 24; blocks of fewer queries load keys more often.
-double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Target& target) {
+/// By products of warps in blocks that hold the bias: exponentials bind, and warps fill each
+/// other's waits. Of 256 queries and keys a head took 5200 clocks of an H200 by 16 warps of one
+/// block, and no fewer by 24; blocks of fewer queries load keys more often. All gradients of 128
+/// keys and 256 queries took 7100 clocks a head.
+double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Facts& facts,
+                            const Target& target) {
+  if (facts.sumsQueries)
+    return walk.stepsInAll(target) * walk.rows * walk.step / 4.6 + walk.rounds(target) * 8000;
   const double warps = walk.resident * walk.rows * static_cast<double>(s.side) / 16;
   const double scores = walk.resident * walk.rows * static_cast<double>(s.side) * walk.step;
   const double waits = std::pow(16.0 / std::min(warps, 16.0), 0.3);
@@ -282,7 +286,7 @@ static model::Cost costOfPart(const Schedule& s, const Facts& facts, const Targe
                   : s.products == Products::threads  ? clocksByThreads
                                                      : clocksByWarps;
   const double clocks = holdsBias(s) && s.products == Products::warps
-                            ? clocksByWarpsHolding(walk, s, target)
+                            ? clocksByWarpsHolding(walk, s, facts, target)
                             : by(walk, s, facts, target);
   const double bandwidth = target.memoryGBs * 1e3 * k.reachable;
   const double bytes = bytesReadOf(facts, count) + bytesWrittenOf(facts, count);
@@ -353,6 +357,12 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
+  if (facts.sumsQueries && facts.sumsBias && facts.isMapped && facts.isBiasMapped &&
+      facts.width == 8 && target.has.warpgroupMatrix) {
+    s.products = Products::warps, s.bias = Bias::held;
+    each({128, 256}, {128}, {2, 3}, {1}, {1, 2, 4, 8, 16, 32, 64});
+    s.products = Products::warpgroups;
+  }
   if (facts.kind == Kind::forward && facts.isMapped && facts.isBiasMapped && facts.width == 8 &&
       target.has.warpgroupMatrix) {
     s.products = Products::warps, s.bias = Bias::held;
