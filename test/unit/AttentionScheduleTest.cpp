@@ -180,8 +180,10 @@ TEST(AttentionRules, HeldBiases) {
   EXPECT_THAT(broken([&](Schedule& s, Facts& f) { open(s, f), s.groups = 2; }),
               HasSubstr("without a bias takes one head a block where the function's type does not "
                         "tell how many there are: groups = 1 and side = 1\n"));
-  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
-              HasSubstr("bias: bias = held needs products = warpgroups\n"));
+  EXPECT_THAT(
+      broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
+      HasSubstr("products: bias = held with products = warps takes rows of 8 elements of bf16 or "
+                "fp16, not 32 and 32\n"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.knownKeys = 0; }),
               HasSubstr("bias = held needs a number of keys that the function's type tells"));
   EXPECT_THAT(broken([](Schedule&, Facts& f) { f.isBiasMapped = false; }),
