@@ -111,7 +111,7 @@ std::int64_t knownKeys(const AttentionCall& attention) {
                    attention.value.size(-1) <= widest && keys >= fewestOfHead && keys <= mostOfHead
                ? keys
                : 0;
-  const bool holds = bias.defined() && bias.is_contiguous() && bias.size(-1) == keys &&
+  const bool holds = bias.is_contiguous() && bias.size(-1) == keys &&
                      bias.size(-2) == attention.query.size(-2) && bias.itemsize() == 2 &&
                      attention.query.itemsize() == 2 && keys <= most &&
                      keys * bias.itemsize() % kStep == 0;

@@ -50,6 +50,7 @@ void addLooseRings(std::vector<Case>& cases);
 /// Attention and its gradients (AttentionTable.cpp).
 void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
+void addHeldBiasByWarps(std::vector<Case>& cases);
 void addAllGradients(std::vector<Case>& cases);
 void addTurns(std::vector<Case>& cases);
 void addHeads(std::vector<Case>& cases);

@@ -390,6 +390,7 @@ std::vector<Case> allCases() {
   addShapes(table.cases);
   addAttention(table.cases);
   addHeldBias(table.cases);
+  addHeldBiasByWarps(table.cases);
   addAllGradients(table.cases);
   addTurns(table.cases);
   addHeads(table.cases);
