@@ -33,7 +33,11 @@ template <class T, int rows_, int width_> struct MatrixTile {
   KILN_DEVICE void fetch(const T* from, i64 stride, int end) const {
     constexpr int vectors = pieces * (piece / access); // of a row
     if constexpr (threads % vectors == 0) {            // a thread has one column
-      const int row = thread_index() / vectors, column = thread_index() % vectors * access;
+      // Eight threads store at once. Of short rows they have eight rows, which touch all banks.
+      constexpr bool is_short = access == piece && vectors < 8 && threads % (8 * vectors) == 0;
+      constexpr int together = is_short ? 8 : 1;
+      const int row = thread_index() / (together * vectors) * together + thread_index() % together;
+      const int column = thread_index() / together % vectors * access;
       from += row * stride + column;
 #pragma unroll
       for (int r = 0; r < rows; r += threads / vectors) {

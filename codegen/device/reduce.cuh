@@ -203,6 +203,11 @@ template <class Tile> KILN_DEVICE constexpr int places_of_team() {
 template <class Tile> KILN_DEVICE constexpr bool stages_partials() {
   return Tile::threads > team_size<Tile>() || overlaps_in_ring<Tile>();
 }
+/// Whether a vector moves at once; those of few columns do not gain by it.
+template <class Tile> KILN_DEVICE constexpr bool moves_partial_vectors() {
+  return overlaps_in_ring<Tile>() || (Tile::columns >= 2048 && Tile::vector > 1 && !Tile::overlaps);
+}
+
 /// Bytes of scratch that store_partial_columns needs; 0 if one warp's width covers the block.
 template <class Tile> KILN_DEVICE constexpr int partial_columns_bytes() {
   return stages_partials<Tile>() ? Tile::threads / team_size<Tile>() * places_of_team<Tile>() * 4
@@ -238,8 +243,12 @@ KILN_DEVICE void store_partial_columns(const Tile& at, char* scratch, float* par
       v[i] = combine_lanes<Sum, Tile::lanes, 32>(sums[c][i]);
     if (!writes || !at.has(c))
       continue;
-    if constexpr (overlaps_in_ring<Tile>()) {
-      store_shared_vector(slots + team * places + at.column(c) + at.shift, v);
+    if constexpr (moves_partial_vectors<Tile>()) {
+      const int place = at.column(c) + (overlaps_in_ring<Tile>() ? at.shift : 0);
+      if constexpr (staged)
+        store_shared_vector(slots + team * places + place, v);
+      else
+        store_vector<Tile::vector>(partials + place, v);
     } else {
 #pragma unroll
       for (int i = 0; i < Tile::vector; ++i) {
@@ -286,29 +295,31 @@ KILN_DEVICE void store_partial_scalar(const Tile&, char* scratch, float* partial
   }
 }
 
-/// Bytes of scratch that sum_partials needs: 32 totals of each warp.
-template <int threads> KILN_DEVICE constexpr int sum_partials_bytes() {
-  return threads / 32 * 32 * 4;
+/// Bytes of scratch that sum_partials needs: totals of each warp.
+template <int threads, int columns = 32> KILN_DEVICE constexpr int sum_partials_bytes() {
+  return threads / 32 * columns * 4;
 }
 
-/// The second kernel: each block adds up 32 neighbouring columns of all `lines`, 8 threads times
-/// 4 columns, `threads` / 8 slices of the lines. `stride`, a multiple of 4, separates lines of
-/// `width` columns. Thread t < 32 gets the total of column block_index() * 32 + t.
-template <int threads>
+/// The second kernel: each block adds up so many neighbouring `columns` of all `lines`, a thread 4
+/// of them, of a slice of the lines. `stride`, a multiple of 4, separates lines of `width` columns.
+/// Thread t < `columns` gets the total of column block_index() * columns + t.
+template <int threads, int columns = 32>
 KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int stride,
                                char* scratch) {
-  constexpr int slices = threads / 8, warps = threads / 32;
+  constexpr int quads = columns / 4, slices = threads / quads, warps = threads / 32;
   static_assert(warps % 2 == 0, "warps are added in pairs");
-  const int quad = thread_index() % 8 * 4;
-  const i64 column = block_index() * 32 + quad;
+  static_assert(quads <= 32 && columns <= threads, "a warp has all columns");
+  const int quad = thread_index() % quads * 4;
+  const i64 column = block_index() * columns + quad;
   const int left = column < width ? int(width - column) : 0;
-  float* slots = reinterpret_cast<float*>(scratch); // (warps, 32)
+  float* slots = reinterpret_cast<float*>(scratch); // (warps, columns)
   Vec<float, 4> total = {};
   if (width % 4 == 0 || left >= 4) {
-    constexpr int together = 12; // loads: most threads have no more lines, and wait for memory once
+    // Loads: most threads have no more lines, and wait for memory once.
+    constexpr int together = columns == 32 ? 12 : 9;
     const int end = left > 0 ? int(lines) : 0;
 #pragma unroll 1
-    for (int first = thread_index() / 8; first < end; first += together * slices) {
+    for (int first = thread_index() / quads; first < end; first += together * slices) {
       Vec<float, 4> v[together];
 #pragma unroll
       for (int t = 0; t < together; ++t) {
@@ -325,32 +336,34 @@ KILN_DEVICE float sum_partials(const float* partials, i64 lines, int width, int 
     }
   } else {
 #pragma unroll 4
-    for (i64 line = thread_index() / 8; line < lines; line += slices)
+    for (i64 line = thread_index() / quads; line < lines; line += slices)
 #pragma unroll
       for (int i = 0; i < 3; ++i)
         total[i] += i < left ? load_global<float>(partials + line * stride + column + i) : 0.0f;
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    total[i] = combine_lanes<Sum, 8, 32>(total[i]);
-  if (thread_index() % 32 < 8)
-    store_shared(slots + thread_index() / 32 * 32 + quad, total);
+    total[i] = combine_lanes<Sum, quads, 32>(total[i]);
+  if (thread_index() % 32 < quads)
+    store_shared(slots + thread_index() / 32 * columns + quad, total);
   block_barrier();
-  if (thread_index() >= 32)
+  if (thread_index() >= columns)
     return 0.0f;
   double even = 0.0, odd = 0.0; // half of all additions on a value's way are here: exact, yet few
 #pragma unroll
   for (int warp = 0; warp < warps; warp += 2) {
-    even += load_shared<float>(slots + warp * 32 + thread_index());
-    odd += load_shared<float>(slots + (warp + 1) * 32 + thread_index());
+    even += load_shared<float>(slots + warp * columns + thread_index());
+    odd += load_shared<float>(slots + (warp + 1) * columns + thread_index());
   }
   return float(even + odd);
 }
 
-/// Writes the totals of columns [first, first + columns) of the partials to `to`.
-template <class T> KILN_DEVICE void store_total(float total, int first, int columns, T* to) {
-  const i64 column = block_index() * 32 + thread_index() - first;
-  if (thread_index() < 32 && column >= 0 && column < columns)
+/// Writes the totals of columns [first, first + columns) of the partials to `to`; a block has
+/// `of_block` of them.
+template <int of_block = 32, class T>
+KILN_DEVICE void store_total(float total, int first, int columns, T* to) {
+  const i64 column = block_index() * of_block + thread_index() - first;
+  if (thread_index() < of_block && column >= 0 && column < columns)
     store_global(to + column, convert<T>(Vec<float, 1>{{total}}));
 }
 

@@ -1,6 +1,6 @@
 // printed by kiln-translate
 // kiln_layer_norm_backward: #kiln.schedule<lanes = 256, vector = 1, rows = 1, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, columns = shared, stages = 3>
-// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16,"older":true},{"name":"gamma","dtype":"f32","shape":[4095],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[4095],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[4095],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":8192,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 256, vector = 1, rows = 1, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, columns = shared, stages = 3>","threads":288,"sharedBytes":66416,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":1,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}],"family":"rows"},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":512,"sharedBytes":2048,"promisedBlocks":1,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":256,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}],"family":"rows"}]}
+// kiln.launch {"function":"layer_norm_backward","inputs":[{"name":"x","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16,"older":true},{"name":"gamma","dtype":"f32","shape":[4095],"strides":[1],"alignment":16},{"name":"mean","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"rstd","dtype":"f32","shape":["s0"],"strides":[1],"alignment":16},{"name":"dy","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16}],"outputs":[{"name":"dx","dtype":"bf16","shape":["s0",4095],"strides":[4095,1],"alignment":16},{"name":"dgamma","dtype":"f32","shape":[4095],"strides":[1],"alignment":16},{"name":"dbeta","dtype":"f32","shape":[4095],"strides":[1],"alignment":16}],"workspaces":[{"name":"kiln_layer_norm_backward_partials","dtype":"f32","elements":8192,"blocksOf":0,"sizes":[]}],"kernels":[{"name":"kiln_layer_norm_backward","schedule":"#kiln.schedule<lanes = 256, vector = 1, rows = 1, threads = 256, blocks = 2, grid = resident, keep = ring, launch = older_first, columns = shared, stages = 3>","threads":288,"sharedBytes":66416,"promisedBlocks":2,"programmatic":true,"cluster":1,"grid":"resident","rowsPerBlock":1,"blocks":2,"rows":["s0"],"arguments":[{"kind":"buffer","name":"x"},{"kind":"buffer","name":"dy"},{"kind":"buffer","name":"mean"},{"kind":"buffer","name":"rstd"},{"kind":"buffer","name":"gamma"},{"kind":"buffer","name":"dx"},{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"rows","product":["s0"]}],"family":"rows"},{"name":"kiln_layer_norm_backward_columns","schedule":"","threads":256,"sharedBytes":2048,"promisedBlocks":4,"programmatic":true,"cluster":1,"grid":"fixed","rowsPerBlock":1,"blocks":128,"rows":[],"arguments":[{"kind":"buffer","name":"kiln_layer_norm_backward_partials"},{"kind":"blocks","kernel":0},{"kind":"buffer","name":"dgamma"},{"kind":"buffer","name":"dbeta"}],"family":"rows"}]}
 #include "ring.cuh"
 #include "row.cuh"
 using namespace kiln;
@@ -116,12 +116,12 @@ kiln_layer_norm_backward(const bf16* x, const bf16* dy, const float* mean, const
                         kiln_layer_norm_backward_partials + block_index() * 8192 + 4095, dbeta_sum);
 }
 
-KILN_KERNEL(512, 1)
+KILN_KERNEL(256, 4)
 kiln_layer_norm_backward_columns(const float* partials, i64 lines, float* dgamma, float* dbeta) {
   release_successor();
   wait_for_predecessor();
-  static_assert(sum_partials_bytes<512>() <= 2048);
-  const float total = sum_partials<512>(partials, lines, 8190, 8192, shared_memory() + 0);
-  store_total(total, 0, 4095, dgamma);
-  store_total(total, 4095, 4095, dbeta);
+  static_assert(sum_partials_bytes<256, 64>() <= 2048);
+  const float total = sum_partials<256, 64>(partials, lines, 8190, 8192, shared_memory() + 0);
+  store_total<64>(total, 0, 4095, dgamma);
+  store_total<64>(total, 4095, 4095, dbeta);
 }

@@ -240,15 +240,16 @@ def Cu_StoreTotalOp : Cu_StoringOp<"store_total", [Cu_InSharedMemory]> {
   let assemblyFormat = "$sum `,` $partials `,` $rows attr-dict `:` type($partials)";
 }
 def Cu_SumPartialsOp : Cu_Op<"sum_partials", [Cu_InSharedMemory]> {
-  let summary = "Adds the lines of the partial sums, 32 columns a block";
+  let summary = "Adds the lines of the partial sums, so many columns a block";
   let arguments = (ins Cu_Pointer:$partials, I64:$lines, I64Attr:$width, I64Attr:$stride,
-                       I64Attr:$threads);
+                       I64Attr:$threads, DefaultValuedAttr<I64Attr, "32">:$of_block);
   let results = (outs F32:$total);
   let assemblyFormat = "$partials `,` $lines attr-dict `:` type($partials)";
 }
 def Cu_FinishColumnsOp : Cu_StoringOp<"finish_columns"> {
   let summary = "Stores the totals of some of the columns";
-  let arguments = (ins F32:$total, Cu_Pointer:$to, I64Attr:$first, I64Attr:$columns);
+  let arguments = (ins F32:$total, Cu_Pointer:$to, I64Attr:$first, I64Attr:$columns,
+                       DefaultValuedAttr<I64Attr, "32">:$of_block);
   let assemblyFormat = "$total `,` $to attr-dict `:` type($to)";
 }
 

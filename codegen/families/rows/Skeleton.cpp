@@ -78,11 +78,13 @@ void Lowering::startKernel() {
     if (outputAccess.contains(&output))
       pointer(*context.outputs[output.index], resultElement(output));
   size_t sumWidth = 0;
-  for (const Output& output : program.outputs)
-    if (!outputAccess.contains(&output)) {
-      sums.push_back({&output, static_cast<int64_t>(sumWidth)});
-      sumWidth += output.kind == Output::Kind::columnSum ? program.width() : 1;
-    }
+  for (bool ofColumns : {true, false}) // first, so that their vectors are aligned as rows' are
+    for (const Output& output : program.outputs)
+      if (!outputAccess.contains(&output) &&
+          (output.kind == Output::Kind::columnSum) == ofColumns) {
+        sums.push_back({&output, static_cast<int64_t>(sumWidth)});
+        sumWidth += ofColumns ? program.width() : 1;
+      }
   partialWidth = sumWidth;
   partialStride = (sumWidth + 3) / 4 * 4;
   if (!sums.empty())
@@ -282,11 +284,19 @@ void Lowering::finishKernel() {
                                {}});
 }
 
+/// Few columns take all threads there are for their lines. Of many, what counts is that all blocks
+/// run at once, beside those of the main kernel that are left.
+static FinishShape finishShape(int64_t columns) {
+  constexpr int64_t kMany = 4000;
+  return columns < kMany ? FinishShape{512, 1, 32} : FinishShape{256, 4, 64};
+}
+
 void Lowering::emitFinishKernel() {
   const int main = static_cast<int>(plan.kernels.size()) - 1;
   bool programmatic = plan.kernels[main].programmatic;
-  entry.emplace(builder, location, context.name + "_columns", kFinishThreads, 1, ir::ScheduleAttr(),
-                "row.cuh");
+  const FinishShape shape = finishShape(partialWidth);
+  entry.emplace(builder, location, context.name + "_columns", shape.threads, shape.blocks,
+                ir::ScheduleAttr(), "row.cuh");
   KernelArgument stored, lines;
   stored.name = context.name + "_partials";
   lines.kind = KernelArgument::Kind::blocks;
@@ -304,15 +314,16 @@ void Lowering::emitFinishKernel() {
     builder.create<cu::WaitOp>(location);
   if (programmatic && !hasRing())
     builder.create<cu::ReleaseOp>(location);
-  auto total = builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count,
-                                                 partialWidth, partialStride, kFinishThreads);
+  auto total =
+      builder.create<cu::SumPartialsOp>(location, builder.getF32Type(), from, count, partialWidth,
+                                        partialStride, shape.threads, shape.columns);
   for (auto& [output, first] : sums)
     builder.create<cu::FinishColumnsOp>(
         location, total, pointer(*context.outputs[output->index], resultElement(*output)), first,
-        output->kind == Output::Kind::columnSum ? program.width() : 1);
+        output->kind == Output::Kind::columnSum ? program.width() : 1, shape.columns);
   entry->launch.programmatic = programmatic;
   entry->launch.grid = KernelLaunch::Grid::fixed;
-  entry->launch.blocks = (partialWidth + 31) / 32;
+  entry->launch.blocks = (partialWidth + shape.columns - 1) / shape.columns;
   entry->finish(plan);
 }
 

@@ -25,7 +25,10 @@ struct KernelContext {
 /// `module` and to the plan.
 void lowerKernel(const KernelContext& context, mlir::ModuleOp module, LaunchPlan& plan);
 
-/// Threads of the kernel that adds up partial sums.
-inline constexpr int kFinishThreads = 512;
+/// The kernel that adds up partial sums: threads of a block, blocks that must fit on a
+/// multiprocessor, and columns of a block.
+struct FinishShape {
+  int threads, blocks, columns;
+};
 
 } // namespace kiln::rows

@@ -106,7 +106,7 @@ SharedUse StoreTotalOp::sharedUse() {
   return SharedUse::epilogue;
 }
 int64_t SumPartialsOp::sharedBytes() {
-  return getThreads() * 4;
+  return getThreads() / 32 * getOfBlock() * 4;
 }
 SharedUse SumPartialsOp::sharedUse() {
   return SharedUse::epilogue;

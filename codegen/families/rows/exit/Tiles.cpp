@@ -162,15 +162,18 @@ void StoreTotalOp::emit(Emitter& e) {
                getSum());
 }
 void SumPartialsOp::emit(Emitter& e) {
-  std::string threads = std::to_string(getThreads());
-  assertBytes(e, *this, "sum_partials_bytes<" + threads + ">()");
-  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" + threads + ">(" +
+  std::string shape = std::to_string(getThreads());
+  if (getOfBlock() != 32)
+    shape += ", " + std::to_string(getOfBlock());
+  assertBytes(e, *this, "sum_partials_bytes<" + shape + ">()");
+  e.line("const float " + e.declare(getTotal(), "total") + " = sum_partials<" + shape + ">(" +
          e.name(getPartials()) + ", " + e.name(getLines()) + ", " + std::to_string(getWidth()) +
          ", " + std::to_string(getStride()) + ", " + sharedAt(*this) + ");");
 }
 void FinishColumnsOp::emit(Emitter& e) {
-  e.line("store_total(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) + ", " +
-         std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
+  std::string shape = getOfBlock() == 32 ? "" : "<" + std::to_string(getOfBlock()) + ">";
+  e.line("store_total" + shape + "(" + e.name(getTotal()) + ", " + std::to_string(getFirst()) +
+         ", " + std::to_string(getColumns()) + ", " + e.name(getTo()) + ");");
 }
 
 bool PutOp::stores(Value pointer) {
