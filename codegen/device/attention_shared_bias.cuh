@@ -48,6 +48,8 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static constexpr int loader = 2 * own * side; // the first thread of those that load
   static_assert(side <= 4, "a warp loads for each of the heads side by side");
 
+  /// Whether what a block walks over is one tile.
+  static KILN_DEVICE constexpr bool is_one_tile() { return false; }
   /// The first row of the step-th tile that a block walks over.
   static KILN_DEVICE int row_of(const SeenTiles& tiles, int step) {
     return tiles.first + step * others;
@@ -179,7 +181,7 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
                       block.first_row);
     };
     if constexpr (Tile::has_numbers) {
-      const bool is_first = thread_index() % 32 == 0;
+      const bool is_first = thread_index() % Tile::loaders == 0;
       const i64 rows = Tile::Walk::others(scores.sight);
       auto numbers =
           loads.numbers.template read<Tile::keys>(block.head + i, Tile::row_of(tiles, 0), rows);
@@ -189,8 +191,9 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
       for (int tile = 0; tile < tiles.count; ++tile, stage.advance()) {
         const int row = Tile::row_of(tiles, tile);
         const auto of_tile = numbers;
-        numbers = loads.numbers.template read<Tile::keys>(block.head + i,
-                                                          Tile::row_of(tiles, tile + 1), rows);
+        if constexpr (!Tile::is_one_tile())
+          numbers = loads.numbers.template read<Tile::keys>(block.head + i,
+                                                            Tile::row_of(tiles, tile + 1), rows);
         mbarrier_wait(ring.values_free(stage.stage), stage.parity ^ 1);
         of_tile.store(at.numbers(side, stage.stage));
         if (is_first)
@@ -251,7 +254,7 @@ KILN_DEVICE bool has_loaded_sharers(Tile, const Memory& at, const Scores& scores
     fetch_bias(at.bias(), at.bias_full());
   const int warp = (thread_index() - Tile::loader) / 32;
   const bool loads_here = Tile::has_numbers || thread_index() % 32 == 0;
-  if (loads_here && warp < Tile::side && tiles.count > 0)
+  if (loads_here && (Tile::loaders > 32 || warp < Tile::side) && tiles.count > 0)
     load_sharers<Tile>(at, scores, loads, block, tiles, Tile::side == 1 ? 0 : warp);
   if constexpr (Tile::cluster > 1)
     meet_blocks<Tile>(); // nobody reaches a block that has ended

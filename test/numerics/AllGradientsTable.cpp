@@ -40,6 +40,39 @@ struct AllGradientsTable : Builder {
                         tiles.groups, rows),
             of(150, 120), {rows}, tiles);
   }
+  /// Narrow rows in one kernel by products of warps, which have all queries in one tile.
+  void byWarps() {
+    const auto addOne = [&](const std::string& name, AttentionText text, const Sizes& sizes,
+                            HeldTiles tiles, Fill fill = Fill::normal) {
+      tiles.products = "warps";
+      if (text.attributes == AttentionText().attributes)
+        text.attributes = "scale = 0.35355338 : f32";
+      add("held_by_warps_" + name, text, sizes, tiles, fill);
+    };
+    for (int queries : {1, 72, 128, 200, 256})
+      for (int keys : {72, 128, 136, 256})
+        if (queries <= 128 || keys > 128)
+          addOne(fmt::format("of_{}_queries_{}_keys", queries, keys), of(queries, keys, 8), {3},
+                 {queries > 128 ? 256 : 128, 128, 2, 1, 1});
+    const HeldTiles tiles{128, 128, 2, 2, 1};
+    for (int rows : {1, 9})
+      addOne(fmt::format("three_stages_of_{}", rows), of(100, 136, 8), {rows}, {128, 128, 3, 3, 1});
+    const auto with = [&](auto change) { return changed(of(100, 136, 8), change); };
+    addOne("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5}, tiles);
+    addOne("scale_of_one", with([](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }),
+           {5}, tiles);
+    addOne("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, tiles);
+    addOne("closed", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, tiles,
+           Fill::closed);
+    addOne("shared_by_all", with([](AttentionText& text) { text.bias = "1x1x100x136"; }), {3},
+           tiles);
+    addOne("two_leading", with([](AttentionText& text) {
+             text.leading = {2, 0};
+             text.bias = "2x1x2x100x136";
+           }),
+           {5}, tiles);
+    addOne("nothing", of(100, 136, 8), {0}, tiles);
+  }
   void others() {
     const HeldTiles two{32, 128, 3, 2, 1};
     const auto with = [&](auto change) { return changed(of(136, 136, 32), change); };
@@ -63,6 +96,7 @@ struct AllGradientsTable : Builder {
         }),
         {5}, two);
     add("nothing", of(136, 136), {0}, two);
+    byWarps();
     // By products of warps they are three kernels.
     add("by_warps", of(136, 136), {5}, two);
     cases.back().schedule = "#kiln.schedule<attention, queries = 32, keys = 64, stages = 2, "

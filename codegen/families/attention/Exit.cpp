@@ -168,6 +168,14 @@ void DifferentiateAllSharingOp::emit(Emitter& e) {
               "differentiate_all_sharing", ", " + e.name(getPartials()),
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
+void DifferentiateAllByWarpsOp::emit(Emitter& e) {
+  emitSharing(e, *this, "WarpsAllTile",
+              ", " + number(getTiles(), "tiles of queries") + ", " +
+                  number(getCluster(), "blocks of a cluster"),
+              "all_by_warps_bytes<Tile>()", "differentiate_all_by_warps",
+              ", " + e.name(getPartials()),
+              ", " + number(attention::kBiasBox, "rows of the bias's box"));
+}
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/, false /*widens*/",
               "shared_bias_bytes<Tile, float, 0>()", "differentiate_bias_sharing",
@@ -276,6 +284,9 @@ bool DifferentiateKeysAndBiasSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
 }
 bool DifferentiateAllSharingOp::stores(Value pointer) {
+  return getPartials() == pointer;
+}
+bool DifferentiateAllByWarpsOp::stores(Value pointer) {
   return getPartials() == pointer;
 }
 bool DifferentiateBiasSharingOp::stores(Value pointer) {

@@ -112,6 +112,11 @@ def Cu_DifferentiateAllSharingOp : Cu_SharingOp<"differentiate_all_sharing",
   let summary = "The same, and gradients of queries: lse, delta, results of queries, keys and values";
   let description = "A cluster of `cluster` blocks, 1 or 2, has all keys.";
 }
+def Cu_DifferentiateAllByWarpsOp : Cu_SharingOp<"differentiate_all_by_warps",
+    (ins Cu_Pointer:$partials, I64Attr:$tiles, I64Attr:$cluster), " `to` $partials",
+    " `:` type($partials)", ["stores"]> {
+  let summary = "The same of narrow rows, by products of warps, which have all queries in one tile";
+}
 def Cu_DifferentiateBiasSharingOp : Cu_SharingOp<"differentiate_bias_sharing",
     (ins Cu_Pointer:$partials), " `to` $partials", " `:` type($partials)", ["stores"]> {
   let summary = "Sums of score gradients over heads that share a bias, in groups: lse, delta";

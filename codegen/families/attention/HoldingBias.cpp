@@ -102,8 +102,10 @@ class LoweringHoldingBias : Lowering {
     const Schedule& s = context.schedule;
     const bool sums = context.facts.sumsBias;
     const std::string partials = sums ? addPartials(s.groups * s.side) : "";
-    Holding kernel = begin(context.facts.sumsQueries ? "attention_shared_bias_all.cuh"
-                                                     : "attention_shared_bias_keys.cuh",
+    const bool byWarps = s.products == Products::warps;
+    Holding kernel = begin(byWarps                     ? "attention_shared_bias_all_warps.cuh"
+                           : context.facts.sumsQueries ? "attention_shared_bias_all.cuh"
+                                                       : "attention_shared_bias_keys.cuh",
                            kBiasBox);
     SmallVector<Value> tensors = numbersOfQueries(*kernel.entry);
     const unsigned ofKeys = program.firstOfKeys();
@@ -112,7 +114,11 @@ class LoweringHoldingBias : Lowering {
     const Sharers sharers = sharersOf(*kernel.entry);
     const int64_t cluster = clusterOf(s, context.facts);
     kernel.entry->launch.cluster = static_cast<int>(cluster);
-    if (context.facts.sumsQueries)
+    if (byWarps)
+      create<cu::DifferentiateAllByWarpsOp>(kernel, tensors, sharers,
+                                            kernel.entry->pointer(partials, builder.getF32Type()),
+                                            1 /*tile*/, cluster);
+    else if (context.facts.sumsQueries)
       create<cu::DifferentiateAllSharingOp>(kernel, tensors, sharers,
                                             kernel.entry->pointer(partials, builder.getF32Type()),
                                             summedTiles(s, context.facts), cluster);

@@ -93,7 +93,8 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   // head it spilled.
   const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
-  const std::int64_t loading = takesTurns(s, facts)      ? 24
+  const bool isAllByWarps = holdsBias(s) && s.products == Products::warps && facts.sumsQueries;
+  const std::int64_t loading = takesTurns(s, facts) || isAllByWarps ? 24
                                : isOne                   ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
@@ -188,6 +189,19 @@ std::int64_t storedRowsBytes(const Facts& facts) {
   return tileBytes(16, facts.width, facts.queryOutBytes);
 }
 
+/// Of all gradients by products of warps: device/attention_shared_bias_all_warps.cuh.
+static std::int64_t bytesOfAllByWarps(const Schedule& s, const Facts& facts) {
+  constexpr std::int64_t row = 2 * 16 * 2; // of both tensors
+  const std::int64_t slots = slotsOf(s, facts);
+  const std::int64_t held = 2 * s.queries * s.keys; // of the bias
+  const std::int64_t slopes = 2 * s.keys * 64 * 2;  // of score gradients
+  const std::int64_t handed = clusterOf(s, facts) > 1 ? 2 * 64 * 8 * 4 + 4 * 8 : 0;
+  const std::int64_t others = std::max<std::int64_t>(s.queries / 32 - 6, 0); // steps of sums
+  const std::int64_t parts = 2 * 2 * s.keys * 8 * 4 + 5 * 8 + others * s.keys * 32 * 4;
+  return held + slopes + slots * s.keys * row + s.stages * s.queries * (row + 12) + handed + parts +
+         (2 * slots + 4 * s.stages) * 8 + 8;
+}
+
 /// SharedBiasMemory in device/attention_shared_bias.cuh.
 static std::int64_t bytesHoldingBias(const Schedule& s, const Facts& facts) {
   const std::int64_t slots = slotsOf(s, facts);
@@ -236,6 +250,8 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
                             tileBytes(s.keys, facts.valueWidth, facts.bytes);
   const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
+  if (holdsBias(s) && s.products == Products::warps && walksOverQueries(facts))
+    return bytesOfAllByWarps(s, facts);
   if (holdsBias(s))
     return bytesHoldingBias(s, facts);
   if (takesTurns(s, facts))
@@ -314,6 +330,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return 16 + of(facts.width) + of(facts.valueWidth) +
              std::max(pieces + scores / 2 + 24, scores * 5 / 2);
     }
+    if (holdsBias(s) && s.products == Products::warps) // of sums, of rows, and of scores
+      return s.queries / 2 + 104;
     if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
              scores * (2 + tilesInRegisters(s, facts)) +

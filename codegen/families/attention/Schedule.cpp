@@ -167,7 +167,8 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
   if (facts.kind == Kind::keyGradient && facts.sharingKeys > 1)
     return "bias = held of gradients of keys and values needs as many heads of keys as of queries";
   if (facts.sumsQueries) {
-    if (s.side != 1 || kGroupOfQueries % s.queries != 0)
+    const bool fits = s.products == Products::warps || kGroupOfQueries % s.queries == 0;
+    if (s.side != 1 || !fits)
       return fmt::format("bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 "
                          "queries, not {}, and one head at a time, not {}",
                          s.queries, s.side);
@@ -203,8 +204,10 @@ static std::string againstWarpsHolding(const Schedule& s, const Facts& facts,
                                        const Target& target) {
   if (!target.has.warpgroupMatrix)
     return fmt::format("bias = held needs sm_90a, the target is {}", target.arch);
-  if (facts.kind != Kind::forward || s.bias != Bias::held || facts.biasBytes == 0)
-    return "bias = held with products = warps is of forward kernels of heads that have a bias";
+  const bool isAll = facts.sumsQueries && facts.sumsBias;
+  if ((facts.kind != Kind::forward && !isAll) || s.bias != Bias::held || facts.biasBytes == 0)
+    return "bias = held with products = warps is of heads that have a bias, of forward kernels and "
+           "of all gradients in one";
   if (facts.bytes != 2 || facts.width != 8 || facts.valueWidth != 8)
     return fmt::format("bias = held with products = warps takes rows of 8 elements of bf16 or "
                        "fp16, not {} and {}",
@@ -217,6 +220,15 @@ static std::string againstWarpsHolding(const Schedule& s, const Facts& facts,
   if (!facts.isScaleNear)
     return "bias = held with products = warps needs a scale whose inverse the bias's type has, but "
            "for less than 2^-11 of it";
+  if (isAll && (s.keys != 128 || s.queries % 128 != 0 || s.queries < facts.knownQueries))
+    return fmt::format("bias = held with products = warps takes all gradients of 128 keys and of "
+                       "all queries, by 128, not of {} and {} of {}",
+                       s.keys, s.queries, facts.knownQueries);
+  if (isAll && s.queries > 128 && clusterOf(s, facts) == 1) // the assembler spills
+    return fmt::format(
+        "bias = held with products = warps takes all gradients of up to 128 keys with "
+        "queries = 128 alone, not {}",
+        s.queries);
   if (s.queries % 64 != 0 || s.keys % 32 != 0)
     return fmt::format("bias = held with products = warps takes queries by 64 and keys by 32, not "
                        "{} and {}",

@@ -173,14 +173,15 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
-  if (facts.kind == Kind::forward && facts.isMapped && facts.isBiasMapped && facts.width == 8 &&
-      target.has.warpgroupMatrix) {
+  if (facts.isMapped && facts.isBiasMapped && facts.width == 8 && target.has.warpgroupMatrix) {
     s.products = Products::warps, s.bias = Bias::held;
-    for (std::int64_t side : {1, 2, 3, 4}) {
+    if (facts.sumsQueries && facts.sumsBias)
+      each({128, 256}, {128}, {2, 3}, {1}, {1, 2, 4, 8, 16, 32, 64, 128});
+    for (std::int64_t side : facts.kind == Kind::forward ? Values{1, 2, 3, 4} : Values{}) {
       s.side = side;
       each({64, 128, 256}, {32, 64, 128, 256}, {2, 3}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
     }
-    s.products = Products::warpgroups;
+    s.products = Products::warpgroups, s.side = 1;
   }
   if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
