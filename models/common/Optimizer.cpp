@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <limits>
 #include <torch/optim/adamw.h>
 
 namespace kiln::models {
@@ -38,7 +39,9 @@ Updater::Updater(torch::nn::Module& model, const UpdateOptions& options)
     optimizer = std::make_unique<torch::optim::AdamW>(groups);
     return;
   }
-  const optim::AdamWExtras extras{.maxGradNorm = limit};
+  // Without a limit the norm is still asked for, by steps' logs.
+  const optim::AdamWExtras extras{.maxGradNorm =
+                                      limit > 0 ? limit : std::numeric_limits<double>::infinity()};
   auto made = std::make_unique<optim::AdamW>(groups, torch::optim::AdamWOptions(), extras);
   byKiln = made.get();
   optimizer = std::move(made);
@@ -112,7 +115,7 @@ Tensor Updater::clipped() {
 }
 
 Tensor Updater::step(double learningRate) {
-  const bool clipsItself = divided || (byKiln && limit > 0);
+  const bool clipsItself = divided || byKiln;
   Tensor norm = clipsItself ? Tensor() : clipped();
   for (auto& group : optimizer->param_groups())
     group.options().set_lr(learningRate);

@@ -6,6 +6,7 @@
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/serialize.h>
 
+#include <limits>
 #include <sstream>
 
 using namespace kiln;
@@ -47,6 +48,7 @@ void setGradients(std::initializer_list<Tensors*> sides, int step, int skips = 0
   }
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFp32 = 5e-6; // twenty roundings of parameters of up to 4
 
 TEST_F(Optim, TwentyStepsAreTorchsInFp64) {
@@ -97,6 +99,22 @@ TEST_F(Optim, GroupsClipAndMissingGradients) {
   EXPECT_LE(worst(ours, theirs), kFp32);
   EXPECT_EQ(stateOf(mine, ours[2]).step(), 16);
   EXPECT_EQ(stateOf(mine, ours[0]).step(), 20);
+}
+
+TEST_F(Optim, AnInfiniteLimitTellsTheNormAndClipsNothing) {
+  Tensors ours = parameters(), plain = clones(ours);
+  optim::AdamW mine(ours, AdamWOptions(1e-2), {.maxGradNorm = kInfinity});
+  optim::AdamW without(plain, AdamWOptions(1e-2));
+  for (int step = 0; step < 4; ++step) {
+    setGradients({&ours, &plain}, step);
+    const double norm = torch::nn::utils::clip_grad_norm_(plain, kInfinity);
+    mine.step();
+    without.step();
+    EXPECT_NEAR(mine.gradNorm().item<double>(), norm, 1e-5 * norm) << step;
+    EXPECT_FALSE(without.gradNorm().defined());
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_TRUE(at::equal(ours[i], plain[i])) << step << ", parameter " << i;
+  }
 }
 
 TEST_F(Optim, CopiesAveragesAndUnscaledGradientsOfBf16) {

@@ -34,7 +34,9 @@
 namespace kiln::optim {
 
 struct AdamWExtras {
-  double maxGradNorm = 0; // gradients are clipped to it as by clip_grad_norm_; 0: they are not
+  /// Gradients are clipped to it as by clip_grad_norm_; 0: they are not. Infinity: they are not,
+  /// and gradNorm() tells their norm.
+  double maxGradNorm = 0;
   /// bf16 or fp16 copies of all parameters, made at once and rewritten by each step.
   std::optional<at::ScalarType> copies{};
   /// Keeps ema = emaDecay ema + (1 - emaDecay) parameter from the first step on; 0: none.
