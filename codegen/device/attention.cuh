@@ -48,6 +48,7 @@ struct BlockOfRows {
     first = int(tiles - 1 - block % tiles) * tile;
     end = int(rows);
   }
+  KILN_DEVICE BlockOfRows(u32 head, int first, int end) : head(head), first(first), end(end) {}
   /// Whether any of the thread's warp's 16 rows exists: else the warp only helps to fetch.
   KILN_DEVICE bool has_rows_of_warp() const { return first + thread_index() / 32 * 16 < end; }
 };
@@ -197,18 +198,19 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
 /// warp's `own` memory.
-template <int width, int wide, class Output, class Lse>
+template <int width, int wide, class Output, class Lse, class Thread = ThisThread>
 KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&sums)[wide][4],
                              float factor, u32 head, int first, int end, const Output& output,
-                             const Lse& lse) {
+                             const Lse& lse, const Thread& thread = {}) {
   float logs[2];
   softmax.finish(sums, factor, logs);
-  const int row = first + thread_index() % 32 / 4;
+  const int row = first + thread.index() % 32 / 4;
 #pragma unroll
   for (int r = 0; r < 2; ++r)
-    if (thread_index() % 4 == 0 && row + 8 * r < end)
+    if (thread.index() % 4 == 0 && row + 8 * r < end)
       store_global(lse.row(head, row + 8 * r), logs[r]);
-  store_rows<Output::access, width>(own, sums, output.row(head, first), output.stride, end - first);
+  store_rows<Output::access, width>(own, sums, output.row(head, first), output.stride, end - first,
+                                    thread);
 }
 /// The part of memory that a warp stores rows through.
 template <class Out, int width> KILN_DEVICE char* own_part(char* memory, int warp) {

@@ -230,14 +230,25 @@ KILN_DEVICE void multiply_accumulated(float (&d)[wide][4], const float (&c)[deep
   }
 }
 
+/// Where store_rows has its thread's number from: the thread's own, or of a lane that a loop finds
+/// anew, so that nothing which follows from it is kept in registers meanwhile.
+struct ThisThread {
+  KILN_DEVICE int index() const { return thread_index(); }
+};
+struct ThisLane {
+  int lane;
+  KILN_DEVICE int index() const { return lane; }
+};
+
 /// Rounds and stores 16 rows of accumulators, the first `width` of (16, 8 tiles), through a warp's
 /// own part of shared memory, of which rows from `end` on do not exist. All lanes of the warp take
 /// part, and none of them reads what lay there any more.
-template <int access, int width, int tiles, class T>
-KILN_DEVICE void store_rows(char* memory, const float (&c)[tiles][4], T* to, i64 stride, int end) {
+template <int access, int width, int tiles, class T, class Thread = ThisThread>
+KILN_DEVICE void store_rows(char* memory, const float (&c)[tiles][4], T* to, i64 stride, int end,
+                            const Thread& thread = {}) {
   using Tile = MatrixTile<T, 16, width>;
   const Tile tile(memory);
-  const int lane = thread_index() % 32;
+  const int lane = thread.index() % 32;
   static_assert(width <= 8 * tiles, "all columns come from accumulators");
 #pragma unroll
   for (int n = 0; n < (width + 7) / 8; ++n)

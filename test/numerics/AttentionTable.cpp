@@ -179,15 +179,17 @@ struct AttentionTable : Builder {
   }
 };
 
-/// Forwards by products of warpgroups.
+/// Forwards by products of warpgroups, in blocks for each tile and in blocks that stay.
 struct WarpgroupTable : Builder {
+  explicit WarpgroupTable(bool stay) : stay(stay) {}
   void add(const std::string& name, const AttentionText& text, Sizes sizes, int queries = 64,
            int keys = 32, int stages = 2, Fill fill = Fill::normal) {
-    Case& made =
-        Builder::add("Attention", "attention_warpgroups_" + name, text.text(), std::move(sizes));
+    Case& made = Builder::add(
+        "Attention", fmt::format("attention_{}_{}", stay ? "resident" : "warpgroups", name),
+        text.text(), std::move(sizes));
     made.schedule = fmt::format("#kiln.schedule<attention, queries = {}, keys = {}, stages = {}, "
-                                "blocks = 1, launch = programmatic, products = warpgroups>",
-                                queries, keys, stages);
+                                "blocks = 1, launch = programmatic, products = warpgroups{}>",
+                                queries, keys, stages, stay ? ", grid = resident" : "");
     made.fill = fill;
   }
   void all() {
@@ -228,6 +230,23 @@ struct WarpgroupTable : Builder {
         {200, 220});
     cases.back().numbers = {{"qs", {3, 140, 140, 190, 195}}, {"ks", {0, 150, 160, 160, 210}}};
   }
+  /// More tiles than blocks, by one to three warpgroups.
+  void rounds() {
+    const AttentionText causal{.attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"};
+    const std::string window = "scale = 0.25 : f32, window_left = 20, window_right = 5";
+    for (int queries : {64, 128, 192}) {
+      const std::string rows = std::to_string(queries);
+      add("rounds_of_" + rows, {}, {200, 70, 40}, queries, 32, 3);
+      add("rounds_of_causal_" + rows, causal, {50, 450, 300}, queries, 64);
+      add("rounds_without_keys_" + rows, causal, {50, 450, 20}, queries, 32);
+      add("rounds_of_window_" + rows, {.attributes = window}, {60, 330, 90}, queries, 32);
+    }
+    add("rounds_of_shared_heads", {.heads = 6, .keyHeads = 2}, {70, 70, 80}, 192);
+    add("rounds_closed", {.mask = "?x1x1x?"}, {150, 70, 90}, 64, 32, 2, Fill::closed);
+  }
+
+ private:
+  bool stay;
 };
 
 } // namespace
@@ -241,9 +260,11 @@ void addAttention(std::vector<Case>& cases) {
   table.hard();
   table.schedules();
   table.backwardsAlone();
-  WarpgroupTable warpgroups;
+  WarpgroupTable warpgroups(/*stay=*/false), resident(/*stay=*/true);
   warpgroups.all();
-  for (std::vector<Case>* made : {&table.cases, &warpgroups.cases})
+  resident.all();
+  resident.rounds();
+  for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &resident.cases})
     std::ranges::move(*made, std::back_inserter(cases));
 }
 

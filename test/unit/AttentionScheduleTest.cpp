@@ -41,7 +41,9 @@ TEST(AttentionRules, GoodOnesBreakNone) {
 }
 
 TEST(AttentionRules, TextReadsBack) {
-  for (const Schedule& schedule : {Schedule(), byWarpgroups(), holding()})
+  Schedule resident = byWarpgroups();
+  resident.grid = Grid::resident;
+  for (const Schedule& schedule : {Schedule(), byWarpgroups(), holding(), resident})
     EXPECT_EQ(Schedule::of(schedule.general()), schedule);
   EXPECT_EQ(toText(holding().general()),
             "#kiln.schedule<attention, queries = 128, keys = 64, stages = 4, blocks = 1, launch = "
@@ -250,6 +252,30 @@ TEST(AttentionRules, SumsOfBiasGradients) {
               HasSubstr("registers: about 240 registers a thread needed"));
 }
 
+TEST(AttentionRules, AllGradientsOfNarrowRowsByProductsOfWarps) {
+  const auto broken = [](auto change) {
+    Schedule schedule = ofSums();
+    schedule.products = Products::warps;
+    schedule.queries = 256, schedule.stages = 2;
+    Facts facts = factsOfSums();
+    facts.sumsQueries = true;
+    facts.width = facts.valueWidth = 8;
+    change(schedule, facts);
+    return violations(schedule, facts);
+  };
+  EXPECT_EQ(broken([](Schedule&, Facts&) {}), "");
+  EXPECT_THAT(
+      broken([](Schedule& s, Facts&) { s.queries = 128; }),
+      HasSubstr("takes all gradients of 128 keys and of all queries, by 128, not of 128 and "
+                "128 of 256\n"));
+  EXPECT_THAT(
+      broken([](Schedule&, Facts& f) { f.knownKeys = 100; }),
+      HasSubstr("takes all gradients of up to 128 keys with queries = 128 alone, not 256\n"));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.sumsQueries = false; }),
+              HasSubstr("is of heads that have a bias, of forward kernels and of all gradients in "
+                        "one\n"));
+}
+
 TEST(AttentionRules, SumsOfBiasGradientsByWarpsAreASecondKernel) {
   const Facts facts = factsOfSums();
   EXPECT_EQ(partsOf(ofSums(), facts).size(), 1U);
@@ -283,6 +309,55 @@ TEST(AttentionRules, GroupsAndSides) {
   EXPECT_EQ(violations(s, f), "stages: stages = 2: the gradient of a bias that is read has 1\n");
   s = holding(), s.stages = 1;
   EXPECT_EQ(violations(s, pairFacts()), "stages: stages = 1: bias = held needs 2 or more\n");
+}
+
+/// Two tiles of 192 queries, three stages, what is stored, and barriers; three of them for turns.
+TEST(AttentionRules, BlocksThatStay) {
+  const auto broken = [](auto change) {
+    Schedule schedule = byWarpgroups();
+    schedule.grid = Grid::resident;
+    schedule.queries = 192, schedule.keys = 96, schedule.stages = 3;
+    Facts facts = pairFacts();
+    facts.width = facts.valueWidth = 64;
+    facts.biasBytes = 0;
+    change(schedule, facts);
+    return violations(schedule, facts) +
+           std::to_string(sharedBytes(schedule, facts) - 2 * 192 * 128 - 3 * 96 * 256);
+  };
+  const std::string stored = std::to_string(12 * 16 * (64 + 8) * 2 + (4 + 3 + 12) * 8);
+  EXPECT_EQ(broken([](Schedule&, Facts&) {}), stored);
+  const char* refusal = "grid: grid = resident is of forward kernels, with products = warpgroups "
+                        "and bias = read\n";
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.products = Products::warps; }),
+              HasSubstr(refusal));
+  EXPECT_THAT(broken([](Schedule&, Facts& f) { f.kind = Kind::queryGradient; }),
+              HasSubstr(refusal));
+  EXPECT_THAT(broken([](Schedule& s, Facts&) { s.bias = Bias::held; }), HasSubstr(refusal));
+  EXPECT_THAT(broken([](Schedule& s, Facts& f) { s.keys = 128, f.isCausal = true; }),
+              HasSubstr("registers: about 168 registers a thread needed, 1 blocks of 512 threads "
+                        "leave 160 on sm_90a\n"));
+}
+
+TEST(AttentionRules, BlocksStayByDefaultWhereThatIsFaster) {
+  const auto stays = [](double rows, std::int64_t width, bool isCausal) {
+    Facts facts;
+    facts.isMapped = true;
+    facts.isCausal = isCausal;
+    facts.width = facts.valueWidth = width;
+    facts.queries = facts.keys = rows;
+    facts.heads = facts.keyHeads = 16384 / rows * (2048.0 / static_cast<double>(width));
+    facts.sharing = static_cast<std::int64_t>(facts.heads);
+    return isResident(defaultSchedule(facts, findTarget("sm_90a")));
+  };
+  for (double rows : {2048, 4096, 8192, 16384})
+    EXPECT_TRUE(stays(rows, 64, false)) << rows;
+  for (double rows : {512, 1024, 2048})
+    for (bool isCausal : {false, true})
+      EXPECT_TRUE(stays(rows, 128, isCausal)) << rows << " " << isCausal;
+  for (std::int64_t width : {64, 128})
+    for (double rows : {4096, 8192, 16384})
+      EXPECT_FALSE(stays(rows, width, true)) << rows << " " << width;
+  EXPECT_FALSE(stays(4096, 32, false)) << "not timed";
 }
 
 TEST(AttentionRules, LimitsOfTheTarget) {

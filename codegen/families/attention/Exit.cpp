@@ -108,6 +108,14 @@ void AttendByWarpgroupsOp::emit(Emitter& e) {
                            number(getWorking(), "working") + ">",
                        "");
 }
+void AttendResidentOp::emit(Emitter& e) {
+  emitTile(e, *this, "WarpgroupTile", "",
+           "attend_resident_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
+  emitCallOfWarpgroups(e, *this,
+                       "attend_resident<" + number(getLoading(), "loading") + ", " +
+                           number(getWorking(), "working") + ">",
+                       ", " + e.expression(getHeads()));
+}
 static std::string flag(bool value, const char* name) {
   return std::string(value ? "true" : "false") + " /*" + name + "*/";
 }

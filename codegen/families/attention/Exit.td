@@ -59,6 +59,17 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
   let extraClassDefinition = ofTile;
   let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
+def Cu_AttendResidentOp : Cu_Op<"attend_resident", [
+    Cu_InSharedMemory, AttrSizedOperandSegments]> {
+  let summary = "The same in blocks that take tiles of queries one after the other, of `heads` heads";
+  let arguments = (ins Cu_Scores:$scores, I64:$heads, Variadic<Cu_TensorMap>:$maps,
+                       Variadic<I64>:$inner, Variadic<Cu_Heads>:$of, TypeAttr:$element,
+                       I64Attr:$width, I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys,
+                       I64Attr:$stages, I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading,
+                       I64Attr:$working);
+  let extraClassDefinition = ofTile;
+  let assemblyFormat = "$scores `heads` $heads `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
+}
 /// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
 /// is none, and no map of it. The block takes heads of one of `groups` groups of the `sharing` heads of a
 /// bias, or one of these, where `groups` is 0, `side` at a time, each of which has `slots` places for

@@ -98,9 +98,9 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
                                : isOne                   ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
-                               : groups > 2              ? 32
-                               : holdsBias(s)            ? 40
-                                                         : 24;
+                               : groups > 2 || (isResident(s) && facts.width > 128) ? 32
+                               : holdsBias(s)                                       ? 40
+                                                                                    : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
                                      std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
@@ -244,6 +244,20 @@ static std::int64_t bytesOfHeads(const Schedule& s, const Facts& facts) {
          tileBytes(s.keys, s.queries, facts.bytes) + s.queries * 8;
 }
 
+/// WarpgroupMemory in device/attention_warpgroups.cuh, ResidentMemory in
+/// device/attention_resident.cuh.
+static std::int64_t bytesOfWarpgroups(const Schedule& s, const Facts& facts) {
+  const std::int64_t width = paddedWidth(facts.width);
+  const std::int64_t groups = computingGroups(s, facts);
+  const std::int64_t queries = s.queries * width * facts.bytes;
+  const std::int64_t ring =
+      s.stages * s.keys * (width + paddedWidth(facts.valueWidth)) * facts.bytes;
+  const std::int64_t stored = groups * 4 * storeBytes(facts), barriers = 4 * s.stages * 8;
+  if (isResident(s))
+    return 2 * queries + ring + stored + barriers + (4 + (groups > 2 ? groups : 0)) * 8;
+  return std::max(queries + ring, stored) + barriers + 8;
+}
+
 std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t queries = tileBytes(s.queries, facts.width, facts.bytes);
   const std::int64_t gradients = tileBytes(s.queries, facts.valueWidth, facts.bytes);
@@ -263,12 +277,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   switch (facts.kind) {
   case Kind::forward:
     if (s.products == Products::warpgroups)
-      return std::max(
-                 (s.queries * paddedWidth(facts.width) +
-                  s.stages * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth))) *
-                     facts.bytes,
-                 computingGroups(s, facts) * 4 * storeBytes(facts)) +
-             (1 + 4 * s.stages) * 8;
+      return bytesOfWarpgroups(s, facts);
     return std::max(queries + s.stages * keys, stored);
   case Kind::queryGradient:
     return std::max(queries + gradients + s.stages * keys, stored);
@@ -301,7 +310,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t bent = facts.hasSoftcap ? scores : 0;
   const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
   // Addresses, rows' numbers, and what places are counted for.
-  const std::int64_t others = 40 + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
+  const std::int64_t others = (isResident(s) && !facts.isCausal ? 32 : 40) +
+                              (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice
     const std::int64_t rows = rowsOfWarp(s, facts) / 16;
     const std::int64_t ofRow = facts.kind == Kind::forward

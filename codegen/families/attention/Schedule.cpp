@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kLaunches[] = {"plain", "programmatic"};
 constexpr std::string_view kProducts[] = {"warps", "warpgroups", "threads", "heads"};
 constexpr std::string_view kBiases[] = {"read", "held", "widened"};
+constexpr std::string_view kGrids[] = {"one_shot", "resident"};
 constexpr Knob kKnobs[] = {{"queries"},
                            {"keys"},
                            {"stages"},
@@ -22,7 +23,8 @@ constexpr Knob kKnobs[] = {{"queries"},
                            {"groups", {}, true, 1},
                            {"products", kProducts, true, 0},
                            {"bias", kBiases, true, 0},
-                           {"side", {}, true, 1}};
+                           {"side", {}, true, 1},
+                           {"grid", kGrids, true, 0}};
 
 std::string problemOf(const kiln::Schedule& general) {
   const Schedule s = Schedule::of(general);
@@ -55,14 +57,15 @@ Schedule Schedule::of(const kiln::Schedule& schedule) {
           static_cast<Launch>(v[4]),
           static_cast<Products>(v[6]),
           static_cast<Bias>(v[7]),
-          v[8]};
+          v[8],
+          static_cast<Grid>(v[9])};
 }
 
 kiln::Schedule Schedule::general() const {
   const auto narrow = [](auto value) { return static_cast<std::int32_t>(value); };
   return {&scheduleForm,
           {narrow(queries), narrow(keys), narrow(stages), narrow(blocks), narrow(launch),
-           narrow(groups), narrow(products), narrow(bias), narrow(side)}};
+           narrow(groups), narrow(products), narrow(bias), narrow(side), narrow(grid)}};
 }
 
 /// What products of warpgroups ask for beyond the rest.
@@ -278,6 +281,8 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
     const std::string why = againstHolding(s, facts);
     require(why.empty(), "bias", why);
   }
+  require(!isResident(s) || (byWarpgroups && facts.kind == Kind::forward && !holdsBias(s)), "grid",
+          "grid = resident is of forward kernels, with products = warpgroups and bias = read");
   require(s.side == 1 || holdsBias(s), "side",
           fmt::format("side = {}: blocks that hold a bias take heads side by side", s.side));
   const std::int64_t registers =

@@ -18,6 +18,8 @@ enum class Products { warps, warpgroups, threads, heads };
 /// all heads where there is none. Widened they hold it as the accumulators of scores begin: in
 /// fp32, over the scale.
 enum class Bias { read, held, widened };
+/// A block for each tile, or as many as fit, which take tiles one after the other.
+enum class Grid { one_shot, resident };
 
 /// The knobs as typed values.
 struct Schedule {
@@ -30,6 +32,7 @@ struct Schedule {
   Products products = Products::warps;
   Bias bias = Bias::read;
   std::int64_t side = 1; // heads that a block which holds their bias takes at once
+  Grid grid = Grid::one_shot;
   bool operator==(const Schedule&) const = default;
 
   /// From the general form, which is of this family, and back.
@@ -38,6 +41,9 @@ struct Schedule {
 };
 extern const ScheduleForm scheduleForm;
 
+inline bool isResident(const Schedule& schedule) {
+  return schedule.grid == Grid::resident;
+}
 inline bool holdsBias(const Schedule& schedule) {
   return schedule.bias != Bias::read;
 }

@@ -51,14 +51,24 @@ class LoweringOfHeads : Lowering {
   void emitByWarpgroups() {
     const Schedule& s = context.schedule;
     const Registers registers = registersOf(s, context.facts);
-    auto entry = begin(context.name, "attention_warpgroups.cuh");
+    auto entry =
+        begin(context.name, isResident(s) ? "attention_resident.cuh" : "attention_warpgroups.cuh");
     const Maps maps = mapsOf(*entry);
     Value of = scores(*entry);
     const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
-    builder.create<cu::AttendByWarpgroupsOp>(location, of, maps.maps, maps.inner, stored, element(),
-                                             program.width(), program.valueWidth(), s.queries,
-                                             s.keys, s.stages, bytes(), order.group(),
-                                             registers.loading, registers.working);
+    const auto create = [&](auto op, auto... heads) {
+      builder.create<decltype(op)>(location, of, heads..., maps.maps, maps.inner, stored, element(),
+                                   program.width(), program.valueWidth(), s.queries, s.keys,
+                                   s.stages, bytes(), order.group(), registers.loading,
+                                   registers.working);
+    };
+    if (isResident(s)) {
+      Value heads = entry->size(KernelArgument::Kind::size, order.sizes(order.all()), "head_count");
+      create(cu::AttendResidentOp(), heads);
+      entry->launch.blocks = static_cast<int>(s.blocks);
+    } else {
+      create(cu::AttendByWarpgroupsOp());
+    }
     setRoles(*entry, registers);
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }

@@ -44,6 +44,10 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
   walk.longest = all * sharedHeads;
   walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
+  if (isResident(s) && facts.isCausal) { // pairs of tiles of which all see as much
+    walk.blocks = heads * std::ceil(std::ceil(own / walk.rows) / 2);
+    walk.steps = walk.longest = 2 * seen;
+  }
   if (holdsBias(s)) {
     const double taken = headsOfBlock(s, facts);
     const double groups = takesOneHead(facts) ? facts.heads : static_cast<double>(s.groups);
@@ -62,6 +66,18 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
 }
 
 namespace {
+
+/// What a step takes of blocks that stay, as a share of what is told of the others, by 250 timed
+/// forwards of rows of 64 and 128 elements; narrower ones were not timed. Three warpgroups take
+/// turns, which pays in long steps.
+double residentShare(const Walk& walk, const Schedule& s, const Facts& facts) {
+  if (facts.width < 64)
+    return 1.15;
+  const std::int64_t groups = computingGroups(s, facts);
+  const bool isSmall = walk.resident > 2 || (groups == 1 && facts.isCausal);
+  const double share = groups > 2 ? (s.keys > 64 ? 0.92 : 1.1) : isSmall ? 1.08 : 1.0;
+  return facts.isCausal ? 1.05 * share : share;
+}
 
 /// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
 /// work side by side, and each waits a little for the other, less where several blocks do.
@@ -111,11 +127,19 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   }
   // Where nothing is held, taking heads one after the other was slower than blocks for each, by
   // single blocks, which leave a multiprocessor to the end of a head and the next one's beginning.
+  // Of causal heads blocks that have the same rows of each have more to do than others.
   const bool holdsNothing = holdsBias(s) && facts.biasBytes == 0;
+  const double taken = holdsNothing ? headsOfBlock(s, facts) : 1;
   if (holdsNothing && walk.resident == 1)
-    ofStep *= headsOfBlock(s, facts) > 1 ? 1.15 : 1.06;
-  return walk.stepsInAll(target) * ofStep +
-         walk.rounds(target) * (2500 + 20 * static_cast<double>(s.stages));
+    ofStep *= taken > 1 ? 1.15 : 1.06;
+  else if (taken > 1 && facts.kind == Kind::forward && facts.isCausal)
+    ofStep *= 1.2;
+  const double heads = facts.kind == Kind::forward && taken > 1 ? 700 * taken : 0;
+  const double begins = 20 * static_cast<double>(s.stages);
+  if (isResident(s))
+    return walk.stepsInAll(target) * ofStep * residentShare(walk, s, facts) +
+           walk.rounds(target) * 700 + 2500 + begins;
+  return walk.stepsInAll(target) * ofStep + walk.rounds(target) * (2500 + heads + begins);
 }
 
 /// Registers of a thread that the assembler will spill. A gradient of keys takes more than the

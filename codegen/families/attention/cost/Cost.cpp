@@ -169,7 +169,12 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
   }
   s.products = Products::warpgroups;
   if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
-    each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
+    for (Grid grid : {Grid::resident, Grid::one_shot}) {
+      s.grid = grid;
+      const bool stays = isResident(s);
+      each({64, 128, 192}, stays ? Values{64, 96, 128} : Values{32, 64, 80, 96, 128, 192},
+           stays ? Values{2, 3} : Values{2, 3, 4}, {1, 2, 3}, {1});
+    }
   if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
     each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
   const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
