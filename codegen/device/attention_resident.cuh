@@ -20,28 +20,28 @@ template <int queries> struct TilesOfBlock {
   u32 round = 0;
 
   KILN_DEVICE u32 tiles() const { return u32((rows + queries - 1) / queries); }
-  KILN_DEVICE u32 turns() const { return has_pairs ? (tiles() + 1) / 2 : tiles(); } // of a head
+  KILN_DEVICE u32 items() const { return has_pairs ? (tiles() + 1) / 2 : tiles(); } // of a head
   KILN_DEVICE i64 number() const {
     return (has_pairs ? round / 2 : round) * block_count() + block_index();
   }
-  KILN_DEVICE bool has_tile() const { return number() < heads * turns(); }
+  KILN_DEVICE bool has_tile() const { return number() < heads * items(); }
   KILN_DEVICE BlockOfRows tile() const {
-    const u32 all = turns(), head = u32(number()) / all, turn = u32(number()) % all;
+    const u32 all = items(), head = u32(number()) / all, item = u32(number()) % all;
     if (!has_pairs)
-      return {head, int(turn) * queries, int(rows)};
+      return {head, int(item) * queries, int(rows)};
     // Heads begin with different pairs: else a block might have those of the middle tile alone.
-    const u32 pair = (turn + head + head / all) % all, last = tiles() - 1 - pair;
+    const u32 pair = (item + head + head / all) % all, last = tiles() - 1 - pair;
     const u32 tile = round % 2 == 0 ? last : pair < last ? pair : tiles();
     return {head, int(tile) * queries, int(rows)};
   }
 };
 
-/// Whose turn it is to start products: each warpgroup's once, and again. `first`: a barrier each.
-template <int groups> struct StartTurns {
+/// Warpgroups start products one after the other, each once, and again. `first`: a barrier each.
+template <int groups> struct OrderedStarts {
   u64* first;
   int group, parity;
 
-  KILN_DEVICE StartTurns(u64* first, int group)
+  KILN_DEVICE OrderedStarts(u64* first, int group)
       : first(first), group(group), parity(group == 0 ? 1 : 0) {}
   KILN_DEVICE void initialize() const {
 #pragma unroll
@@ -63,9 +63,9 @@ template <class Tile, class Out> struct ResidentMemory {
   static constexpr int slots = 2;
   static constexpr int tiles = slots * Tile::Queries::bytes + KeyRing<Tile>::bytes;
   static constexpr int below = tiles + 4 * Tile::groups * store_bytes<Out, Tile::row_value_width>();
-  static constexpr bool has_turns = Tile::groups > 2;
+  static constexpr bool has_order = Tile::groups > 2;
   static constexpr int barriers =
-      2 * slots + KeyRing<Tile>::barriers + (has_turns ? Tile::groups : 0);
+      2 * slots + KeyRing<Tile>::barriers + (has_order ? Tile::groups : 0);
   static constexpr int bytes = below + barriers * int(sizeof(u64));
   static_assert(below % sizeof(u64) == 0, "barriers lie at multiples of 8");
   char* memory;
@@ -77,13 +77,13 @@ template <class Tile, class Out> struct ResidentMemory {
   }
   KILN_DEVICE u64* queries_free(int slot) const { return queries_full(slots + slot); }
   KILN_DEVICE KeyRing<Tile> ring() const { return {queries(slots), queries_full(2 * slots)}; }
-  KILN_DEVICE auto turns() const {
+  KILN_DEVICE auto starts() const {
     const int group = thread_index() / 128;
     u64* first = queries_full(2 * slots) + KeyRing<Tile>::barriers;
-    if constexpr (has_turns)
-      return StartTurns<Tile::groups>(first, group);
+    if constexpr (has_order)
+      return OrderedStarts<Tile::groups>(first, group);
     else
-      return AnyTime{};
+      return FreeStarts{};
   }
   KILN_DEVICE void initialize() const {
 #pragma unroll
@@ -92,8 +92,8 @@ template <class Tile, class Out> struct ResidentMemory {
       mbarrier_initialize(queries_free(slot), Tile::groups);
     }
     ring().initialize();
-    if constexpr (has_turns)
-      turns().initialize();
+    if constexpr (has_order)
+      starts().initialize();
   }
 };
 template <class Tile, class Out> KILN_DEVICE constexpr int attend_resident_bytes() {
@@ -146,7 +146,7 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
   }
   take_registers<working>();
   const int group = thread_index() / 128;
-  auto turns = at.turns();
+  auto starts = at.starts();
 #pragma unroll 1
   for (; own.has_tile(); ++own.round) {
     const BlockOfRows of = own.tile();
@@ -159,7 +159,7 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
     mbarrier_wait(at.queries_full(slot()), parity());
     attend_keys<Tile>(
         o, softmax, ring, now, at.queries(slot()) + group * 64 * Tile::Queries::swizzle, FromZero{},
-        of_head, lane, row, seen_by_two(row, of.end, keys_of), tiles.first, tiles.count, turns);
+        of_head, lane, row, seen_by_two(row, of.end, keys_of), tiles.first, tiles.count, starts);
     if (thread_index() % 128 == 0)
       mbarrier_arrive(at.queries_free(slot()));
     const int thread = anew(thread_index()), warp = thread / 32;

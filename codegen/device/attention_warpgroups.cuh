@@ -192,7 +192,7 @@ struct FromZero {
 };
 
 /// Warpgroups start products when they like.
-struct AnyTime {
+struct FreeStarts {
   KILN_DEVICE void wait() const {}
   KILN_DEVICE void pass() const {}
 };
@@ -200,13 +200,13 @@ struct AnyTime {
 /// What a warpgroup does with one head: a softmax of the scores of its 64 queries, and with it the
 /// sums of values `o`, over the `tiles` tiles of keys from `first_key` on. `start.begin` gives the
 /// accumulators of the scores from a key on what they begin with. `lane` has read the mask of the
-/// first tile. `now`: the ring's next stage. `turns`: for when products may be started.
-template <class Tile, class Scores, class Start, class Seen, class Turns = AnyTime>
+/// first tile. `now`: the ring's next stage. `starts`: when products may start.
+template <class Tile, class Scores, class Start, class Seen, class Starts = FreeStarts>
 KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
                              const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
                              const char* own_queries, const Start& start, const Scores& scores,
                              LaneOfMask<Tile::keys> lane, int row, const Seen& seen, int first_key,
-                             int tiles, Turns&& turns = AnyTime()) {
+                             int tiles, Starts&& starts = FreeStarts()) {
   using T = typename Tile::Element;
   const bool signals = thread_index() % 128 == 0;
   float s[Tile::deep][4], slopes[Tile::deep][4], scaled[2];
@@ -227,10 +227,10 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   OpenKeys<Tile::keys> open = open_keys(scores, lane);
   lane = read_mask<Tile::keys>(scores, first_key + Tile::keys);
   mbarrier_wait(ring.keys_full(now.stage), now.parity);
-  turns.wait();
+  starts.wait();
   start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                           ring.keys(now.stage));
-  turns.pass();
+  starts.pass();
   take_places(places, scores, row, first_key + Tile::keys);
   wgmma_wait<0>();
   pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));
@@ -245,12 +245,12 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
     open = open_keys(scores, lane);
     lane = read_mask<Tile::keys>(scores, first_key + (tile + 1) * Tile::keys);
     mbarrier_wait(ring.keys_full(now.stage), now.parity);
-    turns.wait();
+    starts.wait();
     start_rows<T, typename Tile::Queries, typename Tile::Keys, Start::adds>(s, own_queries,
                                                                             ring.keys(now.stage));
     mbarrier_wait(ring.values_full(before.stage), before.parity);
     start_accumulated<T, typename Tile::Values>(o, p, ring.values(before.stage), tile > 1);
-    turns.pass();
+    starts.pass();
     take_places(places, scores, row, first_key + (tile + 1) * Tile::keys);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::keys / 2]>(s));

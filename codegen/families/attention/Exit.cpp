@@ -101,20 +101,13 @@ static void emitCallOfWarpgroups(Emitter& e, Op op, const std::string& function,
 }
 
 void AttendByWarpgroupsOp::emit(Emitter& e) {
+  const std::string function = getHeads() ? "attend_resident" : "attend_by_warpgroups";
   emitTile(e, *this, "WarpgroupTile", "",
-           "attend_by_warpgroups_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
+           function + "_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
   emitCallOfWarpgroups(e, *this,
-                       "attend_by_warpgroups<" + number(getLoading(), "loading") + ", " +
+                       function + "<" + number(getLoading(), "loading") + ", " +
                            number(getWorking(), "working") + ">",
-                       "");
-}
-void AttendResidentOp::emit(Emitter& e) {
-  emitTile(e, *this, "WarpgroupTile", "",
-           "attend_resident_bytes<Tile, " + storedType(e, getOf()[0]) + ">()");
-  emitCallOfWarpgroups(e, *this,
-                       "attend_resident<" + number(getLoading(), "loading") + ", " +
-                           number(getWorking(), "working") + ">",
-                       ", " + e.expression(getHeads()));
+                       getHeads() ? ", " + e.expression(getHeads()) : "");
 }
 static std::string flag(bool value, const char* name) {
   return std::string(value ? "true" : "false") + " /*" + name + "*/";

@@ -50,25 +50,15 @@ def Cu_AttendByWarpgroupsOp : Cu_Op<"attend_by_warpgroups", [
   let summary = "The same by products of warpgroups, of query, key and value as maps show them";
   let description = [{
     `inner`: heads of the third dimension of each map. `of`: output, lse. The warps that load end with
-    `loading` registers, the others with `working`.
+    `loading` registers, the others with `working`. `heads`: all, which blocks that stay are told.
   }];
-  let arguments = (ins Cu_Scores:$scores, Variadic<Cu_TensorMap>:$maps, Variadic<I64>:$inner,
-                       Variadic<Cu_Heads>:$of, TypeAttr:$element, I64Attr:$width,
-                       I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys, I64Attr:$stages,
-                       I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading, I64Attr:$working);
-  let extraClassDefinition = ofTile;
-  let assemblyFormat = "$scores `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
-}
-def Cu_AttendResidentOp : Cu_Op<"attend_resident", [
-    Cu_InSharedMemory, AttrSizedOperandSegments]> {
-  let summary = "The same in blocks that take tiles of queries one after the other, of `heads` heads";
-  let arguments = (ins Cu_Scores:$scores, I64:$heads, Variadic<Cu_TensorMap>:$maps,
+  let arguments = (ins Cu_Scores:$scores, Optional<I64>:$heads, Variadic<Cu_TensorMap>:$maps,
                        Variadic<I64>:$inner, Variadic<Cu_Heads>:$of, TypeAttr:$element,
                        I64Attr:$width, I64Attr:$value_width, I64Attr:$queries, I64Attr:$keys,
                        I64Attr:$stages, I64Attr:$bytes, I64Attr:$shared_by, I64Attr:$loading,
                        I64Attr:$working);
   let extraClassDefinition = ofTile;
-  let assemblyFormat = "$scores `heads` $heads `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
+  let assemblyFormat = "$scores (`heads` $heads^)? `(` $maps `)` `(` $inner `)` `(` $of `)` attr-dict";
 }
 /// A call for heads that share a bias, which a block holds: of `held` keys, in shared memory; 0: there
 /// is none, and no map of it. The block takes heads of one of `groups` groups of the `sharing` heads of a

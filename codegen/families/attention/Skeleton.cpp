@@ -56,19 +56,15 @@ class LoweringOfHeads : Lowering {
     const Maps maps = mapsOf(*entry);
     Value of = scores(*entry);
     const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
-    const auto create = [&](auto op, auto... heads) {
-      builder.create<decltype(op)>(location, of, heads..., maps.maps, maps.inner, stored, element(),
-                                   program.width(), program.valueWidth(), s.queries, s.keys,
-                                   s.stages, bytes(), order.group(), registers.loading,
-                                   registers.working);
-    };
+    Value heads;
     if (isResident(s)) {
-      Value heads = entry->size(KernelArgument::Kind::size, order.sizes(order.all()), "head_count");
-      create(cu::AttendResidentOp(), heads);
+      heads = entry->size(KernelArgument::Kind::size, order.sizes(order.all()), "head_count");
       entry->launch.blocks = static_cast<int>(s.blocks);
-    } else {
-      create(cu::AttendByWarpgroupsOp());
     }
+    builder.create<cu::AttendByWarpgroupsOp>(location, of, heads, maps.maps, maps.inner, stored,
+                                             element(), program.width(), program.valueWidth(),
+                                             s.queries, s.keys, s.stages, bytes(), order.group(),
+                                             registers.loading, registers.working);
     setRoles(*entry, registers);
     finish(*entry, {tiles(queryRows(), s.queries), each(order.sizes(order.all()))});
   }

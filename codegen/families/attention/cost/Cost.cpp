@@ -115,20 +115,38 @@ model::Cost costOf(const Schedule& s, const Facts& facts, const Target& target, 
   return result;
 }
 
-model::Space spaceOf(const Facts& facts, const Target& target, double count,
-                     model::Listing listing) {
-  model::Sorter sorter(listing);
-  Schedule s;
-  s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
+namespace {
+
+/// All schedules that may be feasible, by what computes products.
+class SpaceOfKernel {
+ public:
+  SpaceOfKernel(const Facts& facts, const Target& target, double count, model::Listing listing)
+      : facts(facts), target(target), count(count), sorter(listing) {
+    s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
+  }
+  model::Space take() {
+    addWarps();
+    addThreads();
+    addHeads();
+    if (target.has.warpgroupMatrix && facts.isMapped) {
+      addWarpgroups();
+      addWarpsHolding();
+      addHolding();
+    }
+    return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
+  }
+
+ private:
   using Values = std::vector<std::int64_t>;
-  const auto visit = [&] {
+
+  void visit() {
     if (check(s, facts, target).empty())
       sorter.add(s.general(), costOf(s, facts, target, count));
     else
       sorter.refuse([&] { return check(s, facts, target); });
-  };
-  const auto each = [&](const Values& queries, const Values& keys, const Values& stages,
-                        const Values& blocks, const Values& groups) {
+  }
+  void each(const Values& queries, const Values& keys, const Values& stages, const Values& blocks,
+            const Values& groups) {
     for (std::int64_t q : queries)
       for (std::int64_t k : keys)
         for (std::int64_t stage : stages)
@@ -137,21 +155,29 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
               s.queries = q, s.keys = k, s.stages = stage, s.blocks = block, s.groups = group;
               visit();
             }
-  };
-  const Values tiles = {16, 32, 64, 128}, blocks = {1, 2, 3, 4, 6, 8};
-  if (facts.kind == Kind::biasGradient)
-    each(tiles, tiles, {1}, blocks, {1, 2, 4, 8, 16, 32});
-  else
-    each(tiles, tiles, {1, 2, 3}, blocks, facts.sumsBias ? Values{1, 4, 16} : Values{1});
-  constexpr double few = 16; // rows of a head, of which tiles are mostly empty
-  if (facts.queries <= few && facts.keys <= few) {
+  }
+
+  void addWarps() {
+    const Values tiles = {16, 32, 64, 128};
+    if (facts.kind == Kind::biasGradient)
+      each(tiles, tiles, {1}, blocks, {1, 2, 4, 8, 16, 32});
+    else
+      each(tiles, tiles, {1, 2, 3}, blocks, facts.sumsBias ? Values{1, 4, 16} : Values{1});
+  }
+  void addThreads() {
+    constexpr double few = 16; // rows of a head, of which tiles are mostly empty
+    if (facts.queries > few || facts.keys > few)
+      return;
     s.products = Products::threads;
     const Values rows = {64, 128, 32, 256, 16}, one = {16}; // of equals the first is taken
     const bool overKeys = facts.kind != Kind::keyGradient;
     each(overKeys ? rows : one, overKeys ? one : rows, {1}, {1, 2, 4, 8, 16}, {1});
   }
-  const bool isAll = facts.sumsQueries && !facts.sumsBias;
-  if ((facts.kind == Kind::forward || isAll) && facts.knownKeys > 0 && facts.knownKeys <= 256) {
+  void addHeads() {
+    const bool isAll = facts.sumsQueries && !facts.sumsBias;
+    const bool isWhole = facts.knownKeys > 0 && facts.knownKeys <= 256;
+    if (!isWhole || (facts.kind != Kind::forward && !isAll))
+      return;
     s.products = Products::heads;
     // By 16 and by 32 rows a warp.
     const auto whole = [](double rows, std::int64_t of) {
@@ -167,46 +193,65 @@ model::Space spaceOf(const Facts& facts, const Target& target, double count,
       keys.push_back(wider);
     each(queries, keys, {1}, blocks, {1});
   }
-  s.products = Products::warpgroups;
-  if (facts.kind == Kind::forward && facts.isMapped && target.has.warpgroupMatrix)
-    for (Grid grid : {Grid::resident, Grid::one_shot}) {
-      s.grid = grid;
-      const bool stays = isResident(s);
-      each({64, 128, 192}, stays ? Values{64, 96, 128} : Values{32, 64, 80, 96, 128, 192},
-           stays ? Values{2, 3} : Values{2, 3, 4}, {1, 2, 3}, {1});
-    }
-  if (takesTurns(s, facts) && facts.isMapped && target.has.warpgroupMatrix)
-    each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
-  const bool canHold = facts.isBiasMapped || facts.biasBytes == 0;
-  if (facts.isMapped && facts.isBiasMapped && facts.width == 8 && target.has.warpgroupMatrix) {
+  void addWarpgroups() {
+    s.products = Products::warpgroups;
+    if (takesTurns(s, facts))
+      each({64, 128}, {128}, {2, 3, 4}, {1}, {1});
+    if (facts.kind != Kind::forward)
+      return;
+    s.grid = Grid::resident;
+    each({64, 128, 192}, {64, 96, 128}, {2, 3}, {1, 2, 3}, {1});
+    s.grid = Grid::one_shot;
+    each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
+  }
+  /// Of narrow rows, whose bias is one more product.
+  void addWarpsHolding() {
+    if (!facts.isBiasMapped || facts.width != 8)
+      return;
     s.products = Products::warps, s.bias = Bias::held;
+    const Values groups = {1, 2, 4, 8, 16, 32, 64, 128};
     if (facts.sumsQueries && facts.sumsBias)
-      each({128, 256}, {128}, {2, 3}, {1}, {1, 2, 4, 8, 16, 32, 64, 128});
+      each({128, 256}, {128}, {2, 3}, {1}, groups);
     for (std::int64_t side : facts.kind == Kind::forward ? Values{1, 2, 3, 4} : Values{}) {
       s.side = side;
-      each({64, 128, 256}, {32, 64, 128, 256}, {2, 3}, {1, 2}, {1, 2, 4, 8, 16, 32, 64, 128});
+      each({64, 128, 256}, {32, 64, 128, 256}, {2, 3}, {1, 2}, groups);
     }
-    s.products = Products::warpgroups, s.side = 1;
+    s.side = 1;
   }
-  if (facts.isMapped && canHold && target.has.warpgroupMatrix) {
+  void addHolding() {
+    if (!facts.isBiasMapped && facts.biasBytes > 0)
+      return;
+    s.products = Products::warpgroups;
     const Values own = {64, 128, 192, 256}, walked = {32, 64, 128};
     const bool overKeys = facts.kind != Kind::keyGradient;
     const bool one = takesOneHead(facts);
     Values groups = one ? Values{1} : Values{1, 2, 4, 8, 16, 32, 64, 128, 256};
     if (facts.sharing > 0 && std::ranges::find(groups, facts.sharing) == groups.end())
       groups.push_back(facts.sharing); // a block for each head
-    const bool canWiden = facts.kind == Kind::forward || facts.kind == Kind::queryGradient;
-    for (Bias bias : {Bias::held, Bias::widened}) {
+    const bool canWiden =
+        (facts.kind == Kind::forward || facts.kind == Kind::queryGradient) && facts.biasBytes > 0;
+    for (Bias bias : canWiden ? std::vector{Bias::held, Bias::widened} : std::vector{Bias::held}) {
       s.bias = bias;
-      if (bias == Bias::widened && (!canWiden || facts.biasBytes == 0))
-        continue;
       for (std::int64_t side : one ? Values{1} : Values{1, 2, 3, 4}) {
         s.side = side;
         each(overKeys ? own : walked, overKeys ? walked : own, {2, 3, 4, 6}, {1, 2}, groups);
       }
     }
   }
-  return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
+
+  const Facts& facts;
+  const Target& target;
+  double count;
+  model::Sorter sorter;
+  Schedule s;
+  const Values blocks = {1, 2, 3, 4, 6, 8};
+};
+
+} // namespace
+
+model::Space spaceOf(const Facts& facts, const Target& target, double count,
+                     model::Listing listing) {
+  return SpaceOfKernel(facts, target, count, listing).take();
 }
 
 } // namespace kiln::attention
