@@ -63,9 +63,9 @@ template <class Tile, class Out> struct ResidentMemory {
   static constexpr int slots = 2;
   static constexpr int tiles = slots * Tile::Queries::bytes + KeyRing<Tile>::bytes;
   static constexpr int below = tiles + 4 * Tile::groups * store_bytes<Out, Tile::row_value_width>();
-  static constexpr bool has_order = Tile::groups > 2;
+  static constexpr bool has_turns = Tile::groups > 2;
   static constexpr int barriers =
-      2 * slots + KeyRing<Tile>::barriers + (has_order ? Tile::groups : 0);
+      2 * slots + KeyRing<Tile>::barriers + (has_turns ? Tile::groups : 0);
   static constexpr int bytes = below + barriers * int(sizeof(u64));
   static_assert(below % sizeof(u64) == 0, "barriers lie at multiples of 8");
   char* memory;
@@ -80,7 +80,7 @@ template <class Tile, class Out> struct ResidentMemory {
   KILN_DEVICE auto starts() const {
     const int group = thread_index() / 128;
     u64* first = queries_full(2 * slots) + KeyRing<Tile>::barriers;
-    if constexpr (has_order)
+    if constexpr (has_turns)
       return OrderedStarts<Tile::groups>(first, group);
     else
       return FreeStarts{};
@@ -92,7 +92,7 @@ template <class Tile, class Out> struct ResidentMemory {
       mbarrier_initialize(queries_free(slot), Tile::groups);
     }
     ring().initialize();
-    if constexpr (has_order)
+    if constexpr (has_turns)
       starts().initialize();
   }
 };
