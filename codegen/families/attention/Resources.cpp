@@ -90,7 +90,7 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
   // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
   // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
-  // head it spilled.
+  // head it spilled. So did who loads rows of 256 elements for blocks that stay.
   const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
   const bool isAllByWarps = holdsBias(s) && s.products == Products::warps && facts.sumsQueries;
@@ -309,7 +309,8 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t scores = of(hasHeads(s) ? stepOfHeads(s, facts) : stepRows(s, facts));
   const std::int64_t bent = facts.hasSoftcap ? scores : 0;
   const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
-  // Addresses, rows' numbers, and what places are counted for.
+  // Addresses, rows' numbers, and what places are counted for. Blocks that stay, whose registers
+  // three warpgroups share, find rows' numbers anew where all see the same keys.
   const std::int64_t others = (isResident(s) && !facts.isCausal ? 32 : 40) +
                               (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice

@@ -19,7 +19,7 @@ enum class Products { warps, warpgroups, threads, heads };
 /// fp32, over the scale.
 enum class Bias { read, held, widened };
 /// A block for each tile, or as many as fit, which take tiles one after the other.
-enum class Grid { one_shot, resident };
+enum class Grid { oneShot, resident };
 
 /// The knobs as typed values.
 struct Schedule {
@@ -32,7 +32,7 @@ struct Schedule {
   Products products = Products::warps;
   Bias bias = Bias::read;
   std::int64_t side = 1; // heads that a block which holds their bias takes at once
-  Grid grid = Grid::one_shot;
+  Grid grid = Grid::oneShot;
   bool operator==(const Schedule&) const = default;
 
   /// From the general form, which is of this family, and back.

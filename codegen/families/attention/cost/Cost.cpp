@@ -201,7 +201,7 @@ class SpaceOfKernel {
       return;
     s.grid = Grid::resident;
     each({64, 128, 192}, {64, 96, 128}, {2, 3}, {1, 2, 3}, {1});
-    s.grid = Grid::one_shot;
+    s.grid = Grid::oneShot;
     each({64, 128, 192}, {32, 64, 80, 96, 128, 192}, {2, 3, 4}, {1, 2, 3}, {1});
   }
   /// Of narrow rows, whose bias is one more product.
