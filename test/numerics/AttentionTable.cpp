@@ -230,19 +230,19 @@ struct WarpgroupTable : Builder {
         {200, 220});
     cases.back().numbers = {{"qs", {3, 140, 140, 190, 195}}, {"ks", {0, 150, 160, 160, 210}}};
   }
-  /// More tiles than blocks, by one to three warpgroups.
+  /// More tiles than blocks, and of causal heads more pairs of them, by one to three warpgroups.
   void rounds() {
     const AttentionText causal{.attributes = "scale = 0.25 : f32, causal = #kiln.causal<last>"};
     const std::string window = "scale = 0.25 : f32, window_left = 20, window_right = 5";
     for (int queries : {64, 128, 192}) {
       const std::string rows = std::to_string(queries);
-      add("rounds_of_" + rows, {}, {200, 70, 40}, queries, 32, 3);
-      add("rounds_of_causal_" + rows, causal, {50, 450, 300}, queries, 64);
-      add("rounds_without_keys_" + rows, causal, {50, 450, 20}, queries, 32);
-      add("rounds_of_window_" + rows, {.attributes = window}, {60, 330, 90}, queries, 32);
+      add("rounds_of_" + rows, {}, {100, 70, 40}, queries, 32, 3);
+      add("rounds_of_causal_" + rows, causal, {80, 2 * queries + 50, 90}, queries, 64);
+      add("rounds_without_keys_" + rows, causal, {70, queries + 10, 20}, queries, 32);
+      add("rounds_of_window_" + rows, {.attributes = window}, {70, queries + 10, 90}, queries, 32);
     }
-    add("rounds_of_shared_heads", {.heads = 6, .keyHeads = 2}, {70, 70, 80}, 192);
-    add("rounds_closed", {.mask = "?x1x1x?"}, {150, 70, 90}, 64, 32, 2, Fill::closed);
+    add("rounds_of_shared_heads", {.heads = 6, .keyHeads = 2}, {40, 70, 80}, 192);
+    add("rounds_closed", {.mask = "?x1x1x?"}, {80, 70, 90}, 64, 32, 2, Fill::closed);
   }
 
  private:
