@@ -37,10 +37,14 @@ def tensors_of(path):
 
 
 def gpus():
+    """Those that CUDA_VISIBLE_DEVICES leaves; nvidia-smi lists all."""
     try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
     except FileNotFoundError:
         return 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = listed.stdout.count("GPU ")
+    return count if visible is None else min(count, len([one for one in visible.split(",") if one]))
 
 
 def is_alive(pid):
