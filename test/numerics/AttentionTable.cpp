@@ -266,6 +266,9 @@ void addAttention(std::vector<Case>& cases) {
   resident.rounds();
   for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &resident.cases})
     std::ranges::move(*made, std::back_inserter(cases));
+  for (auto* add :
+       {addHeldBias, addHeldBiasByWarps, addAllGradients, addTurns, addHeads, addThreads})
+    add(cases);
 }
 
 } // namespace kiln::test

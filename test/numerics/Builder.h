@@ -47,7 +47,7 @@ struct Builder {
 void addHardRows(std::vector<Case>& cases);
 /// Rows that begin between the multiples of 16 bytes (LooseRingTable.cpp).
 void addLooseRings(std::vector<Case>& cases);
-/// Attention and its gradients (AttentionTable.cpp).
+/// Attention and its gradients (AttentionTable.cpp), with all that follow, each in its own table.
 void addAttention(std::vector<Case>& cases);
 void addHeldBias(std::vector<Case>& cases);
 void addHeldBiasByWarps(std::vector<Case>& cases);

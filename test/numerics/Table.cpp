@@ -389,12 +389,6 @@ std::vector<Case> allCases() {
   addLooseRings(table.cases);
   addShapes(table.cases);
   addAttention(table.cases);
-  addHeldBias(table.cases);
-  addHeldBiasByWarps(table.cases);
-  addAllGradients(table.cases);
-  addTurns(table.cases);
-  addHeads(table.cases);
-  addThreads(table.cases);
   addHardRows(table.cases);
   return std::move(table.cases);
 }

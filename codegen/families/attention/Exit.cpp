@@ -160,22 +160,25 @@ void DifferentiateKeysAndBiasSharingOp::emit(Emitter& e) {
               "differentiate_keys_sharing", ", BiasSums<Tile>(" + e.name(getPartials()) + ")",
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
-void DifferentiateAllSharingOp::emit(Emitter& e) {
-  emitSharing(e, *this, "SharedBiasAllTile",
-              ", " + number(getTiles(), "tiles of queries") + ", " +
-                  number(getCluster(), "blocks of a cluster"),
-              "shared_bias_all_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
-                  storedType(e, getOf()[3]) + ", " + storedType(e, getOf()[4]) + ">()",
-              "differentiate_all_sharing", ", " + e.name(getPartials()),
+/// All gradients, by a tile and a function of their own.
+template <class Op>
+static void emitAllGradients(Emitter& e, Op op, const char* tile, const std::string& bytes,
+                             const char* function) {
+  emitSharing(e, op, tile,
+              ", " + number(op.getTiles(), "tiles of queries") + ", " +
+                  number(op.getCluster(), "blocks of a cluster"),
+              bytes, function, ", " + e.name(op.getPartials()),
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
+void DifferentiateAllSharingOp::emit(Emitter& e) {
+  emitAllGradients(e, *this, "SharedBiasAllTile",
+                   "shared_bias_all_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
+                       storedType(e, getOf()[3]) + ", " + storedType(e, getOf()[4]) + ">()",
+                   "differentiate_all_sharing");
+}
 void DifferentiateAllByWarpsOp::emit(Emitter& e) {
-  emitSharing(e, *this, "WarpsAllTile",
-              ", " + number(getTiles(), "tiles of queries") + ", " +
-                  number(getCluster(), "blocks of a cluster"),
-              "all_by_warps_bytes<Tile>()", "differentiate_all_by_warps",
-              ", " + e.name(getPartials()),
-              ", " + number(attention::kBiasBox, "rows of the bias's box"));
+  emitAllGradients(e, *this, "WarpsAllTile", "all_by_warps_bytes<Tile>()",
+                   "differentiate_all_by_warps");
 }
 void DifferentiateBiasSharingOp::emit(Emitter& e) {
   emitSharing(e, *this, "SharedBiasTile", ", true /*differentiates*/, false /*widens*/",

@@ -93,7 +93,7 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
   // head it spilled. So did who loads rows of 256 elements for blocks that stay.
   const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
-  const bool isAllByWarps = holdsBias(s) && s.products == Products::warps && facts.sumsQueries;
+  const bool isAllByWarps = holdsBiasByWarps(s) && facts.sumsQueries;
   const std::int64_t loading = takesTurns(s, facts) || isAllByWarps ? 24
                                : isOne                   ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
@@ -264,7 +264,7 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
   const std::int64_t keys = tileBytes(s.keys, facts.width, facts.bytes) +
                             tileBytes(s.keys, facts.valueWidth, facts.bytes);
   const std::int64_t stored = threadsOf(s, facts) / 32 * storeBytes(facts);
-  if (holdsBias(s) && s.products == Products::warps && walksOverQueries(facts))
+  if (holdsBiasByWarps(s) && walksOverQueries(facts))
     return bytesOfAllByWarps(s, facts);
   if (holdsBias(s))
     return bytesHoldingBias(s, facts);
@@ -322,7 +322,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   }
   switch (facts.kind) {
   case Kind::forward:
-    if (holdsBias(s) && s.products == Products::warps) // of 32 keys at a time
+    if (holdsBiasByWarps(s)) // of 32 keys at a time
       return 72;
     // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
     // are drawn of.
@@ -341,7 +341,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return 16 + of(facts.width) + of(facts.valueWidth) +
              std::max(pieces + scores / 2 + 24, scores * 5 / 2);
     }
-    if (holdsBias(s) && s.products == Products::warps) // of sums, of rows, and of scores
+    if (holdsBiasByWarps(s)) // of sums, of rows, and of scores
       return s.queries / 2 + 104;
     if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
       return others + 8 + of(facts.width) + of(facts.valueWidth) +

@@ -273,7 +273,7 @@ static std::vector<model::Violation> checkPart(const Schedule& s, const Facts& f
     const std::string why = againstHeads(s, facts);
     require(why.empty(), "products", why);
   }
-  if (holdsBias(s) && s.products == Products::warps) {
+  if (holdsBiasByWarps(s)) {
     const std::string why = againstWarpsHolding(s, facts, target);
     require(why.empty(), "products", why);
   }

@@ -47,6 +47,10 @@ inline bool isResident(const Schedule& schedule) {
 inline bool holdsBias(const Schedule& schedule) {
   return schedule.bias != Bias::read;
 }
+/// Of narrow rows, with the bias as one more product.
+inline bool holdsBiasByWarps(const Schedule& schedule) {
+  return holdsBias(schedule) && schedule.products == Products::warps;
+}
 
 /// What a kernel computes. A backward is one of each that is asked for; where the bias's gradient
 /// is summed beside those of keys and values, that is a keyGradient.

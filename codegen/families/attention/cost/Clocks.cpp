@@ -239,9 +239,8 @@ double clocksOf(const Walk& walk, const Schedule& s, const Facts& facts, const T
                   : s.products == Products::threads  ? clocksByThreads
                   : s.products == Products::heads    ? clocksByHeads
                                                      : clocksByWarps;
-  return holdsBias(s) && s.products == Products::warps
-             ? clocksByWarpsHolding(walk, s, facts, target)
-             : by(walk, s, facts, target);
+  return holdsBiasByWarps(s) ? clocksByWarpsHolding(walk, s, facts, target)
+                             : by(walk, s, facts, target);
 }
 
 } // namespace kiln::attention

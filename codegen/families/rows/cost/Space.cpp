@@ -209,7 +209,8 @@ template <class Visit> class Tuples {
 } // namespace
 
 /// Each block adds a line to sums of columns, which weighs the more the wider and the fewer the
-/// rows are: wide ones are rarely so many.
+/// rows are: wide ones are rarely so many. Of backwards of 2560 columns and 8192 rows LayerNorm's
+/// took 38.6 us by what is best for 65536, 35.7 by this, RMSNorm's 40.0 by the former.
 double typicalRows(const Facts& facts) {
   constexpr double kOfWide = 8192;
   return facts.hasSums() && facts.width > 2048 ? kOfWide : model::kTypicalRows;
