@@ -4,6 +4,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 #include <functional>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 namespace kiln::dist {
@@ -12,7 +13,10 @@ namespace kiln::dist {
 class Enqueued : public c10d::Work {
  public:
   explicit Enqueued(at::Device device) : device(device), done(device.type()) {}
-  void record(const c10::Stream& stream) { done.record(stream); }
+  void record(const c10::Stream& stream) {
+    done.record(stream);
+    recorded = stream;
+  }
 
   bool isCompleted() override { return done.query(); }
   bool isSuccess() const override { return true; }
@@ -25,6 +29,7 @@ class Enqueued : public c10d::Work {
  private:
   at::Device device;
   c10::Event done;
+  std::optional<c10::Stream> recorded;
 };
 
 /// Does `work` on a stream, behind what the current one has got so far.
