@@ -45,7 +45,7 @@ def sweep(given, device):
     n, size = dist.get_world_size(), 1024
     while size <= given.most_mib << 20:
         tensor = torch.ones(size // 4, device=device)
-        times = 200 if size < 1 << 20 else 20 if size < 64 << 20 else 5
+        times = 200 if size < 64 << 20 else 20 if size < 1 << 30 else 5
         for _ in range(5):
             dist.all_reduce(tensor)
         synchronize(device)

@@ -177,7 +177,7 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
         }
       }
   } else {
-    const TwoSpans spans = seen.spans();
+    const auto spans = seen.spans();
 #pragma unroll
     for (int n = 0; n < deep; ++n)
 #pragma unroll

@@ -37,4 +37,33 @@ template <class Of> KILN_DEVICE TwoSpans seen_by_two(int row, int end, Of of) {
   return {{row < end ? of(row) : Span{0, 0}, row + 8 < end ? of(row + 8) : Span{0, 0}}};
 }
 
+/// Of one sequence, what the 16 rows from `first` on see of keys, those of a thread found anew
+/// where they do not see the same: registers are few. The later a row, the later it begins and ends
+/// to see.
+template <class Sight> struct SeenByWarp {
+  const Sight& sight;
+  int first, end;
+
+  /// The keys that a row sees before an end, which is all of it where it sees from the first on.
+  struct Before : Span {
+    bool from_first; // known when compiled
+    KILN_DEVICE bool has(int place) const { return from_first ? place < end : Span::has(place); }
+  };
+  struct Two {
+    Before rows[2];
+    KILN_DEVICE const Before& operator[](int r) const { return rows[r]; }
+  };
+  KILN_DEVICE Before of(int row) const {
+    return {row < end ? sight.keys_of(row) : Span{0, 0}, sight.sees_from_first()};
+  }
+  KILN_DEVICE bool covers(int from, int to) const {
+    return first + 15 < end && sight.keys_of(first).covers(from, to) &&
+           sight.keys_of(first + 15).covers(from, to);
+  }
+  KILN_DEVICE Two spans() const {
+    const int row = first + anew(thread_index()) % 32 / 4;
+    return {{of(row), of(row + 8)}};
+  }
+};
+
 } // namespace kiln

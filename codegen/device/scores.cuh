@@ -92,6 +92,9 @@ template <class Sequences> struct Sight {
     return !packed && causal == Causal::none && left < 0 && right < 0;
   }
 
+  /// Whether each query that sees any key sees those from the first on.
+  KILN_DEVICE bool sees_from_first() const { return !packed && left < 0; }
+
   /// Of a row among `queries` or `keys`: its sequence's rows on both sides. Empty: it has none.
   struct Pair {
     Span queries, keys;

@@ -10,6 +10,9 @@ void BlockRunner::offerCollectives() {
   table.shuffleXor = [](void* context, float value, int mask) {
     return static_cast<BlockRunner*>(context)->shuffleXor(value, mask);
   };
+  table.uniform = [](void* context, int value) {
+    return static_cast<BlockRunner*>(context)->uniform(value);
+  };
   table.lanesWith = [](void* context, unsigned value) -> unsigned {
     return static_cast<BlockRunner*>(context)->lanesWith(value);
   };
@@ -23,6 +26,8 @@ const char* BlockRunner::nameOf(HostCollective what) {
   switch (what) {
   case shuffleLanes:
     return "shuffle_xor";
+  case takeFirstLane:
+    return "uniform";
   case matchLanes:
     return "lanes_with";
   case voteLanes:
@@ -74,6 +79,15 @@ float BlockRunner::shuffleXor(float value, int mask) {
   int lane = running % laneCount;
   const auto mine = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>(exchange(shuffleLanes, &mine, 1)[lane ^ mask]);
+}
+
+/// The device takes the first lane's value for all: others would be lost.
+int BlockRunner::uniform(int value) {
+  const auto mine = std::bit_cast<std::uint32_t>(value);
+  const auto first = std::bit_cast<int>(exchange(takeFirstLane, &mine, 1)[0]);
+  if (value != first)
+    failHere(fmt::format("calls uniform({}) where the first lane of its warp has {}", value, first));
+  return first;
 }
 
 std::uint32_t BlockRunner::lanesWith(std::uint32_t value) {

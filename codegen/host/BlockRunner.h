@@ -117,6 +117,7 @@ class BlockRunner {
   static const char* nameOf(HostCollective what);
   const std::uint32_t* exchange(HostCollective what, const std::uint32_t* mine, int words);
   float shuffleXor(float value, int mask);
+  int uniform(int value);
   std::uint32_t lanesWith(std::uint32_t value);
   void access(const void* address, int bytes, HostAccess kind);
   std::uint32_t countBlock(std::uint32_t* counter, std::uint32_t blocks);

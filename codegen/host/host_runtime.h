@@ -18,6 +18,7 @@ enum HostBarrier {
 /// What all lanes of a warp do together.
 enum HostCollective {
   shuffleLanes,
+  takeFirstLane,
   matchLanes,
   voteLanes,
   multiplyFragments,
@@ -70,6 +71,7 @@ struct HostRuntime {
   /// Stores four values to the same place in a block of the cluster, whose barrier is told.
   void (*storeToBlock)(void* context, void* to, const float* values, void* barrier, int rank);
   float (*shuffleXor)(void* context, float value, int mask);
+  int (*uniform)(void* context, int value);
   unsigned (*lanesWith)(void* context, unsigned value);
   /// The words that each lane of the warp brings, one lane's after the other's. They stay until the
   /// running thread takes part in another collective.

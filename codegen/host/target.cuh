@@ -93,7 +93,7 @@ KILN_DEVICE void cluster_wait() {
   host_runtime.clusterWait(host_runtime.context);
 }
 KILN_DEVICE int uniform(int value) {
-  return value;
+  return host_runtime.uniform(host_runtime.context, value);
 }
 KILN_DEVICE float shuffle_xor(float value, int mask) {
   return host_runtime.shuffleXor(host_runtime.context, value, mask);

@@ -65,6 +65,13 @@ KILN_KERNEL(64, 1) two_instructions() {
   else
     mma<bf16>(d, a, 0, 0);
 }
+KILN_KERNEL(64, 1) lone_uniform() {
+  if (thread_index() == 40)
+    uniform(3);
+}
+KILN_KERNEL(64, 1) uniform_of_others() {
+  uniform(thread_index() / 16);
+}
 )";
 
 struct MatrixMistake {
@@ -90,6 +97,10 @@ const MatrixMistake matrixMistakes[] = {
                      "exited, threads 41-63 wait in mma"},
     {"two_instructions", "block 0 thread 40 takes part in mma_tf32 where other lanes of its warp "
                          "take part in mma"},
+    {"lone_uniform", "block 0 diverged: threads 0-39 exited, thread 40 waits in uniform, threads "
+                     "41-63 exited"},
+    {"uniform_of_others", "block 0 thread 16 calls uniform(1) where the first lane of its warp "
+                          "has 0"},
 };
 
 class MatrixMistakes : public testing::TestWithParam<MatrixMistake> {};

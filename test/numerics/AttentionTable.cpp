@@ -244,6 +244,32 @@ struct WarpgroupTable : Builder {
     add("rounds_of_shared_heads", {.heads = 6, .keyHeads = 2}, {40, 70, 80}, 192);
     add("rounds_closed", {.mask = "?x1x1x?"}, {80, 70, 90}, 64, 32, 2, Fill::closed);
   }
+  /// Causal heads of which some warpgroups see fewer tiles than others, and half of their last.
+  void halves() {
+    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
+    const std::string last = with("causal = #kiln.causal<last>");
+    for (int keys : {32, 64, 96, 128})
+      add(fmt::format("halves_of_{}", keys),
+          {.width = 64, .valueWidth = 64, .type = keys == 64 ? "f16" : "bf16", .attributes = last},
+          {2, 333, 333}, 192, keys);
+    add("halves_of_wide_rows", {.width = 128, .valueWidth = 128, .attributes = last}, {2, 290, 290},
+        128, 128);
+    add("halves_first", {.attributes = with("causal = #kiln.causal<first>")}, {2, 290, 250}, 192,
+        64);
+    add("halves_of_few_keys", {.attributes = last}, {2, 290, 150}, 192, 64);
+    add("halves_of_many_keys", {.attributes = last}, {2, 200, 411}, 192, 64);
+    add("halves_to_the_right", {.attributes = with("window_right = 9")}, {2, 290, 290}, 192, 64);
+    add("halves_of_window", {.attributes = with("causal = #kiln.causal<last>, window_left = 100")},
+        {2, 290, 290}, 192, 64);
+    add("halves_masked", {.mask = "?x1x1x?", .attributes = last}, {2, 290, 290}, 192, 64);
+    add("halves_closed", {.mask = "?x1x1x?", .attributes = last}, {2, 290, 290}, 128, 64, 2,
+        Fill::closed);
+    add("halves_of_places", {.mask = "1x1x?x?", .attributes = last}, {2, 290, 290}, 128, 64);
+    add("halves_biased", {.bias = "1x2x?x?", .attributes = last}, {2, 290, 290}, 128, 64);
+    add("halves_dropped", {.p = 0.1, .attributes = last}, {2, 290, 290}, 128, 64);
+    add("halves_bent", {.attributes = with("causal = #kiln.causal<last>, softcap = 2.0 : f32")},
+        {2, 290, 290}, 128, 64);
+  }
 
  private:
   bool stay;
@@ -264,6 +290,7 @@ void addAttention(std::vector<Case>& cases) {
   warpgroups.all();
   resident.all();
   resident.rounds();
+  resident.halves();
   for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &resident.cases})
     std::ranges::move(*made, std::back_inserter(cases));
   for (auto* add :

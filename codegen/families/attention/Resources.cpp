@@ -310,9 +310,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   const std::int64_t bent = facts.hasSoftcap ? scores : 0;
   const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
   // Addresses, rows' numbers, and what places are counted for. Blocks that stay, whose registers
-  // three warpgroups share, find rows' numbers anew where all see the same keys.
-  const std::int64_t others = (isResident(s) && !facts.isCausal ? 32 : 40) +
-                              (facts.hasDropout || facts.masksPlaces ? 16 : 0);
+  // three warpgroups share, find rows' numbers anew.
+  const std::int64_t others =
+      (isResident(s) ? 32 : 40) + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
   if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice
     const std::int64_t rows = rowsOfWarp(s, facts) / 16;
     const std::int64_t ofRow = facts.kind == Kind::forward
