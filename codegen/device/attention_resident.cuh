@@ -5,36 +5,10 @@
 // section 3.1).
 #pragma once
 
+#include "attention_order.cuh"
 #include "attention_warpgroups.cuh"
 
 namespace kiln {
-
-/// The tiles of queries that a block takes, head by head. Where attention is causal they come in
-/// pairs that see as many keys together, so that all blocks have as much to do: of a head's tiles
-/// the last and the first, and so on, and the middle one of an odd number with none, which begins
-/// where there are no rows. Nothing but the round is kept from one to the next, since registers are
-/// few.
-template <int queries> struct TilesOfBlock {
-  i64 heads, rows;
-  bool has_pairs;
-  u32 round = 0;
-
-  KILN_DEVICE u32 tiles() const { return u32((rows + queries - 1) / queries); }
-  KILN_DEVICE u32 items() const { return has_pairs ? (tiles() + 1) / 2 : tiles(); } // of a head
-  KILN_DEVICE i64 number() const {
-    return (has_pairs ? round / 2 : round) * block_count() + block_index();
-  }
-  KILN_DEVICE bool has_tile() const { return number() < heads * items(); }
-  KILN_DEVICE BlockOfRows tile() const {
-    const u32 all = items(), head = u32(number()) / all, item = u32(number()) % all;
-    if (!has_pairs)
-      return {head, int(item) * queries, int(rows)};
-    // Heads begin with different pairs: else a block might have those of the middle tile alone.
-    const u32 pair = (item + head + head / all) % all, last = tiles() - 1 - pair;
-    const u32 tile = round % 2 == 0 ? last : pair < last ? pair : tiles();
-    return {head, int(tile) * queries, int(rows)};
-  }
-};
 
 /// Warpgroups start products one after the other, each once, and again. `first`: a barrier each.
 template <int groups> struct OrderedStarts {
@@ -58,7 +32,8 @@ template <int groups> struct OrderedStarts {
   }
 };
 
-/// What a block keeps in shared memory: two tiles of queries, the ring, and what it stores.
+/// What a block keeps in shared memory: two tiles of queries, the ring, what it stores, barriers,
+/// and where the two tiles are.
 template <class Tile, class Out> struct ResidentMemory {
   static constexpr int slots = 2;
   static constexpr int tiles = slots * Tile::Queries::bytes + KeyRing<Tile>::bytes;
@@ -66,11 +41,15 @@ template <class Tile, class Out> struct ResidentMemory {
   static constexpr bool has_turns = Tile::groups > 2;
   static constexpr int barriers =
       2 * slots + KeyRing<Tile>::barriers + (has_turns ? Tile::groups : 0);
-  static constexpr int bytes = below + barriers * int(sizeof(u64));
+  using Place = Vec<int, 2>; // a head, or -1 behind the last, and a row
+  static constexpr int bytes = below + barriers * int(sizeof(u64)) + slots * int(sizeof(Place));
   static_assert(below % sizeof(u64) == 0, "barriers lie at multiples of 8");
   char* memory;
 
   KILN_DEVICE char* queries(int slot) const { return memory + slot * Tile::Queries::bytes; }
+  KILN_DEVICE Place* place(int slot) const {
+    return reinterpret_cast<Place*>(memory + below + barriers * int(sizeof(u64))) + slot;
+  }
   KILN_DEVICE char* stored() const { return memory + tiles; }
   KILN_DEVICE u64* queries_full(int slot) const {
     return reinterpret_cast<u64*>(memory + below) + slot;
@@ -88,7 +67,7 @@ template <class Tile, class Out> struct ResidentMemory {
 #pragma unroll
     for (int slot = 0; slot < slots; ++slot) {
       mbarrier_initialize(queries_full(slot), 1);
-      mbarrier_initialize(queries_free(slot), Tile::groups);
+      mbarrier_initialize(queries_free(slot), 4 * Tile::groups); // warps
     }
     ring().initialize();
     if constexpr (has_turns)
@@ -107,13 +86,8 @@ template <class Sight> KILN_DEVICE auto seen_by_warp(const Sight& sight, const B
     return SeenByWarp<Sight>{sight, of.first + 16 * uniform(anew(thread_index()) / 32), of.end};
 }
 
-/// Known to be the same for all threads of a warp, so that it takes none of their registers.
-KILN_DEVICE BlockOfRows uniform_rows(const BlockOfRows& of) {
-  return {u32(uniform(int(of.head))), uniform(of.first), of.end};
-}
-/// What a warpgroup sees any place of, of the tiles that its block walks over: `whole` ones, and
-/// then the first half of one, or nothing more. Of one sequence, where later rows see more, that
-/// ends with its last row.
+/// What a warpgroup takes of the tiles that its block walks over: `whole` ones, and then the first
+/// half of one, or nothing more. Where rows see keys from the first on its last row sees most.
 struct TilesOfGroup {
   int whole;
   bool has_half;
@@ -223,26 +197,42 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
     const int end = uniform(keys_of(behind - 1).end); // the last row sees most
     return SeenTiles{{0, end}, 0, (end + Tile::keys - 1) / Tile::keys};
   };
-  TilesOfBlock<Tile::queries> own{heads, scores.sight.queries, scores.sight.causal != Causal::none};
-  const auto slot = [&] { return int(own.round % Memory::slots); };
-  const auto parity = [&] { return int(own.round / Memory::slots % 2); };
+  u32 round = 0; // one register, where a slot and its parity would be two
+  const auto slot = [&] { return int(round % Memory::slots); };
+  const auto parity = [&] { return int(round / Memory::slots % 2); };
   StagePhase<Tile::stages> now;
   if (thread_index() >= Tile::loader) {
     give_up_registers<loading>();
     if (thread_index() >= Tile::loader + 32)
       return;
-#pragma unroll 1
-    for (; own.has_tile(); ++own.round) {
-      const BlockOfRows of = own.tile();
-      const SeenTiles tiles = tiles_of(of);
-      if (thread_index() != Tile::loader)
-        continue;
+    const bool loads = thread_index() == Tile::loader;
+    const auto begin = [&](int head, int first) {
       mbarrier_wait(at.queries_free(slot()), parity() ^ 1);
-      query.template fetch<typename Tile::Queries>(at.queries(slot()), at.queries_full(slot()),
-                                                   of.head, of.first);
+      store_shared(at.place(slot()), typename Memory::Place{head, first});
+    };
+    const auto load = [&](auto own) {
 #pragma unroll 1
-      for (int tile = 0; tile < tiles.count; ++tile, now.advance())
-        load_keys(ring, now, key, value, of.head, tiles.first + tile * Tile::keys);
+      for (; own.has_tile(); own.advance()) {
+        const BlockOfRows of = own.tile();
+        const SeenTiles tiles = tiles_of(of);
+        if (!loads || of.first >= of.end)
+          continue;
+        begin(int(of.head), of.first);
+        query.template fetch<typename Tile::Queries>(at.queries(slot()), at.queries_full(slot()),
+                                                     of.head, of.first);
+#pragma unroll 1
+        for (int tile = 0; tile < tiles.count; ++tile, now.advance())
+          load_keys(ring, now, key, value, of.head, tiles.first + tile * Tile::keys);
+        ++round;
+      }
+    };
+    if (scores.sight.causal == Causal::none)
+      load(TilesInTurn<Tile::queries>(heads, scores.sight.queries));
+    else
+      load(TilesInPairs<Tile::queries>(heads, scores.sight.queries));
+    if (loads) {
+      begin(-1, 0);
+      mbarrier_arrive(at.queries_full(slot()));
     }
     return;
   }
@@ -251,18 +241,19 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
   const auto queries = [&] { return at.queries(slot()) + group * 64 * Tile::Queries::swizzle; };
   // What the warpgroup has to do, told anew for each part of it: registers are few.
   const auto do_part = [&](auto work) KILN_INLINE {
-    TilesOfBlock<Tile::queries> here = own;
-    here.round = u32(anew(int(own.round)));
-    const BlockOfRows of = uniform_rows(here.tile());
+    const auto place = load_shared<typename Memory::Place>(at.place(anew(slot())));
+    const BlockOfRows of(u32(uniform(place[0])), uniform(place[1]), int(scores.sight.queries));
     const SeenTiles tiles = tiles_of(of);
     work(of, tiles, tiles_of_group<Tile>(scores.sight, of, tiles, group));
   };
   auto starts = at.starts();
 #pragma unroll 1
-  for (; own.has_tile(); ++own.round) {
+  for (;; ++round) {
+    mbarrier_wait(at.queries_full(slot()), parity());
+    if (load_shared<typename Memory::Place>(at.place(slot()))[0] < 0)
+      return;
     RunningSoftmax softmax;
     float o[Tile::wide][4] = {};
-    mbarrier_wait(at.queries_full(slot()), parity());
     do_part([&](const BlockOfRows& of, const SeenTiles& tiles, TilesOfGroup seen) KILN_INLINE {
       const auto of_head = scores.of(of.head);
       attend_keys<Tile>(o, softmax, ring, now, queries(), FromZero{}, of_head,
@@ -276,8 +267,6 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
                             of.first + lane_row(), seen_by_warp(scores.sight, of),
                             tiles.first + seen.whole * Tile::keys, starts);
       });
-    if (thread_index() % 128 == 0)
-      mbarrier_arrive(at.queries_free(slot()));
     do_part([&](const BlockOfRows& of, const SeenTiles& tiles, TilesOfGroup seen) KILN_INLINE {
       pass_keys(ring, now, tiles.count - seen.count(), starts);
       const int thread = anew(thread_index()), warp = thread / 32;
@@ -286,7 +275,9 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
           scores.factor(), of.head, of.first + 16 * warp, of.end, output, lse,
           ThisLane{thread % 32});
     });
-    warp_barrier(); // the next tile's rows are stored through the same memory
+    warp_barrier();               // the next tile's rows are stored through the same memory
+    if (thread_index() % 32 == 0) // of whose warp all lanes know where it is
+      mbarrier_arrive(at.queries_free(slot()));
   }
 }
 

@@ -86,7 +86,8 @@ int BlockRunner::uniform(int value) {
   const auto mine = std::bit_cast<std::uint32_t>(value);
   const auto first = std::bit_cast<int>(exchange(takeFirstLane, &mine, 1)[0]);
   if (value != first)
-    failHere(fmt::format("calls uniform({}) where the first lane of its warp has {}", value, first));
+    failHere(
+        fmt::format("calls uniform({}) where the first lane of its warp has {}", value, first));
   return first;
 }
 

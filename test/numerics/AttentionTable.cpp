@@ -238,6 +238,7 @@ struct WarpgroupTable : Builder {
       const std::string rows = std::to_string(queries);
       add("rounds_of_" + rows, {}, {100, 70, 40}, queries, 32, 3);
       add("rounds_of_causal_" + rows, causal, {80, 2 * queries + 50, 90}, queries, 64);
+      add("rounds_of_pairs_" + rows, causal, {200, 2 * queries + 50, 30}, queries, 32);
       add("rounds_without_keys_" + rows, causal, {70, queries + 10, 20}, queries, 32);
       add("rounds_of_window_" + rows, {.attributes = window}, {70, queries + 10, 90}, queries, 32);
     }

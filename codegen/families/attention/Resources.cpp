@@ -90,7 +90,7 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
       std::min<std::int64_t>(all / std::max<std::int64_t>(s.blocks * threads, 1) / 8 * 8, 256);
   // Who loads for heads that share a bias counts heads and tiles, if a block has more than one, and
   // for gradients of keys reads numbers of queries: with 24 registers, which were too few, of one
-  // head it spilled. So did who loads rows of 256 elements for blocks that stay.
+  // head it spilled. So did who loads for blocks that stay and knows their order.
   const bool isOne = holdsBias(s) && s.side == 1 && slotsOf(s, facts) == 1;
   const std::int64_t ofOne = takesOneHead(facts) ? 32 : 40; // the assembler's likings
   const bool isAllByWarps = holdsBiasByWarps(s) && facts.sumsQueries;
@@ -98,9 +98,9 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
                                : isOne                   ? (walksOverQueries(facts) ? ofOne : 24)
                                : facts.sumsQueries       ? 40 // the others need more
                                : walksOverQueries(facts) ? 56
-                               : groups > 2 || (isResident(s) && facts.width > 128) ? 32
-                               : holdsBias(s)                                       ? 40
-                                                                                    : 24;
+                               : groups > 2 || isResident(s) ? 32
+                               : holdsBias(s)                ? 40
+                                                             : 24;
   return {begin, loading,
           std::min<std::int64_t>((begin * threads - 128 * loading) /
                                      std::max<std::int64_t>(128 * groups, 1) / 8 * 8,
@@ -253,8 +253,8 @@ static std::int64_t bytesOfWarpgroups(const Schedule& s, const Facts& facts) {
   const std::int64_t ring =
       s.stages * s.keys * (width + paddedWidth(facts.valueWidth)) * facts.bytes;
   const std::int64_t stored = groups * 4 * storeBytes(facts), barriers = 4 * s.stages * 8;
-  if (isResident(s))
-    return 2 * queries + ring + stored + barriers + (4 + (groups > 2 ? groups : 0)) * 8;
+  if (isResident(s)) // and where two tiles of queries are
+    return 2 * queries + ring + stored + barriers + (4 + (groups > 2 ? groups : 0) + 2) * 8;
   return std::max(queries + ring, stored) + barriers + 8;
 }
 

@@ -40,14 +40,12 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
   walk.blocks =
       areSideBySide ? std::ceil(heads * own / walk.rows) : heads * std::ceil(own / walk.rows);
   const double all = std::ceil(walked / walk.step);
-  // Of a causal head half of the tiles, and those on the diagonal whole.
-  const double seen = std::min(all, 0.5 * (all + std::max(1.0, walk.rows / walk.step)));
+  // Of a causal head half of the tiles, and those on the diagonal whole; of blocks that stay each
+  // warpgroup takes those that its own rows see.
+  const double ofDiagonal = isResident(s) ? 1.0 : std::max(1.0, walk.rows / walk.step);
+  const double seen = std::min(all, 0.5 * (all + ofDiagonal));
   walk.longest = all * sharedHeads;
   walk.steps = facts.isCausal ? seen * sharedHeads : walk.longest;
-  if (isResident(s) && facts.isCausal) { // pairs of tiles of which all see as much
-    walk.blocks = heads * std::ceil(std::ceil(own / walk.rows) / 2);
-    walk.steps = walk.longest = 2 * seen;
-  }
   if (holdsBias(s)) {
     const double taken = headsOfBlock(s, facts);
     const double groups = takesOneHead(facts) ? facts.heads : static_cast<double>(s.groups);
@@ -67,16 +65,19 @@ Walk walkOf(const Schedule& s, const Facts& facts, const Target& target) {
 
 namespace {
 
-/// What a step takes of blocks that stay, as a share of what is told of the others, by 250 timed
-/// forwards of rows of 64 and 128 elements; narrower ones were not timed. Three warpgroups take
-/// turns, which pays in long steps.
+/// What a step takes of blocks that stay, as a share of what is told of the others, and clocks of a
+/// tile, by 200 timed forwards of rows of 64 and 128 elements; narrower ones were not timed. Three
+/// warpgroups take turns, which pays in long steps.
 double residentShare(const Walk& walk, const Schedule& s, const Facts& facts) {
   if (facts.width < 64)
     return 1.15;
   const std::int64_t groups = computingGroups(s, facts);
   const bool isSmall = walk.resident > 2 || (groups == 1 && facts.isCausal);
-  const double share = groups > 2 ? (s.keys > 64 ? 0.92 : 1.1) : isSmall ? 1.08 : 1.0;
+  const double share = groups > 2 ? (s.keys > 64 ? 0.88 : 1.1) : isSmall ? 1.14 : 0.96;
   return facts.isCausal ? 1.05 * share : share;
+}
+double residentTile(const Facts& facts) {
+  return facts.isCausal ? 1200 : 2200;
 }
 
 /// Clocks of a multiprocessor by products of warpgroups: of a tile tensor cores and exponentials
@@ -138,7 +139,7 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   const double begins = 20 * static_cast<double>(s.stages);
   if (isResident(s))
     return walk.stepsInAll(target) * ofStep * residentShare(walk, s, facts) +
-           walk.rounds(target) * 700 + 2500 + begins;
+           walk.rounds(target) * residentTile(facts) + 2500 + begins;
   return walk.stepsInAll(target) * ofStep + walk.rounds(target) * (2500 + heads + begins);
 }
 
