@@ -16,6 +16,7 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -89,8 +90,9 @@ def steps(given, device, mode, bucket_mib):
         policy = MixedPrecisionPolicy(
             param_dtype=torch.bfloat16 if given.precision == "bf16" else None,
             reduce_dtype=torch.float32)
+        mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         for layer in [*model.layers, model]:
-            fully_shard(layer, mp_policy=policy)
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
     if mode == "sharded":
         optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-4,
                                             fused=True)
