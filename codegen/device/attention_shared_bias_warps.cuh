@@ -149,10 +149,6 @@ struct ReferredSoftmax : RunningSoftmax {
       sum[r] += total;
     }
   }
-  /// 0 where nothing is open yet.
-  static KILN_DEVICE float over(float exponent, float factor) {
-    return exponent == -infinity() ? 0.0f : exponent * factor;
-  }
 };
 
 /// Whether keys are a head's first, among which the reference is found.

@@ -80,7 +80,6 @@ struct RunningSoftmax {
     }
   }
 
- private:
   /// 0 where nothing is open yet.
   static KILN_DEVICE float over(float exponent, float factor) {
     return exponent == -infinity() ? 0.0f : exponent * factor;

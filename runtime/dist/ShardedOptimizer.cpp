@@ -41,6 +41,7 @@ struct ShardedOptimizer::Impl {
   bool isGathered = true;                        // or on its way
   bool isCountedOnDevice = false;                // steps were replayed
   Tensor agreed{}, norm{}, scale{};
+  Pending agreement{};
   optim::SquareSum squares{};
   std::vector<NamedParameter> given{}; // restore()'s, until there are pieces
 
@@ -51,6 +52,7 @@ struct ShardedOptimizer::Impl {
   void makeInner(Segment& segment, const std::vector<OptimizerParamGroup>& groups) const;
   void checkGroups(const std::vector<OptimizerParamGroup>& groups) const;
   void agree();
+  void takeAgreement();
   void giveGradients();
   void clip();
   void giveOptions(Segment& segment, const std::vector<OptimizerParamGroup>& groups) const;
@@ -207,7 +209,14 @@ void ShardedOptimizer::Impl::agree() {
     flags.copy_(used);
   else
     flags.fill_(1);
-  reducer->group->allReduce(agreed, Sum::plain, Order::inStream).wait();
+  agreement = reducer->group->allReduce(agreed, Sum::plain, Order::inStream);
+  // A host that waits begins its part later, which it does for what it needs alone.
+  if (!agreed.is_cpu() || options.maxGradNorm > 0 || isAnyMissing)
+    takeAgreement();
+}
+
+void ShardedOptimizer::Impl::takeAgreement() {
+  agreement.wait();
   norm = agreed[0].sqrt();
 }
 
@@ -333,6 +342,8 @@ void ShardedOptimizer::prepareReplay() {
 }
 
 Tensor ShardedOptimizer::gradNorm() const {
+  if (impl->agreed.defined() && impl->agreed.is_cpu())
+    impl->takeAgreement();
   return impl->norm;
 }
 
