@@ -46,7 +46,8 @@ def sweep(given, device):
     n, size = dist.get_world_size(), 1024
     while size <= given.most_mib << 20:
         tensor = torch.ones(size // 4, device=device)
-        times = 200 if size < 64 << 20 else 20 if size < 1 << 30 else 5
+        few, many = (64, 1024) if device.type == "cuda" else (1, 64)  # MiB, as dist.cpp has it
+        times = 200 if size < few << 20 else 20 if size < many << 20 else 5
         for _ in range(5):
             dist.all_reduce(tensor)
         synchronize(device)

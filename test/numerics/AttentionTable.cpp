@@ -15,6 +15,11 @@ std::string tiles(int queries, int keys, int stages, int groups = 1) {
                      queries, keys, stages, groups);
 }
 
+/// Attributes beside a scale.
+std::string with(const std::string& more) {
+  return "scale = 0.25 : f32, " + more;
+}
+
 struct AttentionTable : Builder {
   /// As a training step runs it.
   Case& attention(const std::string& name, const AttentionText& text, Sizes sizes) {
@@ -90,7 +95,6 @@ struct AttentionTable : Builder {
   }
 
   void rules() {
-    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
     for (const char* causal : {"first", "last"})
       for (auto [s, t] : {std::pair(90, 90), {70, 100}, {100, 70}})
         attention(fmt::format("causal_{}_{}_{}", causal, s, t),
@@ -193,7 +197,6 @@ struct WarpgroupTable : Builder {
     made.fill = fill;
   }
   void all() {
-    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
     for (const char* type : {"bf16", "f16"})
       for (int width : {8, 16, 32, 64, 128, 192, 256})
         add(fmt::format("{}_{}", type, width), {.width = width, .valueWidth = width, .type = type},
@@ -247,7 +250,6 @@ struct WarpgroupTable : Builder {
   }
   /// Causal heads of which some warpgroups see fewer tiles than others, and half of their last.
   void halves() {
-    const auto with = [](const std::string& more) { return "scale = 0.25 : f32, " + more; };
     const std::string last = with("causal = #kiln.causal<last>");
     for (int keys : {32, 64, 96, 128})
       add(fmt::format("halves_of_{}", keys),
