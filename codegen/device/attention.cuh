@@ -4,6 +4,7 @@
 // memory. Products are those of warps (mma.cuh).
 #pragma once
 
+#include "attention_epilogue.cuh"
 #include "attention_places.cuh"
 #include "attention_seen.cuh"
 #include "attention_softmax.cuh"
@@ -196,8 +197,8 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
     places.hide(x);
 }
 
-/// Divides by the sums and stores the 16 rows of a warp from `first` on, the output through the
-/// warp's `own` memory.
+/// Divides by the sums and stores the 16 rows of a warp from `first` on, what becomes of the output
+/// (attention_epilogue.cuh) through the warp's `own` memory.
 template <int width, int wide, class Output, class Lse, class Thread = ThisThread>
 KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&sums)[wide][4],
                              float factor, u32 head, int first, int end, const Output& output,
@@ -209,8 +210,7 @@ KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&s
   for (int r = 0; r < 2; ++r)
     if (thread.index() % 4 == 0 && row + 8 * r < end)
       store_global(lse.row(head, row + 8 * r), logs[r]);
-  store_rows<Output::access, width>(own, sums, output.row(head, first), output.stride, end - first,
-                                    thread);
+  store_result<width>(own, sums, output, head, first, end, thread);
 }
 /// The part of memory that a warp stores rows through.
 template <class Out, int width> KILN_DEVICE char* own_part(char* memory, int warp) {

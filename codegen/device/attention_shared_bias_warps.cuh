@@ -5,6 +5,7 @@
 // conversions nor additions.
 #pragma once
 
+#include "attention_narrow_rows.cuh"
 #include "attention_shared_bias.cuh"
 
 namespace kiln {
@@ -231,40 +232,6 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
   }
 };
 
-/// Stores two neighbours.
-template <class Rows>
-KILN_DEVICE void store_two(typename Rows::Element* to, float one, float next) {
-  using Out = typename Rows::Element;
-  if constexpr (Rows::access >= 2) {
-    store_global(to, convert<Out>(Vec<float, 2>{{one, next}}));
-  } else {
-    store_global(to, Out(one));
-    store_global(to + 1, Out(next));
-  }
-}
-
-/// A thread's rows of the heads that share a bias: heads that lie along one dimension are not
-/// searched for.
-template <class Rows> struct SharersRows {
-  const Rows& rows;
-  typename Rows::Element* row; // of the first head
-  u32 first;                   // head
-  i64 step;                    // from head to head; 0: not along one dimension
-
-  KILN_DEVICE SharersRows(const Rows& rows, u32 first, i64 sharing, int own)
-      : rows(rows), row(rows.row(first, own)), first(first), step(step_of(rows.heads, sharing)) {
-    if (step == 0)
-      row = rows.data + own * rows.stride;
-  }
-  KILN_DEVICE auto* of(u32 head) const {
-    return row + (step == 0 ? rows.heads.offset(head) : i64(head - first) * step);
-  }
-  template <int rank> static KILN_DEVICE i64 step_of(const RowMap<rank>& heads, i64 sharing) {
-    const bool is_one = rank == 1 || u32(heads.size[rank - 1]) % u32(sharing) == 0;
-    return is_one ? heads.stride[rank - 1] : 0;
-  }
-};
-
 /// attend_sharing by products of warps.
 template <class BiasElement, int groups, int loading, int working, class Tile, class Scores,
           class Bias, class Output, class Lse>
@@ -289,7 +256,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
   const u32 lane_of_values = narrow_row(u32(thread_index()) % 32);
   // Of keys eight rows twice: beside queries lie what is to be multiplied by the same keys.
   const u32 lane_of_keys = narrow_row(u32(thread_index()) % 32 / 16 * 8 + u32(thread_index()) % 8);
-  const SharersRows outputs(output, block.head, sharing, row);
+  const auto outputs = sharers_rows(output, block.head, sharing, row);
   const SharersRows logs(lse, block.head, sharing, row);
   const auto attend = [&](const auto& turn, u32 head, LaneOfMask<Tile::keys> lane, const char* own,
                           u64* own_free, int side, StagePhase<Tile::stages>& now,
@@ -357,7 +324,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
     float(&sums)[1][4] = reinterpret_cast<float(&)[1][4]>(o);
     float of_rows[2];
     softmax.finish(sums, start.factor, of_rows);
-    auto* to = outputs.of(head) + lane_column();
+    const auto to = outputs.at(head);
     float* log = logs.of(head);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -365,7 +332,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
         continue;
       if (thread_index() % 4 == 0)
         store_global(log + 8 * r * lse.stride, of_rows[r]);
-      store_two<Output>(to + 8 * r * output.stride, sums[0][2 * r], sums[0][2 * r + 1]);
+      to.two(8 * r, sums[0][2 * r], sums[0][2 * r + 1]);
     }
   };
   take_sharers<DiagonalBias<Tile, BiasElement>, working>(tile, at, scores, block, tiles, attend);

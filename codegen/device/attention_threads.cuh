@@ -71,13 +71,12 @@ template <class Tile, int width, class T> struct ShareOfRow {
   }
   template <class Rows> KILN_DEVICE void store(const Rows& rows, u32 head, int row) const {
     constexpr int access = access_of<Rows>;
-    auto* to = rows.row(head, row);
     each<access>([&](int element, int v, int i) {
       Vec<float, access> part;
 #pragma unroll
       for (int j = 0; j < access; ++j)
         part[j] = values[v][i + j];
-      store_global(to + element * rows.heads.column_stride, convert<typename Rows::Element>(part));
+      store_neighbours(part, rows, head, row, element);
     });
   }
 

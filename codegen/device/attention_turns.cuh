@@ -3,9 +3,9 @@
 // thread's rows are keys, so that probabilities and gradients of scores are operands as they are;
 // the latter go through shared memory too, where the block multiplies them with its keys. That is
 // its part of the gradients of queries, to which the blocks of a head add one after the other, in
-// the order of their numbers: sums do not depend on who comes first, and a block waits for such
-// only that have begun before it.
-// The order of products within a tile follows Shah et al., FlashAttention-3 (2024).
+// an order of keys: sums do not depend on who comes first, and a block waits for such only that
+// have begun before it. The order of products within a tile follows Shah et al., FlashAttention-3
+// (2024).
 #pragma once
 
 #include "attention_turns_walk.cuh"
@@ -15,21 +15,21 @@ namespace kiln {
 //===- What loads, and what adds ------------------------------------------------------------===//
 
 /// Loads a block's keys and values, and tile after tile its queries and what belongs to them.
-template <class Tile>
-KILN_DEVICE void load_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
-                            int shared_by, const MappedHeads& query, const MappedHeads& key,
+template <class Tile, class Block>
+KILN_DEVICE void load_turns(const TurnsMemory<Tile>& at, const Block& block, int shared_by,
+                            const MappedHeads& query, const MappedHeads& key,
                             const MappedHeads& value, const MappedHeads& gradient,
                             const float* numbers) {
   const KeyRing<Tile> ring = at.ring();
   StagePhase<Tile::stages> now;
-  WalkOfTurns<Tile> walk(block, shared_by);
+  WalkOfTurns walk(block, shared_by);
   key.template fetch<typename Tile::OwnKeys>(at.keys(), at.own_full(), walk.head,
                                              block.first_key());
   value.template fetch<typename Tile::OwnValues>(at.values(), at.own_full(), walk.head,
                                                  block.first_key());
 #pragma unroll 1
   for (int i = 0; i < block.count * shared_by * Tile::of_turn; ++i, now.advance()) {
-    const int tile = i % Tile::of_turn, row = walk.query(tile);
+    const int tile = i % Tile::of_turn, row = first_query<Tile>(walk, tile);
     mbarrier_wait(ring.keys_free(now.stage), now.parity ^ 1);
     mbarrier_expect(ring.keys_full(now.stage), Tile::number_bytes);
     bulk_copy_to_shared(at.numbers(now.stage),
@@ -45,11 +45,11 @@ KILN_DEVICE void load_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile
 }
 
 /// Adds the block's parts that come to one of the slots.
-template <class Tile>
-KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
-                           int shared_by, int slot, float* sums, i32* turns) {
+template <class Tile, class Block>
+KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const Block& block, int shared_by, int slot,
+                           float* sums, i32* turns) {
   int parity = 0, which = 0;
-  WalkOfTurns<Tile> walk(block, shared_by);
+  WalkOfTurns walk(block, shared_by);
 #pragma unroll 1
   for (int i = block.count * shared_by; i > 0; --i, walk.advance()) {
     const bool is_own = which == slot;
@@ -59,17 +59,18 @@ KILN_DEVICE void add_turns(const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>
     float* to = sums + walk.number() * (Tile::turn * Tile::width);
     i32* turn = turns + walk.number();
     mbarrier_wait(at.sums_full(slot), parity);
-    if (block.turn == 0) {
+    const int before = block.adding_before(walk.turn());
+    if (before == 0) {
       bulk_copy_to_global(to, at.sums(slot), Tile::sum_bytes);
     } else {
-      wait_for_turn(turn, block.turn);
+      wait_for_turn(turn, before);
       bulk_add_to_global(to, at.sums(slot), Tile::sum_bytes);
     }
     end_tile_stores();
     wait_for_tile_reads_but<0>();
     mbarrier_arrive(at.sums_free(slot));
     wait_for_tile_stores_but<0>();
-    pass_turn(turn, block.turn + 1);
+    pass_turn(turn, before + 1);
     parity ^= 1;
   }
 }
@@ -93,19 +94,21 @@ struct FirstQueries {
       }
     }
   }
+  /// Hides the queries from `first` on that do not see them.
+  template <int deep> KILN_DEVICE void hide(float (&s)[deep][4], int first) const {
+    if (any_lane(first < of[0] || first < of[1]))
+#pragma unroll
+      for (int n = 0; n < deep; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (first + 8 * n + lane_column() + i % 2 < of[i / 2])
+            s[n][i] = -infinity();
+  }
 };
-/// Makes probabilities of the products of transposed scores with the queries from `first` on, whose
-/// logarithms of sums are `lse`, +inf of those that do not exist. `factor`: above 0.
+/// Makes probabilities of the products of transposed scores, hidden ones of which are -inf, with
+/// queries whose logarithms of sums are `lse`, +inf of those that do not exist. `factor`: above 0.
 template <int deep>
-KILN_DEVICE void make_transposed_powers(float (&s)[deep][4], float factor, const float* lse,
-                                        const FirstQueries& seen, int first) {
-  if (any_lane(first < seen.of[0] || first < seen.of[1]))
-#pragma unroll
-    for (int n = 0; n < deep; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (first + 8 * n + lane_column() + i % 2 < seen.of[i / 2])
-          s[n][i] = -infinity();
+KILN_DEVICE void make_transposed_powers(float (&s)[deep][4], float factor, const float* lse) {
 #pragma unroll
   for (int n = 0; n < deep; ++n) {
     const auto of_two = load_shared<Vec<float, 2>>(lse + 8 * n + lane_column());
@@ -196,23 +199,24 @@ template <class Tile> struct QueryPieces {
 
 /// What a warpgroup does with its 64 keys: their gradients over the scale, those of their values,
 /// and its part of those of queries.
-template <class Tile, class Scores>
+template <class Tile, class Block, class Scores>
 KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::value_width / 8][4],
-                            const TurnsMemory<Tile>& at, const BlockOfTurns<Tile>& block,
-                            int shared_by, const Scores& scores) {
+                            const TurnsMemory<Tile>& at, const Block& block, int shared_by,
+                            const Scores& scores) {
   using T = typename Tile::Element;
   const KeyRing<Tile> ring = at.ring();
   const int group_row = uniform(thread_index() / 128) * 64, row = block.first_key() + lane_row();
   const float factor = scores.scale * log2_e;
   const char* keys = at.keys() + group_row * Tile::OwnKeys::swizzle;
   const char* values = at.values() + group_row * Tile::OwnValues::swizzle;
-  StagePhase<Tile::stages> now;
-  StagePhase<Tile::slots> slot;
-  WalkOfTurns<Tile> walk(block, shared_by);
-  FirstQueries seen(scores.of(walk.head), row);
+  WalkOfTurns walk(block, shared_by);
+  FirstQueries masked(scores.of(walk.head), row); // where there is a mask
 #pragma unroll 1
   for (int i = 0; i < block.count * shared_by * Tile::of_turn; ++i) {
     const int tile = i % Tile::of_turn; // of its turn
+    // Found anew, so that no registers hold them.
+    const auto now = StagePhase<Tile::stages>::of(i);
+    const auto slot = StagePhase<Tile::slots>::of(i / Tile::of_turn);
     float s[Tile::deep][4], dp[Tile::deep][4];
     u32 p[Tile::queries / 16][4], ds[Tile::queries / 16][4];
     const float* numbers = at.numbers(now.stage);
@@ -223,10 +227,15 @@ KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::v
     start_rows<T, typename Tile::OwnValues, typename Tile::Values, false>(dp, values,
                                                                           ring.values(now.stage));
     if (Scores::has_mask && tile == 0 && walk.begins_head())
-      seen = FirstQueries(scores.of(walk.head), row);
+      masked = FirstQueries(scores.of(walk.head), row);
     wgmma_wait<1>();
     pin(reinterpret_cast<float(&)[Tile::queries / 2]>(s));
-    make_transposed_powers(s, factor, numbers, seen, walk.query(tile));
+    const int first = first_query<Tile>(walk, tile);
+    if (Scores::has_mask)
+      masked.hide(s, first);
+    else if (!block.is_seen_from(first))
+      FirstQueries(scores.of(0), block.first_key() + lane_row()).hide(s, first);
+    make_transposed_powers(s, factor, numbers);
     round_probabilities<T>(p, s);
     wgmma_wait<0>();
     pin(reinterpret_cast<float(&)[Tile::queries / 2]>(dp));
@@ -247,11 +256,8 @@ KILN_DEVICE void take_turns(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::v
     pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));
     if (thread_index() % 128 == 0)
       mbarrier_arrive(ring.keys_free(now.stage)); // and values, loaded with them
-    now.advance();
-    if (tile == Tile::of_turn - 1) {
-      slot.advance();
+    if (tile == Tile::of_turn - 1)
       walk.advance();
-    }
   }
 }
 
@@ -272,7 +278,7 @@ differentiate_in_turns(Tile, char* memory, const Scores& scores, i64 heads, int 
     mbarrier_fence();
   }
   block_barrier();
-  const BlockOfTurns<Tile> block(scores.sight, heads);
+  const BlockOfTurns<Tile, decltype(scores.sight)> block(scores.sight, heads);
   const int warp = thread_index() / 32;
   if (thread_index() >= Tile::loader) {
     give_up_registers<loading>();

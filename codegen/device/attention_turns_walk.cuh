@@ -93,50 +93,87 @@ KILN_DEVICE constexpr int differentiate_in_turns_bytes() {
   return Memory::bytes;
 }
 
-/// The keys that a block has, and the queries that it takes, the last first, of each head that
-/// shares its keys. Blocks of a few heads are neighbours in the grid, first those that have the
-/// first keys, which are seen by most where attention is causal: so few blocks of a head begin
-/// together, and each finds the sums of the one before it ready.
-template <class Tile> struct BlockOfTurns {
-  static constexpr i64 heads_together = 16;
+/// The keys that a block has, and the queries that it takes, of each head that shares its keys.
+/// Blocks of a few heads are neighbours in the grid, and wait only for such as come before them.
+///
+/// First come those of the first keys, and take the last queries first. They add in that order: all
+/// of a head add to the same sums at a time, which the L2 cache has, each a little later than the
+/// one before it.
+///
+/// `staggered`, where attention is causal and sequences are short: first come those of the last
+/// keys, and take the first queries first. Each begins with what it is the first to add to, and
+/// finds the sums of the one before it ready, which is a turn ahead. Of long sequences blocks would
+/// drift apart, and the cache had forgotten what the next one reads.
+template <class Tile, class Sight> struct BlockOfTurns {
+  static constexpr i64 heads_together = 16, one_wave = 128; // blocks
+  static constexpr i64 most_staggered = 128;                // tiles of keys
+  const Sight& sight;
+  bool staggered;
   u32 head; // of keys
-  int turn; // the tile of keys: blocks of smaller turns have added before
+  int tile; // of keys
   int all;  // turns that a head's queries make
   int first, count;
 
-  template <class Sight> KILN_DEVICE BlockOfTurns(const Sight& sight, i64 heads) {
-    const i64 tiles = (sight.keys + Tile::keys - 1) / Tile::keys, of_heads = heads_together * tiles;
-    const i64 before = block_index() / of_heads * heads_together;
-    const i64 together = heads - before < heads_together ? heads - before : heads_together;
-    const i64 rest = block_index() % of_heads;
+  KILN_DEVICE BlockOfTurns(const Sight& sight, i64 heads) : sight(sight) {
+    const i64 tiles = (sight.keys + Tile::keys - 1) / Tile::keys;
+    staggered = sight.causal != Causal::none && tiles <= most_staggered;
+    const i64 most =
+        staggered && tiles > one_wave / heads_together ? one_wave / tiles : heads_together;
+    const i64 before = block_index() / (most * tiles) * most;
+    const i64 together = heads - before < most ? heads - before : most;
+    const i64 rest = block_index() % (most * tiles), place = rest / together;
     head = u32(before + rest % together);
-    turn = int(rest / together);
+    tile = int(staggered ? tiles - 1 - place : place);
     all = int((sight.queries + Tile::turn - 1) / Tile::turn);
-    // The first block has also what no key is seen by, so that each turn has a sum. Who sees a key
+    // The first tile has also what no key is seen by, so that each turn has a sum. Who sees a key
     // sees those before it.
     const Span seen = sight.queries_of(first_key());
-    first = turn == 0 ? 0 : seen.begin / Tile::turn;
-    count = turn == 0 || seen.begin < seen.end ? all - first : 0;
+    first = tile == 0 ? 0 : seen.begin / Tile::turn;
+    count = tile == 0 || seen.begin < seen.end ? all - first : 0;
   }
-  KILN_DEVICE int first_key() const { return turn * Tile::keys; }
+  KILN_DEVICE int first_key() const { return tile * Tile::keys; }
+  /// Whether the block has no keys that queries from `first` on do not see, but for a mask.
+  KILN_DEVICE bool is_seen_from(int first) const {
+    if (sight.sees_all() && sight.keys % Tile::keys == 0) // often known when compiling
+      return true;
+    const int last = first_key() + Tile::keys - 1;
+    const Span seen = sight.queries_of(last);
+    return last < sight.keys && seen.begin < seen.end && seen.begin <= first;
+  }
+  /// How many blocks add to a turn's sums before this one.
+  KILN_DEVICE int adding_before(int turn) const {
+    if (!staggered)
+      return tile;
+    const int keys = int(sight.keys), queries = int(sight.queries), end = (turn + 1) * Tile::turn;
+    const int ahead = sight.causal == Causal::last ? keys - queries : 0;
+    const int seen = (end < queries ? end : queries) + ahead; // by the last query of the turn
+    return (seen > 0 ? ((seen < keys ? seen : keys) - 1) / Tile::keys : 0) - tile;
+  }
 };
 /// Of these queries those of one turn after the other.
-template <class Tile> struct WalkOfTurns {
-  const BlockOfTurns<Tile>& block;
-  u32 head; // of queries
-  int turn; // of these
-  KILN_DEVICE WalkOfTurns(const BlockOfTurns<Tile>& block, int shared_by)
-      : block(block), head(block.head * u32(shared_by)), turn(block.first + block.count - 1) {}
-  KILN_DEVICE int query(int tile) const { return turn * Tile::turn + tile * Tile::queries; }
-  KILN_DEVICE bool begins_head() const { return turn == block.first + block.count - 1; }
-  KILN_DEVICE i64 number() const { return i64(head) * block.all + turn; } // among all heads'
+template <class Block> struct WalkOfTurns {
+  const Block& block;
+  u32 head;      // of queries
+  int place = 0; // of the turn
+  KILN_DEVICE WalkOfTurns(const Block& block, int shared_by)
+      : block(block), head(block.head * u32(shared_by)) {}
+  KILN_DEVICE bool begins_head() const { return place == 0; }
+  KILN_DEVICE int turn() const {
+    return block.staggered ? block.first + place : block.all - 1 - place;
+  }
+  KILN_DEVICE i64 number() const { return i64(head) * block.all + turn(); } // among all heads'
   KILN_DEVICE void advance() {
-    if (turn-- == block.first) {
-      turn = block.first + block.count - 1;
+    if (++place == block.count) {
+      place = 0;
       ++head;
     }
   }
 };
+
+/// Where a tile of a turn's queries begins.
+template <class Tile, class Walk> KILN_DEVICE int first_query(const Walk& walk, int tile) {
+  return walk.turn() * Tile::turn + tile * Tile::queries;
+}
 
 /// What a grid of tiles of queries has, in the order of heads.
 struct BlockOfTile {

@@ -119,6 +119,8 @@ template <class Tile, class Out> KILN_DEVICE constexpr int attend_by_warpgroups_
 /// A stage of a ring and the parity of its phase.
 template <int stages> struct StagePhase {
   int stage = 0, parity = 0;
+  /// Of the tile so far behind the first.
+  static KILN_DEVICE StagePhase of(int tile) { return {tile % stages, tile / stages % 2}; }
   KILN_DEVICE void advance() {
     if (++stage == stages) {
       stage = 0;

@@ -113,6 +113,18 @@ KILN_DEVICE float fast_exp(float value) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value * 1.44269504f));
   return result;
 }
+/// 1 / value to 1 unit of the last place.
+KILN_DEVICE float fast_reciprocal(float value) {
+  float result;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+/// a / b to 2 units of the last place.
+KILN_DEVICE float fast_quotient(float a, float b) {
+  float result;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 /// Of angles within half a turn; off by less than 2^-20.
 KILN_DEVICE float fast_sine(float angle) {
   return __sinf(angle);

@@ -173,6 +173,10 @@ ScalarText scalarText(Operation* op) {
                : ScalarText{"", "near_cosine($0)", kPrimary, "outlined_near_cosine($0)"};
   if (isDivisionByConstant(op))
     return {"", "divide_by($0, $1)", kPrimary};
+  if (isa<arith::DivFOp>(op) && isApproximate(op))
+    return matchPattern(op->getOperand(0), m_OneFloat())
+               ? ScalarText{"", "fast_reciprocal($1)", kPrimary}
+               : ScalarText{"", "fast_quotient($0, $1)", kPrimary};
   if (op->hasAttr(ir::kRoundedAttr))
     return {"", "rounded_product($0, $1)", kPrimary};
   const ScalarText* found = findScalarText(op->getName().getStringRef());

@@ -161,6 +161,12 @@ KILN_DEVICE float rounded_product(float a, float b) {
 KILN_DEVICE float fast_exp(float value) {
   return exp2f(value * 1.44269504f);
 }
+KILN_DEVICE float fast_reciprocal(float value) {
+  return 1.0f / value;
+}
+KILN_DEVICE float fast_quotient(float a, float b) {
+  return a / b;
+}
 KILN_DEVICE float fast_sine(float angle) {
   return __builtin_sinf(angle);
 }

@@ -296,8 +296,8 @@ void addAttention(std::vector<Case>& cases) {
   resident.halves();
   for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &resident.cases})
     std::ranges::move(*made, std::back_inserter(cases));
-  for (auto* add :
-       {addHeldBias, addHeldBiasByWarps, addAllGradients, addTurns, addHeads, addThreads})
+  for (auto* add : {addHeldBias, addHeldBiasByWarps, addAllGradients, addTurns, addHeads,
+                    addThreads, addEpilogues})
     add(cases);
 }
 

@@ -54,15 +54,18 @@ AttentionText::Operands AttentionText::operands() const {
   return all;
 }
 
-std::string AttentionText::text() const {
+std::string AttentionText::text(const Behind& behind) const {
   const Operands all = operands();
-  const std::string o = rows(heads, queries, valueWidth);
   const std::string lse = "tensor<" + shape({heads, queries}) + "f32>";
-  return fmt::format(
-      "func.func @attention({}) -> ({}, {}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
-      ": ({}) -> ({}, {})\n  return %o, %lse : {}, {}\n}}\n",
-      fmt::join(all.arguments, ", "), o, lse, all.names, attributes, fmt::join(all.types, ", "), o,
-      lse, o, lse);
+  std::vector<std::string> arguments = all.arguments, names = behind.names, types = behind.types;
+  arguments.insert(arguments.end(), behind.arguments.begin(), behind.arguments.end());
+  names.push_back("%lse");
+  types.push_back(lse);
+  return fmt::format("func.func @attention({}) -> ({}) {{\n  %o, %lse = kiln.attention {} {{{}}} "
+                     ": ({}) -> ({}, {})\n{}  return {} : {}\n}}\n",
+                     fmt::join(arguments, ", "), fmt::join(types, ", "), all.names, attributes,
+                     fmt::join(all.types, ", "), output(), lse, behind.lines,
+                     fmt::join(names, ", "), fmt::join(types, ", "));
 }
 
 std::string AttentionText::gradients(bool ofQueries) const {

@@ -20,7 +20,16 @@ struct AttentionText {
   std::string queryLayout = {};
   bool layoutOfAll = false; // of keys and values too
 
-  std::string text() const;
+  /// What follows the attention: `%o` is its output.
+  struct Behind {
+    std::vector<std::string> arguments; // "%g: tensor<4xf32>"
+    std::string lines;
+    std::vector<std::string> names, types; // of results in the output's place
+  };
+  std::string text(const Behind& behind) const;
+  std::string text() const { return text({{}, {}, {"%o"}, {output()}}); }
+  /// The output's type.
+  std::string output() const { return rows(heads, queries, valueWidth); }
   /// All gradients at once, or all but those of queries, of operands one of which is the output's
   /// gradient, and of a delta and a log-sum-exp of their own. That of a bias, if there is one.
   std::string gradients(bool ofQueries = true) const;

@@ -55,6 +55,7 @@ void addAllGradients(std::vector<Case>& cases);
 void addTurns(std::vector<Case>& cases);
 void addHeads(std::vector<Case>& cases);
 void addThreads(std::vector<Case>& cases);
+void addEpilogues(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);
 

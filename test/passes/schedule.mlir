@@ -250,7 +250,7 @@ module {
 // what has few keys too is left to threads.
 // CHECK: schedule(<attention, queries = 128, keys = 32,
 // SHORT: schedule(<attention, queries = 16, keys = 64,
-// FEW: schedule(<attention, queries = 64, keys = 16, stages = 1, blocks = 1, launch = programmatic, products = threads>)
+// FEW: schedule(<attention, queries = 16, keys = 16, stages = 1, blocks = 4, launch = programmatic, products = threads>)
 func.func @attention(%q: tensor<?x4x?x32xf32>, %k: tensor<?x4x?x32xf32>, %v: tensor<?x4x?x32xf32>)
     -> (tensor<?x4x?x32xf32>, tensor<?x4x?xf32> {kiln.gradient = false}) {
   %o, %lse = kiln.attention %q, %k, %v {scale = 2.500000000e-01 : f32}

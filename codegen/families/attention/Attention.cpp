@@ -60,7 +60,8 @@ bool joinsAll(ir::AttentionBackwardOp op) {
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
 /// their own are faster.
 bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
-  constexpr int64_t fewest = 512 * 128; // elements of a head's queries
+  // Elements of a head's queries: of causal heads fewer, whose blocks find each other's sums ready.
+  const int64_t fewest = 512 * (op.getCausal() == ir::Causal::none ? 128 : 64);
   const ArrayRef<int64_t> query = ir::tensorType(op.getQuery()).getShape();
   const int64_t queries = query.end()[-2];
   return target.has.warpgroupMatrix && canTakeTurns(op) &&
@@ -158,35 +159,87 @@ unsigned Program::firstOfKeys() const {
   return backward && backward.getDQuery() && (backward.getDKey() || backward.getDValue()) ? 1 : 0;
 }
 
-std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
-  Operation *found = nullptr, *yield = body.getTerminator();
+namespace {
+
+/// The kernel's only operation of attention, which reads what lies in memory; null after a refusal.
+Operation* attentionOf(Block& body, family::Refusal& refusal) {
+  Operation* found = nullptr;
   for (Operation& op : body.without_terminator()) {
-    if (isAttention(&op) && !found)
-      found = &op;
-    else if (!isa<arith::TruncFOp>(op)) {
-      refusal.because(&op,
-                      "stands in a kernel of attention, which computes one attention and rounds "
-                      "its results; kiln-fuse divides what is more");
-      return std::nullopt;
+    if (!isAttention(&op))
+      continue;
+    if (found) {
+      refusal.because(&op, "stands in a kernel of attention, which computes one attention and "
+                           "elementwise math of its output; kiln-fuse divides what is more");
+      return nullptr;
     }
+    found = &op;
   }
   if (!found) {
     refusal.reason = "a kernel of attention computes none";
-    return std::nullopt;
+    return nullptr;
   }
-  for (Value operand : found->getOperands())
-    if (!isa<BlockArgument>(operand)) {
-      refusal.because(found, "reads what its kernel computes; kiln-fuse stores it before");
-      return std::nullopt;
-    }
+  const bool isRead =
+      llvm::all_of(found->getOperands(), [](Value v) { return isa<BlockArgument>(v); });
+  return isRead || refusal.because(found,
+                                   "reads what its kernel computes; kiln-fuse stores it before")
+             ? found
+             : nullptr;
+}
+
+/// Whether a kernel of a backward can compute what it asks for.
+bool isOneKernel(ir::AttentionBackwardOp op, family::Refusal& refusal) {
+  if (resultsByKernel(op, joinsAll(op) || canHaveHeads(op)).size() > 1)
+    return refusal.because(op, "asks for gradients that are kernels of their own: of queries, of "
+                               "keys and values, of the bias; kiln-fuse divides them");
+  return ir::tensorType(op.getOutputGradient()).getElementType() ==
+             ir::tensorType(op.getQuery()).getElementType() ||
+         refusal.because(op, "has an output's gradient of another type than the query; kiln-fuse "
+                             "converts it");
+}
+
+/// What a kernel does behind an operation: it rounds and stores each result once, or computes an
+/// epilogue of attention's output.
+bool addResults(Program& program, ir::KernelOp kernel, family::Refusal& refusal) {
+  Block& body = kernel.getBody().front();
+  Operation* yield = body.getTerminator();
+  const auto isStored = [&](Value result) {
+    return outputOf(result, yield) >= 0 && isStoredOnce(result, yield);
+  };
+  auto forward = dyn_cast<ir::AttentionOp>(program.op);
+  const bool hasMore = llvm::any_of(body.without_terminator(), [&](Operation& op) {
+    return &op != program.op && !isa<arith::TruncFOp>(op);
+  });
+  if (forward && (hasMore || !isStored(forward.getOutput())) && !forward.getOutput().use_empty()) {
+    program.epilogue = analyzeEpilogue(kernel, forward, refusal);
+    if (!program.epilogue)
+      return false;
+  } else if (hasMore) {
+    return refusal.because(program.op, "is a gradient of attention, whose kernel computes nothing "
+                                       "else; kiln-fuse divides what is more");
+  }
+  for (Value result : program.op->getResults()) {
+    const bool isComputedWith = program.epilogue && result == forward.getOutput();
+    program.outputs.push_back(isComputedWith ? -1 : outputOf(result, yield));
+    if (isComputedWith)
+      continue;
+    if (!isStoredOnce(result, yield))
+      return refusal.because(program.op, "has a result that is used twice");
+    if (program.outputs.back() < 0)
+      return refusal.because(program.op,
+                             "has a result that nothing reads, and its kernel stores all; return "
+                             "output and lse from the function, and ask a backward for no "
+                             "gradient that is not read");
+  }
+  return true;
+}
+
+} // namespace
+
+std::optional<Program> analyze(ir::KernelOp kernel, family::Refusal& refusal) {
+  Operation* found = attentionOf(kernel.getBody().front(), refusal);
+  if (!found)
+    return std::nullopt;
   auto backward = dyn_cast<ir::AttentionBackwardOp>(found);
-  if (backward &&
-      resultsByKernel(backward, joinsAll(backward) || canHaveHeads(backward)).size() > 1) {
-    refusal.because(found,
-                    "asks for gradients that are kernels of their own: of queries, of keys and "
-                    "values, of the bias; kiln-fuse divides them");
-    return std::nullopt;
-  }
   Program program{found,
                   kindOf(found),
                   backward ? ir::AttentionForm(backward)
@@ -194,31 +247,17 @@ std::optional<Program> analyze(Block& body, family::Refusal& refusal) {
                   {},
                   {},
                   {},
+                  {},
                   {}};
   if (backward) {
+    if (!isOneKernel(backward, refusal))
+      return std::nullopt;
     program.outputGradient = backward.getOutputGradient();
     program.delta = backward.getDelta();
     program.lse = backward.getLse();
-    if (ir::tensorType(program.outputGradient).getElementType() !=
-        ir::tensorType(program.form.query).getElementType()) {
-      refusal.because(found, "has an output's gradient of another type than the query; kiln-fuse "
-                             "converts it");
-      return std::nullopt;
-    }
   }
-  for (Value result : found->getResults()) {
-    program.outputs.push_back(outputOf(result, yield));
-    if (!isStoredOnce(result, yield)) {
-      refusal.because(found, "has a result that is used twice");
-      return std::nullopt;
-    }
-    if (program.outputs.back() < 0) {
-      refusal.because(found, "has a result that nothing reads, and its kernel stores all; return "
-                             "output and lse from the function, and ask a backward for no "
-                             "gradient that is not read");
-      return std::nullopt;
-    }
-  }
+  if (!addResults(program, kernel, refusal))
+    return std::nullopt;
   return program;
 }
 

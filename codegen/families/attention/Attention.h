@@ -1,7 +1,8 @@
-// What an attention kernel computes, as its region says: one operation of attention, or one kind of
-// gradient of it, whose results may be rounded.
+// What an attention kernel computes, as its region says: one operation of attention, with
+// elementwise math behind it, or one kind of gradient of it, whose results may be rounded.
 #pragma once
 
+#include "codegen/families/attention/Epilogue.h"
 #include "codegen/families/attention/Schedule.h"
 #include "codegen/family/Refusal.h"
 #include "dialect/Attention.h"
@@ -25,9 +26,10 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> resultsByKernel(ir::AttentionBack
 struct Program {
   mlir::Operation* op; // in the kernel's region
   Kind kind;
-  ir::AttentionForm form;                 // operands are arguments of the region
-  mlir::Value outputGradient, delta, lse; // of a backward
-  llvm::SmallVector<int> outputs;         // by result of the operation: of the kernel; -1: none
+  ir::AttentionForm form;                   // operands are arguments of the region
+  mlir::Value outputGradient, delta, lse;   // of a backward
+  llvm::SmallVector<int> outputs;           // by result of the operation: of the kernel; -1: none
+  std::shared_ptr<const Epilogue> epilogue; // of an output that is not stored as it is; else null
 
   /// Which result of a backward the bias's gradient is; -1: none.
   int biasGradient() const;
@@ -39,6 +41,6 @@ struct Program {
   int64_t valueWidth() const { return ir::tensorType(form.value).getShape().back(); }
 };
 
-std::optional<Program> analyze(mlir::Block& body, family::Refusal& refusal);
+std::optional<Program> analyze(ir::KernelOp kernel, family::Refusal& refusal);
 
 } // namespace kiln::attention

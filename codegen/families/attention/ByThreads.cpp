@@ -43,7 +43,7 @@ class LoweringByThreads : Lowering {
   SmallVector<Value> tensorsOf(cu::Entry& entry, const HeadOrder::Dimensions& chosen) {
     if (program.kind == Kind::forward)
       return {rowsOf(entry, program.form.query), rowsOf(entry, program.form.key),
-              rowsOf(entry, program.form.value), result(entry, 0, true), result(entry, 1, false)};
+              rowsOf(entry, program.form.value), outputRows(entry), result(entry, 1, false)};
     SmallVector<Value> tensors = operandsOfBackward(entry);
     if (program.kind == Kind::queryGradient) {
       tensors.push_back(result(entry, 0, true));

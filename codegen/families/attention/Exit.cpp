@@ -27,6 +27,47 @@ void HeadRowsOp::emit(Emitter& e) {
 bool HeadRowsOp::stores(Value pointer) {
   return getStored() && getData() == pointer;
 }
+void RandomHeadsOp::emit(Emitter& e) {
+  const auto word = [&](Value pointer) { return "u64(load_global<i64>(" + e.name(pointer) + "))"; };
+  e.line("const auto " + e.declare(getHeads(), "random") + " = random_heads<" +
+         e.scalarType(getElement()) + ", " + number(getBits(), "bits") + ", " +
+         (getIsEven() ? "true" : "false") + " /*is even*/>(" + e.name(getMap()) + ", " +
+         e.expression(getStride()) + ", " + word(getSeed()) + ", " + word(getOffset()) + ");");
+}
+
+/// A function of neighbours, which gives back what it was handed with other elements.
+void ComputedRowsOp::emit(Emitter& e) {
+  e.location(*this);
+  const std::string o = e.fresh("o"), head = e.fresh("head"), row = e.fresh("row"),
+                    column = e.fresh("column"), count = e.fresh("count");
+  e.open("const auto " + e.declare(getHeads(), "computed") + " = computed_rows(" +
+         e.name(getRows()) + ", [=](auto " + o + ", u32 " + head + ", int " + row + ", int " +
+         column + ")");
+  e.line("constexpr int " + count + " = count_of<decltype(" + o + ")>;");
+  Block& block = getBody().front();
+  e.alias(block.getArgument(0),
+          getElement().isF32() ? o + "[i]" : e.scalarType(getElement()) + "(" + o + "[i])");
+  for (auto [input, argument] : llvm::zip_equal(getInputs(), block.getArguments().drop_front())) {
+    const std::string vector = e.fresh(e.name(input) + "_c");
+    e.line("const auto " + vector + " = neighbours<" + count + ">(" + e.name(input) + ", " + head +
+           ", " + row + ", " + column + ");");
+    e.alias(argument,
+            argument.getType().isInteger(1) ? "(" + vector + "[i] != 0)" : vector + "[i]");
+  }
+  e.unrolled("for (int i = 0; i < " + count + "; ++i)");
+  e.aliasTarget(&block.back(), o + "[i]");
+  e.block(block);
+  e.close();
+  e.line("return " + o + ";");
+  e.close(");");
+}
+void GiveOp::emit(Emitter& e) {
+  e.line(e.target(*this) + " = " + e.expression(getValue()) + ";");
+}
+void TwoResultsOp::emit(Emitter& e) {
+  e.line("const auto " + e.declare(getHeads(), "results") + " = two_results(" + e.name(getFirst()) +
+         ", " + e.name(getSecond()) + ");");
+}
 
 void ScoresOp::emit(Emitter& e) {
   const char* causal[] = {"Causal::none", "Causal::first", "Causal::last"};
@@ -74,9 +115,18 @@ static void emitCall(Emitter& e, Op op, const char* function, const std::string&
     text += ", " + e.name(heads);
   e.line(text + last + ");");
 }
-/// The element type of what is stored.
+/// The element type of what is stored: of several results the widest.
+static Type storedElement(Value heads) {
+  if (auto computed = heads.getDefiningOp<ComputedRowsOp>())
+    return storedElement(computed.getRows());
+  if (auto two = heads.getDefiningOp<TwoResultsOp>()) {
+    const Type first = storedElement(two.getFirst()), second = storedElement(two.getSecond());
+    return first.getIntOrFloatBitWidth() > second.getIntOrFloatBitWidth() ? first : second;
+  }
+  return heads.getDefiningOp<HeadRowsOp>().getData().getType().getElement();
+}
 static std::string storedType(Emitter& e, Value heads) {
-  return e.memoryType(heads.getDefiningOp<HeadRowsOp>().getData().getType().getElement());
+  return e.memoryType(storedElement(heads));
 }
 
 void AttendOp::emit(Emitter& e) {

@@ -11,6 +11,35 @@ def Cu_HeadRowsOp : Cu_StoringOp<"head_rows"> {
   let results = (outs Cu_Heads:$heads);
   let assemblyFormat = "$data `,` $map `,` $stride attr-dict `:` type($data)";
 }
+def Cu_RandomHeadsOp : Cu_Op<"random_heads"> {
+  let summary = "Random numbers where rows of a tensor would lie, head by head";
+  let description = "As `kiln.random` has them; `is_even`: the width of rows.";
+  let arguments = (ins Cu_Pointer:$seed, Cu_Pointer:$offset, Cu_Map:$map, I64:$stride,
+                       TypeAttr:$element, I64Attr:$bits, BoolAttr:$is_even);
+  let results = (outs Cu_Heads:$heads);
+  let assemblyFormat = "$seed `,` $offset `,` $map `,` $stride attr-dict `:` type(operands)";
+}
+def Cu_ComputedRowsOp : Cu_RegionOp<"computed_rows"> {
+  let summary = "Rows of a result that is computed of attention's output, element by element";
+  let description = [{
+    `rows`: where it is stored. The block has an argument for the element of the output, and one for
+    that of each of `inputs`; its last operation is cu.give. `element`: of the output.
+  }];
+  let arguments = (ins Cu_Heads:$rows, Variadic<Cu_Heads>:$inputs, TypeAttr:$element);
+  let results = (outs Cu_Heads:$heads);
+  let assemblyFormat = "$rows `of` `(` $inputs `)` attr-dict-with-keyword $body";
+}
+def Cu_GiveOp : Cu_Op<"give"> {
+  let summary = "The element of the result";
+  let arguments = (ins F32:$value);
+  let assemblyFormat = "$value attr-dict";
+}
+def Cu_TwoResultsOp : Cu_Op<"two_results"> {
+  let summary = "Both of what is stored of attention's output";
+  let arguments = (ins Cu_Heads:$first, Cu_Heads:$second);
+  let results = (outs Cu_Heads:$heads);
+  let assemblyFormat = "$first `,` $second attr-dict";
+}
 def Cu_ScoresOp : Cu_Op<"scores", [AttrSizedOperandSegments]> {
   let summary = "The scores of queries and keys";
   let description = [{

@@ -9,6 +9,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <fmt/format.h>
+
 using namespace mlir;
 
 namespace kiln::attention {
@@ -84,6 +86,19 @@ void prepareOne(Operation* op, const std::string& number, family::FusionPreparat
   }
 }
 
+/// Why what is computed of the output is left to a kernel of rows; empty: it is not.
+std::string tooMuch(const Program& program, int most) {
+  if (const int operations = program.epilogue->operations(); operations > most)
+    return fmt::format("{} operations an element; a kernel has up to {}", operations, most);
+  constexpr int64_t narrow = 8;
+  const int tensors = program.epilogue->tensors();
+  if (program.width() == narrow && program.form.bias && tensors > 1)
+    return fmt::format("{} tensors read behind attention with a bias, of rows of {} elements; its "
+                       "kernel has registers for one",
+                       tensors, narrow);
+  return "";
+}
+
 class AttentionFamily : public family::KernelFamily {
  public:
   const ScheduleForm* form() const override { return &scheduleForm; }
@@ -127,10 +142,19 @@ class AttentionFamily : public family::KernelFamily {
 
   std::unique_ptr<family::Kernel> analyze(ir::KernelOp kernel,
                                           family::Refusal& refusal) const override {
-    std::optional<Program> program = attention::analyze(kernel.getBody().front(), refusal);
+    std::optional<Program> program = attention::analyze(kernel, refusal);
     if (!program)
       return nullptr;
     return std::make_unique<AttentionKernel>(kernel, std::move(*program));
+  }
+
+  std::string reasonAgainst(const family::Considered& considered,
+                            const std::optional<family::FusionLimits>& limits) const override {
+    family::Refusal refusal;
+    std::optional<Program> program = attention::analyze(considered.kernel, refusal);
+    if (!program)
+      return refusal.reason;
+    return limits && program->epilogue ? tooMuch(*program, limits->operations) : "";
   }
 };
 

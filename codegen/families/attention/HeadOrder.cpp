@@ -64,6 +64,15 @@ Access HeadOrder::access(const family::BufferInfo& buffer, ArrayRef<size_t> chos
   SmallVector<Stride> byDimension;
   for (size_t d = 0; d <= heads; ++d)
     byDimension.push_back(strideAlong(buffer, d));
+  return access(buffer, std::move(byDimension), ofKeys, chosen);
+}
+
+Access HeadOrder::access(const family::BufferInfo& buffer, ArrayRef<Stride> ofHeads) const {
+  return access(buffer, SmallVector<Stride>(ofHeads), false, order);
+}
+
+Access HeadOrder::access(const family::BufferInfo& buffer, SmallVector<Stride> byDimension,
+                         bool ofKeys, ArrayRef<size_t> chosen) const {
   Stride ofGroup = ofKeys ? Stride{} : byDimension.back();
   if (!ofKeys)
     byDimension.back().coefficient *= groupSize;

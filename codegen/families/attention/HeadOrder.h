@@ -24,6 +24,9 @@ class HeadOrder {
   llvm::SmallVector<Extent> sizes(llvm::ArrayRef<size_t> chosen) const;
   /// A head's first element in a buffer whose heads are the query's, or the key's, or broadcast.
   family::Access access(const family::BufferInfo& buffer, llvm::ArrayRef<size_t> chosen) const;
+  /// The same where strides along the query's dimensions of heads are known.
+  family::Access access(const family::BufferInfo& buffer,
+                        llvm::ArrayRef<family::Stride> ofHeads) const;
   /// A head's number, row-major in the order of the query's dimensions.
   family::Access numbering(const family::BufferInfo& query) const;
 
@@ -33,6 +36,9 @@ class HeadOrder {
     bool isShared; // by one bias
   };
   template <class Is> Dimensions where(Is is) const;
+  family::Access access(const family::BufferInfo& buffer,
+                        llvm::SmallVector<family::Stride> byDimension, bool ofKeys,
+                        llvm::ArrayRef<size_t> chosen) const;
 
   int64_t keyHeads, groupSize;
   llvm::SmallVector<Dimension> dimensions;

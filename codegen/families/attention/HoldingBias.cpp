@@ -82,7 +82,7 @@ class LoweringHoldingBias : Lowering {
     Holding kernel = begin(header, rows);
     SmallVector<Value> tensors;
     if (program.kind == Kind::forward)
-      tensors = {result(*kernel.entry, 0, true), result(*kernel.entry, 1, false)};
+      tensors = {outputRows(*kernel.entry), result(*kernel.entry, 1, false)};
     else {
       tensors = numbersOfQueries(*kernel.entry);
       tensors.push_back(result(*kernel.entry, 0, true));
@@ -93,7 +93,7 @@ class LoweringHoldingBias : Lowering {
   void emitByWarps() {
     const int64_t rows = context.schedule.queries;
     Holding kernel = begin("attention_shared_bias_warps.cuh", rows);
-    SmallVector<Value> tensors = {result(*kernel.entry, 0, true)};
+    SmallVector<Value> tensors = {outputRows(*kernel.entry)};
     tensors.push_back(result(*kernel.entry, 1, false));
     create<cu::AttendSharingByWarpsOp>(kernel, tensors, sharersOf(*kernel.entry));
     finish(kernel, {tiles(queryRows(), rows)});

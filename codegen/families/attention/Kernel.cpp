@@ -51,7 +51,31 @@ LogicalResult AttentionKernel::unify(family::SizeClasses& sizes) {
     else
       like(output, backward && result != backward.getDQuery() ? key : query);
   }
+  if (program.epilogue)
+    unifyEpilogue(sizes);
   return success();
+}
+
+/// What has sizes of attention's output has those of the query.
+void AttentionKernel::unifyEpilogue(family::SizeClasses& sizes) {
+  const Epilogue& epilogue = *program.epilogue;
+  const Value query = input(program.form.query);
+  const auto meet = [&](Value value, ArrayRef<int> dimensions) {
+    for (auto [d, to] : llvm::enumerate(dimensions))
+      if (to >= 0 && ir::tensorType(value).isDynamicDim(d) &&
+          ir::tensorType(query).isDynamicDim(to))
+        sizes.unite({value, static_cast<int>(d)}, {query, to});
+  };
+  for (const Epilogue::Result& result : epilogue.results) {
+    for (const auto& node : result.program->nodes) {
+      Value shape = node->value; // or the tensor whose sizes it has
+      if (auto named = shape.getDefiningOp<ir::KilnOpInterface>())
+        shape = named.shapeSource();
+      if (isa_and_present<BlockArgument>(shape) && !epilogue.isOutput(shape))
+        meet(input(shape), result.toOutput(node->map));
+    }
+    meet(op.getResult(result.number), result.toOutput(result.output().map));
+  }
 }
 
 void AttentionKernel::bind(const family::Binding& binding) {
@@ -82,9 +106,6 @@ static double openPlaces(const ir::AttentionForm& form, double queries, double k
 }
 
 Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
-  const auto bufferOf = [&](Value argument) -> const TensorInfo& {
-    return inputs[cast<BlockArgument>(argument).getArgNumber()]->tensor;
-  };
   constexpr double typical = 1024; // rows where nobody knows
   const auto sizeOf = [&](const Extent& extent) {
     if (extent.isStatic())
@@ -101,6 +122,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
   facts.hasDropout = static_cast<bool>(program.form.seed);
+  facts.hasMask = static_cast<bool>(program.form.mask);
   facts.masksPlaces = program.form.masksPlaces();
   facts.hasSoftcap = program.form.softcap != 0.0;
   facts.hasPositiveScale = program.form.scale > 0.0;
@@ -140,11 +162,14 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
     facts.biases = countOf(ArrayRef(bias->shape).drop_back(2));
   }
+  if (program.epilogue)
+    countEpilogue(facts);
   const auto outBytes = [&](size_t result) {
     const int to = result < program.outputs.size() ? program.outputs[result] : -1;
     return to < 0 ? 2 : static_cast<int>(sizeInBytes(outputs[to]->tensor.dtype));
   };
-  facts.outBytes = facts.otherOutBytes = outBytes(0);
+  if (!program.epilogue)
+    facts.outBytes = facts.otherOutBytes = outBytes(0);
   if (auto backward = dyn_cast<ir::AttentionBackwardOp>(program.op)) {
     facts.hasKeys = static_cast<bool>(backward.getDKey());
     facts.hasValues = static_cast<bool>(backward.getDValue());
@@ -158,6 +183,23 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   }
   facts.sharing = sharingOf(program, inputs);
   return facts;
+}
+
+/// Results are stored through as many bytes as the widest of them needs, one after the other.
+void AttentionKernel::countEpilogue(Facts& facts) const {
+  const Epilogue& epilogue = *program.epilogue;
+  int widest = 0, all = 0;
+  for (const Epilogue::Result& result : epilogue.results) {
+    const int bytes = static_cast<int>(sizeInBytes(outputs[result.number]->tensor.dtype));
+    widest = std::max(widest, bytes);
+    all += bytes;
+    for (const auto& node : result.program->nodes)
+      if (node->kind == rows::Node::Kind::input && node->perRow && node->perColumn &&
+          !epilogue.isOutput(node->value))
+        all += static_cast<int>(sizeInBytes(bufferOf(node->value).dtype));
+  }
+  facts.outBytes = facts.otherOutBytes = widest;
+  facts.epilogueBytes = all - widest;
 }
 
 std::unique_ptr<model::KernelModel> AttentionKernel::model(ArrayRef<int64_t> sizes) const {

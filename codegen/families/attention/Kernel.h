@@ -20,6 +20,11 @@ class AttentionKernel : public family::Kernel {
   mlir::Value input(mlir::Value argument) {
     return op.getInputs()[mlir::cast<mlir::BlockArgument>(argument).getArgNumber()];
   }
+  const TensorInfo& bufferOf(mlir::Value argument) const {
+    return inputs[mlir::cast<mlir::BlockArgument>(argument).getArgNumber()]->tensor;
+  }
+  void unifyEpilogue(family::SizeClasses& sizes);
+  void countEpilogue(Facts& facts) const;
   Facts factsOf(llvm::ArrayRef<int64_t> sizes) const;
   SizeProduct multiplyAdds() const;
 

@@ -37,17 +37,24 @@ Value Lowering::heads(cu::Entry& entry, const family::BufferInfo& buffer, Type e
   const Stride row = strideAlong(buffer, hasRows ? last - 1 : last);
   if (hasRows)
     access.column = strideAlong(buffer, last);
-  Value map = cu::rowMap(entry, walkOf(order.sizes(chosen), access), access, buffer.tensor.name);
+  return headRows(entry, walkOf(order.sizes(chosen), access), access, row, element,
+                  hasRows ? buffer.tensor.shape[last].size : 1, stored);
+}
+
+/// Rows of `width` elements, `row` apart in each head.
+Value Lowering::headRows(cu::Entry& entry, const Walk& walk, const Access& access,
+                         const Stride& row, Type element, int64_t width, bool stored) {
+  const TensorInfo& tensor = access.buffer->tensor;
+  Value map = cu::rowMap(entry, walk, access, tensor.name);
   int64_t widest = 1;
-  if (hasRows) {
-    const int64_t width = buffer.tensor.shape[last].size;
+  if (width > 1) {
     Access all = access;
     all.leading.push_back(row);
     widest = family::widestAccess(
-        all, std::min<int64_t>(16 / static_cast<int64_t>(sizeInBytes(buffer.tensor.dtype)),
-                               width & -width));
+        all,
+        std::min<int64_t>(16 / static_cast<int64_t>(sizeInBytes(tensor.dtype)), width & -width));
   }
-  Value data = entry.pointer(buffer.tensor.name, element);
+  Value data = entry.pointer(tensor.name, element);
   Value step = cu::stride(entry, access, row);
   return builder.create<cu::HeadRowsOp>(location, cu::HeadsType::get(builder.getContext()), data,
                                         map, step, widest, stored);

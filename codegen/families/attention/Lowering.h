@@ -45,6 +45,8 @@ class Lowering {
   mlir::Value result(cu::Entry& entry, unsigned number, bool hasRows) {
     return result(entry, number, hasRows, order.all());
   }
+  /// Where attention's output goes, or what is computed of it.
+  mlir::Value outputRows(cu::Entry& entry);
   /// `hasBias`: false where the bias comes another way.
   mlir::Value scores(cu::Entry& entry, bool hasBias = true);
 
@@ -101,6 +103,14 @@ class Lowering {
  private:
   mlir::Value heads(cu::Entry& entry, const family::BufferInfo& buffer, mlir::Type element,
                     bool hasRows, bool stored, llvm::ArrayRef<size_t> chosen);
+  mlir::Value headRows(cu::Entry& entry, const cu::Walk& walk, const family::Access& access,
+                       const family::Stride& row, mlir::Type element, int64_t width, bool stored);
+  // LoweringEpilogue.cpp
+  class ElementsOfOutput;
+  mlir::Value rowsLikeOutput(cu::Entry& entry, const family::BufferInfo& buffer,
+                             llvm::ArrayRef<int> map, mlir::Type element, bool stored);
+  mlir::Value randomLikeOutput(cu::Entry& entry, rows::Node* node, llvm::ArrayRef<int> map);
+  mlir::Value resultOfOutput(cu::Entry& entry, const Epilogue::Result& result);
   cu::Walk walkOf(llvm::ArrayRef<Extent> space, const family::Access& access) const;
   mlir::Value ofScores(cu::Entry& entry, mlir::Value argument);
 };

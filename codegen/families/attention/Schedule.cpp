@@ -232,6 +232,10 @@ static std::string againstWarpsHolding(const Schedule& s, const Facts& facts,
         "bias = held with products = warps takes all gradients of up to 128 keys with "
         "queries = 128 alone, not {}",
         s.queries);
+  if (facts.kind == Kind::forward && facts.hasMask && s.keys > 128) // the assembler spills
+    return fmt::format("bias = held with products = warps takes masks of up to 128 keys a tile, "
+                       "not of {}",
+                       s.keys);
   if (s.queries % 64 != 0 || s.keys % 32 != 0)
     return fmt::format("bias = held with products = warps takes queries by 64 and keys by 32, not "
                        "{} and {}",

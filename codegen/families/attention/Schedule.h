@@ -62,13 +62,15 @@ struct Facts {
   int bytes = 2;                            // of an element of queries, keys and values
   int outBytes = 2, otherOutBytes = 2;      // of results; of keys' and of values' gradients
   int queryOutBytes = 2;                    // of queries', where sumsQueries
+  int epilogueBytes = 0;                    // more that an element of the output reads and writes
   std::int64_t width = 64, valueWidth = 64; // of rows of queries and keys, and of values
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool sumsBias = false;                    // and the bias's too
   bool sumsQueries = false;                 // and those of queries
   bool canTakeTurns = false;                // with these, blocks of warpgroups
   bool isCausal = false, hasSoftcap = false;
-  bool hasDropout = false, masksPlaces = false; // a mask that is not of keys alone
+  bool hasDropout = false;
+  bool hasMask = false, masksPlaces = false;    // which is not of keys alone
   bool isMapped = false;                        // tensor maps show queries, keys and values
   bool isBiasMapped = false;                    // and the bias
   double biasBytes = 0;                         // a score

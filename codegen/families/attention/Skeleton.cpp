@@ -35,7 +35,7 @@ class LoweringOfHeads : Lowering {
     Value of = scores(*entry);
     const SmallVector<Value> tensors{
         rowsOf(*entry, program.form.query), rowsOf(*entry, program.form.key),
-        rowsOf(*entry, program.form.value), result(*entry, 0, true), result(*entry, 1, false)};
+        rowsOf(*entry, program.form.value), outputRows(*entry), result(*entry, 1, false)};
     const Schedule& s = context.schedule;
     const auto create = [&](auto op) {
       builder.create<decltype(op)>(location, of, tensors, element(), program.width(),
@@ -55,7 +55,7 @@ class LoweringOfHeads : Lowering {
         begin(context.name, isResident(s) ? "attention_resident.cuh" : "attention_warpgroups.cuh");
     const Maps maps = mapsOf(*entry);
     Value of = scores(*entry);
-    const SmallVector<Value> stored{result(*entry, 0, true), result(*entry, 1, false)};
+    const SmallVector<Value> stored{outputRows(*entry), result(*entry, 1, false)};
     Value heads;
     if (isResident(s)) {
       heads = entry->size(KernelArgument::Kind::size, order.sizes(order.all()), "head_count");

@@ -45,7 +45,7 @@ struct Lowering::ElementBody {
     }
     if (node->kind == Node::Kind::index)
       return lowering.index(node);
-    return lowering.scalarOp(node, [&](Node* operand) { return value(operand); });
+    return scalarOp(lowering.builder, node, [&](Node* operand) { return value(operand); });
   }
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "codegen/exit/Entry.h"
+#include "codegen/families/rows/Nodes.h"
 #include "codegen/families/rows/PassPlan.h"
 #include "codegen/families/rows/Schedule.h"
 #include "codegen/families/rows/Skeleton.h"
@@ -28,12 +29,6 @@ inline bool isRowValue(const Node* n) {
 inline bool isUniform(const Node* n) {
   return !n->perRow && !n->perColumn;
 }
-/// Rounding to the type stored happens in the store.
-inline Node* beforeRounding(Node* n) {
-  bool rounds = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::TruncFOp>(n->op());
-  return rounds ? n->operands[0] : n;
-}
-
 /// What is stored of a value that is computed with in fp32.
 inline Node* beforeWidening(Node* n) {
   bool widens = n->kind == Node::Kind::scalar && mlir::isa<mlir::arith::ExtFOp>(n->op());
@@ -82,14 +77,12 @@ class Lowering {
   mlir::Value partials();
   void emitPartial(const Output& output, int64_t first);
   void emitUniforms();
-  mlir::Value scalarConstant(Node* node);
   void notePromises();
   void finishKernel();
   void emitFinishKernel();
 
   // Tile.cpp
   mlir::Value index(Node* node);
-  mlir::Value scalarOp(Node* node, llvm::function_ref<mlir::Value(Node*)> operand);
   void emitTile();
   void emitInput(Node* node, const Access& access);
   void emitInputs();

@@ -31,6 +31,36 @@ std::optional<Output::Kind> sumOverRows(ReduceOp reduce, ArrayRef<int64_t> space
   return std::nullopt;
 }
 
+Node* beforeRounding(Node* n) {
+  const bool rounds = n->kind == Node::Kind::scalar && isa<arith::TruncFOp>(n->op());
+  return rounds ? n->operands[0] : n;
+}
+
+Value scalarOp(OpBuilder& builder, Node* node, llvm::function_ref<Value(Node*)> operand) {
+  SmallVector<Value> operands;
+  for (Node* from : node->operands)
+    operands.push_back(operand(from));
+  Operation* clone = node->op()->cloneWithoutRegions();
+  clone->setOperands(operands);
+  clone->getResult(0).setType(node->element());
+  builder.insert(clone);
+  return clone->getResult(0);
+}
+
+Value scalarConstant(OpBuilder& builder, Node* node) {
+  auto elements = cast<DenseElementsAttr>(cast<arith::ConstantOp>(node->op()).getValue());
+  auto value = elements.getSplatValue<TypedAttr>();
+  auto number = dyn_cast<FloatAttr>(value);
+  if (!number || number.getType().isF32())
+    return builder.create<arith::ConstantOp>(node->op()->getLoc(), value);
+  APFloat wide = number.getValue();
+  bool lossy;
+  wide.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lossy);
+  Value constant = builder.create<arith::ConstantOp>(node->op()->getLoc(),
+                                                     FloatAttr::get(builder.getF32Type(), wide));
+  return builder.create<arith::TruncFOp>(node->op()->getLoc(), number.getType(), constant);
+}
+
 SmallVector<int> identity(size_t rank) {
   SmallVector<int> map;
   for (size_t d = 0; d < rank; ++d)

@@ -14,6 +14,14 @@ bool isOverEverything(ir::ReduceOp reduce);
 /// What a reduction over the rows of a space sums up; nothing for other reductions and for null.
 std::optional<Output::Kind> sumOverRows(ir::ReduceOp reduce, llvm::ArrayRef<int64_t> space);
 
+/// Rounding to the type stored happens in the store.
+Node* beforeRounding(Node* n);
+/// The tensor operation on single elements, where the builder stands.
+mlir::Value scalarOp(mlir::OpBuilder& builder, Node* node,
+                     llvm::function_ref<mlir::Value(Node*)> operand);
+/// The number that all elements of a constant are.
+mlir::Value scalarConstant(mlir::OpBuilder& builder, Node* node);
+
 /// Dimensions as they are.
 llvm::SmallVector<int> identity(size_t rank);
 

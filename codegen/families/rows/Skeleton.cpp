@@ -228,26 +228,12 @@ void Lowering::emitUniforms() {
           named(nameOf(node.get(), "value") + "_0"), node->element(),
           pointer(*bufferOf(node.get()), node->element()));
     else if (node->kind == Node::Kind::constant)
-      uniforms[node.get()] = scalarConstant(node.get());
+      uniforms[node.get()] = scalarConstant(builder, node.get());
     else if (node->kind == Node::Kind::index)
       uniforms[node.get()] = index(node.get());
     else
-      uniforms[node.get()] = scalarOp(node.get(), [&](Node* n) { return uniforms[n]; });
+      uniforms[node.get()] = scalarOp(builder, node.get(), [&](Node* n) { return uniforms[n]; });
   }
-}
-
-Value Lowering::scalarConstant(Node* node) {
-  auto elements = cast<DenseElementsAttr>(cast<arith::ConstantOp>(node->op()).getValue());
-  auto value = elements.getSplatValue<TypedAttr>();
-  auto number = dyn_cast<FloatAttr>(value);
-  if (!number || number.getType().isF32())
-    return builder.create<arith::ConstantOp>(node->op()->getLoc(), value);
-  APFloat wide = number.getValue();
-  bool lossy;
-  wide.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lossy);
-  Value constant = builder.create<arith::ConstantOp>(node->op()->getLoc(),
-                                                     FloatAttr::get(builder.getF32Type(), wide));
-  return builder.create<arith::TruncFOp>(node->op()->getLoc(), number.getType(), constant);
 }
 
 /// What the first kernel of a program reads ahead of its predecessor's end, whoever launches the

@@ -15,18 +15,6 @@ Value Lowering::index(Node* node) {
   return builder.create<arith::ConstantOp>(at, builder.getIntegerAttr(node->element(), 0));
 }
 
-/// The tensor operation on single elements.
-Value Lowering::scalarOp(Node* node, llvm::function_ref<Value(Node*)> operand) {
-  SmallVector<Value> operands;
-  for (Node* from : node->operands)
-    operands.push_back(operand(from));
-  Operation* clone = node->op()->cloneWithoutRegions();
-  clone->setOperands(operands);
-  clone->getResult(0).setType(node->element());
-  builder.insert(clone);
-  return clone->getResult(0);
-}
-
 void Lowering::emitInput(Node* node, const Access& access) {
   MLIRContext* c = builder.getContext();
   auto fragment = cu::FragmentType::get(c, node->element());
@@ -269,7 +257,7 @@ void Lowering::emitEachRow(ArrayRef<Node*> targets) {
     }
     if (node->kind == Node::Kind::index)
       return local[node] = index(node);
-    return local[node] = scalarOp(node, value);
+    return local[node] = scalarOp(builder, node, value);
   };
   for (auto [target, place] : llvm::zip(targets, places))
     builder.create<cu::SetRowOp>(target->value.getLoc(), value(target), place);
