@@ -1,8 +1,8 @@
 """scaled_dot_product_attention by the rule and over the grid of FlashAttention's own tests (Dao et al.,
 FlashAttention, tests/test_flash_attn.py): against the formula in fp32, of the same bf16 or fp16 inputs, the
 largest error of the output and of each gradient is at most twice that of the formula in bf16 or fp16, whose
-products are in another order. On a GPU the whole grid, a test for each width of heads; on a CPU a slice of
-it, on the host target. Calls without a mask whose heads share keys get one more dimension in front, since
+products are in another order. A test for each width of heads, of a slice of the grid, on a CPU on the host
+target; KILN_WHOLE_GRID=1 takes all of it on a GPU, which compiles some hundred kernels. Calls without a mask whose heads share keys get one more dimension in front, since
 Kiln leaves those of four dimensions to ATen on a GPU. Exit code 77: no torch here.
 Usage: attention_grid_test.py LIBKILN_TORCH [unittest's arguments, such as -k width_064]"""
 
@@ -24,6 +24,7 @@ except ImportError as error:
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PLACE = "gpu" if DEVICE == "cuda" else "cpu"
+IS_WHOLE = DEVICE == "cuda" and os.environ.get("KILN_WHOLE_GRID") == "1"
 BATCH = 4 if DEVICE == "cuda" else 1
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 KEY_HEADS = {"multi-head": 6, "grouped": 3, "multi-query": 1}  # of six heads of queries
@@ -54,10 +55,10 @@ class Case(NamedTuple):
 
 
 def cases_of(width):
-    """On a CPU two, which differ in dtype and in all else but the width. Those of all widths have each kind
-    of heads, each pair of forms and each of the three shortest lengths several times."""
+    """Of the slice two, which differ in dtype and in all else but the width. Those of all widths have each
+    kind of heads, each pair of forms and each of the three shortest lengths several times."""
     forms = list(itertools.product((False, True), repeat=2))
-    if DEVICE == "cuda":
+    if IS_WHOLE:
         grid = itertools.product(DTYPES, KEY_HEADS, forms, LENGTHS)
     else:
         at = WIDTHS.index(width)

@@ -60,8 +60,7 @@ bool joinsAll(ir::AttentionBackwardOp op) {
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
 /// their own are faster.
 bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
-  // Elements of a head's queries: of causal heads fewer, whose blocks find each other's sums ready.
-  const int64_t fewest = 512 * (op.getCausal() == ir::Causal::none ? 128 : 64);
+  constexpr int64_t fewest = 512 * 128; // elements of a head's queries
   const ArrayRef<int64_t> query = ir::tensorType(op.getQuery()).getShape();
   const int64_t queries = query.end()[-2];
   return target.has.warpgroupMatrix && canTakeTurns(op) &&
