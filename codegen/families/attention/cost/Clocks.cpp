@@ -200,12 +200,10 @@ double clocksByWarpsHolding(const Walk& walk, const Schedule& s, const Facts& fa
 /// place, and how long a row waits for what it loads, four places at a time.
 double clocksByThreads(const Walk& walk, const Schedule& s, const Facts& facts,
                        const Target& target) {
-  const auto lanes = static_cast<double>(lanesOfRow(facts));
   const double widths = static_cast<double>(facts.width + facts.valueWidth);
   const double places = facts.heads * facts.places / target.multiprocessors;
-  const double rows = walk.blocks * walk.rows / target.multiprocessors;
-  const double ofPlace = 30 + (facts.kind == Kind::forward ? 2 : 4) * widths / lanes;
-  const double issued = (places * ofPlace + rows * 300) * lanes / 32 / 2.5;
+  const double issued =
+      instructionsByThreads(facts, walk.blocks * walk.rows) / target.multiprocessors / 32 / 2.5;
   constexpr double bytesOfClock = 48; // from the L2
   const double loaded = places * widths * facts.bytes / bytesOfClock;
   const double seen = facts.places * facts.heads / std::max(walk.blocks * walk.rows, 1.0);
@@ -234,6 +232,13 @@ double clocksByHeads(const Walk& walk, const Schedule& s, const Facts& facts,
 }
 
 } // namespace
+
+double instructionsByThreads(const Facts& facts, double rows) {
+  const auto lanes = static_cast<double>(lanesOfRow(facts));
+  const double widths = static_cast<double>(facts.width + facts.valueWidth);
+  const double ofPlace = 30 + (facts.kind == Kind::forward ? 2 : 4) * widths / lanes;
+  return (facts.heads * facts.places * ofPlace + rows * 300) * lanes;
+}
 
 double clocksOf(const Walk& walk, const Schedule& s, const Facts& facts, const Target& target) {
   const auto by = s.products == Products::warpgroups ? clocksByWarpgroups

@@ -30,6 +30,8 @@ struct Walk {
 };
 Walk walkOf(const Schedule& schedule, const Facts& facts, const Target& target);
 
+/// What threads issue that have so many rows.
+double instructionsByThreads(const Facts& facts, double rows);
 /// Clocks of a multiprocessor, of all blocks that it takes.
 double clocksOf(const Walk& walk, const Schedule& schedule, const Facts& facts,
                 const Target& target);

@@ -59,6 +59,13 @@ static double padded(double rows) {
   return std::ceil(rows / tile) * tile;
 }
 
+/// Whether threads have a row each, of queries and of keys: heads have so few that tiles are mostly
+/// empty.
+static bool isForThreads(const Facts& facts) {
+  constexpr double few = 16;
+  return facts.queries <= few && facts.keys <= few;
+}
+
 model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
@@ -66,9 +73,16 @@ model::Work workOf(const Facts& facts, double count) {
   work.rows = queryElements(facts);
   const double scores =
       facts.heads * padded(facts.queries) * padded(facts.keys) * (facts.isCausal ? 0.5 : 1.0);
-  work.multiplyAdds = scores * productsOf(facts, Products::warps);
-  work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3);
-  work.tiles = facts.heads * std::ceil(facts.queries / 64);
+  if (isForThreads(facts)) {
+    const bool overKeys = facts.kind != Kind::keyGradient;
+    const double rows = overKeys ? queryElements(facts) : keyElements(facts);
+    // As long as they wait for one another, by four shapes that were timed.
+    work.operations = instructionsByThreads(facts, rows) * (facts.kind == Kind::forward ? 3 : 5);
+  } else {
+    work.multiplyAdds = scores * productsOf(facts, Products::warps);
+    work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3);
+    work.tiles = facts.heads * std::ceil(facts.queries / 64);
+  }
   work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   const double places = facts.heads * facts.places;
@@ -172,8 +186,7 @@ class SpaceOfKernel {
       each(tiles, tiles, {1, 2, 3}, blocks, facts.sumsBias ? Values{1, 4, 16} : Values{1});
   }
   void addThreads() {
-    constexpr double few = 16; // rows of a head, of which tiles are mostly empty
-    if (facts.queries > few || facts.keys > few)
+    if (!isForThreads(facts))
       return;
     s.products = Products::threads;
     const Values rows = {64, 128, 32, 256, 16}, one = {16}; // of equals the first is taken
