@@ -83,7 +83,7 @@ const Omission omissions[] = {
      "that thread 288 reads; no barrier lies between"},
     {"sums_full", "mbarrier_wait(at.sums_full(slot), parity);", "", "was never written"},
     {"fence_of_sums", "bulk_copy_fence();\n    warp_barrier", "warp_barrier", unfenced},
-    {"turn", "wait_for_turn(turn, block.turn);", "", "in the same kernel"},
+    {"turn", "wait_for_turn(turn, before);", "", "in the same kernel"},
     {"stores", "wait_for_tile_stores_but<0>();", "", "passes its turn on before"},
     {"products", "wgmma_wait<0>();\n    pin(reinterpret_cast<float(&)[Tile::width / 2]>(dk));", "",
      "wgmma"},
