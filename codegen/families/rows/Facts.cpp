@@ -36,6 +36,15 @@ bool repeatsRows(const Access& access, ArrayRef<Extent> space) {
   });
 }
 
+/// Rows that there are of a tensor which has some of them again; 0: known at run time.
+int64_t distinctRows(const Access& access, ArrayRef<Extent> space) {
+  int64_t rows = 1;
+  for (auto [extent, stride] : llvm::zip_equal(space, access.leading))
+    if (stride != Stride())
+      rows *= extent.isStatic() ? extent.size : 0;
+  return rows;
+}
+
 /// Instructions an element of values that equal others: angles of two tensors that are turned
 /// alike.
 int operationsAgain(const RowProgram& program) {
@@ -131,6 +140,7 @@ Facts RowKernel::facts() const {
     const Access access = accessOf(kernel, *node);
     auto stream = streamOf(access, facts.width);
     stream.repeats = repeatsRows(access, kernel.space);
+    stream.distinctRows = stream.repeats ? distinctRows(access, kernel.space) : 0;
     stream.again = node->pairs && llvm::any_of(program.nodes, [&](auto& other) {
                      return other->value == node->value && other->map == node->map && !other->pairs;
                    });

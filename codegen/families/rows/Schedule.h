@@ -77,12 +77,13 @@ extern const ScheduleForm scheduleForm;
 /// What the choice of a schedule depends on.
 struct Facts {
   struct Stream {
-    int bytes = 4;           // of an element as stored
-    std::int64_t widest = 1; // elements that alignment lets one access move, up to 16
-    bool again = false;      // reads what another stream has just read
-    bool older = false;      // than the predecessor of the launch
-    bool repeats = false;    // has the same rows again, along a leading dimension
-    bool transposed = false; // rows are neighbours in memory, columns are not
+    int bytes = 4;                 // of an element as stored
+    std::int64_t widest = 1;       // elements that alignment lets one access move, up to 16
+    bool again = false;            // reads what another stream has just read
+    bool older = false;            // than the predecessor of the launch
+    bool repeats = false;          // has the same rows again, along a leading dimension
+    std::int64_t distinctRows = 0; // of such; 0: known at run time
+    bool transposed = false;       // rows are neighbours in memory, columns are not
   };
   std::int64_t width = 1;
   std::int64_t rows = -1;     // -1: known at run time only
