@@ -66,7 +66,7 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
   }
 }
 
-/// The gradient of the output, in the type of the query where it was widened from that.
+/// The gradient of the output, rounded to the query's type as products take it.
 static Value outputGradient(AttentionOp op, Gradient& gradient) {
   Value d = gradient.of(op.getOutput());
   if (!d) { // zeros; with the sizes of the query, if they are the same, so that no output is saved
@@ -75,11 +75,14 @@ static Value outputGradient(AttentionOp op, Gradient& gradient) {
   }
   auto widen = d.getDefiningOp<arith::ExtFOp>();
   Type element = tensorType(op.getQuery()).getElementType();
-  return widen && tensorType(widen.getIn()).getElementType() == element ? widen.getIn() : d;
+  if (widen && tensorType(widen.getIn()).getElementType() == element)
+    return widen.getIn();
+  return element.getIntOrFloatBitWidth() == 16 ? gradient.math.cast(d, element) : d;
 }
 
 /// One backward of all that is wanted. What each row's scores lose to the sum of its probabilities
-/// is a number a row, to which the gradient of lse comes with the other sign.
+/// is a number a row, to which the gradient of lse comes with the other sign. It is the sum of
+/// products with the gradient as rounded: where a row sees one key, both are to cancel.
 LogicalResult AttentionOp::gradient(Gradient& gradient) {
   MathBuilder& math = gradient.math;
   SmallVector<Value, 4> wanted;
@@ -94,14 +97,18 @@ LogicalResult AttentionOp::gradient(Gradient& gradient) {
   if (wanted.empty())
     return success();
   Value d = gradient.of(getOutput()), dlse = gradient.of(getLse());
+  Value taken = outputGradient(*this, gradient);
+  auto widen = d ? d.getDefiningOp<arith::ExtFOp>() : arith::ExtFOp();
+  if (d && taken != d && !(widen && widen.getIn() == taken))
+    d = math.f32(taken);
   Value delta = d ? math.sumOfRow(math.mul(d, math.f32(getOutput()))) : math.neg(dlse);
   if (d && dlse)
     delta = math.sub(delta, dlse);
   auto backward = math.builder.create<AttentionBackwardOp>(
-      math.location, query, key, value, bias, outputGradient(*this, gradient), delta, getLse(),
-      getQuery(), getKey(), getValue(), getBias(), getMask(), getQueryStarts(), getKeyStarts(),
-      getSeed(), getOffset(), getScaleAttr(), getSoftcapAttr(), getCausalAttr(),
-      getWindowLeftAttr(), getWindowRightAttr(), getPAttr());
+      math.location, query, key, value, bias, taken, delta, getLse(), getQuery(), getKey(),
+      getValue(), getBias(), getMask(), getQueryStarts(), getKeyStarts(), getSeed(), getOffset(),
+      getScaleAttr(), getSoftcapAttr(), getCausalAttr(), getWindowLeftAttr(), getWindowRightAttr(),
+      getPAttr());
   for (auto [operand, result] : llvm::zip_equal(wanted, backward.getResults()))
     gradient.add(operand, result);
   return success();

@@ -57,13 +57,17 @@ func.func @lse_alone(%q: tensor<4x?x8xf16> {kiln.name = "q"}, %k: tensor<4x?x8xf
   return %lse : tensor<4x?xf32>
 }
 // -----
-// A gradient that the text gives in fp32 stays so. A tensor that is query, key and value has one sum.
+// A gradient that the text gives in fp32 is rounded as products take it, for delta too. A tensor that is
+// query, key and value has one sum.
 // The forward of a function that returns neither output nor lse saves both.
 // CHECK-LABEL: func.func @fp32_gradient_forward(
 // CHECK-SAME: tensor<4x5x8xbf16> {kiln.name = "saved"}, tensor<4x5xf32> {kiln.name = "saved_1"})
 // CHECK-LABEL: func.func @fp32_gradient_backward(
 // CHECK-SAME: %[[DO:[^:]*]]: tensor<4x5x8xf32> {kiln.name = "do"})
-// CHECK: %[[DQ:[^,]*]], %[[DK:[^,]*]], %[[DV:.*]] = kiln.attention_backward %[[DO]],
+// CHECK: %[[R:.*]] = arith.truncf %[[DO]]
+// CHECK: %[[W:.*]] = arith.extf %[[R]]
+// CHECK: arith.mulf %[[W]],
+// CHECK: %[[DQ:[^,]*]], %[[DK:[^,]*]], %[[DV:.*]] = kiln.attention_backward %[[R]],
 // CHECK-NEXT: %[[A:.*]] = arith.addf %[[DQ]], %[[DK]]
 // CHECK-NEXT: %[[B:.*]] = arith.addf %[[A]], %[[DV]]
 // CHECK-NEXT: arith.truncf %[[B]]
