@@ -3,6 +3,7 @@
 // neighbours of a row, as many as a thread has side by side, and where the first is.
 #pragma once
 
+#include "move.cuh"
 #include "scores.cuh"
 
 namespace kiln {
@@ -14,19 +15,9 @@ template <class T, int count> inline constexpr int count_of<Vec<T, count>> = cou
 /// Neighbours of a row from `column` on, a multiple of their number.
 template <int count, class T, int access, int rank>
 KILN_DEVICE auto neighbours(const HeadRows<T, access, rank>& rows, u32 head, int row, int column) {
-  using Element = typename HeadRows<T, access, rank>::Element;
-  constexpr int moved = access < count ? access : count;
   const i64 step = rows.heads.column_stride;
-  const T* from = rows.row(head, row) + column * step;
-  Vec<Element, count> values;
-#pragma unroll
-  for (int i = 0; i < count; i += moved) {
-    const auto part = load_global<Vec<Element, moved>>(from + i * step);
-#pragma unroll
-    for (int j = 0; j < moved; ++j)
-      values[i + j] = part[j];
-  }
-  return values;
+  return load_vector<count, (access < count ? access : count)>(rows.row(head, row) + column * step,
+                                                               step);
 }
 
 /// Random numbers where rows of a tensor would lie, whose rows have an even width if `is_even`.
