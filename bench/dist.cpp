@@ -110,8 +110,7 @@ class Bench {
 /// Microseconds of one sum, the mean of many in a row, on the slowest rank.
 double Bench::timed(std::int64_t bytes, const std::function<dist::Pending()>& sum) const {
   // Some ms at least: GPUs' ranks begin up to some 100 us apart. CPUs take as long for fewer bytes.
-  const bool onGpu = device.is_cuda();
-  const std::int64_t few = onGpu ? 64 : 1, many = onGpu ? 1024 : 64; // MiB
+  const auto [few, many] = device.is_cuda() ? std::pair(64, 1024) : std::pair(1, 64); // MiB
   const int times = bytes < few << 20 ? 200 : bytes < many << 20 ? 20 : 5;
   for (int i = 0; i < 5; ++i)
     sum().wait();

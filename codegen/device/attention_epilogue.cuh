@@ -49,8 +49,7 @@ KILN_DEVICE Vec<T, count> neighbours(const RandomHeads<T, bits, is_even, rank>& 
   return values;
 }
 
-template <class Rows_, class Compute> struct ComputedRows {
-  using Rows = Rows_;
+template <class Rows, class Compute> struct ComputedRows {
   using Element = typename Rows::Element;
   static constexpr int access = Rows::access;
   Rows rows;

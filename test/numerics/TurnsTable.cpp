@@ -46,7 +46,7 @@ struct TurnsTable : Builder {
     add("no_keys", of(128), {2, 200, 0}, wide);
     add("nothing", of(128), {0, 70, 70}, wide);
     // So many keys that blocks are not staggered, and a wave of blocks that has fewer heads.
-    add("long_last", of(64, "last"), {1, 130, 2150}, {64, 64});
+    add("long_last", of(64, "last"), {1, 130, 8300}, {64, 64});
     add("wave_last",
         changed(of(64, "last"), [](AttentionText& text) { text.heads = text.keyHeads = 11; }),
         {1, 70, 1000}, {64, 64});

@@ -4,6 +4,7 @@
 #include "codegen/families/attention/Model.h"
 #include "codegen/families/attention/Skeleton.h"
 #include "codegen/families/attention/TensorMaps.h"
+#include "codegen/families/rows/Nodes.h"
 
 using namespace mlir;
 
@@ -68,9 +69,7 @@ void AttentionKernel::unifyEpilogue(family::SizeClasses& sizes) {
   };
   for (const Epilogue::Result& result : epilogue.results) {
     for (const auto& node : result.program->nodes) {
-      Value shape = node->value; // or the tensor whose sizes it has
-      if (auto named = shape.getDefiningOp<ir::KilnOpInterface>())
-        shape = named.shapeSource();
+      const Value shape = rows::shapeSource(*node);
       if (isa_and_present<BlockArgument>(shape) && !epilogue.isOutput(shape))
         meet(input(shape), result.toOutput(node->map));
     }
@@ -162,13 +161,13 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));
     facts.biases = countOf(ArrayRef(bias->shape).drop_back(2));
   }
-  if (program.epilogue)
-    countEpilogue(facts);
   const auto outBytes = [&](size_t result) {
     const int to = result < program.outputs.size() ? program.outputs[result] : -1;
     return to < 0 ? 2 : static_cast<int>(sizeInBytes(outputs[to]->tensor.dtype));
   };
-  if (!program.epilogue)
+  if (program.epilogue)
+    countEpilogue(facts);
+  else
     facts.outBytes = facts.otherOutBytes = outBytes(0);
   if (auto backward = dyn_cast<ir::AttentionBackwardOp>(program.op)) {
     facts.hasKeys = static_cast<bool>(backward.getDKey());

@@ -107,6 +107,13 @@ class Lowering {
                        const family::Stride& row, mlir::Type element, int64_t width, bool stored);
   // LoweringEpilogue.cpp
   class ElementsOfOutput;
+  /// Strides between its heads, its rows and its columns, seen through those of the output.
+  struct LikeOutput {
+    family::Access access;
+    family::Stride row;
+    cu::Walk walk;
+  };
+  LikeOutput likeOutput(const family::BufferInfo& buffer, llvm::ArrayRef<int> map) const;
   mlir::Value rowsLikeOutput(cu::Entry& entry, const family::BufferInfo& buffer,
                              llvm::ArrayRef<int> map, mlir::Type element, bool stored);
   mlir::Value randomLikeOutput(cu::Entry& entry, rows::Node* node, llvm::ArrayRef<int> map);

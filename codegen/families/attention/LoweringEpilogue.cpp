@@ -12,14 +12,19 @@ using kiln::rows::Node;
 
 namespace kiln::attention {
 
-/// Rows of a tensor whose dimensions are those of the output that `map` tells.
-Value Lowering::rowsLikeOutput(cu::Entry& entry, const family::BufferInfo& buffer,
-                               ArrayRef<int> map, Type element, bool stored) {
+Lowering::LikeOutput Lowering::likeOutput(const family::BufferInfo& buffer,
+                                          ArrayRef<int> map) const {
   const Access given = family::makeAccess(buffer, map, rank - 1);
   Access access = order.access(buffer, ArrayRef(given.leading).drop_back());
   access.column = given.column;
-  return headRows(entry, walkOf(order.sizes(order.all()), access), access, given.leading.back(),
-                  element, program.valueWidth(), stored);
+  return {access, given.leading.back(), walkOf(order.sizes(order.all()), access)};
+}
+
+/// Rows of a tensor whose dimensions are those of the output that `map` tells.
+Value Lowering::rowsLikeOutput(cu::Entry& entry, const family::BufferInfo& buffer,
+                               ArrayRef<int> map, Type element, bool stored) {
+  const LikeOutput like = likeOutput(buffer, map);
+  return headRows(entry, like.walk, like.access, like.row, element, program.valueWidth(), stored);
 }
 
 /// Random numbers of a tensor that lies densely, and nowhere.
@@ -34,12 +39,9 @@ Value Lowering::randomLikeOutput(cu::Entry& entry, Node* node, ArrayRef<int> map
                                        : query[d]);
   numbers.tensor.name = "random";
   family::makeContiguous(numbers.tensor);
-  const Access given = family::makeAccess(numbers, map, rank - 1);
-  Access access = order.access(numbers, ArrayRef(given.leading).drop_back());
-  access.column = given.column;
-  Value rows =
-      cu::rowMap(entry, walkOf(order.sizes(order.all()), access), access, numbers.tensor.name);
-  Value step = cu::stride(entry, access, given.leading.back());
+  const LikeOutput like = likeOutput(numbers, map);
+  Value rows = cu::rowMap(entry, like.walk, like.access, numbers.tensor.name);
+  Value step = cu::stride(entry, like.access, like.row);
   const auto word = [&](Value of) {
     return entry.pointer(buffer(of).tensor.name, builder.getI64Type());
   };

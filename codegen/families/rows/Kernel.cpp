@@ -3,6 +3,7 @@
 
 #include "codegen/backend/Fail.h"
 #include "codegen/families/rows/Model.h"
+#include "codegen/families/rows/Nodes.h"
 #include "codegen/families/rows/Skeleton.h"
 
 using namespace mlir;
@@ -25,10 +26,7 @@ LogicalResult RowKernel::unify(family::SizeClasses& sizes) {
       at[to] = family::Dimension(value, dimension);
   };
   for (auto& node : program->nodes) {
-    Value shape = node->value; // or the tensor whose sizes it has
-    if (auto named = shape.getDefiningOp<ir::KilnOpInterface>())
-      shape = named.shapeSource();
-    auto argument = dyn_cast_if_present<BlockArgument>(shape);
+    auto argument = dyn_cast_if_present<BlockArgument>(shapeSource(*node));
     for (auto [d, to] : llvm::enumerate(node->map))
       if (argument && ir::tensorType(node->value).isDynamicDim(d))
         meet(op.getInputs()[argument.getArgNumber()], d, to);

@@ -31,6 +31,11 @@ std::optional<Output::Kind> sumOverRows(ReduceOp reduce, ArrayRef<int64_t> space
   return std::nullopt;
 }
 
+Value shapeSource(const Node& node) {
+  auto named = node.value.getDefiningOp<KilnOpInterface>();
+  return named ? named.shapeSource() : node.value;
+}
+
 Node* beforeRounding(Node* n) {
   const bool rounds = n->kind == Node::Kind::scalar && isa<arith::TruncFOp>(n->op());
   return rounds ? n->operands[0] : n;

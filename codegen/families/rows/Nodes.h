@@ -14,6 +14,8 @@ bool isOverEverything(ir::ReduceOp reduce);
 /// What a reduction over the rows of a space sums up; nothing for other reductions and for null.
 std::optional<Output::Kind> sumOverRows(ir::ReduceOp reduce, llvm::ArrayRef<int64_t> space);
 
+/// The node's value, or the tensor whose sizes it has; null: none has.
+mlir::Value shapeSource(const Node& node);
 /// Rounding to the type stored happens in the store.
 Node* beforeRounding(Node* n);
 /// The tensor operation on single elements, where the builder stands.
