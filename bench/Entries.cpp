@@ -117,9 +117,14 @@ Program compileEntry(const Entry& entry, const CompileOptions& given) {
   CompileOptions options = workload.options(given);
   if (workload.isFile)
     return Program::compile(moduleOf(entry), options);
-  // The schedule that these very sizes get; then a kernel for any number of rows.
-  if (options.schedule.empty())
-    options.schedule = Program::compile(moduleOf(entry), options).kernels()[0].schedule;
+  // The schedule that these very sizes get; then a kernel for any number of rows. Several kernels
+  // have one each, as any number of rows gets them.
+  if (options.schedule.empty()) {
+    const Program exact = Program::compile(moduleOf(entry), options);
+    const auto hasSchedule = [](const auto& kernel) { return !kernel.schedule.empty(); };
+    if (std::ranges::count_if(exact.kernels(), hasSchedule) == 1)
+      options.schedule = exact.kernels()[0].schedule;
+  }
   return Program::compile(Module::fromOp(Module::opened(workload.op()).spec), options);
 }
 
