@@ -1,12 +1,14 @@
 // See Casts.h.
-#include "models/alphafold/model/Casts.h"
+#include "models/common/Casts.h"
+
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include <mutex>
 
-namespace kiln::alphafold {
+namespace kiln::models {
 
 using at::Tensor;
 
@@ -16,25 +18,6 @@ std::mutex mutex; // of what follows: backwards run on threads of their own
 Casts* current = nullptr;
 
 } // namespace
-
-std::vector<Tensor> besideEachOther(at::TensorList like, at::ScalarType type) {
-  constexpr std::int64_t step = 16; // bytes
-  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
-  const auto padded = [&](const Tensor& tensor) {
-    return (tensor.numel() + unit - 1) / unit * unit;
-  };
-  std::int64_t count = 0;
-  for (const Tensor& tensor : like)
-    count += padded(tensor);
-  const Tensor memory = at::empty({count}, like[0].options().dtype(type).requires_grad(false));
-  std::vector<Tensor> all;
-  std::int64_t from = 0;
-  for (const Tensor& tensor : like) {
-    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
-    from += padded(tensor);
-  }
-  return all;
-}
 
 Casts::Scope::Scope(Casts& casts) : casts(casts) {
   casts.refresh();
@@ -82,4 +65,4 @@ void Casts::allocate() {
       kept.to = besideEachOther(kept.from, kept.type);
 }
 
-} // namespace kiln::alphafold
+} // namespace kiln::models

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-namespace kiln::alphafold {
+namespace kiln::models {
 
 /// Of one model, for as long as it lives. Which parameters are read together, and in which order,
 /// is learnt from the first scope; from then on all are cast at a scope's beginning, by a few
@@ -42,8 +42,4 @@ class Casts {
   std::map<Key, Kept> all;
 };
 
-/// Memory for tensors of these sizes one behind the other, each beginning where products want
-/// matrices to begin.
-std::vector<at::Tensor> besideEachOther(at::TensorList like, at::ScalarType type);
-
-} // namespace kiln::alphafold
+} // namespace kiln::models

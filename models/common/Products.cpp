@@ -1,8 +1,8 @@
 // See Products.h.
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include "kiln/fuse.h"
-#include "models/alphafold/model/Casts.h"
+#include "models/common/Casts.h"
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
@@ -10,14 +10,14 @@
 
 #include <optional>
 
-namespace kiln::alphafold {
+namespace kiln::models {
 
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 at::ScalarType productType(const Tensor& x) {
-  const auto autocast = models::Autocast::current(x.device().type());
+  const auto autocast = Autocast::current(x.device().type());
   return autocast.enabled && x.scalar_type() != at::kDouble ? autocast.dtype : x.scalar_type();
 }
 
@@ -31,6 +31,25 @@ Tensor columnSums(const Tensor& x, at::ScalarType type) {
   static const auto sums =
       fuse([](const Expr& x) { return kiln::columnSums(x); }, {.name = "column_sums"});
   return sums(x).view(-1).to(type);
+}
+
+std::vector<Tensor> besideEachOther(at::TensorList like, at::ScalarType type) {
+  constexpr std::int64_t step = 16; // bytes
+  const std::int64_t unit = step / std::int64_t(c10::elementSize(type));
+  const auto padded = [&](const Tensor& tensor) {
+    return (tensor.numel() + unit - 1) / unit * unit;
+  };
+  std::int64_t count = 0;
+  for (const Tensor& tensor : like)
+    count += padded(tensor);
+  const Tensor memory = at::empty({count}, like[0].options().dtype(type).requires_grad(false));
+  std::vector<Tensor> all;
+  std::int64_t from = 0;
+  for (const Tensor& tensor : like) {
+    all.push_back(memory.narrow(0, from, tensor.numel()).view(tensor.sizes()));
+    from += padded(tensor);
+  }
+  return all;
 }
 
 std::vector<Tensor> cast(at::TensorList parameters, at::ScalarType type) {
@@ -60,7 +79,7 @@ Tensor matrixOf(const Tensor& rows) {
 /// What lies in memory right behind `first`, along its rows or beneath them, with it; none if it
 /// does not.
 std::optional<Tensor> together(const Tensor& first, const Tensor& second, Layout layout) {
-  const std::int64_t along = layout == Layout::rows ? 1 : 0;
+  const std::int64_t along = layout == Layout::planes ? 0 : 1;
   const bool isNext =
       first.is_alias_of(second) && first.strides() == second.strides() &&
       second.storage_offset() == first.storage_offset() + first.size(along) * first.stride(along);
@@ -121,13 +140,19 @@ struct Products : torch::autograd::Function<Products> {
           group.hasBias ? joined(at::TensorList(parameters).slice(next, count)) : Tensor();
       next += group.hasBias ? count : 0;
       saved.push_back(weight);
+      const bool isPlanes = group.layout == Layout::planes;
       std::vector<std::int64_t> sizes = leading.vec();
-      const bool isRows = group.layout == Layout::rows;
-      sizes.insert(isRows ? sizes.end() : sizes.begin(), weight.size(0));
-      const Tensor product = !isRows         ? at::mm(weight, x.t())
+      if (group.layout == Layout::apart && count > 1) {
+        sizes.push_back(group.outs[0]);
+        for (const Tensor& one : apart(x, weight, group.outs).unbind())
+          results.push_back(one.view(sizes));
+        continue;
+      }
+      sizes.insert(isPlanes ? sizes.begin() : sizes.end(), weight.size(0));
+      const Tensor product = isPlanes        ? at::mm(weight, x.t())
                              : group.hasBias ? at::addmm(bias, x, weight.t())
                                              : at::mm(x, weight.t());
-      for (Tensor& part : product.view(sizes).split_with_sizes(group.outs, isRows ? -1 : 0))
+      for (Tensor& part : product.view(sizes).split_with_sizes(group.outs, isPlanes ? 0 : -1))
         results.push_back(std::move(part));
     }
     context->save_for_backward(saved);
@@ -150,15 +175,15 @@ struct Products : torch::autograd::Function<Products> {
       next += group.outs.size();
       for (const Tensor& one : own)
         if (one.defined() && sizes.empty()) {
-          const bool isRows = group.layout == Layout::rows;
-          sizes.assign(one.sizes().begin() + (isRows ? 0 : 1),
-                       one.sizes().end() - (isRows ? 1 : 0));
+          const bool isPlanes = group.layout == Layout::planes;
+          sizes.assign(one.sizes().begin() + (isPlanes ? 1 : 0),
+                       one.sizes().end() - (isPlanes ? 0 : 1));
           sizes.push_back(x.size(1));
         }
       const std::vector<Run> runs = runsOf(group, own);
       for (const auto& [gradient, from] : runs)
         if (wantsX) {
-          const Tensor rows = group.layout == Layout::rows ? gradient : gradient.t();
+          const Tensor rows = group.layout == Layout::planes ? gradient.t() : gradient;
           add(ofX, rows, saved[i + 1].narrow(0, from, rows.size(1)));
         }
       addParameters(ofParameters, group, runs, x, kept.parameters.at(ofParameters.size()));
@@ -170,6 +195,14 @@ struct Products : torch::autograd::Function<Products> {
   }
 
  private:
+  /// [maps, N, out]
+  static Tensor apart(const Tensor& x, const Tensor& weight,
+                      const std::vector<std::int64_t>& outs) {
+    const auto count = std::int64_t(outs.size());
+    return at::bmm(x.expand({count, -1, -1}),
+                   weight.view({count, outs[0], weight.size(1)}).transpose(1, 2));
+  }
+
   static std::vector<Run> runsOf(const Group& group, at::TensorList gradients) {
     std::vector<Run> runs;
     std::int64_t at = 0, end = 0; // end: of the last run
@@ -177,7 +210,7 @@ struct Products : torch::autograd::Function<Products> {
       if (!gradients[i].defined())
         continue;
       const Tensor now =
-          group.layout == Layout::rows ? matrixOf(gradients[i]) : gradients[i].flatten(1);
+          group.layout == Layout::planes ? gradients[i].flatten(1) : matrixOf(gradients[i]);
       const auto both = !runs.empty() && end == at
                             ? together(runs.back().gradient, now, group.layout)
                             : std::nullopt;
@@ -203,7 +236,7 @@ struct Products : torch::autograd::Function<Products> {
                             const Tensor& x, at::ScalarType type) {
     variable_list weights(group.outs.size()), biases(group.hasBias ? group.outs.size() : 0);
     for (const auto& [gradient, begin] : runs) {
-      const Tensor byOut = group.layout == Layout::rows ? gradient.t() : gradient; // [outs, N]
+      const Tensor byOut = group.layout == Layout::planes ? gradient : gradient.t(); // [outs, N]
       const Tensor ofWeights = product(byOut, x, type);
       const Tensor ofBiases = group.hasBias ? columnSums(gradient, type) : Tensor();
       std::int64_t from = 0;
@@ -222,18 +255,25 @@ struct Products : torch::autograd::Function<Products> {
 
 } // namespace
 
+/// Whether two maps are one product.
+static bool isOne(const Map& first, const Map& second) {
+  if (first.layout != second.layout || first.bias.defined() != second.bias.defined())
+    return false;
+  return first.layout != Layout::apart ||
+         (!first.bias.defined() && first.weight.sizes() == second.weight.sizes() &&
+          together(first.weight, second.weight, Layout::planes));
+}
+
 std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps) {
   std::vector<Group> groups;
   std::vector<Tensor> all = {x};
   for (std::size_t i = 0; i < maps.size();) {
     Group group{maps[i].layout, maps[i].bias.defined(), {}};
     const std::size_t begin = i;
-    for (; i < maps.size() && maps[i].layout == group.layout &&
-           maps[i].bias.defined() == group.hasBias;
-         ++i) {
+    do {
       group.outs.push_back(maps[i].weight.size(0));
       all.push_back(maps[i].weight);
-    }
+    } while (++i < maps.size() && isOne(maps[i - 1], maps[i]));
     for (std::size_t j = begin; group.hasBias && j < i; ++j)
       all.push_back(maps[j].bias);
     groups.push_back(std::move(group));
@@ -241,4 +281,4 @@ std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps) {
   return Products::apply(groups, at::TensorList(all));
 }
 
-} // namespace kiln::alphafold
+} // namespace kiln::models

@@ -8,24 +8,26 @@
 
 #include <vector>
 
-namespace kiln::alphafold {
+namespace kiln::models {
 
 /// How a map's results lie in memory.
 enum class Layout {
-  rows,  // [..., out]: of each row of x
-  planes // [out, ...]: of each channel, as products over positions read them
+  rows,   // [..., out]: of each row of x
+  planes, // [out, ...]: of each channel, as products over positions read them
+  apart   // [..., out] that no others lie between, as at::linear's
 };
 
 struct Map {
   at::Tensor weight; // [out, in]
-  at::Tensor bias{}; // [out] or undefined; rows only
+  at::Tensor bias{}; // [out] or undefined; not of planes
   Layout layout = Layout::rows;
 };
 
 /// x weight^T + bias of each map, x [..., in], in the dtype of autocast if it is on for x's device
 /// and in x's elsewhere. Neighbours of one layout that all have a bias, or none, are one product,
-/// and their results are parts of one tensor. Gradients that are parts of one tensor in the same
-/// order, as kiln::nn::attention gives them, are read as one. No second derivatives.
+/// and their results are parts of one tensor; of those apart neighbours of one size without a bias
+/// whose weights lie side by side are. Gradients that are parts of one tensor in the same order, as
+/// kiln::nn::attention gives them, are read as one. No second derivatives.
 std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps);
 
 /// The dtype in which products of x are computed.
@@ -35,8 +37,11 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type
 /// Sums down columns [..., columns], accumulated in fp32: the gradient of a bias from that of what
 /// it was added to.
 at::Tensor columnSums(const at::Tensor& x, at::ScalarType type);
+/// Memory for tensors of these sizes one behind the other, each beginning where products want
+/// matrices to begin.
+std::vector<at::Tensor> besideEachOther(at::TensorList like, at::ScalarType type);
 /// Parameters of one dtype in another, one behind the other in memory, by one launch or as Casts
 /// keeps them; themselves if they have it.
 std::vector<at::Tensor> cast(at::TensorList parameters, at::ScalarType type);
 
-} // namespace kiln::alphafold
+} // namespace kiln::models

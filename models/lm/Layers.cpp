@@ -2,6 +2,7 @@
 #include "models/lm/Layers.h"
 
 #include "models/common/Draw.h"
+#include "models/common/Products.h"
 #include "models/lm/Config.h"
 
 #include <kiln/fuse.h>
@@ -16,7 +17,19 @@ LinearImpl::LinearImpl(std::int64_t in, std::int64_t out)
 }
 
 Tensor LinearImpl::forward(const Tensor& x) {
-  return at::linear(x, copy.defined() ? copy : weight);
+  return at::linear(x, read());
+}
+
+std::vector<Tensor> linears(const Tensor& x, std::initializer_list<Linear> matrices,
+                            const Parts& parts) {
+  std::vector<Tensor> results;
+  std::vector<models::Map> maps;
+  for (Linear one : matrices)
+    if (parts.modules)
+      maps.push_back({one->read(), {}, models::Layout::apart});
+    else
+      results.push_back(one(x));
+  return parts.modules ? models::products(x, maps) : results;
 }
 
 RmsNormImpl::RmsNormImpl(std::int64_t width, const Parts& parts, double eps)

@@ -19,12 +19,18 @@ struct Parts {
 struct LinearImpl : torch::nn::LinearImpl {
   LinearImpl(std::int64_t in, std::int64_t out);
   at::Tensor forward(const at::Tensor& x);
+  const at::Tensor& read() const { return copy.defined() ? copy : weight; }
 
   /// The weight in another dtype, a leaf that is read, and gets the gradient, instead; undefined:
   /// there is none. Whoever changes the weight keeps it up to date.
   at::Tensor copy;
 };
 TORCH_MODULE(Linear);
+
+/// Products of one tensor with several matrices; with Kiln's modules what they give to its gradient
+/// is added up by the products themselves.
+std::vector<at::Tensor> linears(const at::Tensor& x, std::initializer_list<Linear> matrices,
+                                const Parts& parts);
 
 /// The residual stream between two layers, and what the last one adds to it; undefined: nothing.
 struct Stream {

@@ -29,8 +29,9 @@ Tensor AttentionImpl::forward(const Tensor& x, const Tensor& rotations) {
   auto split = [&](const Tensor& all) { // [batch, length, heads, size]
     return all.unflatten(-1, {heads, -1});
   };
-  const auto [queries, keys] = rotate(split(q(x)), split(k(x)), rotations, parts);
-  const Tensor y = at::scaled_dot_product_attention(queries, keys, split(v(x)).transpose(1, 2),
+  const std::vector<Tensor> made = linears(x, {q, k, v}, parts);
+  const auto [queries, keys] = rotate(split(made[0]), split(made[1]), rotations, parts);
+  const Tensor y = at::scaled_dot_product_attention(queries, keys, split(made[2]).transpose(1, 2),
                                                     /*attn_mask=*/{}, /*dropout_p=*/0.0,
                                                     /*is_causal=*/true);
   return output(y.transpose(1, 2).flatten(-2));
@@ -42,7 +43,8 @@ FeedForwardImpl::FeedForwardImpl(const ModelConfig& config, const Parts& parts)
       w3(register_module("w3", Linear(config.width, config.hidden))) {}
 
 Tensor FeedForwardImpl::forward(const Tensor& x) {
-  return w2(swiglu(w1(x), w3(x), parts));
+  const std::vector<Tensor> made = linears(x, {w1, w3}, parts);
+  return w2(swiglu(made[0], made[1], parts));
 }
 
 BlockImpl::BlockImpl(const ModelConfig& config, const Parts& parts)

@@ -5,6 +5,7 @@
 #include "models/common/Device.h"
 #include "models/common/Fail.h"
 #include "models/common/Precision.h"
+#include "models/common/Products.h"
 #include "models/common/Program.h"
 #include "models/lm/Layers.h"
 #include "models/lm/Schedule.h"
@@ -44,13 +45,20 @@ std::vector<NamedTensor> halve(torch::nn::Module& model) {
   return masters;
 }
 
-/// Of weights that products read in bf16.
+/// Of weights that products read in bf16, those of each layer one behind the other.
 void addCopies(torch::nn::Module& model, Updater& updater) {
+  std::vector<LinearImpl*> linears;
+  std::vector<Tensor> weights;
   for (const auto& module : model.modules())
     if (auto* linear = module->as<LinearImpl>()) {
-      linear->copy = linear->weight.detach().to(at::kBFloat16).requires_grad_();
-      updater.bindCopy(linear->weight, linear->copy);
+      linears.push_back(linear);
+      weights.push_back(linear->weight.detach());
     }
+  const std::vector<Tensor> copies = models::besideEachOther(weights, at::kBFloat16);
+  for (std::size_t i = 0; i < linears.size(); ++i) {
+    linears[i]->copy = copies[i].detach().copy_(weights[i]).requires_grad_();
+    updater.bindCopy(linears[i]->weight, linears[i]->copy);
+  }
 }
 
 } // namespace

@@ -1,11 +1,11 @@
 // Maps of one tensor as few products, products of planes and updates of streams, beside the same
 // step by step in fp64: results, gradients, and which gradients are read as one.
-#include "models/alphafold/model/Casts.h"
 #include "models/alphafold/model/OuterProduct.h"
-#include "models/alphafold/model/Products.h"
 #include "models/alphafold/model/Stream.h"
 #include "models/alphafold/model/TriangleProduct.h"
+#include "models/common/Casts.h"
 #include "models/common/Precision.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -16,6 +16,11 @@ namespace kiln::alphafold {
 namespace {
 
 using at::Tensor;
+using models::cast;
+using models::Casts;
+using models::columnSums;
+using models::Layout;
+using models::products;
 using Tensors = std::vector<Tensor>;
 
 Tensor leaf(at::IntArrayRef sizes, at::ScalarType type = at::kDouble) {
@@ -84,6 +89,38 @@ TEST(AlphaFoldProducts, PartsOfOneGradientAreReadWhereTheyLie) {
     const Tensors found = torch::autograd::grad(made, {x, a, b}, parts);
     expectSame(found, {parts[0].mm(a) + parts[1].mm(b), parts[0].t().mm(x), parts[1].t().mm(x)});
   }
+}
+
+/// Weights that lie side by side are one product, those of other sizes or places are not, and all
+/// results have memory of their own rows.
+TEST(AlphaFoldProducts, ResultsApart) {
+  at::manual_seed(6);
+  const Tensor x = leaf({3, 4, 8});
+  const Tensors memory =
+      models::besideEachOther({at::empty({6, 8}), at::empty({6, 8})}, at::kDouble);
+  Tensors weights;
+  for (const Tensor& one : memory)
+    weights.push_back(one.detach().normal_().requires_grad_());
+  weights.push_back(leaf({6, 8}));
+  weights.push_back(leaf({5, 8}));
+  const Tensor bias = leaf({5});
+  const auto apart = [](const Tensor& weight, const Tensor& bias = {}) {
+    return models::Map{weight, bias, Layout::apart};
+  };
+  const Tensors made = products(
+      x, {apart(weights[0]), apart(weights[1]), apart(weights[2]), apart(weights[3], bias)});
+  const Tensors expected = {at::linear(x, weights[0]), at::linear(x, weights[1]),
+                            at::linear(x, weights[2]), at::linear(x, weights[3], bias)};
+  expectSame(made, expected);
+  for (const Tensor& one : made)
+    EXPECT_TRUE(one.is_contiguous());
+  EXPECT_TRUE(made[0].is_alias_of(made[1])) << "their weights lie side by side";
+  EXPECT_FALSE(made[1].is_alias_of(made[2])) << "theirs do not";
+  Tensors leaves = {x, bias};
+  leaves.insert(leaves.end(), weights.begin(), weights.end());
+  expectSame(gradientsOf(made, leaves), gradientsOf(expected, leaves));
+  expectSame(gradientsOf({made[1], made[2]}, leaves),
+             gradientsOf({expected[1], expected[2]}, leaves));
 }
 
 TEST(AlphaFoldProducts, AutocastRoundsAndGradientsAreOfTheWeights) {

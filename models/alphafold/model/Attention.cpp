@@ -2,13 +2,16 @@
 #include "models/alphafold/model/Attention.h"
 
 #include "kiln/nn.h"
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::Layout;
+using models::Map;
+using models::products;
 
 namespace {
 

@@ -1,13 +1,15 @@
 // See MsaAttention.h.
 #include "models/alphafold/model/MsaAttention.h"
 
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::Layout;
+using models::products;
 
 MsaRowAttentionImpl::MsaRowAttentionImpl(std::int64_t channels, std::int64_t pair,
                                          std::int64_t heads, std::int64_t head)

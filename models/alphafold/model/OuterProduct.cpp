@@ -2,7 +2,7 @@
 // matrices [hidden hidden, R] of each residue of the other, which the linear map reads as they lie.
 #include "models/alphafold/model/OuterProduct.h"
 
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -10,6 +10,7 @@
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::cast;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 

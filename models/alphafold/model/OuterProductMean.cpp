@@ -2,13 +2,14 @@
 #include "models/alphafold/model/OuterProductMean.h"
 
 #include "models/alphafold/model/OuterProduct.h"
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::products;
 
 OuterProductMeanImpl::OuterProductMeanImpl(std::int64_t channels, std::int64_t pair,
                                            std::int64_t hidden)

@@ -2,8 +2,8 @@
 #include "models/alphafold/model/Primitives.h"
 
 #include "kiln/fuse.h"
-#include "models/alphafold/model/Products.h"
 #include "models/common/Draw.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -14,6 +14,8 @@
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::products;
+using models::productType;
 
 namespace {
 

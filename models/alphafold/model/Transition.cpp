@@ -2,7 +2,7 @@
 #include "models/alphafold/model/Transition.h"
 
 #include "kiln/fuse.h"
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -10,6 +10,9 @@
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::cast;
+using models::product;
+using models::productType;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 

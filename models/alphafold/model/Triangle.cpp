@@ -1,13 +1,15 @@
 // See Triangle.h.
 #include "models/alphafold/model/Triangle.h"
 
-#include "models/alphafold/model/Products.h"
+#include "models/common/Products.h"
 
 #include <ATen/ATen.h>
 
 namespace kiln::alphafold {
 
 using at::Tensor;
+using models::Layout;
+using models::products;
 
 TriangleMultiplicationImpl::TriangleMultiplicationImpl(std::int64_t pair, std::int64_t hidden,
                                                        Sides sides)

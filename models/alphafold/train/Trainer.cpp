@@ -143,7 +143,7 @@ void Trainer::seed(std::size_t protein) const {
 /// Forward and backward: of each protein loss, terms and lDDT, on the device.
 Tensor Trainer::enqueue(const Proteins& proteins, bool sends) {
   const double share = 1.0 / double(proteins.size());
-  const Casts::Scope once(casts);
+  const models::Casts::Scope once(casts);
   std::vector<Tensor> values;
   for (std::size_t i = 0; i < proteins.size(); ++i) {
     if (!options.graphs)

@@ -5,9 +5,9 @@
 
 #include "models/alphafold/losses/Losses.h"
 #include "models/alphafold/losses/Metrics.h"
-#include "models/alphafold/model/Casts.h"
 #include "models/alphafold/train/Options.h"
 #include "models/alphafold/train/Source.h"
+#include "models/common/Casts.h"
 #include "models/common/Checkpoint.h"
 #include "models/common/Ema.h"
 #include "models/common/Graph.h"
@@ -100,7 +100,7 @@ class Trainer {
   std::shared_ptr<dist::Group> group;
   at::Device device;
   AlphaFold model;
-  Casts casts; // of its parameters
+  models::Casts casts; // of its parameters
   models::Updater updater;
   std::unique_ptr<dist::DataParallel> parallel; // none for one process
   models::Ema ema;
