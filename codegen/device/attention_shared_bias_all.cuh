@@ -1,7 +1,8 @@
 // All gradients of attention whose heads share a bias (attention_shared_bias_keys.cuh), where few
-// blocks have all keys: one, or the two of a cluster. Score gradients of 64 queries lie in shared
-// memory, where one warpgroup multiplies them with the block's keys. Of two blocks each has one
-// half of the queries: it begins with the other's, whose gradients it hands over while it goes on.
+// blocks have all keys: one, or the two or three of a cluster. Score gradients of 64 queries lie in
+// shared memory, where one warpgroup multiplies them with the block's keys. Of several blocks each
+// has a part of the queries: it begins with the others', whose gradients it hands over while it
+// goes on.
 #pragma once
 
 #include "attention_shared_bias_keys.cuh"
@@ -30,23 +31,66 @@ struct SharedBiasAllTile
   static constexpr int slope_bytes = 2 * Slopes::bytes;
   static constexpr int hand_over_bytes = blocks > 1 ? 2 * 64 * Sums::width* int(sizeof(float)) : 0;
   static_assert(64 % queries == 0 && tiles_ % of_group == 0, "whole groups of 64 queries");
-  static_assert(blocks == 1 || (blocks == 2 && query_groups <= 4), "two groups a block at most");
+  static_assert(blocks == 1 || (blocks == 2 && query_groups <= 4) ||
+                    (blocks == 3 && query_groups <= 3),
+                "two groups a block at most, or one of three blocks");
   static_assert(side == 1, "warpgroups take turns with the queries of one head");
 
   /// The group of 64 queries that a block comes to in this step.
   static KILN_DEVICE int group_of(int step) {
     if constexpr (blocks == 1)
       return step;
+    if constexpr (blocks == 3)
+      return (cluster_rank() + 1 + step) % query_groups;
     const int group = step + (cluster_rank() == 0 ? first_half : 0);
     return group < query_groups ? group : group - query_groups;
   }
   static KILN_DEVICE bool has_group(int group) {
+    if constexpr (blocks == 3)
+      return group == cluster_rank();
     return blocks == 1 || (group < first_half) == (cluster_rank() == 0);
   }
   /// The first query of the block's step-th tile: all are seen.
   static KILN_DEVICE int row_of(const SeenTiles&, int step) {
     return group_of(step / of_group) * 64 + step % of_group * queries;
   }
+};
+
+/// That of a kernel which has some of the queries, from `first` on.
+template <class T, int width, int value_width, int queries, int keys, int stages, int side,
+          int slots, int held, int tiles, int blocks, int first>
+struct SharedBiasPartTile : SharedBiasAllTile<T, width, value_width, queries, keys, stages, side,
+                                              slots, held, tiles, blocks> {
+  using Whole = SharedBiasAllTile<T, width, value_width, queries, keys, stages, side, slots, held,
+                                  tiles, blocks>;
+  static constexpr int first_query = first;
+  static KILN_DEVICE int row_of(const SeenTiles& seen, int step) {
+    return first + Whole::row_of(seen, step);
+  }
+};
+
+/// How a block hands over a group: to whom, to which of the two places in its memory, and which of
+/// its own barriers tells that the place is free. Of two blocks groups have places, of three
+/// whoever hands over.
+template <class Tile> struct HandingOver {
+  static KILN_DEVICE int distance(int group) { return (group - cluster_rank() + 3) % 3; }
+  static KILN_DEVICE int other(int group) {
+    return Tile::cluster == 3 ? group : cluster_rank() ^ 1;
+  }
+  static KILN_DEVICE int place(int group) {
+    return Tile::cluster == 3 ? 2 - distance(group) : group % 2;
+  }
+  static KILN_DEVICE int free(int group) {
+    return Tile::cluster == 3 ? distance(group) - 1 : group % 2;
+  }
+};
+/// The same of whom the i-th of the others hands it over to: `free` is that block's barrier.
+template <class Tile> struct HandedOver {
+  static KILN_DEVICE int other(int i) {
+    return Tile::cluster == 3 ? (cluster_rank() + 1 + i) % 3 : cluster_rank() ^ 1;
+  }
+  static KILN_DEVICE int place(int group, int i) { return Tile::cluster == 3 ? i : group % 2; }
+  static KILN_DEVICE int free(int group, int i) { return Tile::cluster == 3 ? 1 - i : group % 2; }
 };
 
 template <class Tile, class OutQ, class OutK, class OutV>
@@ -106,10 +150,12 @@ template <class Tile, class Memory, class Out> struct QueryGradients {
     multiply(dq, at.slopes(turn_of(step)));
     if (Tile::has_group(group)) {
       if constexpr (Tile::cluster > 1)
-        add_handed(dq, group % 2);
-      store(dq, group * 64);
+#pragma unroll
+        for (int i = 0; i < Tile::cluster - 1; ++i)
+          add_handed(dq, group, i);
+      store(dq, first_walked<Tile>() + group * 64);
     } else {
-      hand_over(dq, group % 2);
+      hand_over(dq, group);
     }
   }
 
@@ -139,27 +185,31 @@ template <class Tile, class Memory, class Out> struct QueryGradients {
   KILN_DEVICE char* handed(int place, int n) const {
     return at.handed(place) + (n * 128 + thread_index() % 128) * 16;
   }
-  KILN_DEVICE void hand_over(const float (&dq)[wide][4], int place) const {
-    const int other = cluster_rank() ^ 1;
-    mbarrier_wait_for_cluster(at.handed_free(place), parity() ^ 1);
+  KILN_DEVICE void hand_over(const float (&dq)[wide][4], int group) const {
+    using Handing = HandingOver<Tile>;
+    const int other = Handing::other(group), place = Handing::place(group);
+    mbarrier_wait_for_cluster(at.handed_free(Handing::free(group)), parity() ^ 1);
 #pragma unroll
     for (int n = 0; n < wide; ++n)
       store_to_block(handed(place, n), dq[n], at.handed_full(place), other);
   }
-  KILN_DEVICE void add_handed(float (&dq)[wide][4], int place) const {
+  /// What the i-th of the other blocks has.
+  KILN_DEVICE void add_handed(float (&dq)[wide][4], int group, int i) const {
+    using Handed = HandedOver<Tile>;
+    const int place = Handed::place(group, i);
     mbarrier_wait_for_cluster(at.handed_full(place), parity());
 #pragma unroll
     for (int n = 0; n < wide; ++n) {
       const auto other = load_shared<Vec<float, 4>>(handed(place, n));
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        dq[n][i] += other[i];
+      for (int j = 0; j < 4; ++j)
+        dq[n][j] += other[j];
     }
     if (thread_index() % 128 == 0)
       mbarrier_arrive_expecting(at.handed_full(place), Tile::hand_over_bytes / 2);
     warp_barrier();
     if (thread_index() % 32 == 0) // of whose warp all lanes have read
-      mbarrier_arrive_in_block(at.handed_free(place), cluster_rank() ^ 1);
+      mbarrier_arrive_in_block(at.handed_free(Handed::free(group, i)), Handed::other(i));
   }
   KILN_DEVICE void store(float (&dq)[wide][4], int first) const {
     const int row = first + 16 * warp();
@@ -173,14 +223,14 @@ template <class Tile, class Memory, class Out> struct QueryGradients {
 /// The parameters are those of differentiate_keys_sharing, and where gradients of queries go.
 template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
           class Scores, class Bias, class Lse, class Delta, class QueryGradient, class KeyGradient,
-          class ValueGradient>
+          class ValueGradient, class Parts = WholeKeys>
 KILN_DEVICE void
 differentiate_all_sharing(Tile tile, char* memory, const Scores& scores, i64 biases, i64 sharing,
                           const MappedHeads& query, const MappedHeads& key,
                           const MappedHeads& value, const MappedHeads& gradient, const Bias& bias,
                           const Lse& lse, const Delta& delta, const QueryGradient& query_gradient,
                           const KeyGradient& key_gradient, const ValueGradient& value_gradient,
-                          float* partials) {
+                          float* partials, const Parts& parts = Parts()) {
   using Memory = SharedBiasMemory<Tile, shared_bias_all_store<Tile, typename QueryGradient::Element,
                                                               typename KeyGradient::Element,
                                                               typename ValueGradient::Element>()>;
@@ -189,6 +239,7 @@ differentiate_all_sharing(Tile tile, char* memory, const Scores& scores, i64 bia
       tile, at, scores, biases, sharing, query, key, value, gradient, bias, lse, delta,
       key_gradient, value_gradient, BiasSums<Tile>(partials),
       QueryGradients<Tile, Memory, QueryGradient>(at, query_gradient, scores.scale,
-                                                  int(scores.sight.queries)));
+                                                  int(scores.sight.queries)),
+      parts);
 }
 } // namespace kiln

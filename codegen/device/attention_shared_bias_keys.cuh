@@ -63,6 +63,14 @@ template <class Lse, class Delta> struct NumbersOfRows {
     return numbers;
   }
 };
+/// The first of the queries that blocks walk over, where kernels one after the other have some
+/// each.
+template <class Tile> KILN_DEVICE constexpr int first_walked() {
+  if constexpr (requires { Tile::first_query; })
+    return Tile::first_query;
+  else
+    return 0;
+}
 /// The bias of 64 keys, for accumulators of transposed scores: over the scale, as HeldBias.
 template <class Tile, class Element> struct HeldBiasOfKeys {
   static constexpr bool adds = Tile::Bias::bytes > 0;
@@ -79,7 +87,7 @@ template <class Tile, class Element> struct HeldBiasOfKeys {
   template <int deep> KILN_DEVICE void begin(float (&s)[deep][4], int first_query) const {
     if constexpr (!adds)
       return;
-    const char* from = row + anew(first_query) * 128;
+    const char* from = row + (anew(first_query) - first_walked<Tile>()) * 128;
 #pragma unroll
     for (int n = 0; n < deep; n += 2) {
       u32 words[4];
@@ -172,6 +180,51 @@ struct NoQueryGradients {
   template <int steps> KILN_DEVICE void keep(const u32 (&)[steps][4], int) {}
   KILN_DEVICE void finish(int) {}
   KILN_DEVICE void end() {}
+};
+
+/// Where one kernel has all queries: gradients of keys and values are whole at the end of a head.
+struct WholeKeys {
+  enum : bool { resumes = false, leaves = false }; // no objects, whose names a kernel would carry
+};
+/// Where kernels one after the other have some of the queries each: the sums of keys and values
+/// that one leaves, in the order of a block's threads, are what the next resumes with.
+template <class Tile, bool resumes_, bool leaves_> struct KeysInParts {
+  static constexpr bool resumes = resumes_, leaves = leaves_;
+  float* sums; // (heads, blocks of a head, a thread's vectors, threads, 4)
+
+  template <int wide, int value_wide>
+  KILN_DEVICE void resume(float (&dk)[wide][4], float (&dv)[value_wide][4], u32 head,
+                          int first_row) const {
+    const auto* from = of_thread<wide + value_wide>(head, first_row);
+#pragma unroll
+    for (int n = 0; n < wide + value_wide; ++n) {
+      const auto four = load_global<Vec<float, 4>>(from + n * Tile::loader);
+      float* to = n < wide ? dk[n] : dv[n - wide];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        to[i] = four[i];
+    }
+  }
+  template <int wide, int value_wide>
+  KILN_DEVICE void leave(const float (&dk)[wide][4], const float (&dv)[value_wide][4], u32 head,
+                         int first_row) const {
+    auto* to = of_thread<wide + value_wide>(head, first_row);
+#pragma unroll
+    for (int n = 0; n < wide + value_wide; ++n) {
+      const float* from = n < wide ? dk[n] : dv[n - wide];
+      Vec<float, 4> four;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        four[i] = from[i];
+      store_global(to + n * Tile::loader, four);
+    }
+  }
+
+ private:
+  template <int vectors> KILN_DEVICE Vec<float, 4>* of_thread(u32 head, int first_row) const {
+    const i64 block = i64(head) * Tile::cluster + first_row / Tile::queries;
+    return reinterpret_cast<Vec<float, 4>*>(sums) + block * vectors * Tile::loader + thread_index();
+  }
 };
 
 /// `work(number)` for each number from `first` to `end` - 1, which its text knows: what is indexed
@@ -282,22 +335,24 @@ differentiate_keys_of_head(float (&dk)[Tile::width / 8][4], float (&dv)[Tile::va
 
 /// In the memory `at`. `bias_box`: rows of the bias's map. `sums`: BiasSums of a SharedBiasSumTile,
 /// where the gradient of the bias is summed too. `queries`: QueryGradients, where there are those
-/// of queries.
+/// of queries. `parts`: WholeKeys or KeysInParts.
 template <class BiasElement, int groups, int loading, int working, int bias_box, class Tile,
           class Memory, class Scores, class Bias, class Lse, class Delta, class KeyGradient,
-          class ValueGradient, class Sums, class Queries>
+          class ValueGradient, class Sums, class Queries, class Parts = WholeKeys>
 KILN_DEVICE void
 differentiate_keys_in(Tile tile, const Memory& at, const Scores& scores, i64 biases, i64 sharing,
                       const MappedHeads& query, const MappedHeads& key, const MappedHeads& value,
                       const MappedHeads& gradient, const Bias& bias, const Lse& lse,
                       const Delta& delta, const KeyGradient& key_gradient,
-                      const ValueGradient& value_gradient, Sums sums, Queries queries) {
+                      const ValueGradient& value_gradient, Sums sums, Queries queries,
+                      const Parts& parts = Parts()) {
   const int end = int(scores.sight.keys);
   const BlockOfSharers block(tile, scores, block_index(), biases, sharing, groups);
   SeenTiles tiles = tiles_of<Tile>(scores, block);
   tiles.count = Queries::count(tiles.count);
   const auto fetch_bias = [&](char* to, u64* full) {
-    bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, 0, block.first_row);
+    bias.template fetch<typename Tile::Bias, bias_box>(to, full, block.bias, first_walked<Tile>(),
+                                                       block.first_row);
   };
   if (has_loaded_sharers<loading>(tile, at, scores, block, tiles,
                                   Loads<OwnPair<Tile>, NumbersOfRows<Lse, Delta>>{
@@ -309,6 +364,8 @@ differentiate_keys_in(Tile tile, const Memory& at, const Scores& scores, i64 bia
                                  const auto& start) KILN_INLINE {
     float dk[Tile::width / 8][4] = {}, dv[Tile::value_width / 8][4] = {};
     const int group_row = turn.group_row();
+    if constexpr (Parts::resumes)
+      parts.resume(dk, dv, head, block.first_row);
     queries.begin(head, own);
     differentiate_keys_of_head<Tile>(
         dk, dv, at, side, now, own + group_row * Tile::Queries::swizzle,
@@ -317,6 +374,10 @@ differentiate_keys_in(Tile tile, const Memory& at, const Scores& scores, i64 bia
     queries.end();
     if (thread_index() % 128 == 0)
       mbarrier_arrive(own_free);
+    if constexpr (Parts::leaves) {
+      parts.leave(dk, dv, head, block.first_row);
+      return;
+    }
     scale_gradients(dk, scores.scale);
     char* through = at.stored_by(turn.warp());
     const int left = end - turn.first_row();

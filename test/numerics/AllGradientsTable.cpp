@@ -1,5 +1,6 @@
 // All gradients of attention in one kernel, whose blocks hold the bias: one block has all keys, or
-// the two of a cluster, which hand each other the sums of queries. Odd and even numbers of groups
+// the two or three of a cluster, which hand each other the sums of queries; of many queries or keys
+// in two kernels, which have some of the queries each. Odd and even numbers of groups
 // of 64 queries, tiles, widths, masks, and biases that are shared along different dimensions.
 #include "test/numerics/AttentionText.h"
 #include "test/numerics/Builder.h"
@@ -31,6 +32,34 @@ struct AllGradientsTable : Builder {
       for (int keys : {72, 136, 256})
         add(fmt::format("of_{}_queries_{}_keys", queries, keys), of(queries, keys), {3},
             {32, keys > 72 ? 128 : 64, 3, 1, 1});
+  }
+  /// More queries or keys than a block's registers have sums for.
+  void partsOfQueries() {
+    const HeldTiles three{32, 128, 2, 2, 1};
+    for (auto [queries, keys] :
+         {std::pair(1, 264), {72, 264}, {128, 384}, {136, 264}, {192, 320}, {200, 264}})
+      add(fmt::format("three_blocks_of_{}_queries_{}_keys", queries, keys), of(queries, keys), {3},
+          three);
+    for (int keys : {72, 136, 256})
+      add(fmt::format("parts_of_264_queries_{}_keys", keys), of(264, keys), {3},
+          {32, keys > 72 ? 128 : 64, 3, 2, 1});
+    add("parts_of_384_queries_384_keys", of(384, 384, 32), {2}, {32, 128, 3, 2, 1});
+    add("parts_of_three_groups", of(200, 264), {7}, {64, 128, 2, 3, 1});
+    const auto with = [&](auto change) { return changed(of(200, 264, 32), change); };
+    add("parts_f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {3},
+        three);
+    add("parts_values_narrow", with([](AttentionText& text) { text.valueWidth = 16; }), {3},
+        HeldTiles{32, 128, 3, 2, 1});
+    add("parts_mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x264"; }), {5},
+        three);
+    add("parts_closed", with([](AttentionText& text) { text.mask = "?x1x1x264"; }), {5}, three,
+        Fill::closed);
+    add("parts_two_leading", with([](AttentionText& text) {
+          text.leading = {2, 0};
+          text.bias = "2x1x2x200x264";
+        }),
+        {3}, three);
+    add("parts_of_nothing", of(200, 264), {0}, three);
   }
   void tiles() {
     for (const HeldTiles& tiles : {HeldTiles{32, 128, 2, 1, 1}, HeldTiles{64, 64, 2, 2, 1},
@@ -109,6 +138,7 @@ struct AllGradientsTable : Builder {
 void addAllGradients(std::vector<Case>& cases) {
   AllGradientsTable all;
   all.groupsOfQueries();
+  all.partsOfQueries();
   all.tiles();
   all.others();
   std::ranges::move(all.cases, std::back_inserter(cases));

@@ -10,6 +10,8 @@
 // RUN: kiln-opt %t/turns.mlir --kiln-fuse | FileCheck %t/turns.mlir --check-prefixes=ALL,HOPPER
 // RUN: kiln-opt %t/turns.mlir --kiln-fuse=arch=sm_80 | FileCheck %t/turns.mlir --check-prefixes=ALL,OTHERS
 // RUN: kiln-opt %t/held.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=64,keys=128,stages=2,blocks=1,launch=programmatic,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/held.mlir --check-prefix=HELD
+// RUN: kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=programmatic,groups=4,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/parts.mlir --check-prefix=PARTS
+// RUN: not kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=64,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/parts.mlir --check-prefix=FOUR
 
 //--- turns.mlir
 // ALL-LABEL: func.func @long
@@ -55,6 +57,10 @@ func.func @long(%d: tensor<2x?x64xbf16>, %n: tensor<2x?xf32>, %q: tensor<2x?x64x
 // CHECK: kiln.kernel "together"
 // CHECK: kiln.attention_backward
 // CHECK-NOT: kiln.kernel
+// CHECK-LABEL: func.func @three_blocks
+// CHECK: kiln.kernel "three_blocks"
+// CHECK: -> query {{.*}} key {{.*}} value {{.*}} bias
+// CHECK-NOT: kiln.kernel
 // CHECK-LABEL: func.func @apart
 // CHECK: kiln.kernel "apart_0"
 // CHECK: -> query
@@ -65,18 +71,22 @@ func.func @together(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tens
   %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %q, %q bias %b : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x72x16xbf16> value tensor<?x2x72x16xbf16> bias tensor<1x2x72x72xf32>
   return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<?x2x72x16xbf16>, tensor<1x2x72x72xf32>
 }
-func.func @apart(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x72x264xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>) {
+func.func @three_blocks(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x72x264xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>) {
   %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x264x16xbf16> value tensor<?x2x264x16xbf16> bias tensor<1x2x72x264xf32>
   return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>
 }
+func.func @apart(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x392x16xbf16>, %b: tensor<1x2x72x392xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x392x16xbf16> value tensor<?x2x392x16xbf16> bias tensor<1x2x72x392xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xf32>
+}
 
 //--- errors.mlir
-// More keys than two blocks have.
-func.func @many_keys(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x72x264xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>) {
+// More keys than three blocks have.
+func.func @many_keys(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x392x16xbf16>, %b: tensor<1x2x72x392xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xf32>) {
   // expected-error @+2 {{must be in one kernel with all that is 'kiln.fuse = }}
   // expected-note @+1 {{with this operation}}
-  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b {kiln.fuse = "all"} : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x264x16xbf16> value tensor<?x2x264x16xbf16> bias tensor<1x2x72x264xf32>
-  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x72x264xf32>
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b {kiln.fuse = "all"} : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x392x16xbf16> value tensor<?x2x392x16xbf16> bias tensor<1x2x72x392xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x392x16xbf16>, tensor<?x2x392x16xbf16>, tensor<1x2x72x392xf32>
 }
 
 //--- schedule.mlir
@@ -87,4 +97,19 @@ func.func @many_keys(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: ten
 func.func @f(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x72x16xbf16>, %k: tensor<?x2x136x16xbf16>, %b: tensor<1x2x72x136xbf16>) -> (tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xf32>) {
   %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b : (tensor<?x2x72x16xbf16>, tensor<?x2x72xf32>, tensor<?x2x72xf32>, tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xbf16>) -> query tensor<?x2x72x16xbf16> key tensor<?x2x136x16xbf16> value tensor<?x2x136x16xbf16> bias tensor<1x2x72x136xf32>
   return %dq, %dk, %dv, %db : tensor<?x2x72x16xbf16>, tensor<?x2x136x16xbf16>, tensor<?x2x136x16xbf16>, tensor<1x2x72x136xf32>
+}
+
+//--- parts.mlir
+// Of more than 256 queries or keys kernels have 192 queries each: one leaves sums of keys and values to
+// the other, and one kernel adds up the bias's of both.
+// PARTS: cu.kernel {{.*}}kiln_f_first
+// PARTS: cu.differentiate_all_sharing {{.*}}cluster = 3 : i64{{.*}}first = 0 : i64{{.*}}leaves = true{{.*}}resumes = false
+// PARTS: cu.kernel {{.*}}kiln_f_second
+// PARTS: cu.differentiate_all_sharing {{.*}}cluster = 3 : i64{{.*}}first = 192 : i64{{.*}}leaves = false{{.*}}resumes = true
+// PARTS: cu.kernel {{.*}}kiln_f_sum
+// PARTS-NOT: cu.kernel
+// FOUR: schedule refused: bias = held of all gradients in one kernel takes 264 keys in three blocks at most, and keys = 64 makes 5
+func.func @f(%d: tensor<?x2x200x16xbf16>, %n: tensor<?x2x200xf32>, %q: tensor<?x2x200x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x200x264xbf16>) -> (tensor<?x2x200x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x200x264xf32>) {
+  %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b : (tensor<?x2x200x16xbf16>, tensor<?x2x200xf32>, tensor<?x2x200xf32>, tensor<?x2x200x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x200x264xbf16>) -> query tensor<?x2x200x16xbf16> key tensor<?x2x264x16xbf16> value tensor<?x2x264x16xbf16> bias tensor<1x2x200x264xf32>
+  return %dq, %dk, %dv, %db : tensor<?x2x200x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x200x264xf32>
 }

@@ -1,6 +1,8 @@
 // See Attention.h.
 #include "codegen/families/attention/Attention.h"
 
+#include "codegen/families/attention/Resources.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -25,8 +27,8 @@ bool isTwoBytes(Value value) {
 
 /// Whether the gradient of the bias joins those of keys and values: its sums of all queries fit the
 /// registers of a thread beside theirs, and different heads add to them.
-bool joinsKeys(ir::AttentionBackwardOp op) {
-  constexpr int64_t mostQueries = 256, widest = 32;
+bool joinsKeys(ir::AttentionBackwardOp op, int64_t mostQueries = kMostOfWholeQueries) {
+  constexpr int64_t widest = 32;
   if (!op.getDKey() || !op.getDValue() || !op.getDBias())
     return false;
   const ir::AttentionForm form(op);
@@ -50,11 +52,18 @@ bool joinsKeys(ir::AttentionBackwardOp op) {
          form.scale > 0.0;
 }
 
-/// Whether all gradients can be one kernel: a cluster of two blocks has all keys.
+/// Whether all gradients can be one kernel: a cluster of two blocks has all keys. Of more queries
+/// or keys they are two, each of some of the queries, and the cluster has three blocks.
 bool joinsAll(ir::AttentionBackwardOp op) {
-  constexpr int64_t mostKeys = 256;
-  return op.getDQuery() && joinsKeys(op) &&
-         ir::tensorType(op.getKey()).getShape().end()[-2] <= mostKeys;
+  constexpr int64_t narrow = 8; // such rows have kernels of their own, of one part
+  const int64_t keys = ir::tensorType(op.getKey()).getShape().end()[-2];
+  if (!op.getDQuery())
+    return false;
+  if (joinsKeys(op) && keys <= kMostOfWholeQueries)
+    return true;
+  const bool isNarrow = ir::tensorType(op.getQuery()).getShape().back() == narrow ||
+                        ir::tensorType(op.getValue()).getShape().back() == narrow;
+  return !isNarrow && joinsKeys(op, kMostOfParts) && keys <= kMostOfParts;
 }
 
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
@@ -139,7 +148,7 @@ static SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardO
   add(op.getDKey(), isOne);
   const bool isWide = ir::tensorType(op.getQuery()).getElementType().isF32();
   add(op.getDValue(), op.getDKey() && widest <= kWidestTogether / (isWide ? 2 : 1));
-  add(op.getDBias(), joinsKeys(op));
+  add(op.getDBias(), joinsKeys(op) || joinsAll(op));
   return kernels;
 }
 SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,

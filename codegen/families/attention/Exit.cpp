@@ -210,21 +210,28 @@ void DifferentiateKeysAndBiasSharingOp::emit(Emitter& e) {
               "differentiate_keys_sharing", ", BiasSums<Tile>(" + e.name(getPartials()) + ")",
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
-/// All gradients, by a tile and a function of their own.
+/// All gradients, by a tile and a function of their own. `first` and `parts` are of a kernel that
+/// has some of the queries.
 template <class Op>
 static void emitAllGradients(Emitter& e, Op op, const char* tile, const std::string& bytes,
-                             const char* function) {
+                             const char* function, const std::string& first = "",
+                             const std::string& parts = "") {
   emitSharing(e, op, tile,
               ", " + number(op.getTiles(), "tiles of queries") + ", " +
-                  number(op.getCluster(), "blocks of a cluster"),
-              bytes, function, ", " + e.name(op.getPartials()),
+                  number(op.getCluster(), "blocks of a cluster") + first,
+              bytes, function, ", " + e.name(op.getPartials()) + parts,
               ", " + number(attention::kBiasBox, "rows of the bias's box"));
 }
 void DifferentiateAllSharingOp::emit(Emitter& e) {
-  emitAllGradients(e, *this, "SharedBiasAllTile",
+  const std::string parts = getOfKeys()
+                                ? ", KeysInParts<Tile, " + flag(getResumes(), "resumes") + ", " +
+                                      flag(getLeaves(), "leaves") + ">{" + e.name(getOfKeys()) + "}"
+                                : "";
+  emitAllGradients(e, *this, getOfKeys() ? "SharedBiasPartTile" : "SharedBiasAllTile",
                    "shared_bias_all_bytes<Tile, " + storedType(e, getOf()[2]) + ", " +
                        storedType(e, getOf()[3]) + ", " + storedType(e, getOf()[4]) + ">()",
-                   "differentiate_all_sharing");
+                   "differentiate_all_sharing",
+                   getOfKeys() ? ", " + number(getFirst(), "first query") : "", parts);
 }
 void DifferentiateAllByWarpsOp::emit(Emitter& e) {
   emitAllGradients(e, *this, "WarpsAllTile", "all_by_warps_bytes<Tile>()",
@@ -338,7 +345,7 @@ bool DifferentiateKeysAndBiasSharingOp::stores(Value pointer) {
   return getPartials() == pointer;
 }
 bool DifferentiateAllSharingOp::stores(Value pointer) {
-  return getPartials() == pointer;
+  return getPartials() == pointer || getOfKeys() == pointer;
 }
 bool DifferentiateAllByWarpsOp::stores(Value pointer) {
   return getPartials() == pointer;

@@ -137,10 +137,14 @@ def Cu_DifferentiateKeysAndBiasSharingOp : Cu_SharingOp<"differentiate_keys_and_
   }];
 }
 def Cu_DifferentiateAllSharingOp : Cu_SharingOp<"differentiate_all_sharing",
-    (ins Cu_Pointer:$partials, I64Attr:$tiles, I64Attr:$cluster), " `to` $partials",
-    " `:` type($partials)", ["stores"]> {
+    (ins Cu_Pointer:$partials, Optional<Cu_Pointer>:$of_keys, I64Attr:$tiles, I64Attr:$cluster,
+         I64Attr:$first, BoolAttr:$resumes, BoolAttr:$leaves), " `to` $partials (`,` $of_keys^)?",
+    " `:` type($partials) (`,` type($of_keys)^)?", ["stores"]> {
   let summary = "The same, and gradients of queries: lse, delta, results of queries, keys and values";
-  let description = "A cluster of `cluster` blocks, 1 or 2, has all keys.";
+  let description = [{
+    A cluster of `cluster` blocks, 1 to 3, has all keys. Where kernels have some of the queries each,
+    from `first` on, one `leaves` its sums of keys and values in `of_keys`, and the next `resumes`.
+  }];
 }
 def Cu_DifferentiateAllByWarpsOp : Cu_SharingOp<"differentiate_all_by_warps",
     (ins Cu_Pointer:$partials, I64Attr:$tiles, I64Attr:$cluster), " `to` $partials",

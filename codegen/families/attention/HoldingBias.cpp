@@ -119,9 +119,7 @@ class LoweringHoldingBias : Lowering {
                                             kernel.entry->pointer(partials, builder.getF32Type()),
                                             1 /*tile*/, cluster);
     else if (context.facts.sumsQueries)
-      create<cu::DifferentiateAllSharingOp>(kernel, tensors, sharers,
-                                            kernel.entry->pointer(partials, builder.getF32Type()),
-                                            summedTiles(s, context.facts), cluster);
+      emitAllGradients(kernel, tensors, sharers, partials);
     else if (sums)
       create<cu::DifferentiateKeysAndBiasSharingOp>(
           kernel, tensors, sharers, kernel.entry->pointer(partials, builder.getF32Type()),
@@ -129,8 +127,28 @@ class LoweringHoldingBias : Lowering {
     else
       create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharers);
     finish(kernel, {tiles(keyRows(), s.keys)}, /*ofNone=*/sums);
-    if (sums)
+    if (sums && !context.facts.leavesKeys)
       emitSumOfGroups(partials, s.groups * s.side);
+  }
+  void emitAllGradients(const Holding& kernel, ArrayRef<Value> tensors, const Sharers& sharers,
+                        const std::string& partials) {
+    const Schedule& s = context.schedule;
+    const Facts& facts = context.facts;
+    const int64_t cluster = clusterOf(s, facts);
+    Value sums = kernel.entry->pointer(partials, builder.getF32Type());
+    Value ofKeys;
+    if (facts.leavesKeys || facts.resumesKeys) {
+      const std::string name = context.workspaces + "_keys";
+      SmallVector<Extent> heads = ownBiases();
+      heads.append(sharedSizes());
+      addWorkspace(name,
+                   cluster * s.keys * (paddedWidth(facts.width) + paddedWidth(facts.valueWidth)),
+                   heads);
+      ofKeys = kernel.entry->pointer(name, builder.getF32Type());
+    }
+    create<cu::DifferentiateAllSharingOp>(kernel, tensors, sharers, sums, ofKeys,
+                                          summedTiles(s, facts), cluster, facts.firstQuery,
+                                          facts.resumesKeys, facts.leavesKeys);
   }
   void emitBiasGradient() {
     const Schedule& s = context.schedule;

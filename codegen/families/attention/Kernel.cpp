@@ -222,9 +222,9 @@ SizeProduct AttentionKernel::multiplyAdds() const {
 void AttentionKernel::lower(ModuleOp module, LaunchPlan& plan) {
   const Facts facts = factsOf({});
   const size_t first = plan.kernels.size();
-  lowerKernel({family::entryName(op.getName()), program, facts,
-               Schedule::of(op.getSchedule()->getSchedule()), inputs, outputs,
-               op.getScheduleAttr()},
+  const std::string name = family::entryName(op.getName());
+  lowerKernel({name, name, program, facts, Schedule::of(op.getSchedule()->getSchedule()), inputs,
+               outputs, op.getScheduleAttr()},
               module, plan);
   plan.kernels[first].multiplyAdds = multiplyAdds();
 }

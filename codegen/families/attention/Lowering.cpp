@@ -164,18 +164,25 @@ void Lowering::finish(cu::Entry& entry, ArrayRef<TileCount> tiles) {
   entry.finish(plan);
 }
 
+void Lowering::addWorkspace(const std::string& name, int64_t count, ArrayRef<Extent> each) {
+  const bool isThere = llvm::any_of(
+      plan.workspaces, [&](const WorkspaceInfo& workspace) { return workspace.name == name; });
+  if (!isThere)
+    plan.workspaces.push_back({name, DType::f32, count, -1, {{each.begin(), each.end()}}});
+}
+
 std::string Lowering::addPartials(int64_t count) {
   SmallVector<Extent> places = ownBiases();
   places.append({queryRows(), keyRows()});
-  const std::string partials = context.name + "_partials";
-  plan.workspaces.push_back({partials, DType::f32, count, -1, {{places.begin(), places.end()}}});
+  const std::string partials = context.workspaces + "_partials";
+  addWorkspace(partials, count, places);
   return partials;
 }
 
 void Lowering::emitSumOfGroups(const std::string& partials, int64_t groups) {
   const SmallVector<Extent> biases = ownBiases();
-  cu::Entry entry(builder, location, context.name + "_sum", kFinishThreads, 1, ir::ScheduleAttr(),
-                  "attention_bias_gradient.cuh");
+  cu::Entry entry(builder, location, context.workspaces + "_sum", kFinishThreads, 1,
+                  ir::ScheduleAttr(), "attention_bias_gradient.cuh");
   entry.waitThenRelease(context.schedule.launch == Launch::programmatic);
   const auto result = static_cast<unsigned>(program.biasGradient());
   const auto& shape = output(result).tensor.shape;

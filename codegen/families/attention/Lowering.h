@@ -87,6 +87,8 @@ class Lowering {
   static TileCount each(llvm::ArrayRef<Extent> space) { return {{std::vector<Extent>(space)}, 1}; }
   int64_t bytes() const { return sharedBytes(context.schedule, context.facts); }
 
+  /// `count` numbers of fp32 for each of a product of sizes, unless they are there.
+  void addWorkspace(const std::string& name, int64_t count, llvm::ArrayRef<Extent> each);
   /// A workspace of so many partial sums of each place of each bias.
   std::string addPartials(int64_t count);
   /// Its sum, the bias's gradient, a kernel of its own.

@@ -44,12 +44,17 @@ std::int64_t summedTiles(const Schedule& schedule, const Facts& facts);
 std::int64_t tilesInRegisters(const Schedule& schedule, const Facts& facts);
 /// Queries whose gradients are one product, where they are computed beside those of keys.
 inline constexpr std::int64_t kGroupOfQueries = 64;
+/// All gradients in one kernel: of more queries or keys than the former the sums of the bias's fill
+/// the registers of two kernels, each of which has so many queries.
+inline constexpr std::int64_t kMostOfWholeQueries = 256, kQueriesOfPart = 192;
+inline constexpr std::int64_t kMostOfParts = 2 * kQueriesOfPart;
 /// The gradients of queries beside all others: blocks of the cluster that has all keys.
 std::int64_t clusterOf(const Schedule& schedule, const Facts& facts);
 /// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias
 /// is two: those of keys and values, and that of the bias; and three with those of queries. Without
 /// a bias those of queries are one too unless blocks take turns, whose tiles are the others' turned
-/// round: as many rows of its own. Else it is one, as it is given.
+/// round: as many rows of its own. Else it is one, as it is given, or two that have some of the
+/// queries each.
 struct Part {
   Schedule schedule;
   Facts facts;

@@ -145,7 +145,10 @@ void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan
   for (const Part& part : partsOf(context.schedule, context.facts)) {
     Program program = context.program;
     program.kind = part.facts.kind;
-    const KernelContext own{context.name + part.suffix,
+    const std::string name = context.name + part.suffix;
+    const bool shares = part.facts.leavesKeys || part.facts.resumesKeys;
+    const KernelContext own{name,
+                            shares ? context.workspaces : name,
                             program,
                             part.facts,
                             part.schedule,

@@ -9,7 +9,8 @@
 namespace kiln::attention {
 
 struct KernelContext {
-  std::string name; // of the entry
+  std::string name;       // of the entry
+  std::string workspaces; // how their names begin; kernels of some of the queries each share them
   const Program& program;
   const Facts& facts;
   const Schedule schedule;

@@ -19,6 +19,11 @@ double keyElements(const Facts& facts) {
   return facts.keyHeads * facts.keys;
 }
 
+/// Of keys and values, which one kernel leaves to another.
+double bytesOfSums(const Facts& facts) {
+  return keyElements(facts) * static_cast<double>(facts.width + facts.valueWidth) * 4;
+}
+
 } // namespace
 
 double bytesReadOf(const Facts& facts, double) {
@@ -28,7 +33,9 @@ double bytesReadOf(const Facts& facts, double) {
                          keyElements(facts) * both + bias;
   if (facts.kind == Kind::forward)
     return forward;
-  return forward + queryElements(facts) * (static_cast<double>(facts.valueWidth) * facts.bytes + 8);
+  return forward +
+         queryElements(facts) * (static_cast<double>(facts.valueWidth) * facts.bytes + 8) +
+         (facts.resumesKeys ? bytesOfSums(facts) : 0.0);
 }
 
 double bytesWrittenOf(const Facts& facts, double) {
@@ -46,6 +53,7 @@ double bytesWrittenOf(const Facts& facts, double) {
            (facts.sumsQueries
                 ? queryElements(facts) * static_cast<double>(facts.width) * facts.queryOutBytes
                 : 0.0) +
+           (facts.leavesKeys ? bytesOfSums(facts) : 0.0) +
            (facts.sumsBias ? facts.biases * facts.queries * facts.keys * 4 : 0.0);
   case Kind::biasGradient:
     return facts.queries * facts.keys * 4;
