@@ -27,10 +27,12 @@ struct Schedule : impl::ScheduleBase<Schedule> {
     }
   }
 
-  /// What the last schedules of a kernel have shown.
+  /// What the last schedules of a kernel have shown, or of one of several that it is lowered to,
+  /// whose names begin with its own.
   void noteSpills(model::KernelModel& kernel, const std::string& entryPoint) {
     for (StringRef entry : spilled)
-      if (auto [name, count] = entry.rsplit('='); name == entryPoint) {
+      if (auto [name, count] = entry.rsplit('=');
+          name == entryPoint || name.starts_with(entryPoint + "_")) {
         int registers = 0;
         count.getAsInteger(10, registers);
         kernel.noteSpill(registers);

@@ -142,9 +142,9 @@ struct Products : torch::autograd::Function<Products> {
       saved.push_back(weight);
       const bool isPlanes = group.layout == Layout::planes;
       std::vector<std::int64_t> sizes = leading.vec();
-      if (group.layout == Layout::apart && count > 1) {
+      if (group.layout == Layout::stacked && count > 1) {
         sizes.push_back(group.outs[0]);
-        for (const Tensor& one : apart(x, weight, group.outs).unbind())
+        for (const Tensor& one : stacked(x, weight, group.outs).unbind())
           results.push_back(one.view(sizes));
         continue;
       }
@@ -196,8 +196,8 @@ struct Products : torch::autograd::Function<Products> {
 
  private:
   /// [maps, N, out]
-  static Tensor apart(const Tensor& x, const Tensor& weight,
-                      const std::vector<std::int64_t>& outs) {
+  static Tensor stacked(const Tensor& x, const Tensor& weight,
+                        const std::vector<std::int64_t>& outs) {
     const auto count = std::int64_t(outs.size());
     return at::bmm(x.expand({count, -1, -1}),
                    weight.view({count, outs[0], weight.size(1)}).transpose(1, 2));
@@ -259,7 +259,7 @@ struct Products : torch::autograd::Function<Products> {
 static bool isOne(const Map& first, const Map& second) {
   if (first.layout != second.layout || first.bias.defined() != second.bias.defined())
     return false;
-  return first.layout != Layout::apart ||
+  return first.layout != Layout::stacked ||
          (!first.bias.defined() && first.weight.sizes() == second.weight.sizes() &&
           together(first.weight, second.weight, Layout::planes));
 }

@@ -14,7 +14,7 @@ namespace kiln::models {
 enum class Layout {
   rows,   // [..., out]: of each row of x
   planes, // [out, ...]: of each channel, as products over positions read them
-  apart   // [..., out] that no others lie between, as at::linear's
+  stacked // [..., out] each, one behind the other
 };
 
 struct Map {
@@ -25,9 +25,10 @@ struct Map {
 
 /// x weight^T + bias of each map, x [..., in], in the dtype of autocast if it is on for x's device
 /// and in x's elsewhere. Neighbours of one layout that all have a bias, or none, are one product,
-/// and their results are parts of one tensor; of those apart neighbours of one size without a bias
-/// whose weights lie side by side are. Gradients that are parts of one tensor in the same order, as
-/// kiln::nn::attention gives them, are read as one. No second derivatives.
+/// and their results are parts of one tensor; of those stacked neighbours of one size without a
+/// bias whose weights lie side by side are, and all others have memory of their own. Gradients that
+/// are parts of one tensor in the same order, as kiln::nn::attention gives them, are read as one.
+/// No second derivatives.
 std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps);
 
 /// The dtype in which products of x are computed.

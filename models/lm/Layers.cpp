@@ -24,11 +24,13 @@ std::vector<Tensor> linears(const Tensor& x, std::initializer_list<Linear> matri
                             const Parts& parts) {
   std::vector<Tensor> results;
   std::vector<models::Map> maps;
-  for (Linear one : matrices)
+  for (Linear one : matrices) {
+    const bool isLast = maps.size() + 1 == matrices.size();
     if (parts.modules)
-      maps.push_back({one->read(), {}, models::Layout::apart});
+      maps.push_back({one->read(), {}, isLast ? models::Layout::rows : models::Layout::stacked});
     else
       results.push_back(one(x));
+  }
   return parts.modules ? models::products(x, maps) : results;
 }
 

@@ -28,7 +28,8 @@ struct LinearImpl : torch::nn::LinearImpl {
 TORCH_MODULE(Linear);
 
 /// Products of one tensor with several matrices; with Kiln's modules what they give to its gradient
-/// is added up by the products themselves.
+/// is added up by the products themselves. The last result, which outlives the others, has memory
+/// of its own.
 std::vector<at::Tensor> linears(const at::Tensor& x, std::initializer_list<Linear> matrices,
                                 const Parts& parts);
 

@@ -92,8 +92,8 @@ TEST(AlphaFoldProducts, PartsOfOneGradientAreReadWhereTheyLie) {
 }
 
 /// Weights that lie side by side are one product, those of other sizes or places are not, and all
-/// results have memory of their own rows.
-TEST(AlphaFoldProducts, ResultsApart) {
+/// results are contiguous.
+TEST(AlphaFoldProducts, ResultsStacked) {
   at::manual_seed(6);
   const Tensor x = leaf({3, 4, 8});
   const Tensors memory =
@@ -104,11 +104,11 @@ TEST(AlphaFoldProducts, ResultsApart) {
   weights.push_back(leaf({6, 8}));
   weights.push_back(leaf({5, 8}));
   const Tensor bias = leaf({5});
-  const auto apart = [](const Tensor& weight, const Tensor& bias = {}) {
-    return models::Map{weight, bias, Layout::apart};
+  const auto stacked = [](const Tensor& weight, const Tensor& bias = {}) {
+    return models::Map{weight, bias, Layout::stacked};
   };
-  const Tensors made = products(
-      x, {apart(weights[0]), apart(weights[1]), apart(weights[2]), apart(weights[3], bias)});
+  const Tensors made = products(x, {stacked(weights[0]), stacked(weights[1]), stacked(weights[2]),
+                                    stacked(weights[3], bias)});
   const Tensors expected = {at::linear(x, weights[0]), at::linear(x, weights[1]),
                             at::linear(x, weights[2]), at::linear(x, weights[3], bias)};
   expectSame(made, expected);

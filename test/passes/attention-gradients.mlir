@@ -12,6 +12,8 @@
 // RUN: kiln-opt %t/held.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=64,keys=128,stages=2,blocks=1,launch=programmatic,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/held.mlir --check-prefix=HELD
 // RUN: kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=programmatic,groups=4,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/parts.mlir --check-prefix=PARTS
 // RUN: not kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=64,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/parts.mlir --check-prefix=FOUR
+// RUN: kiln-opt %t/parts.mlir --kiln-fuse --kiln-schedule | FileCheck %t/parts.mlir --check-prefix=USUAL
+// RUN: kiln-opt %t/parts.mlir --kiln-fuse --kiln-schedule=spilled=kiln_f_second=168 | FileCheck %t/parts.mlir --check-prefix=SPILLED
 
 //--- turns.mlir
 // ALL-LABEL: func.func @long
@@ -108,6 +110,9 @@ func.func @f(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x
 // PARTS: cu.differentiate_all_sharing {{.*}}cluster = 3 : i64{{.*}}first = 192 : i64{{.*}}leaves = false{{.*}}resumes = true
 // PARTS: cu.kernel {{.*}}kiln_f_sum
 // PARTS-NOT: cu.kernel
+// What one of the two spills is held against the schedule that both have.
+// USUAL: schedule(<attention, queries = 64, keys = 128
+// SPILLED: schedule(<attention, queries = 32, keys = 128
 // FOUR: schedule refused: bias = held of all gradients in one kernel takes 264 keys in three blocks at most, and keys = 64 makes 5
 func.func @f(%d: tensor<?x2x200x16xbf16>, %n: tensor<?x2x200xf32>, %q: tensor<?x2x200x16xbf16>, %k: tensor<?x2x264x16xbf16>, %b: tensor<1x2x200x264xbf16>) -> (tensor<?x2x200x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x200x264xf32>) {
   %dq, %dk, %dv, %db = kiln.attention_backward %d, %n, %n, %q, %k, %k bias %b : (tensor<?x2x200x16xbf16>, tensor<?x2x200xf32>, tensor<?x2x200xf32>, tensor<?x2x200x16xbf16>, tensor<?x2x264x16xbf16>, tensor<?x2x264x16xbf16>, tensor<1x2x200x264xbf16>) -> query tensor<?x2x200x16xbf16> key tensor<?x2x264x16xbf16> value tensor<?x2x264x16xbf16> bias tensor<1x2x200x264xf32>
