@@ -181,8 +181,9 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
                                      std::max(1.0, walk.resident) * 0.8);
   constexpr double schedulers = 4;
-  if (warps <= schedulers)
-    ofStep = std::max(ofStep, stepOfLoneWarp(walk, facts) / walk.resident);
+  if (warps <= 2 * schedulers)
+    ofStep = std::max(ofStep, stepOfLoneWarp(walk, facts) * (warps <= schedulers ? 1.0 : 0.75) /
+                                  walk.resident);
   // What spills is stored and loaded for every tile, and the compiler refuses it.
   const double spills = 1.0 + spilledOf(s, facts, target) / 16;
   // Of blocks with one step others begin meanwhile: with a warp each, every 280 clocks on an H200.

@@ -74,10 +74,21 @@ static bool isForThreads(const Facts& facts) {
   return facts.queries <= few && facts.keys <= few;
 }
 
+/// All gradients of so many keys are those of clusters of three blocks, beside which every fourth
+/// multiprocessor is idle: 1 where it is not.
+static double idleBesideClusters(const Facts& facts) {
+  return facts.sumsQueries && facts.sumsBias && facts.knownKeys > kMostOfWholeQueries ? 4.0 / 3
+                                                                                      : 1.0;
+}
+
 model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
   work.bytesWritten = bytesWrittenOf(facts, count);
+  if (facts.sumsQueries && facts.sumsBias && facts.knownQueries > kMostOfWholeQueries) {
+    work.bytesRead += bytesOfSums(facts); // in two parts
+    work.bytesWritten += bytesOfSums(facts);
+  }
   work.rows = queryElements(facts);
   const double scores =
       facts.heads * padded(facts.queries) * padded(facts.keys) * (facts.isCausal ? 0.5 : 1.0);
@@ -87,8 +98,9 @@ model::Work workOf(const Facts& facts, double count) {
     // As long as they wait for one another, by four shapes that were timed.
     work.operations = instructionsByThreads(facts, rows) * (facts.kind == Kind::forward ? 3 : 5);
   } else {
-    work.multiplyAdds = scores * productsOf(facts, Products::warps);
-    work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3);
+    const double waiting = idleBesideClusters(facts);
+    work.multiplyAdds = scores * productsOf(facts, Products::warps) * waiting;
+    work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3) * waiting;
     work.tiles = facts.heads * std::ceil(facts.queries / 64);
   }
   work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
