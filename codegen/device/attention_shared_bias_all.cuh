@@ -2,7 +2,7 @@
 // blocks have all keys: one, or the two or three of a cluster. Score gradients of 64 queries lie in
 // shared memory, where one warpgroup multiplies them with the block's keys. Of several blocks each
 // has a part of the queries: it begins with the others', whose gradients it hands over while it
-// goes on.
+// goes on. Of many queries kernels one after the other have some each.
 #pragma once
 
 #include "attention_shared_bias_keys.cuh"
@@ -66,6 +66,47 @@ struct SharedBiasPartTile : SharedBiasAllTile<T, width, value_width, queries, ke
   static constexpr int first_query = first;
   static KILN_DEVICE int row_of(const SeenTiles& seen, int step) {
     return first + Whole::row_of(seen, step);
+  }
+};
+
+/// Where kernels one after the other have some of the queries each: the sums of keys and values
+/// that one leaves, in the order of a block's threads, are what the next resumes with.
+template <class Tile, bool resumes_, bool leaves_> struct KeysInParts {
+  static constexpr bool resumes = resumes_, leaves = leaves_;
+  float* sums; // (heads, blocks of a head, a thread's vectors, threads, 4)
+
+  template <int wide, int value_wide>
+  KILN_DEVICE void resume(float (&dk)[wide][4], float (&dv)[value_wide][4], u32 head,
+                          int first_row) const {
+    const auto* from = of_thread<wide + value_wide>(head, first_row);
+#pragma unroll
+    for (int n = 0; n < wide + value_wide; ++n) {
+      const auto four = load_global<Vec<float, 4>>(from + n * Tile::loader);
+      float* to = n < wide ? dk[n] : dv[n - wide];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        to[i] = four[i];
+    }
+  }
+  template <int wide, int value_wide>
+  KILN_DEVICE void leave(const float (&dk)[wide][4], const float (&dv)[value_wide][4], u32 head,
+                         int first_row) const {
+    auto* to = of_thread<wide + value_wide>(head, first_row);
+#pragma unroll
+    for (int n = 0; n < wide + value_wide; ++n) {
+      const float* from = n < wide ? dk[n] : dv[n - wide];
+      Vec<float, 4> four;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        four[i] = from[i];
+      store_global(to + n * Tile::loader, four);
+    }
+  }
+
+ private:
+  template <int vectors> KILN_DEVICE Vec<float, 4>* of_thread(u32 head, int first_row) const {
+    const i64 block = i64(head) * Tile::cluster + first_row / Tile::queries;
+    return reinterpret_cast<Vec<float, 4>*>(sums) + block * vectors * Tile::loader + thread_index();
   }
 };
 
