@@ -2,8 +2,10 @@
 FlashAttention, tests/test_flash_attn.py): against the formula in fp32, of the same bf16 or fp16 inputs, the
 largest error of the output and of each gradient is at most twice that of the formula in bf16 or fp16, whose
 products are in another order. A test for each width of heads, of a slice of the grid, on a CPU on the host
-target; KILN_WHOLE_GRID=1 takes all of it on a GPU, which compiles some hundred kernels. Calls without a mask whose heads share keys get one more dimension in front, since
-Kiln leaves those of four dimensions to ATen on a GPU. Exit code 77: no torch here.
+target; KILN_WHOLE_GRID=1 takes all of it on a GPU, which compiles some thousand kernels on one core, about
+three seconds a case; KILN_GRID_PART=2/16 takes the third of sixteen parts, so that as many processes share
+the work. Calls without a mask whose heads share keys get one more dimension in front, since Kiln leaves
+those of four dimensions to ATen on a GPU. Exit code 77: no torch here.
 Usage: attention_grid_test.py LIBKILN_TORCH [unittest's arguments, such as -k width_064]"""
 
 import itertools
@@ -37,6 +39,9 @@ ROW = re.compile(rf"^({'|'.join(ROUTES)}) +(\S.*?) +(\d+) +(\d+)  (.*)$", re.MUL
 # Where each query sees one key, gradients of query and key are zero, and so they are in bf16. A kernel finds
 # them as differences of sums that it adds up in another order: of numbers of about ten, in fp32.
 ABSOLUTE = 1e-5
+PART = os.environ.get("KILN_GRID_PART", "0/1")
+if not re.fullmatch(r"\d+/\d+", PART) or not int(PART.split("/")[0]) < int(PART.split("/")[1]):
+    sys.exit(f"KILN_GRID_PART={PART}: it must be a part and a number of parts, 0/16 to 15/16")
 LEAST_SHARE = 0.95  # of the calls of a width, which have Kiln's kernels both ways
 
 
@@ -59,7 +64,8 @@ def cases_of(width):
     kind of heads, each pair of forms and each of the three shortest lengths several times."""
     forms = list(itertools.product((False, True), repeat=2))
     if IS_WHOLE:
-        grid = itertools.product(DTYPES, KEY_HEADS, forms, LENGTHS)
+        part, parts = map(int, PART.split("/"))
+        grid = itertools.islice(itertools.product(DTYPES, KEY_HEADS, forms, LENGTHS), part, None, parts)
     else:
         at = WIDTHS.index(width)
         grid = [(dtype, list(KEY_HEADS)[(at + i) % 3], forms[(at + i) % 4], LENGTHS[(at // 3 + i) % 3])
