@@ -12,6 +12,7 @@
 // RUN: kiln-opt %t/held.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=64,keys=128,stages=2,blocks=1,launch=programmatic,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/held.mlir --check-prefix=HELD
 // RUN: kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=128,stages=2,blocks=1,launch=programmatic,groups=4,products=warpgroups,bias=held>" --kiln-verify-schedule --kiln-lower --kiln-place | FileCheck %t/parts.mlir --check-prefix=PARTS
 // RUN: not kiln-opt %t/parts.mlir --kiln-fuse "--kiln-schedule=schedule=#kiln.schedule<attention,queries=32,keys=64,stages=2,blocks=1,launch=plain,groups=1,products=warpgroups,bias=held>" --kiln-verify-schedule -o /dev/null 2>&1 | FileCheck %t/parts.mlir --check-prefix=FOUR
+// RUN: kiln-opt %t/parts.mlir --kiln-fuse=arch=sm_80 | FileCheck %t/parts.mlir --check-prefix=AMPERE
 // RUN: kiln-opt %t/parts.mlir --kiln-fuse --kiln-schedule | FileCheck %t/parts.mlir --check-prefix=USUAL
 // RUN: kiln-opt %t/parts.mlir --kiln-fuse --kiln-schedule=spilled=kiln_f_second=168 | FileCheck %t/parts.mlir --check-prefix=SPILLED
 
@@ -110,6 +111,9 @@ func.func @f(%d: tensor<?x2x72x16xbf16>, %n: tensor<?x2x72xf32>, %q: tensor<?x2x
 // PARTS: cu.differentiate_all_sharing {{.*}}cluster = 3 : i64{{.*}}first = 192 : i64{{.*}}leaves = false{{.*}}resumes = true
 // PARTS: cu.kernel {{.*}}kiln_f_sum
 // PARTS-NOT: cu.kernel
+// Products of warps have kernels of their own, each with a schedule.
+// AMPERE: kiln.kernel "f_0"
+// AMPERE: kiln.kernel "f_1"
 // What one of the two spills is held against the schedule that both have.
 // USUAL: schedule(<attention, queries = 64, keys = 128
 // SPILLED: schedule(<attention, queries = 32, keys = 128

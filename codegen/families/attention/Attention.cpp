@@ -52,18 +52,19 @@ bool joinsKeys(ir::AttentionBackwardOp op, int64_t mostQueries = kMostOfWholeQue
          form.scale > 0.0;
 }
 
-/// Whether all gradients can be one kernel: a cluster of two blocks has all keys. Of more queries
-/// or keys they are two, each of some of the queries, and the cluster has three blocks.
+/// Whether all gradients can be one kernel: a cluster of two blocks has all keys.
 bool joinsAll(ir::AttentionBackwardOp op) {
+  return op.getDQuery() && joinsKeys(op) &&
+         ir::tensorType(op.getKey()).getShape().end()[-2] <= kMostOfWholeQueries;
+}
+/// Whether of more queries or keys they can be two, each of some of the queries, by clusters of
+/// three blocks.
+bool joinsParts(ir::AttentionBackwardOp op) {
   constexpr int64_t narrow = 8; // such rows have kernels of their own, of one part
   const int64_t keys = ir::tensorType(op.getKey()).getShape().end()[-2];
-  if (!op.getDQuery())
-    return false;
-  if (joinsKeys(op) && keys <= kMostOfWholeQueries)
-    return true;
   const bool isNarrow = ir::tensorType(op.getQuery()).getShape().back() == narrow ||
                         ir::tensorType(op.getValue()).getShape().back() == narrow;
-  return !isNarrow && joinsKeys(op, kMostOfParts) && keys <= kMostOfParts;
+  return op.getDQuery() && !isNarrow && joinsKeys(op, kMostOfParts) && keys <= kMostOfParts;
 }
 
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
@@ -148,12 +149,14 @@ static SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardO
   add(op.getDKey(), isOne);
   const bool isWide = ir::tensorType(op.getQuery()).getElementType().isF32();
   add(op.getDValue(), op.getDKey() && widest <= kWidestTogether / (isWide ? 2 : 1));
-  add(op.getDBias(), joinsKeys(op) || joinsAll(op));
+  add(op.getDBias(), joinsKeys(op) || (isOne && joinsParts(op)));
   return kernels;
 }
 SmallVector<SmallVector<unsigned>> resultsByKernel(ir::AttentionBackwardOp op,
                                                    const Target& target) {
-  return resultsByKernel(op, joinsAll(op) || shouldTakeTurns(op, target) || shouldHaveHeads(op));
+  const bool isOne = joinsAll(op) || (joinsParts(op) && target.has.warpgroupMatrix) ||
+                     shouldTakeTurns(op, target) || shouldHaveHeads(op);
+  return resultsByKernel(op, isOne);
 }
 
 int Program::biasGradient() const {
@@ -196,7 +199,7 @@ Operation* attentionOf(Block& body, family::Refusal& refusal) {
 
 /// Whether a kernel of a backward can compute what it asks for.
 bool isOneKernel(ir::AttentionBackwardOp op, family::Refusal& refusal) {
-  if (resultsByKernel(op, joinsAll(op) || canHaveHeads(op)).size() > 1)
+  if (resultsByKernel(op, joinsAll(op) || joinsParts(op) || canHaveHeads(op)).size() > 1)
     return refusal.because(op, "asks for gradients that are kernels of their own: of queries, of "
                                "keys and values, of the bias; kiln-fuse divides them");
   return ir::tensorType(op.getOutputGradient()).getElementType() ==
