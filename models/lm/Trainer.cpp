@@ -54,9 +54,9 @@ void addCopies(torch::nn::Module& model, Updater& updater) {
       linears.push_back(linear);
       weights.push_back(linear->weight.detach());
     }
-  const std::vector<Tensor> copies = models::besideEachOther(weights, at::kBFloat16);
+  const std::vector<Tensor> copies = models::cast(weights, at::kBFloat16);
   for (std::size_t i = 0; i < linears.size(); ++i) {
-    linears[i]->copy = copies[i].detach().copy_(weights[i]).requires_grad_();
+    linears[i]->copy = copies[i].detach().requires_grad_();
     updater.bindCopy(linears[i]->weight, linears[i]->copy);
   }
 }

@@ -127,7 +127,7 @@ class LoweringHoldingBias : Lowering {
     else
       create<cu::DifferentiateKeysSharingOp>(kernel, tensors, sharers);
     finish(kernel, {tiles(keyRows(), s.keys)}, /*ofNone=*/sums);
-    if (sums && !context.facts.leavesKeys)
+    if (sums && !leavesKeys(context.facts))
       emitSumOfGroups(partials, s.groups * s.side);
   }
   void emitAllGradients(const Holding& kernel, ArrayRef<Value> tensors, const Sharers& sharers,
@@ -137,7 +137,7 @@ class LoweringHoldingBias : Lowering {
     const int64_t cluster = clusterOf(s, facts);
     Value sums = kernel.entry->pointer(partials, builder.getF32Type());
     Value ofKeys;
-    if (facts.leavesKeys || facts.resumesKeys) {
+    if (facts.isPart) {
       const std::string name = context.workspaces + "_keys";
       SmallVector<Extent> heads = ownBiases();
       heads.append(sharedSizes());
@@ -148,7 +148,7 @@ class LoweringHoldingBias : Lowering {
     }
     create<cu::DifferentiateAllSharingOp>(kernel, tensors, sharers, sums, ofKeys,
                                           summedTiles(s, facts), cluster, facts.firstQuery,
-                                          facts.resumesKeys, facts.leavesKeys);
+                                          resumesKeys(facts), leavesKeys(facts));
   }
   void emitBiasGradient() {
     const Schedule& s = context.schedule;

@@ -142,23 +142,25 @@ std::int64_t tilesInRegisters(const Schedule& s, const Facts& facts) {
   return std::min<std::int64_t>(summedTiles(s, facts), most / s.queries);
 }
 
+std::int64_t queriesOfPart(const Facts& facts) {
+  const bool isWhole = std::max(facts.knownQueries, facts.knownKeys) <= kMostOfWholeQueries;
+  return isWhole ? facts.knownQueries : std::min(facts.knownQueries, kQueriesOfPart);
+}
+
 /// Of all gradients in one kernel, one for each of these queries.
 static std::vector<Part> partsOfQueries(const Schedule& s, const Facts& facts) {
-  const std::int64_t all = facts.knownQueries;
-  const bool isWhole = all <= kMostOfWholeQueries && facts.knownKeys <= kMostOfWholeQueries;
-  const std::int64_t most = isWhole ? all : kQueriesOfPart;
+  const std::int64_t all = facts.knownQueries, most = queriesOfPart(facts);
   if (all <= most || s.products != Products::warpgroups)
     return {{s, facts}};
   static constexpr const char* suffixes[] = {"_first", "_second"};
   std::vector<Part> parts;
   for (const char* suffix : suffixes) {
     Part part{s, facts, suffix};
+    part.facts.isPart = true;
     part.facts.firstQuery = static_cast<std::int64_t>(parts.size()) * most;
     part.facts.knownQueries = std::min(most, all - part.facts.firstQuery);
     part.facts.queries = static_cast<double>(part.facts.knownQueries);
     part.facts.places *= part.facts.queries / facts.queries;
-    part.facts.resumesKeys = !parts.empty();
-    part.facts.leavesKeys = parts.empty();
     parts.push_back(part);
   }
   return parts;
@@ -370,7 +372,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return others + 8 + of(facts.width) + of(facts.valueWidth) +
              scores * (2 + tilesInRegisters(s, facts)) +
              (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
-             (facts.sumsQueries ? 16 : 0) + (facts.resumesKeys ? 16 : 0);
+             (facts.sumsQueries ? 16 : 0) + (resumesKeys(facts) ? 16 : 0);
     if (holdsBias(s)) // a mask of places is read a tile ahead
       return others + (facts.masksPlaces ? 8 : 0) + of(facts.width) + of(facts.valueWidth) +
              scores * 3;

@@ -48,6 +48,15 @@ inline constexpr std::int64_t kGroupOfQueries = 64;
 /// the registers of two kernels, each of which has so many queries.
 inline constexpr std::int64_t kMostOfWholeQueries = 256, kQueriesOfPart = 192;
 inline constexpr std::int64_t kMostOfParts = 2 * kQueriesOfPart;
+/// Queries that one kernel has of all that are known.
+std::int64_t queriesOfPart(const Facts& facts);
+/// Of two that have some each one leaves its sums of keys and values to the other.
+inline bool leavesKeys(const Facts& facts) {
+  return facts.isPart && facts.firstQuery == 0;
+}
+inline bool resumesKeys(const Facts& facts) {
+  return facts.isPart && facts.firstQuery > 0;
+}
 /// The gradients of queries beside all others: blocks of the cluster that has all keys.
 std::int64_t clusterOf(const Schedule& schedule, const Facts& facts);
 /// A kernel by products of warps that is asked for the gradients of keys, of values and of the bias

@@ -175,7 +175,7 @@ static std::string againstHolding(const Schedule& s, const Facts& facts) {
       return fmt::format("bias = held of all gradients in one kernel takes tiles of 16, 32 or 64 "
                          "queries, not {}, and one head at a time, not {}",
                          s.queries, s.side);
-    if (const int most = facts.knownKeys > 256 ? 3 : 2; clusterOf(s, facts) > most)
+    if (const int most = facts.knownKeys > kMostOfWholeQueries ? 3 : 2; clusterOf(s, facts) > most)
       return fmt::format("bias = held of all gradients in one kernel takes {} keys in {} blocks "
                          "at most, and keys = {} makes {}",
                          facts.knownKeys, most == 2 ? "two" : "three", s.keys, clusterOf(s, facts));

@@ -67,9 +67,8 @@ struct Facts {
   bool hasKeys = true, hasValues = true;    // keyGradient: which are asked for
   bool sumsBias = false;                    // and the bias's too
   bool sumsQueries = false;                 // and those of queries
-  std::int64_t firstQuery = 0;              // of a kernel that has some of the queries,
-  bool resumesKeys = false;                 // with sums of keys and values of those before,
-  bool leavesKeys = false;                  // and that leaves them to another
+  bool isPart = false;                      // one of two kernels that have some of the queries each
+  std::int64_t firstQuery = 0;              // that it has
   bool canTakeTurns = false;                // with these, blocks of warpgroups
   bool isCausal = false, hasSoftcap = false;
   bool hasDropout = false;

@@ -146,9 +146,8 @@ void lowerKernel(const KernelContext& context, ModuleOp module, LaunchPlan& plan
     Program program = context.program;
     program.kind = part.facts.kind;
     const std::string name = context.name + part.suffix;
-    const bool shares = part.facts.leavesKeys || part.facts.resumesKeys;
     const KernelContext own{name,
-                            shares ? context.workspaces : name,
+                            part.facts.isPart ? context.workspaces : name,
                             program,
                             part.facts,
                             part.schedule,

@@ -35,7 +35,7 @@ double bytesReadOf(const Facts& facts, double) {
     return forward;
   return forward +
          queryElements(facts) * (static_cast<double>(facts.valueWidth) * facts.bytes + 8) +
-         (facts.resumesKeys ? bytesOfSums(facts) : 0.0);
+         (resumesKeys(facts) ? bytesOfSums(facts) : 0.0);
 }
 
 double bytesWrittenOf(const Facts& facts, double) {
@@ -53,7 +53,7 @@ double bytesWrittenOf(const Facts& facts, double) {
            (facts.sumsQueries
                 ? queryElements(facts) * static_cast<double>(facts.width) * facts.queryOutBytes
                 : 0.0) +
-           (facts.leavesKeys ? bytesOfSums(facts) : 0.0) +
+           (leavesKeys(facts) ? bytesOfSums(facts) : 0.0) +
            (facts.sumsBias ? facts.biases * facts.queries * facts.keys * 4 : 0.0);
   case Kind::biasGradient:
     return facts.queries * facts.keys * 4;
@@ -85,7 +85,7 @@ model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
   work.bytesWritten = bytesWrittenOf(facts, count);
-  if (facts.sumsQueries && facts.sumsBias && facts.knownQueries > kMostOfWholeQueries) {
+  if (facts.sumsQueries && facts.sumsBias && facts.knownQueries > queriesOfPart(facts)) {
     work.bytesRead += bytesOfSums(facts); // in two parts
     work.bytesWritten += bytesOfSums(facts);
   }
