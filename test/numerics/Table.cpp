@@ -26,8 +26,12 @@ struct Table : Builder {
     }
   }
 
-  /// Column sums of rows so wide that they get a kernel of their own: one of them, or all.
+  /// Column sums of rows so wide that a thread has most of its registers for them, and so wide that
+  /// they get a kernel of their own: one of them, or all.
   void wideBackwards() {
+    add("LayerNorm", "layer_norm_5x20000_f16", layerNormText(20000, "f16"), {5}, true);
+    add("LayerNorm", "layer_norm_3x18432_f32", layerNormText(18432, "f32"), {3}, true);
+    add("LayerNorm", "layer_norm_3x22528_bf16", layerNormText(22528, "bf16"), {3}, true);
     add("LayerNorm", "layer_norm_3x16387_f16", layerNormText(16387, "f16"), {3}, true);
     add("LayerNorm", "layer_norm_2x65536_f32", layerNormText(65536, "f32"), {2}, true);
     add("RmsNorm", "rms_norm_5x100003_bf16", rmsNormText(100003, "bf16"), {5}, true);

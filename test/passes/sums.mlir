@@ -101,7 +101,7 @@ func.func @running(%x: tensor<4x32768xf32>, %y: tensor<4x32768xf32>) -> (tensor<
   %r:2 = kiln.kernel "k"(%x, %y) : (tensor<4x32768xf32>, tensor<4x32768xf32>) -> (tensor<32768xf32>, tensor<32768xf32>) {
   ^bb0(%a: tensor<4x32768xf32>, %b: tensor<4x32768xf32>):
     %s = kiln.reduce sum %a dims [0] : tensor<4x32768xf32> -> tensor<32768xf32>
-    // expected-error @+1 {{running sums of 65536 columns; a kernel has registers for 32768}}
+    // expected-error @+1 {{running sums of 65536 columns; a kernel has registers for 45056}}
     %t = kiln.reduce sum %b dims [0] : tensor<4x32768xf32> -> tensor<32768xf32>
     kiln.yield %s, %t : tensor<32768xf32>, tensor<32768xf32>
   }

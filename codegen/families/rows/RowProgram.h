@@ -16,9 +16,11 @@ namespace kiln::rows {
 using family::Refusal;
 
 /// Sums down columns that a kernel keeps in registers while it walks over its rows, of all columns
-/// together: as many as were seen to compile, fewer where elements are loaded one by one.
+/// together: as many as were seen to compile, fewer where elements are loaded one by one. 512
+/// threads have 88 of 45,056 each, of 128 registers: LayerNorm's gradients of 20,000 columns took
+/// 109 us as two kernels, which both read everything, and 55 as one.
 inline constexpr int64_t runningSums(int64_t width) {
-  return width % 4 == 0 ? 32768 : 14336;
+  return width % 4 == 0 ? 45056 : 14336;
 }
 
 struct Node {
