@@ -31,7 +31,7 @@ from peers_timing import header, write
 
 MODES = ("eager", "kiln", "compile", "both")
 PARTS = (("eager", "kiln"), ("compile", "both"))  # of a process each, in which modes take turns
-WARMUP, PROFILED, TURNS = 5, 3, 5
+WARMUP, PROFILED, TURN = 5, 3, 2
 
 
 def step_of(case, compiled, device):
@@ -89,7 +89,8 @@ def step_times(step, steps, device):
 
 
 def measure(name, modes, given):
-    """Lines of cells, measured in turns: hosts are faster at some times than at others."""
+    """Lines of cells, measured in turns of few steps, whose order alternates: hosts are faster at some times
+    than at others."""
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
     if {"kiln", "both"} & set(modes):
@@ -101,13 +102,12 @@ def measure(name, modes, given):
     for mode in modes:
         switch(mode, given)
         warmed_up(step, mode in ("kiln", "both"))
-    turns = min(TURNS, given.steps)
-    for turn in range(turns):
-        for mode, cell in cells.items():
+    for done in range(0, given.steps, TURN):
+        order = list(cells.items())
+        for mode, cell in order if done // TURN % 2 == 0 else reversed(order):
             switch(mode, given)
             step()
-            steps = given.steps * (turn + 1) // turns - given.steps * turn // turns
-            times, cell["loss"] = step_times(step, steps, given.device)
+            times, cell["loss"] = step_times(step, min(TURN, given.steps - done), given.device)
             cell["times"] += times
             if given.device == "cuda":
                 cell["peak"] = max(cell["peak"], torch.cuda.max_memory_allocated() / 2**30)

@@ -6,6 +6,7 @@
 #include "runtime/Route.h"
 #include "runtime/Site.h"
 #include "runtime/WrittenNorm.h"
+#include "runtime/products/Routes.h"
 
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
@@ -140,6 +141,7 @@ void enable(const Options& options) {
   using namespace runtime;
   const Policy policy = policyOf(options); // refuses before anything has changed
   setLog(options.log);
+  configureProducts(options);
   configureCompiler(options);
   sitesOf(options.place);
   setPolicy(policy);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <sstream>
 
 namespace kiln {
 
@@ -59,6 +60,9 @@ constexpr Field fields[] = {
     {"place", "KILN_PLACE", [](Options& o, auto name, auto v) { o.place = parsePlace(name, v); }},
     {"formula_bytes", "KILN_FORMULA_BYTES",
      [](Options& o, auto name, auto v) { o.formulaBytes = parseBytes(name, v); }},
+    {"products", "KILN_PRODUCTS", [](Options& o, auto, auto v) { o.products = v; }},
+    {"tune_products", "KILN_TUNE_PRODUCTS",
+     [](Options& o, auto name, auto v) { o.tuneProducts = parseBool(name, v); }},
 };
 
 } // namespace
@@ -73,22 +77,18 @@ Options Options::fromEnvironment() {
 
 Options Options::parse(std::string_view text) {
   Options options = fromEnvironment();
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.empty())
-      continue;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const auto* field = std::ranges::find(fields, word.substr(0, equals), &Field::key);
     if (field == std::end(fields) || equals == word.size())
       throw Error(
           ErrorKind::input,
           fmt::format(
-              "option '{}': write mode=, ops=, cache=, log=, strict=, place= or formula_bytes= "
-              "with a value, parted by blanks",
+              "option '{}': write mode=, ops=, cache=, log=, strict=, place=, formula_bytes=, "
+              "products= or tune_products= with a value, parted by blanks",
               word));
-    field->set(options, field->key, word.substr(equals + 1));
+    field->set(options, field->key, std::string_view(word).substr(equals + 1));
   }
   return options;
 }

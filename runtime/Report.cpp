@@ -9,6 +9,7 @@
 #include "runtime/Tally.h"
 #include "runtime/fuse/Function.h"
 #include "runtime/optim/Ledger.h"
+#include "runtime/products/Routes.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -117,6 +118,7 @@ std::string report() {
       }
   fusion::addFunctionsTo(rows);
   rows += optim::ledgerRows();
+  addProductsTo(rows, notes);
   if (const auto [stored, compiled] = kernelCounts(); stored + compiled > 0)
     text += fmt::format("kernels: {} from stores, {} compiled\n", stored, compiled);
   if (rows.empty())

@@ -3,6 +3,7 @@
 
 #include "runtime/Plain.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/as_strided.h>
 #include <algorithm>
 #include <cmath>
@@ -186,15 +187,37 @@ at::DimVector AttentionCall::outputSizes() const {
   return sizes;
 }
 
-/// Why LibTorch's own kernels are faster, on a GPU, in bf16 and fp16, for many queries without a
+/// The same in fp32, with a mask or a bias too. Products of fp32 are three of tf32 each, whose sums
+/// are added up in fp32: both directions took 0.45 to 0.9 of LibTorch's time with rows of 16 and 32
+/// elements, 0.8 to 1.0 of 40, 0.9 to 1.2 of 48, 1.1 to 1.7 of 64 and 1.4 to 2.0 of 80 and wider;
+/// the forward alone 0.9 to 1.05 of 64, 1.0 to 1.7 of 80 and wider. The gradient of a bias LibTorch
+/// adds up from one of all scores.
+static Reason whyFasterInFp32(const AttentionTensors& given) {
+  constexpr std::int64_t widest = 64, widestOfBoth = 40;
+  if (given.bias.defined() && given.bias.requires_grad())
+    return nullptr;
+  const bool hasGradient =
+      at::GradMode::is_enabled() &&
+      (given.query.requires_grad() || given.key.requires_grad() || given.value.requires_grad());
+  return std::max(given.query.size(-1), given.value.size(-1)) >
+                 (hasGradient ? widestOfBoth : widest)
+             ? "fp32 rows that LibTorch's own kernels multiply faster: wider than 64, or than 40 "
+               "with gradients"
+             : nullptr;
+}
+
+/// Why LibTorch's own kernels are faster, on a GPU, for many queries; in bf16 and fp16 without a
 /// bias or a mask, for which it has no such kernels. Of keys that several heads share the gradient
 /// has products of warps, which take more than twice the time. Dropout draws 16 bits for each
 /// probability three times, where LibTorch has 8: 1.1 to 1.4 times the time.
 static Reason whyFasterByLibTorch(const AttentionTensors& given, const AttentionForm& form) {
   constexpr std::int64_t many = 64;
   const Tensor& query = given.query;
-  if (!query.is_cuda() || query.scalar_type() == at::kFloat || query.dim() != 4 ||
-      query.size(-2) < many || given.bias.defined() || given.mask.defined())
+  if (!query.is_cuda() || query.dim() != 4 || query.size(-2) < many)
+    return nullptr;
+  if (query.scalar_type() == at::kFloat)
+    return whyFasterInFp32(given);
+  if (given.bias.defined() || given.mask.defined())
     return nullptr;
   if (form.shared && query.size(-3) != given.key.size(-3))
     return "keys that several heads share, which LibTorch's own kernels read faster";

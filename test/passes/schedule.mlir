@@ -248,7 +248,7 @@ module {
 //--- sized.mlir
 // Run-time sizes are usual ones, or those that are told: what has few queries takes a small tile, and
 // what has few keys too is left to threads.
-// CHECK: schedule(<attention, queries = 128, keys = 32,
+// CHECK: schedule(<attention, queries = 128, keys = 64,
 // SHORT: schedule(<attention, queries = 16, keys = 64,
 // FEW: schedule(<attention, queries = 16, keys = 16, stages = 1, blocks = 4, launch = programmatic, products = threads>)
 func.func @attention(%q: tensor<?x4x?x32xf32>, %k: tensor<?x4x?x32xf32>, %v: tensor<?x4x?x32xf32>)

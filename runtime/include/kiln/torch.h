@@ -51,9 +51,15 @@ struct Options {
   /// Where ATen's formula would hold more bytes than these (scores of attention), a call whose
   /// kernel is not there yet waits for it.
   std::int64_t formulaBytes = std::int64_t(1) << 31;
+  /// Which algorithms of cuBLASLt compute products of matrices (mm, bmm, addmm; bf16 and fp16) on
+  /// GPUs, as tuning has found them for a GPU and a version of cuBLASLt; empty: LibTorch chooses.
+  std::filesystem::path products;
+  /// Products that the file has no choice for are tuned at their first call, which waits, and are
+  /// written to it. It may be one that is not there yet. For a run of one process.
+  bool tuneProducts = false;
 
-  /// From KILN_MODE, KILN_OPS, KILN_CACHE, KILN_LOG, KILN_STRICT, KILN_PLACE and
-  /// KILN_FORMULA_BYTES. Throws Error(input).
+  /// From KILN_MODE, KILN_OPS, KILN_CACHE, KILN_LOG, KILN_STRICT, KILN_PLACE, KILN_FORMULA_BYTES,
+  /// KILN_PRODUCTS and KILN_TUNE_PRODUCTS. Throws Error(input).
   KILN_API static Options fromEnvironment();
   /// From "mode=verify ops=layer_norm,-gelu strict=1": as above, what is named replaces it.
   KILN_API static Options parse(std::string_view text);

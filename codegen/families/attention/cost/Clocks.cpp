@@ -160,10 +160,20 @@ double spilledOf(const Schedule& s, const Facts& facts, const Target& target) {
 
 /// A step of a warp that has a scheduler of its own, where nothing hides what its products and
 /// powers wait for: of one causal head of 4096 to 16384 rows it took 18 to 25 clocks a key forward,
-/// of 64 elements, and 34 to 67 of 128.
-double stepOfLoneWarp(const Walk& walk, const Facts& facts) {
-  const double ofPlace = 6 + 0.14 * static_cast<double>(facts.width + facts.valueWidth);
-  return (600 + walk.step * ofPlace) * (facts.kind == Kind::forward ? 1.0 : 1.3);
+/// of 64 elements, and 34 to 67 of 128. In fp32 a step of 16 keys took 2900 clocks of 64 elements
+/// and 5400 of 128, one of 32 keys 2500 of 32 and 4400 of 64, a fifth more without a stage ahead;
+/// where the code of a step outgrows the cache of instructions, of 64 keys with 64 elements, a
+/// third more, and so forth.
+double stepOfLoneWarp(const Walk& walk, const Schedule& s, const Facts& facts) {
+  const double width = static_cast<double>(facts.width + facts.valueWidth);
+  const double step = 600 + walk.step * (6 + 0.14 * width);
+  if (facts.bytes == 2)
+    return step * (facts.kind == Kind::forward ? 1.0 : 1.3);
+  constexpr double cached = 4096, load = 900; // products of a row; clocks
+  const double outgrown = std::max(std::log2(walk.step * width / cached), 0.0);
+  return step * (1.9 + 0.009 * width) * (1.0 + 0.35 * outgrown) *
+             (facts.kind == Kind::forward ? 1.0 : 1.9) +
+         (s.stages < 2 ? load : 0.0);
 }
 
 /// By products of warps, at half the tensor cores' rate, and what threads do to scores. Few warps
@@ -180,10 +190,18 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
   double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
                                      std::max(1.0, walk.resident) * 0.8);
+  // Of fp32 each sum of eight products is added up by threads: of 32 heads of 1024 rows of 64 ten
+  // schedules took 189 to 237 us where this told 27.
+  constexpr double addedUp = 7;
   constexpr double schedulers = 4;
-  if (warps <= 2 * schedulers)
-    ofStep = std::max(ofStep, stepOfLoneWarp(walk, facts) * (warps <= schedulers ? 1.0 : 0.75) /
+  const bool isLone = warps <= 2 * schedulers;
+  if (facts.bytes == 4)
+    ofStep *= isLone ? 1.0 : addedUp;
+  if (isLone) {
+    const double two = facts.bytes == 4 ? 1.55 : 0.75; // warps a scheduler
+    ofStep = std::max(ofStep, stepOfLoneWarp(walk, s, facts) * (warps <= schedulers ? 1.0 : two) /
                                   walk.resident);
+  }
   // What spills is stored and loaded for every tile, and the compiler refuses it.
   const double spills = 1.0 + spilledOf(s, facts, target) / 16;
   // Of blocks with one step others begin meanwhile: with a warp each, every 280 clocks on an H200.
