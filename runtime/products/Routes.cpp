@@ -28,12 +28,23 @@ using at::Tensor;
 
 /// A product with what was chosen for it.
 struct Chosen {
-  explicit Chosen(Choice choice) : key(choice.product), choice(std::move(choice)), lt(key) {}
+  explicit Chosen(const Choice& choice) : key(choice.product), choice(choice), lt(key) {}
+
+  /// Asked at the first call, when LibTorch has made its handle of cuBLASLt, not when a file is
+  /// read.
+  const Algorithm* algorithm() {
+    std::call_once(once, [&] { isTaken = choice.algorithm && lt.takes(*choice.algorithm); });
+    return isTaken ? &*choice.algorithm : nullptr;
+  }
 
   const Product key;
   Choice choice; // constant once others see it
   const BlasLt lt;
   std::atomic<std::uint64_t> calls = 0, used = 0;
+
+ private:
+  std::once_flag once;
+  bool isTaken = false;
 };
 
 struct Known {
@@ -90,13 +101,14 @@ Tensor byChoice(const ProductCall& call, Added added) {
   if (!chosen)
     return {};
   chosen->calls.fetch_add(1, std::memory_order_relaxed);
-  if (!chosen->choice.algorithm)
+  const Algorithm* const algorithm = chosen->algorithm();
+  if (!algorithm)
     return {};
   Tensor c = call.c;
   if (!c.defined())
     c = call.a.dim() == 3 ? at::empty({product->batch, product->m, product->n}, call.a.options())
                           : at::empty({product->m, product->n}, call.a.options());
-  if (!chosen->lt.launch(*chosen->choice.algorithm, call.a, call.b, c, call.row))
+  if (!chosen->lt.launch(*algorithm, call.a, call.b, c, call.row))
     return {};
   chosen->used.fetch_add(1, std::memory_order_relaxed);
   return c;
@@ -201,12 +213,7 @@ void configureProducts(const Options& options) {
                   fmt::format("products: {}; name a new file to tune", made->note));
   } else {
     for (const Choice& choice : choices.products)
-      made->table.findOrMake(choice.product, [&] {
-        auto one = std::make_unique<Chosen>(choice);
-        if (choice.algorithm && !one->lt.takes(*choice.algorithm))
-          one->choice.algorithm.reset();
-        return one;
-      });
+      made->table.findOrMake(choice.product, [&] { return std::make_unique<Chosen>(choice); });
   }
   install();
   known.store(made.release(), std::memory_order_release);
