@@ -3,12 +3,12 @@
 #include "runtime/Backends.h"
 #include "runtime/Compiler.h"
 #include "runtime/Log.h"
+#include "runtime/Muted.h"
 #include "runtime/Route.h"
 #include "runtime/Site.h"
 #include "runtime/WrittenNorm.h"
 #include "runtime/products/Routes.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 #include <torch/library.h>
 
@@ -48,19 +48,12 @@ void capture(Site& site) {
     site.previousIsATen |= origin.find(file) != std::string::npos;
 }
 
-/// Torch warns once when a kernel is replaced, and often names a wrong one. Not news: it was asked
-/// for.
-struct Mute : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 std::deque<Site>* install(Place place) {
   Backend& backend = backendOf(place);
   auto* sites = new std::deque<Site>; // for good: the dispatcher calls into it
   auto* library =
       new torch::Library(torch::Library::IMPL, "aten", std::nullopt, __FILE__, __LINE__);
-  Mute mute;
-  const c10::WarningUtils::WarningHandlerGuard guard(&mute);
+  const Muted muted;
   for (const Route* route : routes()) {
     Site& site = sites->emplace_back(*route, backend);
     if (route->layer != Layer::gradient) // else no op of ATen's

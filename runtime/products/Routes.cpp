@@ -5,6 +5,7 @@
 #include "runtime/Backends.h"
 #include "runtime/Call.h"
 #include "runtime/Log.h"
+#include "runtime/Muted.h"
 #include "runtime/Policy.h"
 #include "runtime/Report.h"
 #include "runtime/products/Tune.h"
@@ -15,7 +16,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cuda_dispatch.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/library.h>
 
@@ -74,62 +74,47 @@ std::unique_ptr<Chosen> tuned(const Product& product, const ProductCall& call, K
   return made;
 }
 
-/// Made where it is missing and choices are being made.
-Chosen* chosenFor(const Product& product, const ProductCall& call) {
+/// The product by what is chosen for it, which is made where it is missing and choices are being
+/// made: into `c`, or memory of its own. Undefined: ATen computes it, as `native` would.
+template <typename Native>
+Tensor byChoice(const Tensor& a, const Tensor& b, Added added, const Native& native,
+                const Tensor& c = {}, const Tensor& row = {}) {
   Known* const now = known.load(std::memory_order_acquire);
-  if (Chosen* one = now->table.find(product))
-    return one;
-  if (!now->tunes || gpuBackend().isCapturing()) {
-    now->others.fetch_add(1, std::memory_order_relaxed);
-    return nullptr;
-  }
-  return &now->table.findOrMake(product, [&] { return tuned(product, call, *now); });
-}
-
-/// The product by what is chosen for it: into `c`, or memory of its own. Undefined: ATen computes
-/// it.
-Tensor byChoice(const ProductCall& call, Added added) {
-  const Policy& policy = currentPolicy();
-  if (!known.load(std::memory_order_relaxed) ||
-      (policy.mode != Mode::use && policy.mode != Mode::tune))
+  const Mode mode = now ? currentPolicy().mode : Mode::off;
+  if (mode != Mode::use && mode != Mode::tune)
     return {};
-  const auto product = productOf(call.a, call.b, added);
+  const auto product = productOf(a, b, added);
   if (!product)
     return {};
-  const c10::OptionalDeviceGuard guard(call.a.device());
-  Chosen* const chosen = chosenFor(*product, call);
-  if (!chosen)
+  const c10::OptionalDeviceGuard guard(a.device());
+  Chosen* chosen = now->table.find(*product);
+  if (!chosen && now->tunes && !gpuBackend().isCapturing())
+    chosen = &now->table.findOrMake(
+        *product, [&] { return tuned(*product, ProductCall{a, b, c, row, native}, *now); });
+  if (!chosen) {
+    now->others.fetch_add(1, std::memory_order_relaxed);
     return {};
+  }
   chosen->calls.fetch_add(1, std::memory_order_relaxed);
   const Algorithm* const algorithm = chosen->algorithm();
   if (!algorithm)
     return {};
-  Tensor c = call.c;
-  if (!c.defined())
-    c = call.a.dim() == 3 ? at::empty({product->batch, product->m, product->n}, call.a.options())
-                          : at::empty({product->m, product->n}, call.a.options());
-  if (!chosen->lt.launch(*algorithm, call.a, call.b, c, call.row))
+  Tensor made = c;
+  if (!made.defined())
+    made = a.dim() == 3 ? at::empty({product->batch, product->m, product->n}, a.options())
+                        : at::empty({product->m, product->n}, a.options());
+  if (!chosen->lt.launch(*algorithm, a, b, made, row))
     return {};
   chosen->used.fetch_add(1, std::memory_order_relaxed);
-  return c;
+  return made;
 }
 
-Tensor mm(const Tensor& a, const Tensor& b) {
-  if (a.dim() == 2 && b.dim() == 2)
-    if (Tensor c = byChoice({a, b, {}, {}, [&](const Tensor&) { return at::cuda::mm(a, b); }},
-                            Added::nothing);
-        c.defined())
-      return c;
-  return at::cuda::mm(a, b);
-}
-
-Tensor bmm(const Tensor& a, const Tensor& b) {
-  if (a.dim() == 3 && b.dim() == 3)
-    if (Tensor c = byChoice({a, b, {}, {}, [&](const Tensor&) { return at::cuda::bmm(a, b); }},
-                            Added::nothing);
-        c.defined())
-      return c;
-  return at::cuda::bmm(a, b);
+template <Tensor (*native)(const Tensor&, const Tensor&), std::int64_t rank>
+Tensor productOfRank(const Tensor& a, const Tensor& b) {
+  Tensor made;
+  if (a.dim() == rank && b.dim() == rank)
+    made = byChoice(a, b, Added::nothing, [&](const Tensor&) { return native(a, b); });
+  return made.defined() ? made : native(a, b);
 }
 
 bool isOne(const Scalar& number) {
@@ -146,11 +131,11 @@ bool isDense(const Tensor& added, const Tensor& a) {
 Tensor addmm(const Tensor& row, const Tensor& a, const Tensor& b, const Scalar& beta,
              const Scalar& alpha) {
   const auto native = [&](const Tensor&) { return at::cuda::addmm(row, a, b, beta, alpha); };
+  Tensor made;
   if (a.dim() == 2 && b.dim() == 2 && row.dim() == 1 && row.size(0) == b.size(1) && isOne(beta) &&
       isOne(alpha) && isDense(row, a))
-    if (Tensor c = byChoice({a, b, {}, row, native}, Added::row); c.defined())
-      return c;
-  return native({});
+    made = byChoice(a, b, Added::row, native, {}, row);
+  return made.defined() ? made : native({});
 }
 
 Tensor& addIntoMatrix(Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta,
@@ -162,26 +147,20 @@ Tensor& addIntoMatrix(Tensor& c, const Tensor& a, const Tensor& b, const Scalar&
     Tensor into = sum;
     return at::cuda::addmm_(into, a, b, beta, alpha);
   };
-  if (!fits || !byChoice({a, b, c, {}, native}, Added::sum).defined())
+  if (!fits || !byChoice(a, b, Added::sum, native, c).defined())
     at::cuda::addmm_(c, a, b, beta, alpha);
   return c;
 }
 
-/// Torch warns once when a kernel is replaced, which was asked for.
-struct Mute : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 void install() {
   static std::once_flag once;
   std::call_once(once, [] {
-    Mute mute;
-    const c10::WarningUtils::WarningHandlerGuard guard(&mute);
+    const Muted muted;
     auto* library = // for good
         new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__,
                            __LINE__);
-    library->impl("mm", &mm);
-    library->impl("bmm", &bmm);
+    library->impl("mm", &productOfRank<&at::cuda::mm, 2>);
+    library->impl("bmm", &productOfRank<&at::cuda::bmm, 3>);
     library->impl("addmm", &addmm);
     library->impl("addmm_", &addIntoMatrix);
   });
