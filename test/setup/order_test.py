@@ -38,7 +38,7 @@ class Order(unittest.TestCase):
             if (SOURCE / name).is_file() and not name.endswith(".db"):
                 (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(SOURCE / name, self.clone / name)
-        (self.clone / "autotune/stores").mkdir()
+        (self.clone / "autotune/stores").mkdir(exist_ok=True)
         (self.clone / "autotune/stores/h200.db").touch()  # what is installed must be there
 
     def shell(self, command):

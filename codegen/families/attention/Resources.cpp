@@ -376,10 +376,11 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
     if (holdsBias(s)) // a mask of places is read a tile ahead
       return others + (facts.masksPlaces ? 8 : 0) + of(facts.width) + of(facts.valueWidth) +
              scores * 3;
-    // Of fp32 the operands of three products, of all sums: less spilled 15 registers and more.
-    return (others + operands + (facts.hasKeys ? of(facts.width) : 0) +
-            (facts.hasValues ? of(facts.valueWidth) : 0) + scores * 2 + bent) *
-           (facts.bytes == 4 ? 7 : 5) / 5;
+    // Of fp32 more of the scores of a tile is at work at once: 64 queries spilled 15 registers with
+    // rows of 40 elements and none with 32.
+    return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
+           (facts.hasValues ? of(facts.valueWidth) : 0) + bent +
+           (facts.bytes == 4 ? scores * 43 / 10 : scores * 2);
   case Kind::biasGradient:
     if (holdsBias(s)) // sums stay live while places are counted and drawn for
       return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
