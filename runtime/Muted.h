@@ -1,5 +1,5 @@
-// A scope in which Torch's warnings are not shown. It warns once when a kernel is replaced, and often
-// names a wrong one; that is what routing is, and was asked for.
+// A scope in which Torch's warnings are not shown. It warns once when a kernel is replaced, and
+// often names a wrong one; that is what routing is, and was asked for.
 #pragma once
 
 #include <c10/util/Exception.h>
