@@ -3,7 +3,9 @@
 # LibTorch's ops, and with its modules; and the same model in Python, eager and compiled. A line of
 # JSON each.
 #   bench/train_lm.sh BUILD_FOLDER [PYTHON] [NAME:BATCH...]
-# KILN_PRODUCTS=FILE takes tuned products of matrices (runtime/README.md). GRAPHS=1 also times Kiln's steps as CUDA graphs. BENCH_FLAGS adds flags to train_lm's, such as --context=64 --device=cpu to see that it works.
+# GRAPHS=1 also times Kiln's steps as CUDA graphs. KILN_PRODUCTS=FILE takes tuned products of matrices
+# (runtime/README.md). BENCH_FLAGS adds flags to train_lm's, such as --context=64 --device=cpu to see
+# that it works.
 set -euo pipefail
 build=$1 python=${2:-python3}
 models=("${@:3}")

@@ -205,12 +205,7 @@ AttentionGradients gradientsOf(const Tensor& grad, const AttentionTensors& given
 
 /// Of a call that is taken.
 Tensor recorded(const AttentionTensors& given, const AttentionForm& form) {
-  const auto needsGradient = [](const Tensor& tensor) {
-    return tensor.defined() && tensor.requires_grad();
-  };
-  const bool saves =
-      at::GradMode::is_enabled() && (needsGradient(given.query) || needsGradient(given.key) ||
-                                     needsGradient(given.value) || needsGradient(given.bias));
+  const bool saves = needGradients(given);
   Tensor seeds, output, lse;
   {
     const at::AutoDispatchBelowADInplaceOrView below;

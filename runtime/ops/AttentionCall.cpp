@@ -196,11 +196,8 @@ static Reason whyFasterInFp32(const AttentionTensors& given) {
   constexpr std::int64_t widest = 64, widestOfBoth = 40;
   if (given.bias.defined() && given.bias.requires_grad())
     return nullptr;
-  const bool hasGradient =
-      at::GradMode::is_enabled() &&
-      (given.query.requires_grad() || given.key.requires_grad() || given.value.requires_grad());
   return std::max(given.query.size(-1), given.value.size(-1)) >
-                 (hasGradient ? widestOfBoth : widest)
+                 (needGradients(given) ? widestOfBoth : widest)
              ? "fp32 rows that LibTorch's own kernels multiply faster: wider than 64, or than 40 "
                "with gradients"
              : nullptr;
@@ -223,6 +220,12 @@ static Reason whyFasterByLibTorch(const AttentionTensors& given, const Attention
     return "keys that several heads share, which LibTorch's own kernels read faster";
   return form.p > 0 ? "dropout without a mask, for which LibTorch's own kernels draw faster"
                     : nullptr;
+}
+
+bool needGradients(const AttentionTensors& given) {
+  return at::GradMode::is_enabled() && std::ranges::any_of(listOf(given), [](const Tensor* tensor) {
+           return tensor->defined() && tensor->requires_grad();
+         });
 }
 
 Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form) {

@@ -54,6 +54,9 @@ struct AttentionSaved {
   }
 };
 
+/// Whether autograd will ask for gradients of any of them.
+bool needGradients(const AttentionTensors& given);
+
 /// Null: attentionOf() may be called.
 Reason whyNotAttention(const AttentionTensors& given, const AttentionForm& form);
 

@@ -107,6 +107,8 @@ Choices Choices::read(const std::filesystem::path& file) {
   std::string why;
   try {
     const Json json = Json::parse(text);
+    if (!json.contains("kiln_products"))
+      throw Error(ErrorKind::input, "it is no JSON object with \"kiln_products\"");
     if (const int format = json.at("kiln_products").get<int>(); format != kFormat)
       throw Error(ErrorKind::input,
                   fmt::format("it has format {}, this build reads {}", format, kFormat));

@@ -3,6 +3,8 @@
 
 #include "runtime/Call.h"
 
+#include <ATen/core/DimVector.h>
+#include <ATen/ops/empty.h>
 #include <array>
 #include <fmt/format.h>
 
@@ -69,6 +71,12 @@ std::optional<Product> productOf(const at::Tensor& a, const at::Tensor& b, Added
   product.isHalf = type == at::kHalf;
   product.added = added;
   return product.batch > 0 ? std::optional(product) : std::nullopt;
+}
+
+at::Tensor emptyResult(const at::Tensor& a, const at::Tensor& b) {
+  at::DimVector sizes(a.sizes());
+  sizes.back() = b.size(-1);
+  return at::empty(sizes, a.options());
 }
 
 std::string textOf(const Product& product) {

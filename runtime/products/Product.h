@@ -29,6 +29,9 @@ struct Product {
 /// or lies in memory as cuBLASLt takes none.
 std::optional<Product> productOf(const at::Tensor& a, const at::Tensor& b, Added added);
 
+/// Memory for a b alone.
+at::Tensor emptyResult(const at::Tensor& a, const at::Tensor& b);
+
 /// "2x16384x1024x4096 bf16": the batch, m, k and n.
 std::string textOf(const Product& product);
 

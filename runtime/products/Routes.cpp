@@ -13,7 +13,6 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/ops/addmm_cuda_dispatch.h>
 #include <ATen/ops/bmm_cuda_dispatch.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cuda_dispatch.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
@@ -99,10 +98,7 @@ Tensor byChoice(const Tensor& a, const Tensor& b, Added added, const Native& nat
   const Algorithm* const algorithm = chosen->algorithm();
   if (!algorithm)
     return {};
-  Tensor made = c;
-  if (!made.defined())
-    made = a.dim() == 3 ? at::empty({product->batch, product->m, product->n}, a.options())
-                        : at::empty({product->m, product->n}, a.options());
+  Tensor made = c.defined() ? c : emptyResult(a, b);
   if (!chosen->lt.launch(*algorithm, a, b, made, row))
     return {};
   chosen->used.fetch_add(1, std::memory_order_relaxed);

@@ -5,7 +5,6 @@
 #include "runtime/Log.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <algorithm>
 #include <cmath>
@@ -66,14 +65,7 @@ class Tuner {
 
  private:
   /// Memory for a result.
-  Tensor target() const {
-    if (call.c.defined())
-      return call.c.clone();
-    return at::empty(product.batch > 1 || call.a.dim() == 3
-                         ? std::vector{product.batch, product.m, product.n}
-                         : std::vector{product.m, product.n},
-                     call.a.options());
-  }
+  Tensor target() const { return call.c.defined() ? call.c.clone() : emptyResult(call.a, call.b); }
   /// us of a call: 0 is ATen's own.
   double timeOf(std::size_t which, std::size_t count, std::size_t rounds) const {
     const Tensor c = target();

@@ -2,6 +2,7 @@
 // file, and what the report says. Skips without a GPU.
 #include "kiln/files.h"
 #include "runtime/products/Choices.h"
+#include "test/backend/Helpers.h"
 #include "test/torch/GpuHelpers.h"
 
 #include <ATen/cuda/CUDAGraph.h>
@@ -18,18 +19,12 @@ class TorchGpuProducts : public TorchGpu {
  protected:
   void SetUp() override {
     TorchGpu::SetUp();
-    if (IsSkipped())
-      return;
-    file = std::filesystem::temp_directory_path() /
-           ("kiln_products_" + std::to_string(::getpid()) + ".json");
-    std::filesystem::remove(file);
-    enable(with(true));
+    if (!IsSkipped())
+      enable(with(true));
   }
   void TearDown() override {
-    if (!IsSkipped()) {
+    if (!IsSkipped())
       enable(strict()); // routes no products any more
-      std::filesystem::remove(file);
-    }
     TorchGpu::TearDown();
   }
   Options with(bool tunes) const {
@@ -39,7 +34,8 @@ class TorchGpuProducts : public TorchGpu {
     return options;
   }
 
-  std::filesystem::path file;
+  TemporaryFolder folder;
+  const std::filesystem::path file = folder.path / "products.json";
 };
 
 struct Case {

@@ -2,12 +2,14 @@
 // and what options refuse. On tensors of the CPU, where nothing is routed.
 #include "kiln/files.h"
 #include "runtime/products/Choices.h"
+#include "test/backend/Helpers.h"
 #include "test/torch/Helpers.h"
 
 #include <nlohmann/json.hpp>
 
 using namespace kiln;
 using namespace kiln::runtime;
+using namespace kiln::test;
 using at::Tensor;
 
 namespace {
@@ -16,25 +18,10 @@ Tensor matrix(std::vector<std::int64_t> sizes, at::ScalarType type = at::kBFloat
   return at::empty(sizes, type);
 }
 
-std::string messageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 class Products : public testing::Test {
  protected:
-  void SetUp() override {
-    folder =
-        std::filesystem::temp_directory_path() / ("kiln_products_" + std::to_string(::getpid()));
-    std::filesystem::create_directory(folder);
-  }
-  void TearDown() override { removeFolder(folder); }
-
-  std::filesystem::path folder;
+  TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path;
 };
 
 TEST(Product, IsToldFromTensors) {
@@ -110,9 +97,9 @@ TEST_F(Products, AnotherFileIsRefusedWithTheReason) {
   const auto good = nlohmann::ordered_json::parse(readFile(file));
   const auto expectRefused = [&](const std::string& text, const std::string& reason) {
     writeFile(file, text);
-    const std::string message = messageOf([&] { Choices::read(file); });
-    EXPECT_NE(message.find("has no choices for products"), std::string::npos) << message;
-    EXPECT_NE(message.find(reason), std::string::npos) << message;
+    const std::string message = errorOf(ErrorKind::input, [&] { Choices::read(file); });
+    EXPECT_HAS(message, "has no choices for products");
+    EXPECT_HAS(message, reason);
   };
   expectRefused("SQLite format 3", "parse error");
   expectRefused("[]", "kiln_products");
@@ -138,12 +125,10 @@ TEST_F(Products, OptionsNameAFileThatIsThereOrIsToBeWritten) {
   const std::string named = "products=" + file.string();
   EXPECT_EQ(Options::parse(named).products, file);
   EXPECT_TRUE(Options::parse(named + " tune_products=1").tuneProducts);
-  const std::string message = messageOf([&] { enable(Options::parse(named)); });
-  EXPECT_NE(message.find("there is no such file; tune_products=1 writes one"), std::string::npos)
-      << message;
+  const auto enabling = [&] { enable(Options::parse(named)); };
+  EXPECT_HAS(errorOf(ErrorKind::io, enabling), "there is no such file; tune_products=1 writes one");
   writeFile(file, "{}");
-  EXPECT_NE(messageOf([&] { enable(Options::parse(named)); }).find("has no choices"),
-            std::string::npos);
+  EXPECT_HAS(errorOf(ErrorKind::input, enabling), "has no choices");
 }
 
 } // namespace

@@ -190,17 +190,16 @@ double clocksByWarps(const Walk& walk, const Schedule& s, const Facts& facts,
   const double overhead = 450.0 / static_cast<double>(std::min<std::int64_t>(s.stages, 2));
   double ofStep = std::max(busy, (busy + overhead) * std::sqrt(8.0 / std::max(warps, 1.0)) /
                                      std::max(1.0, walk.resident) * 0.8);
-  // Of fp32 each sum of eight products is added up by threads: of 32 heads of 1024 rows of 64 ten
-  // schedules took 189 to 237 us where this told 27.
-  constexpr double addedUp = 7;
   constexpr double schedulers = 4;
-  const bool isLone = warps <= 2 * schedulers;
-  if (facts.bytes == 4)
-    ofStep *= isLone ? 1.0 : addedUp;
-  if (isLone) {
+  if (warps <= 2 * schedulers) {
     const double two = facts.bytes == 4 ? 1.55 : 0.75; // warps a scheduler
     ofStep = std::max(ofStep, stepOfLoneWarp(walk, s, facts) * (warps <= schedulers ? 1.0 : two) /
                                   walk.resident);
+  } else if (facts.bytes == 4) {
+    // Each sum of eight products is added up by threads: of 32 heads of 1024 rows of 64 ten
+    // schedules took 189 to 237 us where this told 27.
+    constexpr double addedUp = 7;
+    ofStep *= addedUp;
   }
   // What spills is stored and loaded for every tile, and the compiler refuses it.
   const double spills = 1.0 + spilledOf(s, facts, target) / 16;
