@@ -170,14 +170,14 @@ at::Tensor Bench::draw(const lm::Transformer& model) const {
 /// are.
 at::Tensor shardedForward(lm::Transformer& model, dist::FullyShard& shard,
                           const at::Tensor& tokens) {
-  const at::Tensor positions = model->turns.slice(0, 0, tokens.size(-1));
+  const lm::Turns turns = model->turnsOf(tokens);
   const auto dtype = model->layers[0]->parameters()[0].scalar_type();
   at::Tensor x = model->embeddings(tokens).to(dtype);
   std::size_t i = 0;
   for (const auto& layer : *model->layers) {
     auto& block = *layer->as<lm::Block>();
     x = shard.run(
-        i++, [&](const at::Tensor& in) { return block.forward({in, {}}, positions).total(); }, x);
+        i++, [&](const at::Tensor& in) { return block.forward({in, {}}, turns).total(); }, x);
   }
   return model->head(std::get<0>(model->norm(lm::Stream{x.to(at::kFloat), {}})));
 }

@@ -8,6 +8,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 namespace kiln::models {
@@ -108,19 +110,40 @@ struct Run {
   std::int64_t from;
 };
 
+/// Whether nobody else has these gradients, or tensors of their memory: all of it are they and what
+/// they are views of, which nobody else has either.
+bool areOurs(const variable_list& gradients) {
+  std::map<const void*, std::size_t> uses; // of the memory's, and of what views are of, by us
+  for (const Tensor& one : gradients) {
+    if (!one.defined())
+      continue;
+    ++uses[one.storage().unsafeGetStorageImpl()];
+    if (one.is_view() && uses[one._base().unsafeGetTensorImpl()]++ == 0)
+      ++uses[one.storage().unsafeGetStorageImpl()];
+  }
+  return std::all_of(gradients.begin(), gradients.end(), [&](const Tensor& one) {
+    return !one.defined() ||
+           (one.use_count() == 1 &&
+            one.storage().use_count() == uses[one.storage().unsafeGetStorageImpl()] &&
+            (!one.is_view() || one._base().use_count() == uses[one._base().unsafeGetTensorImpl()]));
+  });
+}
+
 struct Products : torch::autograd::Function<Products> {
   struct Kept : torch::CustomClassHolder {
     std::vector<Group> groups;
-    at::ScalarType given; // of x
+    std::function<void(at::TensorList)> inPlace; // of gradients
+    at::ScalarType given;                        // of x
     std::vector<at::ScalarType> parameters;
   };
 
   /// `all`: x, then of each group its weights and its biases.
   static variable_list forward(AutogradContext* context, const std::vector<Group>& groups,
-                               at::TensorList all) {
+                               const InPlace& inPlace, at::TensorList all) {
     const Tensor& given = all[0];
     auto kept = c10::make_intrusive<Kept>();
     kept->groups = groups;
+    kept->inPlace = inPlace.backward;
     kept->given = given.scalar_type();
     for (const Tensor& parameter : all.slice(1))
       kept->parameters.push_back(parameter.scalar_type());
@@ -156,6 +179,12 @@ struct Products : torch::autograd::Function<Products> {
         results.push_back(std::move(part));
     }
     context->save_for_backward(saved);
+    if (inPlace.forward) {
+      variable_list matrices;
+      for (const Tensor& one : results)
+        matrices.push_back(matrixOf(one));
+      inPlace.forward(matrices);
+    }
     return results;
   }
 
@@ -164,7 +193,7 @@ struct Products : torch::autograd::Function<Products> {
     const auto& kept = static_cast<const Kept&>(*capsule);
     const variable_list saved = context->get_saved_variables();
     const Tensor& x = saved[0];
-    const bool wantsX = context->needs_input_grad(0);
+    const bool wantsX = context->needs_input_grad(0), ours = areOurs(gradients);
     Tensor ofX;
     variable_list ofParameters;
     std::size_t next = 0;
@@ -180,7 +209,9 @@ struct Products : torch::autograd::Function<Products> {
                        one.sizes().end() - (isPlanes ? 0 : 1));
           sizes.push_back(x.size(1));
         }
-      const std::vector<Run> runs = runsOf(group, own);
+      std::vector<Run> runs = runsOf(group, own);
+      if (kept.inPlace)
+        change(runs, group, ours, kept.inPlace);
       for (const auto& [gradient, from] : runs)
         if (wantsX) {
           const Tensor rows = group.layout == Layout::planes ? gradient.t() : gradient;
@@ -188,7 +219,7 @@ struct Products : torch::autograd::Function<Products> {
         }
       addParameters(ofParameters, group, runs, x, kept.parameters.at(ofParameters.size()));
     }
-    variable_list all = {Tensor(), // of the groups
+    variable_list all = {Tensor(), Tensor(), // of what is no tensor
                          ofX.defined() ? ofX.view(sizes).to(kept.given) : Tensor()};
     all.insert(all.end(), ofParameters.begin(), ofParameters.end());
     return all;
@@ -221,6 +252,21 @@ struct Products : torch::autograd::Function<Products> {
       end = at + group.outs[i];
     }
     return runs;
+  }
+
+  /// In memory that may be written.
+  static void change(std::vector<Run>& runs, const Group& group, bool ours,
+                     const std::function<void(at::TensorList)>& inPlace) {
+    variable_list parts(group.outs.size());
+    for (auto& [gradient, begin] : runs) {
+      if (!ours)
+        gradient = gradient.clone();
+      std::int64_t from = 0;
+      for (std::size_t i = 0; i < parts.size(); from += group.outs[i++])
+        if (from >= begin && from < begin + gradient.size(1))
+          parts[i] = gradient.narrow(1, from - begin, group.outs[i]);
+    }
+    inPlace(parts);
   }
 
   /// sum += rows weight
@@ -264,7 +310,19 @@ static bool isOne(const Map& first, const Map& second) {
           together(first.weight, second.weight, Layout::planes));
 }
 
-std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps) {
+bool areReadAsOne(const Tensor& x, at::TensorList weights) {
+  Tensor all = weights[0];
+  for (const Tensor& one : weights.slice(1)) {
+    const auto both = together(all, one, Layout::planes);
+    if (!both)
+      return productType(x) != weights[0].scalar_type();
+    all = *both;
+  }
+  return true;
+}
+
+std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps,
+                             const InPlace& inPlace) {
   std::vector<Group> groups;
   std::vector<Tensor> all = {x};
   for (std::size_t i = 0; i < maps.size();) {
@@ -278,7 +336,7 @@ std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps) {
       all.push_back(maps[j].bias);
     groups.push_back(std::move(group));
   }
-  return Products::apply(groups, at::TensorList(all));
+  return Products::apply(groups, inPlace, at::TensorList(all));
 }
 
 } // namespace kiln::models

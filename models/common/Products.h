@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <vector>
 
 namespace kiln::models {
@@ -23,13 +24,24 @@ struct Map {
   Layout layout = Layout::rows;
 };
 
+/// What is done to the results of maps of rows where they lie, before anybody reads them, and to
+/// their gradients, which nobody else has, before the products read these: of each map [N, out], or
+/// undefined where a map has no gradient.
+struct InPlace {
+  std::function<void(at::TensorList results)> forward = {};
+  std::function<void(at::TensorList gradients)> backward = {};
+};
+
 /// x weight^T + bias of each map, x [..., in], in the dtype of autocast if it is on for x's device
 /// and in x's elsewhere. Neighbours of one layout that all have a bias, or none, are one product,
 /// and their results are parts of one tensor; of those stacked neighbours of one size without a
 /// bias whose weights lie side by side are, and all others have memory of their own. Gradients that
 /// are parts of one tensor in the same order, as kiln::nn::attention gives them, are read as one.
 /// No second derivatives.
-std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps);
+std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps,
+                                 const InPlace& inPlace = {});
+/// Whether the weights of maps of rows are read as one where they lie, or where they are cast to.
+bool areReadAsOne(const at::Tensor& x, at::TensorList weights);
 
 /// The dtype in which products of x are computed.
 at::ScalarType productType(const at::Tensor& x);

@@ -7,6 +7,8 @@
 
 #include <kiln/fuse.h>
 
+#include <span>
+
 namespace kiln::lm {
 
 using at::Tensor;
@@ -20,11 +22,15 @@ Tensor LinearImpl::forward(const Tensor& x) {
   return at::linear(x, read());
 }
 
-std::vector<Tensor> linears(const Tensor& x, std::initializer_list<Linear> matrices,
-                            const Parts& parts) {
+namespace {
+
+/// Products of one tensor with several matrices. With Kiln's modules what they give to its gradient
+/// is added up by the products themselves, and the last result, which outlives the others, has
+/// memory of its own.
+std::vector<Tensor> linears(const Tensor& x, std::span<Linear> matrices, const Parts& parts) {
   std::vector<Tensor> results;
   std::vector<models::Map> maps;
-  for (Linear one : matrices) {
+  for (Linear& one : matrices) {
     const bool isLast = maps.size() + 1 == matrices.size();
     if (parts.modules)
       maps.push_back({one->read(), {}, isLast ? models::Layout::rows : models::Layout::stacked});
@@ -33,6 +39,21 @@ std::vector<Tensor> linears(const Tensor& x, std::initializer_list<Linear> matri
   }
   return parts.modules ? models::products(x, maps) : results;
 }
+
+/// The same as one product, if Kiln's modules read the matrices as one; else none.
+std::vector<Tensor> asOne(const Tensor& x, std::span<Linear> matrices, const Parts& parts,
+                          const models::InPlace& inPlace = {}) {
+  std::vector<Tensor> weights;
+  std::vector<models::Map> maps;
+  for (const Linear& one : matrices) {
+    weights.push_back(one->read());
+    maps.push_back({one->read()});
+  }
+  return parts.modules && models::areReadAsOne(x, weights) ? models::products(x, maps, inPlace)
+                                                           : std::vector<Tensor>();
+}
+
+} // namespace
 
 RmsNormImpl::RmsNormImpl(std::int64_t width, const Parts& parts, double eps)
     : AddRMSNormImpl(width, nn::NormOptions{.eps = eps, .dtype = parts.products}),
@@ -46,8 +67,39 @@ std::tuple<Tensor, Tensor> RmsNormImpl::forward(const Stream& stream) {
   return {at::rms_norm(total, weight.sizes(), weight, options.eps), total};
 }
 
-Tensor swiglu(const Tensor& gate, const Tensor& up, const Parts& parts) {
-  return parts.modules ? nn::swiglu(gate, up) : at::silu(gate) * up;
+/// silu(gate) * up of the results of one product, which reads their gradients as one too.
+struct SwigluOfOne : torch::autograd::Function<SwigluOfOne> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& gate,
+                        const Tensor& up) {
+    context->save_for_backward({gate, up});
+    return nn::swiglu(gate, up);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    static const auto both = kiln::fuse(
+        [](const Expr& gradient, const Expr& gate, const Expr& up) {
+          const Expr s = sigmoid(gate), open = gate * s;
+          return std::array{gradient * up * (s + open * (1 - s)), gradient * open};
+        },
+        {.name = "swiglu_backward"});
+    const auto saved = context->get_saved_variables();
+    const Tensor &gate = saved[0], &up = saved[1];
+    std::vector<std::int64_t> sizes = gate.sizes().vec();
+    sizes.back() *= 2;
+    const std::vector<Tensor> parts = at::empty(sizes, gate.options()).chunk(2, -1);
+    const Tensor* const operands[] = {&gradients[0], &gate, &up};
+    both.untyped().callInto(operands, parts);
+    return parts;
+  }
+};
+
+Tensor swiglu(const Tensor& x, Linear gate, Linear up, const Parts& parts) {
+  std::array matrices = {std::move(gate), std::move(up)};
+  if (const auto made = asOne(x, matrices, parts); !made.empty())
+    return SwigluOfOne::apply(made[0], made[1]);
+  const auto made = linears(x, matrices, parts);
+  return parts.modules ? nn::swiglu(made[0], made[1]) : at::silu(made[0]) * made[1];
 }
 
 /// Cosines and sines, [context, 2, size / 2] fp32; for Kiln, which makes them, the positions.
@@ -70,16 +122,60 @@ static Tensor rotateByTorch(const Tensor& x, const Tensor& rotations) {
       .to(x.scalar_type());
 }
 
-std::pair<Tensor, Tensor> rotate(const Tensor& queries, const Tensor& keys, const Tensor& rotations,
-                                 const Parts& parts) {
+Turns turnsOf(const Tensor& rotations, std::int64_t batch, const Parts& parts) {
   if (!parts.modules)
-    return {rotateByTorch(queries, rotations), rotateByTorch(keys, rotations)};
-  static const auto both =
-      kiln::fuse([](Expr q, Expr k,
-                    Expr positions) { return std::array{rope(q, positions), rope(k, positions)}; },
-                 {.name = "rope"});
-  const auto [q, k] = both(queries, keys, rotations);
-  return {q.transpose(1, 2), k.transpose(1, 2)};
+    return {rotations, {}, {}};
+  const Tensor tokens = rotations.expand({batch, -1, -1, -1}).reshape({-1, 1, 1});
+  return {rotations, tokens, -tokens};
+}
+
+static auto& turnBoth() {
+  static const auto both = kiln::fuse(
+      [](const Expr& q, const Expr& k, const Expr& positions) {
+        return std::array{rope(q, positions), rope(k, positions)};
+      },
+      {.name = "rope"});
+  return both;
+}
+
+/// Turns queries and keys, [N, width] each, where they lie; what is undefined stays so.
+static void turnInPlace(const Tensor& queries, const Tensor& keys, std::int64_t heads,
+                        const Tensor& positions) {
+  static const auto one =
+      kiln::fuse([](const Expr& x, const Expr& positions) { return rope(x, positions); },
+                 {.name = "rope_one"});
+  std::vector<Tensor> all;
+  for (const Tensor& each : {queries, keys})
+    if (each.defined())
+      all.push_back(each.unflatten(-1, {heads, -1}));
+  std::vector<const Tensor*> operands;
+  for (const Tensor& each : all)
+    operands.push_back(&each);
+  operands.push_back(&positions);
+  if (!all.empty())
+    (all.size() == 2 ? turnBoth().untyped() : one.untyped()).callInto(operands, all);
+}
+
+std::array<Tensor, 3> queriesKeysValues(const Tensor& x, std::array<Linear, 3> matrices,
+                                        std::int64_t heads, const Turns& turns,
+                                        const Parts& parts) {
+  const auto turn = [heads](const Tensor& positions) {
+    return [=](at::TensorList all) { turnInPlace(all[0], all[1], heads, positions); };
+  };
+  const auto ofHeads = [&](const Tensor& all) { return all.unflatten(-1, {heads, -1}); };
+  std::vector<Tensor> made = asOne(x, matrices, parts, {turn(turns.forward), turn(turns.back)});
+  const bool areTurned = !made.empty();
+  if (!areTurned)
+    made = linears(x, matrices, parts);
+  Tensor q = ofHeads(made[0]), k = ofHeads(made[1]);
+  const Tensor v = ofHeads(made[2]).transpose(1, 2);
+  if (!parts.modules)
+    return {rotateByTorch(q, turns.rotations), rotateByTorch(k, turns.rotations), v};
+  if (!areTurned) {
+    const auto turned = turnBoth()(q, k, turns.rotations);
+    q = turned[0], k = turned[1];
+  }
+  return {q.transpose(1, 2), k.transpose(1, 2), v};
 }
 
 Tensor crossEntropy(const Tensor& logits, const Tensor& targets, const Parts& parts) {

@@ -27,12 +27,6 @@ struct LinearImpl : torch::nn::LinearImpl {
 };
 TORCH_MODULE(Linear);
 
-/// Products of one tensor with several matrices; with Kiln's modules what they give to its gradient
-/// is added up by the products themselves. The last result, which outlives the others, has memory
-/// of its own.
-std::vector<at::Tensor> linears(const at::Tensor& x, std::initializer_list<Linear> matrices,
-                                const Parts& parts);
-
 /// The residual stream between two layers, and what the last one adds to it; undefined: nothing.
 struct Stream {
   at::Tensor sum, added;
@@ -50,16 +44,23 @@ struct RmsNormImpl : nn::AddRMSNormImpl {
 };
 TORCH_MODULE(RmsNorm);
 
-/// silu(gate) * up. Shazeer 2020.
-at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up, const Parts& parts);
+/// silu(gate x) * (up x). Shazeer 2020.
+at::Tensor swiglu(const at::Tensor& x, Linear gate, Linear up, const Parts& parts);
 
 /// Rotary positions: position p turns pair i, (x0, x1), (x2, x3), ..., by p * 10000^(-2i / size).
-/// Su et al. 2021. What rotate() needs for as many positions as there are along dimension 0.
+/// Su et al. 2021. What turnsOf() needs for as many positions as there are along dimension 0.
 at::Tensor rotations(std::int64_t context, std::int64_t size, const Parts& parts);
-/// Queries and keys [batch, length, heads, size], turned; [batch, heads, length, size] in their
-/// dtypes.
-std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& queries, const at::Tensor& keys,
-                                         const at::Tensor& rotations, const Parts& parts);
+/// How the tokens of a batch are turned.
+struct Turns {
+  at::Tensor rotations;     // of each place of a sequence
+  at::Tensor forward, back; // positions of all tokens, [N, 1, 1], and what takes them back: Kiln's
+};
+Turns turnsOf(const at::Tensor& rotations, std::int64_t batch, const Parts& parts);
+
+/// Queries and keys, turned, and values of x [batch, length, width]: [batch, heads, length, size].
+std::array<at::Tensor, 3> queriesKeysValues(const at::Tensor& x, std::array<Linear, 3> matrices,
+                                            std::int64_t heads, const Turns& turns,
+                                            const Parts& parts);
 
 /// Mean cross-entropy of logits [rows, vocabulary] and int64 targets [rows].
 at::Tensor crossEntropy(const at::Tensor& logits, const at::Tensor& targets,

@@ -25,15 +25,10 @@ AttentionImpl::AttentionImpl(const ModelConfig& config, const Parts& parts)
       v(register_module("v_proj", Linear(config.width, config.width))),
       output(register_module("output_proj", Linear(config.width, config.width))) {}
 
-Tensor AttentionImpl::forward(const Tensor& x, const Tensor& rotations) {
-  auto split = [&](const Tensor& all) { // [batch, length, heads, size]
-    return all.unflatten(-1, {heads, -1});
-  };
-  const std::vector<Tensor> made = linears(x, {q, k, v}, parts);
-  const auto [queries, keys] = rotate(split(made[0]), split(made[1]), rotations, parts);
-  const Tensor y = at::scaled_dot_product_attention(queries, keys, split(made[2]).transpose(1, 2),
-                                                    /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                                    /*is_causal=*/true);
+Tensor AttentionImpl::forward(const Tensor& x, const Turns& turns) {
+  const auto [queries, keys, values] = queriesKeysValues(x, {q, k, v}, heads, turns, parts);
+  const Tensor y = at::scaled_dot_product_attention(queries, keys, values, /*attn_mask=*/{},
+                                                    /*dropout_p=*/0.0, /*is_causal=*/true);
   return output(y.transpose(1, 2).flatten(-2));
 }
 
@@ -43,8 +38,7 @@ FeedForwardImpl::FeedForwardImpl(const ModelConfig& config, const Parts& parts)
       w3(register_module("w3", Linear(config.width, config.hidden))) {}
 
 Tensor FeedForwardImpl::forward(const Tensor& x) {
-  const std::vector<Tensor> made = linears(x, {w1, w3}, parts);
-  return w2(swiglu(made[0], made[1], parts));
+  return w2(swiglu(x, w1, w3, parts));
 }
 
 BlockImpl::BlockImpl(const ModelConfig& config, const Parts& parts)
@@ -53,9 +47,9 @@ BlockImpl::BlockImpl(const ModelConfig& config, const Parts& parts)
       attn(register_module("attn", Attention(config, parts))),
       ffn(register_module("ffn", FeedForward(config, parts))) {}
 
-Stream BlockImpl::forward(const Stream& in, const Tensor& rotations) {
+Stream BlockImpl::forward(const Stream& in, const Turns& turns) {
   const auto [x, before] = ln1(in);
-  const auto [y, between] = ln2(Stream{before, attn(x, rotations)});
+  const auto [y, between] = ln2(Stream{before, attn(x, turns)});
   return {between, ffn(y)};
 }
 
@@ -65,8 +59,8 @@ TransformerImpl::TransformerImpl(const ModelConfig& config, const Parts& parts)
                                  torch::nn::Embedding(config.vocabulary, config.width))),
       layers(register_module("layers", torch::nn::ModuleList())),
       norm(register_module("ln_final", RmsNorm(config.width, parts))),
-      turns(register_buffer("rotations",
-                            rotations(config.context, config.width / config.heads, parts))) {
+      places(register_buffer("rotations",
+                             rotations(config.context, config.width / config.heads, parts))) {
   config.check();
   drawNormal(embeddings->weight, 1);
   for (std::int64_t i = 0; i < config.layers; ++i)
@@ -74,11 +68,16 @@ TransformerImpl::TransformerImpl(const ModelConfig& config, const Parts& parts)
   head = register_module("lm_head", Linear(config.width, config.vocabulary));
 }
 
+Turns TransformerImpl::turnsOf(const Tensor& tokens) const {
+  const std::int64_t length = tokens.size(-1);
+  return lm::turnsOf(places.slice(0, 0, length), length == 0 ? 0 : tokens.numel() / length, parts);
+}
+
 Tensor TransformerImpl::forward(const Tensor& tokens) {
   const std::int64_t length = tokens.size(-1);
   if (length > config.context)
     fail(ErrorKind::input, "{} tokens: the model looks at no more than {}", length, config.context);
-  const Tensor positions = turns.slice(0, 0, length);
+  const Turns turns = turnsOf(tokens);
   const auto reads = [&](const torch::nn::Module& part) {
     if (before)
       before(part);
@@ -90,13 +89,13 @@ Tensor TransformerImpl::forward(const Tensor& tokens) {
     reads(block);
     if (recompute && at::GradMode::is_enabled())
       stream = {recomputed(
-                    [&block, positions](const Tensors& in) {
-                      return Tensors{block.forward({in[0], {}}, positions).total()};
+                    [&block, turns](const Tensors& in) {
+                      return Tensors{block.forward({in[0], {}}, turns).total()};
                     },
                     {stream.sum}, leavesOf(block))[0],
                 {}};
     else
-      stream = block.forward(stream, positions);
+      stream = block.forward(stream, turns);
   }
   reads(*norm);
   reads(*head);

@@ -15,7 +15,7 @@ namespace kiln::lm {
 /// Causal self-attention over [batch, length, width].
 struct AttentionImpl : torch::nn::Module {
   AttentionImpl(const ModelConfig& config, const Parts& parts);
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& rotations);
+  at::Tensor forward(const at::Tensor& x, const Turns& turns);
 
   std::int64_t heads;
   Parts parts;
@@ -35,7 +35,7 @@ TORCH_MODULE(FeedForward);
 
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const ModelConfig& config, const Parts& parts);
-  Stream forward(const Stream& in, const at::Tensor& rotations);
+  Stream forward(const Stream& in, const Turns& turns);
 
   RmsNorm ln1, ln2;
   Attention attn;
@@ -48,6 +48,8 @@ struct TransformerImpl : torch::nn::Module {
   explicit TransformerImpl(const ModelConfig& config, const Parts& parts = {});
   /// int64 [batch, length <= context] -> logits [batch, length, vocabulary]
   at::Tensor forward(const at::Tensor& tokens);
+  /// What its blocks are given for these tokens.
+  Turns turnsOf(const at::Tensor& tokens) const;
 
   ModelConfig config;
   Parts parts;
@@ -58,7 +60,7 @@ struct TransformerImpl : torch::nn::Module {
   torch::nn::ModuleList layers;
   RmsNorm norm;
   Linear head{nullptr};
-  at::Tensor turns; // see rotations()
+  at::Tensor places; // see rotations()
 };
 TORCH_MODULE(Transformer);
 

@@ -45,15 +45,30 @@ std::vector<NamedTensor> halve(torch::nn::Module& model) {
   return masters;
 }
 
-/// Of weights that products read in bf16, those of each layer one behind the other.
-void addCopies(torch::nn::Module& model, Updater& updater) {
+/// Those of a layer in order, but matrices of one tensor one behind the other.
+std::vector<LinearImpl*> linearsOf(torch::nn::Module& model) {
   std::vector<LinearImpl*> linears;
-  std::vector<Tensor> weights;
+  const auto add = [&](LinearImpl* one) {
+    if (std::ranges::find(linears, one) == linears.end())
+      linears.push_back(one);
+  };
   for (const auto& module : model.modules())
-    if (auto* linear = module->as<LinearImpl>()) {
-      linears.push_back(linear);
-      weights.push_back(linear->weight.detach());
+    if (auto* gated = module->as<FeedForwardImpl>()) {
+      add(gated->w1.get());
+      add(gated->w3.get());
+    } else if (auto* linear = module->as<LinearImpl>()) {
+      add(linear);
     }
+  return linears;
+}
+
+/// Of weights that products read in bf16, one behind the other, so that those of one tensor are one
+/// matrix.
+void addCopies(torch::nn::Module& model, Updater& updater) {
+  const std::vector<LinearImpl*> linears = linearsOf(model);
+  std::vector<Tensor> weights;
+  for (const LinearImpl* linear : linears)
+    weights.push_back(linear->weight.detach());
   const std::vector<Tensor> copies = models::cast(weights, at::kBFloat16);
   for (std::size_t i = 0; i < linears.size(); ++i) {
     linears[i]->copy = copies[i].detach().requires_grad_();

@@ -111,6 +111,7 @@ Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& 
   kind.rowClass =
       static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(space.rows())));
   kind.apart = space.apart;
+  kind.rowsOfBlock = space.apart != 0 ? space.rowsOfBlock() : 1;
   kind.resultsApart = space.resultsApart;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const at::Tensor& operand = *operands[i];
@@ -170,7 +171,7 @@ bool Function::isReady(Variant& variant, bool withBackward) const {
 
 Variant* Function::find(std::span<const at::Tensor* const> operands,
                         std::span<const at::Tensor> results, Space& space) {
-  space.findRowsApart(operands, results);
+  space.findBlocksApart(operands, results);
   if (graph.isElementwise)
     space.takeUsualRows(operands.size());
   const Kind kind = kindOf(operands, space);

@@ -25,7 +25,9 @@ unsigned append(Graph& graph, std::map<const Node*, unsigned>& known,
   }
   if (isComparison(*node))
     step.depends = 0;
-  graph.isElementwise &= node->op->kind != Op::Kind::alongRows;
+  const bool isAlongRows = node->op->kind == Op::Kind::alongRows;
+  graph.isElementwise &= !isAlongRows;
+  graph.staysInPlace &= !isAlongRows || isOfNeighbours(*node);
   if (isDropout(*node))
     ++graph.dropouts;
   graph.steps.push_back(std::move(step));

@@ -41,6 +41,9 @@ struct Graph {
   std::vector<unsigned> results;
   unsigned dropouts = 0;
   bool isElementwise = true; // no operation works along rows
+  /// A thread that writes elements has read all that they come from: elementwise, or of pairs of
+  /// neighbours.
+  bool staysInPlace = true;
 
   /// What a to() says of a result.
   std::optional<at::ScalarType> fixedType(unsigned result) const;
@@ -50,6 +53,7 @@ bool isDropout(const Node& node);
 bool isCast(const Node& node);
 bool isColumnSums(const Node& node);
 bool isComparison(const Node& node);
+bool isOfNeighbours(const Node& node); // pairs of columns, 2i and 2i + 1
 
 /// Computes all by ATen; the results have the dtypes asked for and at least `rank` dimensions.
 std::vector<at::Tensor> computeEagerly(const Graph& graph,

@@ -249,6 +249,9 @@ bool isColumnSums(const Node& node) {
 bool isComparison(const Node& node) {
   return node.op && node.op->kind == Op::Kind::comparison;
 }
+bool isOfNeighbours(const Node& node) {
+  return node.op == &ropeOp && !areHalves(node);
+}
 
 } // namespace fusion
 

@@ -24,28 +24,30 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using Is = Binding::Is;
 
-/// Elements between the rows of a kernel's tensor, if they lie apart; else 0.
+/// Elements between the blocks of a kernel's tensor, if they lie apart; else 0.
 std::int64_t apartOf(const TensorInfo& info) {
-  const bool isMatrix = info.shape.size() == 2 && info.strides.size() == 2;
-  return isMatrix && info.shape[1].isStatic() && info.strides[0] > info.shape[1].size
+  const std::size_t rank = info.shape.size();
+  const bool isBlocks = (rank == 2 || rank == 3) && info.strides.size() == rank;
+  return isBlocks && info.shape.back().isStatic() && info.strides[0] > info.shape.back().size
              ? info.strides[0]
              : 0;
 }
 
-/// [rows, width], where a kernel whose rows lie apart finds them.
-Tensor emptyApart(at::IntArrayRef sizes, const at::TensorOptions& options, std::int64_t apart) {
-  const std::int64_t width = sizes.back(), rows = c10::multiply_integers(sizes) / width;
-  return at::empty({rows, apart}, options).narrow(1, 0, width);
+/// [blocks, elements of one], where a kernel whose blocks lie apart finds them.
+Tensor emptyApart(at::IntArrayRef sizes, const at::TensorOptions& options, std::int64_t apart,
+                  std::int64_t rowsOfBlock) {
+  const std::int64_t block = sizes.back() * rowsOfBlock;
+  return at::empty({c10::multiply_integers(sizes) / block, apart}, options).narrow(1, 0, block);
 }
 
-/// As a kernel reads it: contiguous, or with rows as far apart as it says, and where its alignment
-/// asks for it. A copy otherwise.
-Tensor readable(const Tensor& tensor, const TensorInfo& info) {
+/// As a kernel reads it: contiguous, or with blocks as far apart as it says, and where its
+/// alignment asks for it. A copy otherwise.
+Tensor readable(const Tensor& tensor, const TensorInfo& info, std::int64_t rowsOfBlock) {
   if (const std::int64_t apart = apartOf(info)) {
-    if (distanceOfRows(tensor) == apart)
+    if (distanceOfBlocks(tensor, rowsOfBlock) == apart)
       return tensor;
-    return emptyApart(tensor.sizes(), tensor.options(), apart) // what was saved came back otherwise
-        .copy_(tensor.reshape({-1, tensor.size(-1)}));
+    return emptyApart(tensor.sizes(), tensor.options(), apart, rowsOfBlock)
+        .copy_(tensor.reshape({-1, tensor.size(-1) * rowsOfBlock})); // saved, and back otherwise
   }
   Tensor packed = tensor.contiguous();
   const auto address = reinterpret_cast<std::uintptr_t>(packed.const_data_ptr());
@@ -84,7 +86,7 @@ void launch(const Part& part, const Space& space, const Tensors& tensors,
                          : is == Is::result ? tensors.results[index]
                          : is == Is::saved  ? tensors.saved[index]
                                             : tensors.given[index];
-    alive.push_back(readable(from, kernel.inputs[i]));
+    alive.push_back(readable(from, kernel.inputs[i], space.rowsOfBlock()));
     pointers.push_back(const_cast<void*>(alive.back().const_data_ptr()));
   }
   for (const Tensor& output : outputs)
@@ -241,12 +243,55 @@ void give(Tensors& tensors, const Variant& variant, std::span<const Tensor* cons
 }
 
 /// Whether a kernel can write it as it is.
-bool isWritable(const Tensor& result, const TensorInfo& info, at::ScalarType dtype) {
+bool isWritable(const Tensor& result, const TensorInfo& info, at::ScalarType dtype,
+                std::int64_t rowsOfBlock) {
   const std::int64_t apart = apartOf(info);
   const auto address = reinterpret_cast<std::uintptr_t>(result.const_data_ptr());
   return result.scalar_type() == dtype &&
          address % static_cast<std::uintptr_t>(info.alignment) == 0 &&
-         (apart != 0 ? distanceOfRows(result) == apart : result.is_contiguous());
+         (apart != 0 ? distanceOfBlocks(result, rowsOfBlock) == apart : result.is_contiguous());
+}
+
+/// Bytes from the first element to behind the last.
+std::pair<std::uintptr_t, std::uintptr_t> extentOf(const Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d)
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  const auto first = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+  return {first, first + static_cast<std::uintptr_t>((last + 1) * tensor.element_size())};
+}
+
+/// Whether two tensors may have an element in common. Chunks of the columns of one tensor have not.
+bool mayMeet(const Tensor& a, const Tensor& b, const Space& space) {
+  const auto [beginA, endA] = extentOf(a);
+  const auto [beginB, endB] = extentOf(b);
+  if (endA <= beginB || endB <= beginA)
+    return false;
+  const std::int64_t rows = space.rowsOfBlock(), apart = distanceOfBlocks(a, rows);
+  if (apart == 0 || distanceOfBlocks(b, rows) != apart || a.element_size() != b.element_size())
+    return true;
+  const std::int64_t distance =
+      (static_cast<std::int64_t>(beginB) - static_cast<std::int64_t>(beginA)) / a.element_size() %
+      apart;
+  const std::int64_t behind = distance < 0 ? distance + apart : distance; // of b, in a's columns
+  return behind < rows * a.size(-1) || behind + rows * b.size(-1) > apart;
+}
+
+/// Whether a kernel may write a result where it reads operands: it meets none, or is one itself and
+/// each thread has read what it writes.
+bool isFree(const Variant& variant, const Tensor& result, std::span<const Tensor* const> operands,
+            const Space& space) {
+  constexpr std::int64_t vector = 16;
+  const bool isInPlace =
+      variant.graph.staysInPlace && space.width * result.element_size() % vector == 0;
+  return std::all_of(operands.begin(), operands.end(), [&](const Tensor* operand) {
+    const bool isSame = operand->const_data_ptr() == result.const_data_ptr() &&
+                        operand->scalar_type() == result.scalar_type() &&
+                        operand->sizes() == result.sizes() &&
+                        operand->strides() == result.strides();
+    return !operand->is_alias_of(result) || (isSame && isInPlace) ||
+           !mayMeet(*operand, result, space);
+  });
 }
 
 } // namespace
@@ -272,11 +317,13 @@ void runKernelInto(Variant& variant, const Space& space, std::span<const Tensor*
   const auto& infos = variant.forward.kernel.load(std::memory_order_acquire)->outputs;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const at::ScalarType dtype = variant.dtypes[i];
-    const std::int64_t apart = apartOf(infos[i]);
-    outputs.push_back(isWritable(results[i], infos[i], dtype) ? results[i]
-                      : apart != 0
-                          ? emptyApart(results[i].sizes(), results[i].options().dtype(dtype), apart)
-                          : allocate(variant.forward, results[i].sizes(), dtype));
+    const std::int64_t apart = apartOf(infos[i]), rows = space.rowsOfBlock();
+    outputs.push_back(isWritable(results[i], infos[i], dtype, rows) &&
+                              isFree(variant, results[i], operands, space)
+                          ? results[i]
+                      : apart != 0 ? emptyApart(results[i].sizes(),
+                                                results[i].options().dtype(dtype), apart, rows)
+                                   : allocate(variant.forward, results[i].sizes(), dtype));
   }
   launch(variant.forward, space, tensors, outputs);
   for (std::size_t i = 0; i < results.size(); ++i)

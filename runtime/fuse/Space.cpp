@@ -90,13 +90,21 @@ Space::Space(std::span<const at::Tensor* const> operands, const std::string& nam
       masks[i] |= columns();
 }
 
-std::int64_t distanceOfRows(const at::Tensor& tensor) {
+std::int64_t distanceOfBlocks(const at::Tensor& tensor, std::int64_t rows) {
   if (tensor.dim() < 2 || tensor.stride(-1) != 1)
     return 0;
+  const std::int64_t block = rows * tensor.size(-1);
+  std::int64_t dense = tensor.size(-1); // elements of a block so far
   std::int64_t distance = 0, expected = 0;
   for (std::int64_t d = tensor.dim() - 2; d >= 0; --d) {
     if (tensor.size(d) == 1)
       continue;
+    if (dense < block) {
+      if (tensor.stride(d) != dense)
+        return 0;
+      dense *= tensor.size(d);
+      continue;
+    }
     if (distance == 0)
       distance = expected = tensor.stride(d);
     if (tensor.stride(d) != expected || expected == 0)
@@ -106,17 +114,17 @@ std::int64_t distanceOfRows(const at::Tensor& tensor) {
   constexpr std::int64_t vector = 16;
   const bool isAligned = distance * tensor.element_size() % vector == 0 &&
                          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % vector == 0;
-  return isAligned && distance >= tensor.size(-1) ? distance : 0;
+  return isAligned && dense == block && distance >= block ? distance : 0;
 }
 
-void Space::findRowsApart(std::span<const at::Tensor* const> operands,
-                          std::span<const at::Tensor> results) {
-  if (groups != 1)
+void Space::findBlocksApart(std::span<const at::Tensor* const> operands,
+                            std::span<const at::Tensor> results) {
+  if (groups > 2)
     return;
   const auto isApart = [&](const at::Tensor& tensor) -> std::uint32_t {
     if (tensor.is_contiguous())
       return 0;
-    const std::int64_t distance = distanceOfRows(tensor);
+    const std::int64_t distance = distanceOfBlocks(tensor, rowsOfBlock());
     if (apart == 0)
       apart = distance;
     return static_cast<std::uint32_t>(distance != 0 && distance == apart);
@@ -166,7 +174,7 @@ std::uint64_t Signature::hash() const {
 
 Signature Kind::signature() const {
   Signature signature;
-  signature.words[0] = static_cast<std::uint64_t>(width);
+  signature.words[0] = static_cast<std::uint64_t>(width) | std::uint64_t(rowsOfBlock) << 32U;
   signature.words[1] = groups | std::uint64_t(device) << 8U |
                        static_cast<std::uint64_t>(place) << 16U | std::uint64_t(rowClass) << 32U;
   signature.words[2] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;

@@ -27,15 +27,18 @@ struct Space {
   at::SmallVector<unsigned, at::kDimVectorStaticSize>
       groupOf; // each leading dimension of the shape
 
-  std::int64_t apart = 0; // elements between the rows of tensors whose rows lie apart
+  std::int64_t apart = 0; // elements between the blocks of tensors whose blocks lie apart
   std::uint32_t operandsApart = 0, resultsApart = 0; // which do, as bits
 
   Mask columns() const { return Mask(1) << groups; }
   Mask full() const { return (Mask(2) << groups) - 1; }
-  /// Finds the tensors that are read or written where they lie though their rows lie apart, at one
-  /// distance for all: those that are chunks of the columns of another tensor.
-  void findRowsApart(std::span<const at::Tensor* const> operands,
-                     std::span<const at::Tensor> results);
+  /// Rows of the inner of two groups, which lie densely where the outer ones lie apart: the heads
+  /// of a token. With one group each row is a block.
+  std::int64_t rowsOfBlock() const { return groups == 2 ? groupSizes[1] : 1; }
+  /// Finds the tensors that are read or written where they lie though their blocks lie apart, at
+  /// one distance for all: those that are chunks of the columns of another tensor.
+  void findBlocksApart(std::span<const at::Tensor* const> operands,
+                       std::span<const at::Tensor> results);
   /// Rows of elementwise math may be any: long ones of one width for most sizes, so that few
   /// kernels serve many shapes. Does nothing where an operand is broadcast along a part of the
   /// dimensions.
@@ -46,9 +49,10 @@ struct Space {
   bool isEmpty() const { return width == 0 || rows() == 0; }
 };
 
-/// Elements from one row to the next, all leading dimensions taken together; 0: these tell more
-/// than one distance, rows overlap, or vectors of 16 bytes cannot be read.
-std::int64_t distanceOfRows(const at::Tensor& tensor);
+/// Elements from one block of so many rows, which lie densely, to the next, all dimensions before
+/// it taken together; 0: these tell more than one distance, blocks overlap, or vectors of 16 bytes
+/// cannot be read.
+std::int64_t distanceOfBlocks(const at::Tensor& tensor, std::int64_t rows);
 
 /// What a kernel is compiled for, beside the function.
 struct Signature {
@@ -63,7 +67,7 @@ struct OperandKind {
   DType dtype = DType::f32;
   Mask mask = 0;
   bool wantsGradient = false;
-  bool isApart = false; // its rows
+  bool isApart = false; // its blocks
 };
 
 struct Kind {
@@ -72,8 +76,9 @@ struct Kind {
   std::uint8_t device = 0; // of the place
   std::int64_t width = 1;
   std::uint8_t rowClass = 0;      // number of bits of the row count
-  std::int64_t apart = 0;         // elements between rows that lie apart
-  std::uint32_t resultsApart = 0; // results whose rows do, as bits
+  std::int64_t apart = 0;         // elements between blocks that lie apart
+  std::int64_t rowsOfBlock = 1;   // of blocks that lie apart: the size of the inner group
+  std::uint32_t resultsApart = 0; // results whose blocks do, as bits
   at::SmallVector<OperandKind, 8> operands;
 
   Signature signature() const;

@@ -62,14 +62,17 @@ std::string Writer::type(Mask mask, DType dtype) const {
   std::string sizes = "tensor<";
   for (unsigned i = 0; i < kind.groups; ++i)
     if ((mask >> i & 1) != 0)
-      sizes += "?x";
+      sizes += i == 1 && kind.rowsOfBlock > 1 ? fmt::format("{}x", kind.rowsOfBlock) : "?x";
   if ((mask & columns()) != 0)
     sizes += fmt::format("{}x", kind.width);
   return fmt::format("{}{}>", sizes, kiln::name(dtype));
 }
 
 std::string Writer::layout(bool isApart) const {
-  return isApart ? fmt::format(", kiln.layout = #kiln.layout<strides = [{}, 1]>", kind.apart) : "";
+  if (!isApart)
+    return "";
+  const std::string rows = kind.groups == 2 ? fmt::format("{}, ", kind.width) : "";
+  return fmt::format(", kiln.layout = #kiln.layout<strides = [{}, {}1]>", kind.apart, rows);
 }
 
 void Writer::remember(const Value& value) {

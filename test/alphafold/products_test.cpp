@@ -123,6 +123,40 @@ TEST(AlphaFoldProducts, ResultsStacked) {
              gradientsOf({expected[1], expected[2]}, leaves));
 }
 
+/// Results are changed where they lie; gradients too if nobody else has them, else in a copy.
+TEST(AlphaFoldProducts, PartsAreChangedInPlace) {
+  at::manual_seed(7);
+  const Tensor x = leaf({7, 4}), a = leaf({3, 4}), b = leaf({5, 4});
+  std::vector<const void*> seen;
+  const models::InPlace inPlace = {[](at::TensorList all) { Tensor(all[1]).mul_(2); },
+                                   [&](at::TensorList all) {
+                                     seen.clear();
+                                     for (const Tensor& one : all)
+                                       seen.push_back(one.defined() ? one.data_ptr() : nullptr);
+                                     if (all[1].defined())
+                                       Tensor(all[1]).mul_(2);
+                                   }};
+  const auto made = [&] { return products(x, {{a}, {b}}, inPlace); };
+  const Tensors expected = {at::linear(x, a), 2 * at::linear(x, b)};
+  expectSame(made(), expected);
+  const Tensor given = at::randn({7, 8}, at::kDouble), before = given.clone();
+  const Tensors parts = given.split_with_sizes({3, 5}, 1);
+  const auto gradients = [&](const Tensors& results, const Tensors& of) {
+    return torch::autograd::grad(results, {x, a, b}, of, {}, false, /*allow_unused=*/true);
+  };
+  expectSame(gradients(made(), parts), gradients(expected, parts));
+  EXPECT_TRUE(at::equal(given, before)) << "the caller has them";
+  expectSame(gradients({made()[1]}, {parts[1]}), gradients({2 * at::linear(x, b)}, {parts[1]}));
+  EXPECT_EQ(seen[0], nullptr);
+  const void* own = nullptr;
+  const Tensors results = made();
+  results[0].register_hook([&](const Tensor& gradient) { own = gradient.data_ptr(); });
+  const Tensor loss = (results[0] * parts[0]).sum() + (results[1] * parts[1]).sum();
+  expectSame(torch::autograd::grad({loss}, {x, a, b}),
+             gradients({at::linear(x, a), 2 * at::linear(x, b)}, parts));
+  EXPECT_EQ(seen[0], own) << "fresh gradients are changed where they lie";
+}
+
 TEST(AlphaFoldProducts, AutocastRoundsAndGradientsAreOfTheWeights) {
   at::manual_seed(4);
   const Tensor x = leaf({9, 16}, at::kFloat), w = leaf({5, 16}, at::kFloat),

@@ -138,6 +138,7 @@ Facts RowKernel::facts() const {
     if (node->kind != Node::Kind::input)
       continue;
     const Access access = accessOf(kernel, *node);
+    facts.neighbours |= node->pairs && node->pairs.getKind() == ir::Pairing::interleaved;
     auto stream = streamOf(access, facts.width);
     stream.repeats = repeatsRows(access, kernel.space);
     stream.distinctRows = stream.repeats ? distinctRows(access, kernel.space) : 0;

@@ -47,6 +47,11 @@ struct Checker {
             "vector = {} does not divide the row width {}: vectors then overlap the ends of rows, "
             "which takes rows = 1, not {}",
             s.vector, facts.width, s.rows);
+    // Who writes a result where it reads an operand counts on it (runtime/fuse).
+    require(s.vector > 1 || !facts.neighbours || facts.width % 2 != 0, "vector",
+            "vector = 1: columns that are read for each other belong to one thread where rows of "
+            "{} let them; take 2 or more",
+            facts.width);
     if (facts.isSteady(s))
       columnsOfOverlapping();
     const std::int64_t vectors = s.vectors(facts.width);

@@ -93,8 +93,9 @@ struct Facts {
   int rowInputs = 0, rowOutputs = 0; // values of 4 bytes, one a row
   bool packed = false; // rows of all that differs by row and column lie one after another
   bool dense = false;  // all inputs that differ by row: rows one after another, the first aligned
-  int kept = 0;        // computed values of 4 bytes kept from one pass to the next
-  int randoms = 0;     // tiles of random numbers
+  bool neighbours = false; // columns 2i and 2i + 1 are read for each other
+  int kept = 0;            // computed values of 4 bytes kept from one pass to the next
+  int randoms = 0;         // tiles of random numbers
   int columnSums = 0, totalSums = 0;
   int columnsPass = 0;    // the first pass that reads `columns`
   int reductions = 0;     // values exchanged between lanes, all passes
