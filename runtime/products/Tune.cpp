@@ -18,10 +18,7 @@ using at::Tensor;
 constexpr double kGain = 0.99; // of ATen's time: what is faster by less is noise
 /// Of ATen's error: both are that of rounding the result, but for the order of sums in fp32.
 constexpr double kError = 1.001;
-constexpr std::size_t kFinalists = 6, kTurns = 5;
-/// us of products before any is timed, and of a timing: first of all, then of the fastest. A GPU at
-/// the limit of its power, as a training step has it, clocks lower, and others are the fastest.
-constexpr double kWarm = 2e5, kFirst = 2e3, kThen = 5e3;
+constexpr std::size_t kFinalists = 4, kTurns = 3;
 
 double medianOf(std::vector<double> samples) {
   const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
@@ -35,24 +32,31 @@ class Tuner {
       : product(product), lt(lt), call(call) {}
 
   Choice run() {
+    const double whole = timeOf(0, 1, kTurns);
+    calls = std::clamp<std::size_t>(
+        static_cast<std::size_t>(gpuBackend().measuring().microseconds / std::max(whole, 1.0)), 1,
+        32);
     for (const Algorithm& one : lt.candidates())
       if (lt.takes(one) && lt.launch(one, call.a, call.b, target(), call.row))
         candidates.push_back(one);
-    micros = std::max(timeOf(0, 1), 1.0);
-    timeOf(0, kWarm);
-    const std::vector<std::size_t> last = fastest();
-    std::vector<std::vector<double>> times(last.size());
-    for (std::size_t turn = 0; turn < kTurns; ++turn)
-      for (std::size_t i = 0; i < last.size(); ++i) { // in alternating order
-        const std::size_t at = turn % 2 == 0 ? i : last.size() - 1 - i;
-        times[at].push_back(timeOf(last[at], kThen));
-      }
-    Choice choice{product, {}, 0, medianOf(times[0])};
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 1; i <= candidates.size(); ++i)
+      order.emplace_back(timeOf(i, calls, kTurns), i);
+    std::ranges::sort(order);
+    order.resize(std::min(order.size(), kFinalists));
+    std::vector<double> own;
+    std::vector<std::vector<double>> theirs(order.size());
+    for (std::size_t turn = 0; turn < kTurns; ++turn) {
+      own.push_back(timeOf(0, calls, kTurns));
+      for (std::size_t i = 0; i < order.size(); ++i)
+        theirs[i].push_back(timeOf(order[i].second, calls, kTurns));
+    }
+    Choice choice{product, {}, 0, medianOf(own)};
     double least = kGain * choice.byDefault;
-    for (std::size_t i = 1; i < last.size(); ++i) {
-      const Algorithm& one = candidates[last[i] - 1];
-      if (const double median = medianOf(times[i]); median < least && isExact(one)) {
-        least = choice.micros = median;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Algorithm& one = candidates[order[i].second - 1];
+      if (const double micros = medianOf(theirs[i]); micros < least && isExact(one)) {
+        least = choice.micros = micros;
         choice.algorithm = one;
       }
     }
@@ -62,23 +66,9 @@ class Tuner {
  private:
   /// Memory for a result.
   Tensor target() const { return call.c.defined() ? call.c.clone() : emptyResult(call.a, call.b); }
-  /// ATen's own, 0, and the fastest few of the candidates, 1 and on.
-  std::vector<std::size_t> fastest() const {
-    std::vector<std::pair<double, std::size_t>> order;
-    for (std::size_t i = 1; i <= candidates.size(); ++i)
-      order.emplace_back(timeOf(i, kFirst), i);
-    std::ranges::sort(order);
-    std::vector<std::size_t> all = {0};
-    for (std::size_t i = 0; i < std::min(order.size(), kFinalists); ++i)
-      all.push_back(order[i].second);
-    return all;
-  }
-  /// us of a call of those that take `span` us together; 0 is ATen's own.
-  double timeOf(std::size_t which, double span) const {
+  /// us of a call: 0 is ATen's own.
+  double timeOf(std::size_t which, std::size_t count, std::size_t rounds) const {
     const Tensor c = target();
-    const auto whole = static_cast<std::size_t>(std::ceil(span / micros));
-    const std::size_t count = std::min<std::size_t>(whole, 32),
-                      rounds = (whole + count - 1) / count;
     return medianOf(gpuBackend().time(
         [&](std::size_t) {
           if (which == 0)
@@ -118,7 +108,7 @@ class Tuner {
   const BlasLt& lt;
   const ProductCall& call;
   std::vector<Algorithm> candidates;
-  double micros = 1; // about what a call takes
+  std::size_t calls = 1;
 };
 
 } // namespace

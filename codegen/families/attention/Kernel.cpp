@@ -120,6 +120,7 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.width = program.width();
   facts.valueWidth = program.valueWidth();
   facts.isCausal = program.form.causal != ir::Causal::none;
+  facts.hasWindow = program.form.windowLeft >= 0 || program.form.windowRight >= 0;
   facts.hasDropout = static_cast<bool>(program.form.seed);
   facts.hasMask = static_cast<bool>(program.form.mask);
   facts.masksPlaces = program.form.masksPlaces();

@@ -338,6 +338,9 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   // three warpgroups share, find rows' numbers anew.
   const std::int64_t others =
       (isResident(s) ? 32 : 40) + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
+  const bool choosesPlaces =
+      facts.isCausal || facts.hasWindow || facts.hasDropout || facts.masksPlaces;
+  const std::int64_t ofWide = facts.width > 192 ? 32 : 0; // beside sums of 256 nothing is left
   if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice
     const std::int64_t rows = rowsOfWarp(s, facts) / 16;
     const std::int64_t ofRow = facts.kind == Kind::forward
@@ -351,13 +354,14 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
       return 72;
     // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
     // are drawn of.
-    return others + of(facts.valueWidth) + scores * 3 / 2 +
+    return others + of(facts.valueWidth) + scores * 3 / 2 + (facts.masksPlaces ? ofWide : 0) +
+           (facts.biasBytes > 0 && !holdsBias(s) ? std::max<std::int64_t>(ofWide, 8) : 0) +
            (s.products != Products::warpgroups ? operands
             : facts.hasDropout                 ? 56
                                                : 0);
   case Kind::queryGradient:
     if (holdsBias(s))
-      return others + of(facts.width) + scores * 3;
+      return others + of(facts.width) + scores * 3 + (choosesPlaces ? ofWide : 0);
     return others + operands + of(facts.width) + scores * 2 + bent;
   case Kind::keyGradient:
     // Scores, products and probabilities, or gradients of queries and where they go.
@@ -374,8 +378,10 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
              (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
              (facts.sumsQueries ? 16 : 0) + (resumesKeys(facts) ? 16 : 0);
     if (holdsBias(s)) // a mask of places is read a tile ahead
-      return others + (facts.masksPlaces ? 8 : 0) + of(facts.width) + of(facts.valueWidth) +
-             scores * 3;
+      return others + (facts.masksPlaces ? 8 : 0) + (facts.hasWindow ? 56 : 0) +
+             (facts.hasDropout && facts.width > 64 ? 8 : 0) +
+             (facts.hasDropout && facts.isCausal ? 16 : 0) + of(facts.width) +
+             of(facts.valueWidth) + scores * 3;
     // Of fp32 more of the scores of a tile is at work at once: 64 queries spilled 15 registers with
     // rows of 40 elements and none with 32.
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
@@ -384,7 +390,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
   case Kind::biasGradient:
     if (holdsBias(s)) // sums stay live while places are counted and drawn for
       return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
-    return others + operands + scores * 3;
+    return others + operands + scores * 3 + (facts.bytes == 4 ? 0 : 16);
   }
   return 0;
 }

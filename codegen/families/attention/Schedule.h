@@ -70,7 +70,7 @@ struct Facts {
   bool isPart = false;                      // one of two kernels that have some of the queries each
   std::int64_t firstQuery = 0;              // that it has
   bool canTakeTurns = false;                // with these, blocks of warpgroups
-  bool isCausal = false, hasSoftcap = false;
+  bool isCausal = false, hasWindow = false, hasSoftcap = false;
   bool hasDropout = false;
   bool hasMask = false, masksPlaces = false;    // which is not of keys alone
   bool isMapped = false;                        // tensor maps show queries, keys and values

@@ -18,7 +18,8 @@
 // least one.
 //
 // Operands lie in memory as they like. Chunks of the columns of another tensor are read where they
-// are, if all their rows lie equally far apart; what has other strides is copied first.
+// are, if all their rows lie equally far apart, or all blocks of rows along which another operand
+// is broadcast, as the heads of tokens are; what has other strides is copied first.
 //
 // Types. Operands are fp32, bf16 or fp16, mixed at will; masks are bool, class indices int64 or
 // int32. Everything is computed in fp32. A result is rounded once, to the dtype that ATen's
@@ -153,8 +154,8 @@ class KILN_API FusedFunction {
   using Trace = std::vector<Expr> (*)(const void* function, const std::vector<Expr>& operands);
   FusedFunction(unsigned operands, Trace trace, const void* function, const FuseOptions& options);
   std::vector<at::Tensor> call(std::span<const at::Tensor* const> operands) const;
-  /// Writes the results to tensors that are there, of their sizes. Nothing is recorded for
-  /// autograd.
+  /// Writes the results to tensors that are there, of their sizes, which may be operands or lie
+  /// where these do. Nothing is recorded for autograd.
   void callInto(std::span<const at::Tensor* const> operands,
                 std::span<const at::Tensor> results) const;
 

@@ -1,0 +1,5 @@
+func.func @rope(%in0: tensor<?x?x64xbf16> {kiln.gradient = false}, %in1: tensor<?x?x64xbf16> {kiln.gradient = false}, %in2: tensor<?xi32> {kiln.gradient = false}) -> (tensor<?x?x64xbf16> {kiln.name = "out0"}, tensor<?x?x64xbf16> {kiln.name = "out1"}) {
+  %0 = kiln.rope %in0, %in2 dims [0] interleaved base 1.00000000000000000e+04 : tensor<?x?x64xbf16>, tensor<?xi32> -> tensor<?x?x64xbf16>
+  %1 = kiln.rope %in1, %in2 dims [0] interleaved base 1.00000000000000000e+04 : tensor<?x?x64xbf16>, tensor<?xi32> -> tensor<?x?x64xbf16>
+  return %0, %1 : tensor<?x?x64xbf16>, tensor<?x?x64xbf16>
+}
