@@ -111,7 +111,6 @@ Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& 
   kind.rowClass =
       static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(space.rows())));
   kind.apart = space.apart;
-  kind.rowsOfBlock = space.apart != 0 ? space.rowsOfBlock() : 1;
   kind.resultsApart = space.resultsApart;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const at::Tensor& operand = *operands[i];
@@ -119,6 +118,8 @@ Kind Function::kindOf(std::span<const at::Tensor* const> operands, const Space& 
                              at::GradMode::is_enabled() && operand.requires_grad(),
                              (space.operandsApart >> i & 1) != 0});
   }
+  if (space.groups > 1 && (space.apart != 0 || kind.sumsInnerGroup()))
+    kind.innerRows = space.groupSizes[space.groups - 1];
   return kind;
 }
 

@@ -172,9 +172,16 @@ std::uint64_t Signature::hash() const {
   return runtime::hashOf(words);
 }
 
+bool Kind::sumsInnerGroup() const {
+  const Mask inner = Mask(1) << (groups - 1), summed = inner | columns();
+  return std::any_of(operands.begin(), operands.end(), [&](const OperandKind& one) {
+    return one.wantsGradient && (one.mask & summed) == 0 && one.mask != 0;
+  });
+}
+
 Signature Kind::signature() const {
   Signature signature;
-  signature.words[0] = static_cast<std::uint64_t>(width) | std::uint64_t(rowsOfBlock) << 32U;
+  signature.words[0] = static_cast<std::uint64_t>(width) | std::uint64_t(innerRows) << 32U;
   signature.words[1] = groups | std::uint64_t(device) << 8U |
                        static_cast<std::uint64_t>(place) << 16U | std::uint64_t(rowClass) << 32U;
   signature.words[2] = static_cast<std::uint64_t>(apart) | std::uint64_t(resultsApart) << 40U;

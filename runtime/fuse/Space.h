@@ -77,11 +77,14 @@ struct Kind {
   std::int64_t width = 1;
   std::uint8_t rowClass = 0;      // number of bits of the row count
   std::int64_t apart = 0;         // elements between blocks that lie apart
-  std::int64_t rowsOfBlock = 1;   // of blocks that lie apart: the size of the inner group
+  std::int64_t innerRows = 0;     // of the innermost of several groups; 0: told at a launch
   std::uint32_t resultsApart = 0; // results whose blocks do, as bits
   at::SmallVector<OperandKind, 8> operands;
 
   Signature signature() const;
+  /// Whether a gradient is summed along the innermost group and the columns, but not along all: its
+  /// sums of rows are summed as columns are, by a kernel that knows how many there are.
+  bool sumsInnerGroup() const;
   Mask columns() const { return Mask(1) << groups; }
   Mask full() const { return (Mask(2) << groups) - 1; }
 };

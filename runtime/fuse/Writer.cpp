@@ -62,7 +62,8 @@ std::string Writer::type(Mask mask, DType dtype) const {
   std::string sizes = "tensor<";
   for (unsigned i = 0; i < kind.groups; ++i)
     if ((mask >> i & 1) != 0)
-      sizes += i == 1 && kind.rowsOfBlock > 1 ? fmt::format("{}x", kind.rowsOfBlock) : "?x";
+      sizes +=
+          i + 1 == kind.groups && kind.innerRows > 0 ? fmt::format("{}x", kind.innerRows) : "?x";
   if ((mask & columns()) != 0)
     sizes += fmt::format("{}x", kind.width);
   return fmt::format("{}{}>", sizes, kiln::name(dtype));

@@ -92,6 +92,75 @@ TEST(FusePlaces, NothingIsCopiedOnTheWay) {
   EXPECT_GE(callsByKiln("turn_parts"), 2U) << report();
 }
 
+/// Gradients through heads of tokens, beside numbers that a token or a head's columns have.
+TEST(FusePlaces, GradientsOfHeadsOfTokens) {
+  const auto gate =
+      fuse([](Expr x, Expr g, Expr scale,
+              Expr bias) { return std::array{x * sigmoid(g + bias) * scale, softmax(x) * scale}; },
+           onHost("gate_heads"));
+  const Tensor scale = at::randn({5, 1, 1});
+  const auto run_on = [&](bool contiguous, const Tensors& values) {
+    return run(
+        [&](const Tensors& t) {
+          const Parts parts{t[0], 4};
+          const Tensor x = parts.part(0), g = parts.part(2);
+          const auto [y, z] = contiguous ? gate(x.contiguous(), g.contiguous(), scale, t[1])
+                                         : gate(x, g, scale, t[1]);
+          return Tensors{y, z, turn()(x, g, t[2])[1]};
+        },
+        values);
+  };
+  const Tensors values = {at::randn({5, 3 * 4 * 16}), at::randn({16}),
+                          at::arange(5, at::kInt).view({5, 1, 1})};
+  const Tensors ours = run_on(false, values), theirs = run_on(true, values);
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << i;
+}
+
+/// Of what each token has, or each batch: sums along its heads, and along the columns.
+TEST(FusePlaces, GradientsOfWhatTokensHave) {
+  const auto f = fuse([](Expr x, Expr scale,
+                         Expr shift) { return std::array{softmax(x) * scale + shift, x * shift}; },
+                      onHost("of_tokens"));
+  for (const auto& sizes : {Sizes{5, 3, 16}, {2, 5, 3, 8}, {4, 1, 6, 10}}) {
+    Sizes ofToken = sizes, ofColumns = sizes;
+    ofToken[sizes.size() - 2] = ofToken.back() = 1;
+    ofColumns[sizes.size() - 2] = 1;
+    const Tensors values = {at::randn(sizes), at::randn(ofToken), at::randn(ofColumns)};
+    const Tensors ours = run(
+        [&](const Tensors& t) {
+          const auto [y, z] = f(t[0], t[1], t[2]);
+          return Tensors{y, z};
+        },
+        values);
+    const Tensors theirs = run(
+        [](const Tensors& t) { return Tensors{at::softmax(t[0], -1) * t[1] + t[2], t[0] * t[2]}; },
+        values);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-4, 1e-5)) << i << " of " << values[0].sizes();
+  }
+}
+
+/// Chunks of any number of rows, and of any number of tokens, are one kernel's.
+TEST(FusePlaces, FewKernelsServeManyTokens) {
+  const auto f = fuse([](Expr x, Expr y) { return x * y; }, onHost("chunks_of_any"));
+  const auto scaled = fuse([](Expr x, Expr s) { return x * s; }, onHost("heads_of_any"));
+  for (const std::int64_t tokens : {17, 19, 21, 30}) {
+    const Parts parts{at::randn({tokens, 3 * 2 * 8}), 2};
+    const auto chunks = parts.all.chunk(3, 1);
+    EXPECT_TRUE(at::equal(f(chunks[0], chunks[1]), chunks[0] * chunks[1]));
+    const Tensor each = at::randn({tokens, 1, 1});
+    EXPECT_TRUE(at::equal(scaled(parts.part(1), each), parts.part(1) * each));
+  }
+  for (const char* name : {"\nchunks_of_any ", "\nheads_of_any "}) {
+    const std::string all = report();
+    const std::size_t first = all.find(name);
+    ASSERT_NE(first, std::string::npos) << all;
+    EXPECT_EQ(all.find(name, first + 1), std::string::npos) << all;
+  }
+}
+
 /// Elementwise math is written over its operands, one over the other's too.
 TEST(FusePlaces, ElementsAreWrittenOverThemselves) {
   const auto f = fuse([](Expr x, Expr y) { return std::array{x + 2 * y, x - y}; }, onHost("over"));
