@@ -92,16 +92,18 @@ std::optional<Tensor> together(const Tensor& first, const Tensor& second, Layout
   return first.as_strided(sizes, first.strides());
 }
 
+/// What lies one beneath the other, as one; none if it does not.
+std::optional<Tensor> whereTheyLie(at::TensorList parts) {
+  std::optional<Tensor> all = parts[0];
+  for (std::size_t i = 1; all && i < parts.size(); ++i)
+    all = together(*all, parts[i], Layout::planes);
+  return all;
+}
+
 /// Parameters one beneath the other, where they lie if they do so.
 Tensor joined(at::TensorList parts) {
-  Tensor all = parts[0];
-  for (const Tensor& part : parts.slice(1)) {
-    const auto both = together(all, part, Layout::planes);
-    if (!both)
-      return at::cat(parts);
-    all = *both;
-  }
-  return all;
+  const auto all = whereTheyLie(parts);
+  return all ? *all : at::cat(parts);
 }
 
 /// A gradient of some of a group's maps, [N, outs] or [outs, N], and where its outputs begin.
@@ -310,15 +312,8 @@ static bool isOne(const Map& first, const Map& second) {
           together(first.weight, second.weight, Layout::planes));
 }
 
-bool areReadAsOne(const Tensor& x, at::TensorList weights) {
-  Tensor all = weights[0];
-  for (const Tensor& one : weights.slice(1)) {
-    const auto both = together(all, one, Layout::planes);
-    if (!both)
-      return productType(x) != weights[0].scalar_type();
-    all = *both;
-  }
-  return true;
+bool lieSideBySide(at::TensorList all) {
+  return whereTheyLie(all).has_value();
 }
 
 std::vector<Tensor> products(const Tensor& x, const std::vector<Map>& maps,

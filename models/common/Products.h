@@ -40,8 +40,8 @@ struct InPlace {
 /// No second derivatives.
 std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps,
                                  const InPlace& inPlace = {});
-/// Whether the weights of maps of rows are read as one where they lie, or where they are cast to.
-bool areReadAsOne(const at::Tensor& x, at::TensorList weights);
+/// Whether tensors lie one behind the other, as besideEachOther() makes them.
+bool lieSideBySide(at::TensorList all);
 
 /// The dtype in which products of x are computed.
 at::ScalarType productType(const at::Tensor& x);

@@ -40,17 +40,19 @@ std::vector<Tensor> linears(const Tensor& x, std::span<Linear> matrices, const P
   return parts.modules ? models::products(x, maps) : results;
 }
 
-/// The same as one product, if Kiln's modules read the matrices as one; else none.
+/// The same as one product, where Kiln's modules read copies of the matrices that lie side by side;
+/// else none. Where other weights lie differs from run to run, and would change roundings.
 std::vector<Tensor> asOne(const Tensor& x, std::span<Linear> matrices, const Parts& parts,
                           const models::InPlace& inPlace = {}) {
-  std::vector<Tensor> weights;
+  std::vector<Tensor> copies;
   std::vector<models::Map> maps;
   for (const Linear& one : matrices) {
-    weights.push_back(one->read());
-    maps.push_back({one->read()});
+    if (!parts.modules || !one->copy.defined())
+      return {};
+    copies.push_back(one->copy);
+    maps.push_back({one->copy});
   }
-  return parts.modules && models::areReadAsOne(x, weights) ? models::products(x, maps, inPlace)
-                                                           : std::vector<Tensor>();
+  return models::lieSideBySide(copies) ? models::products(x, maps, inPlace) : std::vector<Tensor>();
 }
 
 } // namespace

@@ -277,13 +277,14 @@ bool mayMeet(const Tensor& a, const Tensor& b, const Space& space) {
   return behind < rows * a.size(-1) || behind + rows * b.size(-1) > apart;
 }
 
-/// Whether a kernel may write a result where it reads operands: it meets none, or is one itself and
-/// each thread has read what it writes.
+/// Whether a program may write a result where it reads operands: it meets none, or is one itself,
+/// and each thread of its one kernel has read what it writes.
 bool isFree(const Variant& variant, const Tensor& result, std::span<const Tensor* const> operands,
             const Space& space) {
   constexpr std::int64_t vector = 16;
-  const bool isInPlace =
-      variant.graph.staysInPlace && space.width * result.element_size() % vector == 0;
+  const bool isInPlace = variant.graph.staysInPlace &&
+                         variant.forward.kernel.load(std::memory_order_acquire)->launches == 1 &&
+                         space.width * result.element_size() % vector == 0;
   return std::all_of(operands.begin(), operands.end(), [&](const Tensor* operand) {
     const bool isSame = operand->const_data_ptr() == result.const_data_ptr() &&
                         operand->scalar_type() == result.scalar_type() &&

@@ -55,6 +55,36 @@ TEST_F(TorchGpu, FusedFunctionsAreAsCloseToFp64AsATens) {
   EXPECT_GE(callsByKiln("block"), 9U) << report();
 }
 
+/// Queries and keys among values, as a product makes them, bit by bit as from memory of their own,
+/// and two operands that are written over each other.
+TEST_F(TorchGpu, FusedFunctionsWriteOverWhatTheyRead) {
+  const auto turn =
+      fuse([](Expr q, Expr k,
+              Expr positions) { return std::array{rope(q, positions), rope(k, positions)}; },
+           {.name = "turn_in_place"});
+  const auto both = fuse([](Expr x, Expr y) { return std::array{x + 2 * y, x - y}; },
+                         {.name = "over_each_other"});
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto& [tokens, heads, size] :
+         {std::array<std::int64_t, 3>{16384, 16, 64}, {1023, 3, 40}, {2, 1, 128}, {777, 12, 2}}) {
+      const Tensor all = at::randn({tokens, 3 * heads * size}, onGpu()).to(dtype),
+                   before = all.clone();
+      const auto parts = all.view({tokens, 3, heads, size}).unbind(1);
+      const Tensor positions = at::randint(4096, {tokens, 1, 1}, onGpu().dtype(at::kInt));
+      const auto [q, k] = turn(parts[0].contiguous(), parts[1].contiguous(), positions);
+      const Tensor* const operands[] = {&parts[0], &parts[1], &positions};
+      const Tensor results[] = {parts[0], parts[1]};
+      turn.untyped().callInto(operands, results);
+      EXPECT_TRUE(at::equal(parts[0], q) && at::equal(parts[1], k)) << q.sizes();
+      EXPECT_TRUE(at::equal(parts[2], before.view({tokens, 3, heads, size}).select(1, 2)));
+      const auto [sum, difference] = both(q, k);
+      const Tensor* const pair[] = {&q, &k};
+      both.untyped().callInto(pair, std::array{k, q});
+      EXPECT_TRUE(at::equal(k, sum) && at::equal(q, difference)) << q.sizes();
+    }
+  EXPECT_GE(callsByKiln("turn_in_place"), 16U) << report();
+}
+
 /// The CPU and the first GPU have kernels of their own, whichever comes first.
 TEST_F(TorchGpu, FusedFunctionsAreCalledOnCpuAndGpuInTurns) {
   const auto twice =

@@ -378,7 +378,7 @@ std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
              (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
              (facts.sumsQueries ? 16 : 0) + (resumesKeys(facts) ? 16 : 0);
     if (holdsBias(s)) // a mask of places is read a tile ahead
-      return others + (facts.masksPlaces ? 8 : 0) + (facts.hasWindow ? 56 : 0) +
+      return others + (facts.masksPlaces ? 8 : 0) + (facts.hasWindow ? scores * 7 / 4 : 0) +
              (facts.hasDropout && facts.width > 64 ? 8 : 0) +
              (facts.hasDropout && facts.isCausal ? 16 : 0) + of(facts.width) +
              of(facts.valueWidth) + scores * 3;
