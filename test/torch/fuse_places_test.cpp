@@ -99,7 +99,7 @@ TEST(FusePlaces, GradientsOfHeadsOfTokens) {
               Expr bias) { return std::array{x * sigmoid(g + bias) * scale, softmax(x) * scale}; },
            onHost("gate_heads"));
   const Tensor scale = at::randn({5, 1, 1});
-  const auto run_on = [&](bool contiguous, const Tensors& values) {
+  const auto runOn = [&](bool contiguous, const Tensors& values) {
     return run(
         [&](const Tensors& t) {
           const Parts parts{t[0], 4};
@@ -112,7 +112,7 @@ TEST(FusePlaces, GradientsOfHeadsOfTokens) {
   };
   const Tensors values = {at::randn({5, 3 * 4 * 16}), at::randn({16}),
                           at::arange(5, at::kInt).view({5, 1, 1})};
-  const Tensors ours = run_on(false, values), theirs = run_on(true, values);
+  const Tensors ours = runOn(false, values), theirs = runOn(true, values);
   ASSERT_EQ(ours.size(), theirs.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << i;
