@@ -3,6 +3,7 @@
 
 #include "kiln/fuse.h"
 #include "models/common/Casts.h"
+#include "models/common/Fail.h"
 #include "models/common/Precision.h"
 
 #include <ATen/ATen.h>
@@ -195,7 +196,8 @@ struct Products : torch::autograd::Function<Products> {
     const auto& kept = static_cast<const Kept&>(*capsule);
     const variable_list saved = context->get_saved_variables();
     const Tensor& x = saved[0];
-    const bool wantsX = context->needs_input_grad(0), ours = areOurs(gradients);
+    const bool wantsX = context->needs_input_grad(0);
+    const bool ours = kept.inPlace && areOurs(gradients); // before there are views of them here
     Tensor ofX;
     variable_list ofParameters;
     std::size_t next = 0;
@@ -256,17 +258,24 @@ struct Products : torch::autograd::Function<Products> {
     return runs;
   }
 
+  /// Of what a run's outputs have along a dimension, the part of each of its maps.
+  static void takeParts(variable_list& parts, const Group& group, const Tensor& all,
+                        std::int64_t dimension, std::int64_t begin) {
+    std::int64_t from = 0;
+    for (std::size_t i = 0; i < parts.size(); from += group.outs[i++])
+      if (from >= begin && from < begin + all.size(dimension))
+        parts[i] = all.narrow(dimension, from - begin, group.outs[i]);
+  }
+
   /// In memory that may be written.
   static void change(std::vector<Run>& runs, const Group& group, bool ours,
                      const std::function<void(at::TensorList)>& inPlace) {
+    refuseSecondGradients("products whose gradients are changed in place");
     variable_list parts(group.outs.size());
     for (auto& [gradient, begin] : runs) {
       if (!ours)
         gradient = gradient.clone();
-      std::int64_t from = 0;
-      for (std::size_t i = 0; i < parts.size(); from += group.outs[i++])
-        if (from >= begin && from < begin + gradient.size(1))
-          parts[i] = gradient.narrow(1, from - begin, group.outs[i]);
+      takeParts(parts, group, gradient, 1, begin);
     }
     inPlace(parts);
   }
@@ -285,16 +294,9 @@ struct Products : torch::autograd::Function<Products> {
     variable_list weights(group.outs.size()), biases(group.hasBias ? group.outs.size() : 0);
     for (const auto& [gradient, begin] : runs) {
       const Tensor byOut = group.layout == Layout::planes ? gradient : gradient.t(); // [outs, N]
-      const Tensor ofWeights = product(byOut, x, type);
-      const Tensor ofBiases = group.hasBias ? columnSums(gradient, type) : Tensor();
-      std::int64_t from = 0;
-      for (std::size_t i = 0; i < group.outs.size(); from += group.outs[i++]) {
-        if (from < begin || from >= begin + byOut.size(0))
-          continue;
-        weights[i] = ofWeights.narrow(0, from - begin, group.outs[i]);
-        if (group.hasBias)
-          biases[i] = ofBiases.narrow(0, from - begin, group.outs[i]);
-      }
+      takeParts(weights, group, product(byOut, x, type), 0, begin);
+      if (group.hasBias)
+        takeParts(biases, group, columnSums(gradient, type), 0, begin);
     }
     all.insert(all.end(), weights.begin(), weights.end());
     all.insert(all.end(), biases.begin(), biases.end());
@@ -310,6 +312,14 @@ static bool isOne(const Map& first, const Map& second) {
   return first.layout != Layout::stacked ||
          (!first.bias.defined() && first.weight.sizes() == second.weight.sizes() &&
           together(first.weight, second.weight, Layout::planes));
+}
+
+void refuseSecondGradients(const char* what) {
+  if (at::GradMode::is_enabled())
+    fail(ErrorKind::input,
+         "{} have no gradients of gradients: do not pass create_graph, or compute without Kiln's "
+         "modules",
+         what);
 }
 
 bool lieSideBySide(at::TensorList all) {

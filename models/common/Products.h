@@ -40,6 +40,8 @@ struct InPlace {
 /// No second derivatives.
 std::vector<at::Tensor> products(const at::Tensor& x, const std::vector<Map>& maps,
                                  const InPlace& inPlace = {});
+/// Within a backward: throws Error(input) if its gradients are to be differentiated again.
+void refuseSecondGradients(const char* what);
 /// Whether tensors lie one behind the other, as besideEachOther() makes them.
 bool lieSideBySide(at::TensorList all);
 

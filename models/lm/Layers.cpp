@@ -79,6 +79,7 @@ struct SwigluOfOne : torch::autograd::Function<SwigluOfOne> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
+    models::refuseSecondGradients("gates of one product");
     static const auto both = kiln::fuse(
         [](const Expr& gradient, const Expr& gate, const Expr& up) {
           const Expr s = sigmoid(gate), open = gate * s;

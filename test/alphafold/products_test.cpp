@@ -155,6 +155,7 @@ TEST(AlphaFoldProducts, PartsAreChangedInPlace) {
   expectSame(torch::autograd::grad({loss}, {x, a, b}),
              gradients({at::linear(x, a), 2 * at::linear(x, b)}, parts));
   EXPECT_EQ(seen[0], own) << "fresh gradients are changed where they lie";
+  EXPECT_THROW(torch::autograd::grad(made(), {x}, parts, {}, /*create_graph=*/true), Error);
 }
 
 TEST(AlphaFoldProducts, AutocastRoundsAndGradientsAreOfTheWeights) {

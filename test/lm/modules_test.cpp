@@ -1,5 +1,6 @@
 // --kiln=modules: Kiln's modules change roundings only, checkpoints move both ways, and no step
 // casts a weight.
+#include "models/common/Products.h"
 #include "test/lm/Helpers.h"
 #include "test/lm/Runs.h"
 
@@ -99,6 +100,27 @@ TEST(Lm, NoStepCastsWeights) {
       }
     EXPECT_EQ(copies, 8);
   }
+}
+
+/// The gate of one product has the gradients of its formula, once.
+TEST(Lm, GatesOfOneProduct) {
+  at::manual_seed(4);
+  Linear gate(8, 16), up(8, 16);
+  const auto copies = models::besideEachOther({gate->weight, up->weight}, at::kFloat);
+  for (std::size_t i = 0; i < 2; ++i) {
+    Linear& one = i == 0 ? gate : up;
+    copies[i].copy_(one->weight.detach());
+    one->copy = copies[i].detach().requires_grad_();
+  }
+  const Tensor x = at::randn({3, 5, 8}).requires_grad_(), given = at::randn({3, 5, 16});
+  const auto gradients = [&](bool modules, bool again) {
+    return torch::autograd::grad({swiglu(x, gate, up, {.modules = modules})},
+                                 {x, gate->copy, up->copy}, {given}, {}, /*create_graph=*/again);
+  };
+  const auto ours = gradients(true, false), theirs = gradients(false, false);
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(at::allclose(ours[i], theirs[i], 1e-4, 1e-5)) << i;
+  EXPECT_THROW(gradients(true, true), Error);
 }
 
 /// What one way of computing has written, the others read, and go on from there.

@@ -24,7 +24,8 @@ torch.ops.kiln.enable({options!r})
 torch.manual_seed(3)
 x = torch.randn(4, 512, 384, device="cuda", dtype=torch.bfloat16, requires_grad=True)
 layer = torch.nn.Linear(384, 640, device="cuda", dtype=torch.bfloat16)
-y = torch.nn.functional.gelu(layer(x)) @ layer.weight
+last = torch.nn.Linear(384, 256, device="cuda", dtype=torch.bfloat16)
+y = last(torch.nn.functional.gelu(layer(x)) @ layer.weight)
 y.square().mean().backward()
 print([tensor.double().sum().item() for tensor in (y, x.grad, layer.weight.grad, layer.bias.grad)])
 print(torch.ops.kiln.report())
@@ -48,7 +49,7 @@ def main():
             products = json.load(written)["products"]
         again, report = sums_of(library, f"ops=softmax products={file}")
         plain, _ = sums_of(library, "ops=softmax")
-    assert len(products) == 4, products  # and two more of the same sizes
+    assert len(products) >= 5, products
     assert tuned == again, (tuned, again)
     assert "product" in report, report
     for ours, theirs in zip(tuned, plain, strict=True):
