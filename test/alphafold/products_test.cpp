@@ -1,5 +1,6 @@
 // Maps of one tensor as few products, products of planes and updates of streams, beside the same
 // step by step in fp64: results, gradients, and which gradients are read as one.
+#include "kiln/kiln.h"
 #include "models/alphafold/model/OuterProduct.h"
 #include "models/alphafold/model/Stream.h"
 #include "models/alphafold/model/TriangleProduct.h"
