@@ -45,6 +45,7 @@ enum class Listing {
 class Sorter {
  public:
   explicit Sorter(Listing listing) : explain(listing == Listing::explained) {}
+  bool isEmpty() const { return space.feasible.empty(); } // nothing fits so far
   void add(const Schedule& schedule, const Cost& cost);
   /// One that does not fit; `check` tells the rules that it breaks, and is asked only to explain.
   template <class Check> void refuse(Check check) {

@@ -65,6 +65,26 @@ struct AttentionTable : Builder {
           {1, 40, 500});
   }
 
+  /// Rows so wide that their sums take half of a thread's registers, with what takes more of them.
+  void wide() {
+    for (const char* type : {"bf16", "f32"}) {
+      const AttentionText text{.width = 256, .valueWidth = 256, .type = type};
+      const auto add = [&](const char* name, auto change) {
+        attention(fmt::format("wide_{}_{}", type, name), changed(text, change), {1, 37, 45});
+      };
+      add("mask_causal", [](AttentionText& t) {
+        t.mask = "?x2x?x?", t.attributes = with("causal = #kiln.causal<last>");
+      });
+      add("mask_bias", [](AttentionText& t) { t.mask = "?x2x?x?", t.bias = "1x2x?x?"; });
+      add("dropout_softcap", [](AttentionText& t) {
+        t.p = 0.1, t.attributes = "scale = 0.125 : f32, softcap = 3.0 : f32";
+      });
+      add("dropout_window", [](AttentionText& t) {
+        t.p = 0.1, t.attributes = with("window_left = 9, window_right = 3");
+      });
+    }
+  }
+
   void rows() {
     for (auto [s, t] : {std::pair(1, 1), {1, 130}, {130, 1}, {64, 64}, {65, 127}, {150, 70}})
       attention(fmt::format("rows_{}_{}", s, t), {}, {1, s, t});
@@ -283,6 +303,7 @@ struct WarpgroupTable : Builder {
 void addAttention(std::vector<Case>& cases) {
   AttentionTable table;
   table.widths();
+  table.wide();
   table.rows();
   table.rules();
   table.biases();

@@ -1,6 +1,7 @@
 // Each rule that a schedule of attention may break, with its numbers.
 #include "codegen/families/attention/Resources.h"
 #include "codegen/families/attention/cost/Cost.h"
+#include "test/Errors.h"
 #include "test/unit/AttentionRules.h"
 
 #include <gmock/gmock.h>
@@ -363,6 +364,26 @@ TEST(AttentionRules, BlocksStayByDefaultWhereThatIsFaster) {
   }
   EXPECT_FALSE(stays(16384, 128, true));
   EXPECT_FALSE(stays(4096, 32, false)) << "not timed";
+}
+
+TEST(AttentionRules, WideRowsWithAnythingHaveASchedule) {
+  for (const char* arch : {"sm_80", "sm_86", "sm_90a", "sm_120"})
+    for (Kind kind : {Kind::forward, Kind::queryGradient, Kind::keyGradient})
+      for (int bytes : {2, 4})
+        for (int more = 0; more < 16; ++more) {
+          Facts f = facts();
+          f.kind = kind, f.bytes = f.outBytes = f.otherOutBytes = f.queryOutBytes = bytes;
+          f.width = f.valueWidth = 256;
+          f.hasValues = false; // gradients of wide keys and of wide values are kernels of their own
+          f.isCausal = f.hasDropout = more & 1, f.hasSoftcap = more & 2;
+          f.hasMask = f.masksPlaces = more & 4, f.biasBytes = more & 8 ? 4 : 0;
+          const Target& target = findTarget(arch);
+          const Schedule s = defaultSchedule(f, target);
+          EXPECT_TRUE(check(s, f, target).empty()) << arch << " " << more;
+          f.spills = 20; // of what was tried
+          EXPECT_THAT(test::errorOf(ErrorKind::infeasible, [&] { defaultSchedule(f, target); }),
+                      HasSubstr(" by registers: about "));
+        }
 }
 
 TEST(AttentionRules, LimitsOfTheTarget) {

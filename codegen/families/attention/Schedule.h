@@ -90,6 +90,9 @@ struct Facts {
 
 std::vector<model::Violation> check(const Schedule& schedule, const Facts& facts,
                                     const Target& target);
+/// The same where the estimate of registers may be so many times those that a schedule leaves.
+std::vector<model::Violation> check(const Schedule& schedule, const Facts& facts,
+                                    const Target& target, double ofRegisters);
 
 /// The cheapest by the cost model. Throws Error(infeasible) with the reasons if none fits.
 Schedule defaultSchedule(const Facts& facts, const Target& target);

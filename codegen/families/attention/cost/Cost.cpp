@@ -162,10 +162,30 @@ namespace {
 class SpaceOfKernel {
  public:
   SpaceOfKernel(const Facts& facts, const Target& target, double count, model::Listing listing)
-      : facts(facts), target(target), count(count), sorter(listing) {
-    s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
+      : facts(facts), target(target), count(count), listing(listing), sorter(listing) {}
+  /// Where by the estimate of registers none fits, those that need the fewest more: unless the
+  /// assembler has spilled, as then such ones were tried.
+  double visitAll() {
+    for (const double more : {1.0, 1.1, 1.2, 1.3}) {
+      ofRegisters = more;
+      sorter = model::Sorter(listing);
+      addAll();
+      if (!sorter.isEmpty() || facts.spills > 0)
+        break;
+    }
+    return ofRegisters;
   }
   model::Space take() {
+    visitAll();
+    return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
+  }
+
+ private:
+  using Values = std::vector<std::int64_t>;
+
+  void addAll() {
+    s = {};
+    s.launch = target.has.programmaticLaunch ? Launch::programmatic : Launch::plain;
     addWarps();
     addThreads();
     addHeads();
@@ -174,17 +194,13 @@ class SpaceOfKernel {
       addWarpsHolding();
       addHolding();
     }
-    return sorter.take(model::cheapestMicroseconds(workOf(facts, count), target));
   }
-
- private:
-  using Values = std::vector<std::int64_t>;
-
   void visit() {
-    if (check(s, facts, target).empty())
+    const auto broken = [&] { return check(s, facts, target, ofRegisters); };
+    if (broken().empty())
       sorter.add(s.general(), costOf(s, facts, target, count));
     else
-      sorter.refuse([&] { return check(s, facts, target); });
+      sorter.refuse(broken);
   }
   void each(const Values& queries, const Values& keys, const Values& stages, const Values& blocks,
             const Values& groups) {
@@ -282,12 +298,18 @@ class SpaceOfKernel {
   const Facts& facts;
   const Target& target;
   double count;
+  model::Listing listing;
   model::Sorter sorter;
+  double ofRegisters = 1; // that the estimate may be
   Schedule s;
   const Values blocks = {1, 2, 3, 4, 6, 8};
 };
 
 } // namespace
+
+double registersTaken(const Facts& facts, const Target& target) {
+  return SpaceOfKernel(facts, target, 0.0, model::Listing::likely).visitAll();
+}
 
 model::Space spaceOf(const Facts& facts, const Target& target, double count,
                      model::Listing listing) {
