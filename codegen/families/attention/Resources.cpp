@@ -107,8 +107,7 @@ Registers registersOf(const Schedule& s, const Facts& facts) {
                                  240)};
 }
 
-/// Vectors of 16 bytes of the longer row.
-static std::int64_t vectorsOfRow(const Facts& facts) {
+std::int64_t vectorsOfRow(const Facts& facts) {
   return (std::max(facts.width, facts.valueWidth) * facts.bytes + 15) / 16;
 }
 std::int64_t lanesOfRow(const Facts& facts) {
@@ -310,87 +309,6 @@ std::int64_t sharedBytes(const Schedule& s, const Facts& facts) {
     return std::max(keys + s.stages * (queries + gradients + s.queries * 8), stored);
   case Kind::biasGradient:
     return queries + gradients + keys;
-  }
-  return 0;
-}
-
-/// Rows of its own that a thread has parts of in fp32, and four of the others, which are on their
-/// way as they lie in memory (ThreadRows in device/attention_threads.cuh).
-static std::int64_t registersByThreads(const Facts& facts) {
-  const std::int64_t lanes = lanesOfRow(facts);
-  const std::int64_t vectors = (vectorsOfRow(facts) + lanes - 1) / lanes;
-  const std::int64_t own = facts.kind == Kind::forward         ? 2
-                           : facts.kind == Kind::queryGradient ? 3
-                                                               : 4;
-  return 48 + vectors * (own * 16 / facts.bytes + 8 * 4);
-}
-
-std::int64_t estimatedRegisters(const Schedule& s, const Facts& facts) {
-  if (s.products == Products::threads)
-    return registersByThreads(facts);
-  const auto of = [&](std::int64_t width) {
-    return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
-  };
-  const std::int64_t scores = of(hasHeads(s) ? stepOfHeads(s, facts) : stepRows(s, facts));
-  const std::int64_t bent = facts.hasSoftcap ? scores : 0;
-  const std::int64_t operands = facts.bytes == 4 ? 40 : 16;
-  // Addresses, rows' numbers, and what places are counted for. Blocks that stay, whose registers
-  // three warpgroups share, find rows' numbers anew.
-  const std::int64_t others =
-      (isResident(s) ? 32 : 40) + (facts.hasDropout || facts.masksPlaces ? 16 : 0);
-  const bool choosesPlaces =
-      facts.isCausal || facts.hasWindow || facts.hasDropout || facts.masksPlaces;
-  const std::int64_t ofWide = facts.width > 192 ? 32 : 0; // beside sums of 256 nothing is left
-  if (hasHeads(s)) { // what is summed, operands, and scores, of gradients twice
-    const std::int64_t rows = rowsOfWarp(s, facts) / 16;
-    const std::int64_t ofRow = facts.kind == Kind::forward
-                                   ? of(facts.width) / 2 + of(facts.valueWidth) + scores * 3 / 2
-                                   : (of(facts.width) + of(facts.valueWidth)) * 3 / 2 + scores * 2;
-    return 32 + operands / 2 + rows * ofRow;
-  }
-  switch (facts.kind) {
-  case Kind::forward:
-    if (holdsBiasByWarps(s)) // of 32 keys at a time
-      return 72;
-    // By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
-    // are drawn of.
-    return others + of(facts.valueWidth) + scores * 3 / 2 + (facts.masksPlaces ? ofWide : 0) +
-           (facts.biasBytes > 0 && !holdsBias(s) ? std::max<std::int64_t>(ofWide, 8) : 0) +
-           (s.products != Products::warpgroups ? operands
-            : facts.hasDropout                 ? 56
-                                               : 0);
-  case Kind::queryGradient:
-    if (holdsBias(s))
-      return others + of(facts.width) + scores * 3 + (choosesPlaces ? ofWide : 0);
-    return others + operands + of(facts.width) + scores * 2 + bent;
-  case Kind::keyGradient:
-    // Scores, products and probabilities, or gradients of queries and where they go.
-    if (takesTurns(s, facts)) {
-      const std::int64_t pieces = s.queries * facts.width / (s.keys * 64) * 32;
-      return 16 + of(facts.width) + of(facts.valueWidth) +
-             std::max(pieces + scores / 2 + 24, scores * 5 / 2);
-    }
-    if (holdsBiasByWarps(s)) // of sums, of rows, and of scores
-      return s.queries / 2 + 104;
-    if (holdsBias(s) && facts.sumsBias) // one tile's products are done before the next's
-      return others + 8 + of(facts.width) + of(facts.valueWidth) +
-             scores * (2 + tilesInRegisters(s, facts)) +
-             (s.side > 1 ? 32 : 0) + // for where the tiles of each lie
-             (facts.sumsQueries ? 16 : 0) + (resumesKeys(facts) ? 16 : 0);
-    if (holdsBias(s)) // a mask of places is read a tile ahead
-      return others + (facts.masksPlaces ? 8 : 0) + (facts.hasWindow ? scores * 7 / 4 : 0) +
-             (facts.hasDropout && facts.width > 64 ? 8 : 0) +
-             (facts.hasDropout && facts.isCausal ? 16 : 0) + of(facts.width) +
-             of(facts.valueWidth) + scores * 3;
-    // Of fp32 more of the scores of a tile is at work at once: 64 queries spilled 15 registers with
-    // rows of 40 elements and none with 32.
-    return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
-           (facts.hasValues ? of(facts.valueWidth) : 0) + bent +
-           (facts.bytes == 4 ? scores * 43 / 10 : scores * 2);
-  case Kind::biasGradient:
-    if (holdsBias(s)) // sums stay live while places are counted and drawn for
-      return others + scores * 3 + (facts.hasDropout ? 72 : facts.masksPlaces ? 24 : 0);
-    return others + operands + scores * 3 + (facts.bytes == 4 ? 0 : 16);
   }
   return 0;
 }

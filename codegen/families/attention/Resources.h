@@ -70,7 +70,8 @@ struct Part {
   const char* suffix = ""; // of the entry's name
 };
 std::vector<Part> partsOf(const Schedule& schedule, const Facts& facts);
-/// products = threads: those that have a row, each with vectors of 16 bytes of it.
+/// products = threads: vectors of 16 bytes of the longer row, and the threads that have a row.
+std::int64_t vectorsOfRow(const Facts& facts);
 std::int64_t lanesOfRow(const Facts& facts);
 /// Threads of a block.
 std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
@@ -78,7 +79,7 @@ std::int64_t threadsOf(const Schedule& schedule, const Facts& facts);
 std::int64_t sharedBytes(const Schedule& schedule, const Facts& facts);
 /// What a warp that takes turns stores 16 rounded rows of queries' gradients through.
 std::int64_t storedRowsBytes(const Facts& facts);
-/// Registers a thread will need, roughly; the assembler's count decides.
+/// Registers a thread will need, roughly; the assembler's count decides. In Registers.cpp.
 std::int64_t estimatedRegisters(const Schedule& schedule, const Facts& facts);
 
 /// Whether a block has keys and walks over queries.
