@@ -62,8 +62,10 @@ AttentionForm::Noise AttentionForm::noise() const {
   const auto unit = op->getAttrOfType<FloatAttr>(kUnit);
   if (!unit)
     return {};
+  const bool isHalf = tensorType(query).getElementType().isF16();
   return {unit.getValueAsDouble(),
-          static_cast<uint64_t>(op->getAttrOfType<IntegerAttr>(kNoise).getInt())};
+          static_cast<uint64_t>(op->getAttrOfType<IntegerAttr>(kNoise).getInt()),
+          isHalf ? 0x1p-25 : 0.0};
 }
 
 double AttentionForm::Noise::draw(uint64_t number) const { // splitmix64
@@ -286,13 +288,27 @@ double AttentionScores::product(const double* a, const double* b, int64_t width)
   return sum + noise_.ofSums() * std::sqrt(squares) * noise_.draw(~products_++);
 }
 
-/// Numbers that are nearly equal are rounded alike, so that their errors add up.
-double AttentionScores::roundedAt(double score) const {
-  constexpr double steps = 256.0; // of a probability: less than those of bf16
+double AttentionScores::logarithm(double largest, double sum) {
+  const double ofSum = std::log(sum), exact = largest + ofSum;
+  if (noise_.unit == 0.0 || !std::isfinite(exact))
+    return exact;
+  const double size = 1.0 + std::abs(largest) + std::abs(ofSum); // 1: of the sum's relative error
+  return exact + 0x1p-24 * size * noise_.draw(~products_++);
+}
+
+/// Numbers that are nearly equal are rounded alike, so that their errors add up: those whose
+/// probabilities are within a fraction of what lies between two of the type's numbers, but for as
+/// much.
+double AttentionScores::drawAt(double score, int64_t index) const {
+  constexpr double fraction = 4.0;
   if (noise_.unit == 0.0 || !std::isfinite(score))
-    return 1.0;
-  const auto number = static_cast<int64_t>(std::clamp(score * steps, -0x1p62, 0x1p62));
-  return 1.0 + noise_.unit * noise_.draw(static_cast<uint64_t>(number));
+    return 0.0;
+  const double near = std::clamp(score * fraction / noise_.unit, -0x1p62, 0x1p62);
+  return noise_.draw(static_cast<uint64_t>(static_cast<int64_t>(near))) +
+         2 / fraction * noise_.draw(0x9b05688c2b3e6c1fU ^ static_cast<uint64_t>(index));
+}
+double AttentionScores::rounded(const Place& place, double value, double by) const {
+  return value + place.draw * std::max(noise_.unit * std::abs(value), noise_.least * by);
 }
 
 const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r, int64_t step) {
@@ -319,7 +335,7 @@ const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r
       continue;
     const bool keeps = !random_ || rule_.keeps(random_->word(index));
     places_.push_back({firstKey + j, bias_ ? bias_.at(index) : 0, score, slope,
-                       keeps ? rule_.scale : 0.0, roundedAt(score)});
+                       keeps ? rule_.scale : 0.0, drawAt(score, index)});
   }
   return places_;
 }

@@ -38,6 +38,7 @@ struct AttentionForm {
   struct Noise {
     double unit = 0.0; // 0: it is exact
     uint64_t seed = 0;
+    double least = 0.0; // half of the distance of the type's smallest numbers
     /// Of the sums of products, whose terms are exact or of two parts: they are rounded in fp32.
     double ofSums() const { return unit > 0.0 ? std::max(0x1p-23, std::min(unit, 0x1p-21)) : 0.0; }
     /// In [-1, -0.5] or [0.5, 1]; another one for another number.
@@ -65,9 +66,9 @@ class AttentionScores {
     int64_t key;  // the row of the key and of the value
     int64_t bias; // the element of the bias
     double score;
-    double slope;         // of the score, by q . k
-    double kept;          // what dropout multiplies the probability by
-    double rounded = 1.0; // what rounding multiplies what is computed of the score by
+    double slope;      // of the score, by q . k
+    double kept;       // what dropout multiplies the probability by
+    double draw = 0.0; // of the rounding of what is computed of the score
   };
 
   /// `inputs`: the values of the operands from the query on, without those that are not given.
@@ -75,6 +76,11 @@ class AttentionScores {
   /// The open places of row `r` of the query, keys in order, of which every `step`-th of a head is
   /// looked at; valid until the next call.
   const std::vector<Place>& openPlaces(int64_t r, int64_t step = 1);
+  /// What is computed of a place's score, moved as products round it; smallest numbers are `by` as
+  /// large.
+  double rounded(const Place& place, double value, double by = 1.0) const;
+  /// log(sum exp(largest)), moved by rounding in fp32 on the way.
+  double logarithm(double largest, double sum);
   /// The sum of products of `width` numbers, moved by rounding.
   double product(const double* a, const double* b, int64_t width);
 
@@ -98,7 +104,7 @@ class AttentionScores {
     llvm::SmallVector<int64_t> scores_, strides_;
   };
 
-  double roundedAt(double score) const;
+  double drawAt(double score, int64_t index) const;
   /// The keys that row `i` of a head may see but for the mask.
   Span keysOf(int64_t i) const;
 

@@ -57,9 +57,10 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
     for (const auto& place : places)
       sum += std::exp(place.score - largest);
     if (!places.empty())
-      lse = largest + std::log(sum);
+      lse = scores.logarithm(largest, sum);
     for (const auto& place : places) {
-      const double probability = std::exp(place.score - largest) / sum * place.kept * place.rounded;
+      const double probability =
+          scores.rounded(place, std::exp(place.score - largest) * place.kept) / sum;
       for (int64_t c = 0; c < value.width(); ++c)
         results[0].row(r)[c] += probability * value.row(place.key)[c];
     }

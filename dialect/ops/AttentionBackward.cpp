@@ -82,12 +82,13 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
     for (const auto& place : scores.openPlaces(r, r % step == 0 ? 1 : step)) {
       const double p = std::exp(place.score - lse.data[r]);
       const double dP = scores.product(value.row(place.key), dO.row(r), value.width());
+      const double kept = scores.rounded(place, p * place.kept);
       for (int64_t c = 0; c < value.width(); ++c)
-        dValue.row(place.key)[c] += p * place.kept * place.rounded * dO.row(r)[c];
+        dValue.row(place.key)[c] += kept * dO.row(r)[c];
       const double dScore = p * (dP * place.kept - delta.data[r]);
       if (getBias())
         dBias.data[place.bias] += dScore;
-      const double dProduct = dScore * place.slope * place.rounded;
+      const double dProduct = scores.rounded(place, dScore * place.slope, std::abs(form.scale));
       for (int64_t c = 0; c < query.width(); ++c) {
         dQuery.row(r)[c] += dProduct * key.row(place.key)[c];
         dKey.row(place.key)[c] += dProduct * query.row(r)[c];

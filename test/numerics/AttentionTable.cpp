@@ -85,6 +85,41 @@ struct AttentionTable : Builder {
     }
   }
 
+  /// Where what is right is small beside its roundings: results that cancel, probabilities below
+  /// fp16's normal numbers, sums of exponentials near 1.
+  void small() {
+    for (const char* type : {"bf16", "f16"}) {
+      attention(fmt::format("small_{}_cancels", type),
+                {.heads = 4,
+                 .keyHeads = 2,
+                 .width = 1,
+                 .valueWidth = 1,
+                 .type = type,
+                 .attributes = "scale = 0.001 : f32, softcap = 3.0 : f32, window_left = 0, "
+                               "window_right = 3"},
+                {2, 65, 31});
+      attention(fmt::format("small_{}_probabilities", type),
+                {.heads = 2,
+                 .keyHeads = 1,
+                 .width = 192,
+                 .valueWidth = 256,
+                 .type = type,
+                 .mask = "?x1x1x?",
+                 .attributes = "scale = -0.5 : f32"},
+                {1, 17, 70});
+      attention(fmt::format("small_{}_lse", type),
+                {.heads = 4,
+                 .keyHeads = 4,
+                 .width = 24,
+                 .valueWidth = 24,
+                 .type = type,
+                 .bias = "1x4x?x?",
+                 .mask = "?x4x?x?",
+                 .attributes = "scale = 0.001 : f32"},
+                {2, 65, 64});
+    }
+  }
+
   void rows() {
     for (auto [s, t] : {std::pair(1, 1), {1, 130}, {130, 1}, {64, 64}, {65, 127}, {150, 70}})
       attention(fmt::format("rows_{}_{}", s, t), {}, {1, s, t});
@@ -304,6 +339,7 @@ void addAttention(std::vector<Case>& cases) {
   AttentionTable table;
   table.widths();
   table.wide();
+  table.small();
   table.rows();
   table.rules();
   table.biases();
