@@ -2,6 +2,7 @@
 #include "dialect/Attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -296,19 +297,16 @@ double AttentionScores::logarithm(double largest, double sum) {
   return exact + 0x1p-24 * size * noise_.draw(~products_++);
 }
 
-/// Numbers that are nearly equal are rounded alike, so that their errors add up: those whose
-/// probabilities are within a fraction of what lies between two of the type's numbers, but for as
-/// much.
-double AttentionScores::drawAt(double score, int64_t index) const {
-  constexpr double fraction = 4.0;
-  if (noise_.unit == 0.0 || !std::isfinite(score))
-    return 0.0;
-  const double near = std::clamp(score * fraction / noise_.unit, -0x1p62, 0x1p62);
-  return noise_.draw(static_cast<uint64_t>(static_cast<int64_t>(near))) +
-         2 / fraction * noise_.draw(0x9b05688c2b3e6c1fU ^ static_cast<uint64_t>(index));
-}
+/// Numbers that are nearly equal are rounded alike, so that their errors add up: those within a
+/// fraction of what lies between two of the type's numbers, but for as much.
 double AttentionScores::rounded(const Place& place, double value, double by) const {
-  return value + place.draw * std::max(noise_.unit * std::abs(value), noise_.least * by);
+  constexpr double fraction = 4.0;
+  if (noise_.unit == 0.0 || value == 0.0 || !std::isfinite(value))
+    return value;
+  const auto near = static_cast<int64_t>(std::log(std::abs(value)) * fraction / noise_.unit);
+  const uint64_t own = std::bit_cast<uint64_t>(value) ^ static_cast<uint64_t>(place.index);
+  const double draw = noise_.draw(static_cast<uint64_t>(near)) + 2 / fraction * noise_.draw(own);
+  return value + draw * std::max(noise_.unit * std::abs(value), noise_.least * by);
 }
 
 const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r, int64_t step) {
@@ -335,7 +333,7 @@ const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r
       continue;
     const bool keeps = !random_ || rule_.keeps(random_->word(index));
     places_.push_back({firstKey + j, bias_ ? bias_.at(index) : 0, score, slope,
-                       keeps ? rule_.scale : 0.0, drawAt(score, index)});
+                       keeps ? rule_.scale : 0.0, index});
   }
   return places_;
 }

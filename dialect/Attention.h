@@ -68,7 +68,7 @@ class AttentionScores {
     double score;
     double slope;      // of the score, by q . k
     double kept;       // what dropout multiplies the probability by
-    double draw = 0.0; // of the rounding of what is computed of the score
+    int64_t index = 0; // among all scores
   };
 
   /// `inputs`: the values of the operands from the query on, without those that are not given.
@@ -104,7 +104,6 @@ class AttentionScores {
     llvm::SmallVector<int64_t> scores_, strides_;
   };
 
-  double drawAt(double score, int64_t index) const;
   /// The keys that row `i` of a head may see but for the mask.
   Span keysOf(int64_t i) const;
 

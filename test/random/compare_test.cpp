@@ -1,6 +1,7 @@
 // What rounding may change, where numbers cancel: as much as it does, in every row, and no more
 // anywhere else.
 #include "codegen/program/Compare.h"
+#include "kiln/workload.h"
 
 #include <gtest/gtest.h>
 
@@ -178,6 +179,34 @@ TEST(Compare, OfMuchWorkASampleIsComputed) {
     for (double& value : result.data)
       value += 0.1;
     EXPECT_FALSE(program::compare(info, result, some, i).passed);
+  }
+}
+
+/// Where results cancel, where probabilities are below fp16's normal numbers, and where a sum of
+/// exponentials is near 1, what is right is small beside its roundings.
+TEST(Compare, RightAttentionsAreNotCalledWrong) {
+  const Workload workload = parseWorkload(
+      "attention 1x4x33x1 f16 0.2 forward,backward keys=31 window_left=0 window_right=3 softcap=3 "
+      "scale=1e-3\n"
+      "attention 2x4x65x1 bf16 0.2 forward,backward keys=2 window_left=64 window_right=0 softcap=3 "
+      "key_heads=2\n"
+      "attention 1x2x17x192 f16 0.2 backward keys=70 scale=-0.5 mask=keys key_heads=1\n"
+      "attention 2x4x65x24 bf16 0.2 forward keys=64 window_left=0 window_right=64 scale=1e-3 "
+      "mask=own "
+      "bias=shared\n");
+  ASSERT_TRUE(workload.errors.empty()) << workload.errors.front();
+  ASSERT_EQ(workload.entries.size(), 6U);
+  for (const WorkloadEntry& entry : workload.entries) {
+    CompileOptions options = entry.options({});
+    options.until = Stage::cuda;
+    const Program program = Program::compile(Module::fromOp(entry.op()), options);
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      RunOptions run;
+      run.seed = seed;
+      const Verification verification = verify(program, run);
+      EXPECT_TRUE(verification.passed)
+          << entry.shape.back() << " " << entry.backward << " " << seed;
+    }
   }
 }
 
