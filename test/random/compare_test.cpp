@@ -192,8 +192,7 @@ TEST(Compare, RightAttentionsAreNotCalledWrong) {
       "key_heads=2\n"
       "attention 1x2x17x192 f16 0.2 backward keys=70 scale=-0.5 mask=keys key_heads=1\n"
       "attention 2x4x65x24 bf16 0.2 forward keys=64 window_left=0 window_right=64 scale=1e-3 "
-      "mask=own "
-      "bias=shared\n");
+      "mask=own bias=shared\n");
   ASSERT_TRUE(workload.errors.empty()) << workload.errors.front();
   ASSERT_EQ(workload.entries.size(), 6U);
   for (const WorkloadEntry& entry : workload.entries) {
