@@ -17,7 +17,8 @@ struct HeadTile {
   static constexpr int queries = queries_, keys = keys_;
   static constexpr int own = queries % 32 == 0 ? 2 : 1; // times 16 queries, which a warp has
   static constexpr int warps = queries / (16 * own), threads = 32 * warps;
-  static constexpr int step = own == 2 ? 16 : keys % 48 == 0 ? 48 : keys % 32 == 0 ? 32 : 16;
+  // More at once would take registers of warps that hide each other's waits.
+  static constexpr int step = 16;
   static constexpr int wide = (value_width + 7) / 8, deep = step / 8;
   static_assert(queries % 16 == 0 && threads <= 1024, "products take queries by 16");
   static_assert(keys % step == 0, "keys are whole steps");

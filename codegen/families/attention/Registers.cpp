@@ -47,10 +47,13 @@ class Estimate {
   /// What is summed, operands, and scores, of gradients twice.
   std::int64_t byHeads() const {
     const std::int64_t rows = rowsOfWarp(s, facts) / 16;
-    const std::int64_t ofRow = facts.kind == Kind::forward
-                                   ? of(facts.width) / 2 + of(facts.valueWidth) + scores * 3 / 2
-                                   : (of(facts.width) + of(facts.valueWidth)) * 3 / 2 + scores * 2;
-    return 32 + operands / 2 + rows * ofRow;
+    if (facts.kind != Kind::forward)
+      return 32 + operands / 2 +
+             rows * ((of(facts.width) + of(facts.valueWidth)) * 3 / 2 + scores * 2);
+    const std::int64_t ofRow = 8 + of(facts.width) / 2 + of(facts.valueWidth) + scores * 3 / 2 +
+                               (facts.width > 64 ? 16 : 0) + (facts.hasDropout ? 20 : 0);
+    return 4 + operands / 2 + rows * ofRow + (facts.hasDropout ? 16 : 0) +
+           (facts.hasWindow || facts.biasBytes > 0 ? 8 : 0);
   }
   /// By warpgroups, probabilities of one tile beside scores of the next; of dropout, what numbers
   /// are drawn of.

@@ -66,12 +66,9 @@ std::int64_t rowsOfWarp(const Schedule& s, const Facts& facts) {
   return ownRows(s, facts) % 32 == 0 ? 32 : 16;
 }
 std::int64_t stepOfHeads(const Schedule& s, const Facts& facts) {
-  const std::int64_t walked = stepRows(s, facts);
-  const bool isOverKeys = facts.kind == Kind::forward;
-  return rowsOfWarp(s, facts) == 32       ? 16
-         : isOverKeys && walked % 48 == 0 ? 48
-         : walked % 32 == 0               ? 32
-                                          : 16;
+  const bool isWide =
+      facts.kind != Kind::forward && rowsOfWarp(s, facts) == 16 && stepRows(s, facts) % 32 == 0;
+  return isWide ? 32 : 16;
 }
 
 std::int64_t queriesOfTurn(const Schedule& s, const Facts& facts) {

@@ -255,7 +255,8 @@ double clocksByHeads(const Walk& walk, const Schedule& s, const Facts& facts,
   const double width = static_cast<double>(facts.width + facts.valueWidth) / 64;
   const double ofPlaces = isForward ? 50 + 22 * width : 50 + 48 * width;
   const double issued = walk.rows / 16 * (steps * ofPlaces + 450 + finished * 130 * width);
-  const double busy = std::min(isForward ? 0.52 : 0.7, 0.04 * warps * walk.resident);
+  const double resident = warps * walk.resident;
+  const double busy = std::min(isForward ? 0.47 + 0.0028 * resident : 0.7, 0.04 * resident);
   const double alone = 1 + 0.7 / (warps * warps); // blocks of one warp, which begin one by one
   const double rounds = std::max(walk.blocks / walk.places(target), 1.0);
   return walk.resident * rounds * (issued / (4 * busy) * alone + tiles * 1200 / walk.resident);

@@ -245,7 +245,7 @@ class SpaceOfKernel {
           std::ranges::find(queries, all) == queries.end())
         queries.push_back(all);
     Values keys = {whole(facts.keys, 16)};
-    if (const std::int64_t wider = whole(facts.keys, isAll ? 32 : 48); wider != keys[0])
+    if (const std::int64_t wider = whole(facts.keys, 32); isAll && wider != keys[0])
       keys.push_back(wider);
     each(queries, keys, {1}, blocks, {1});
   }
