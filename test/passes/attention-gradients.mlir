@@ -36,6 +36,22 @@ func.func @short(%d: tensor<2x512x64xbf16>, %n: tensor<2x512xf32>, %q: tensor<2x
   %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q : (tensor<2x512x64xbf16>, tensor<2x512xf32>, tensor<2x512xf32>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>) -> query tensor<2x512x64xbf16> key tensor<2x512x64xbf16> value tensor<2x512x64xbf16>
   return %dq, %dk, %dv : tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>
 }
+// Causal ones of so many rows have one.
+// ALL-LABEL: func.func @short_causal
+// HOPPER: kiln.kernel "short_causal"
+// OTHERS: kiln.kernel "short_causal_0"
+// OTHERS: kiln.kernel "short_causal_1"
+func.func @short_causal(%d: tensor<2x512x64xbf16>, %n: tensor<2x512xf32>, %q: tensor<2x512x64xbf16>) -> (tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q {causal = #kiln.causal<last>} : (tensor<2x512x64xbf16>, tensor<2x512xf32>, tensor<2x512xf32>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>) -> query tensor<2x512x64xbf16> key tensor<2x512x64xbf16> value tensor<2x512x64xbf16>
+  return %dq, %dk, %dv : tensor<2x512x64xbf16>, tensor<2x512x64xbf16>, tensor<2x512x64xbf16>
+}
+// ALL-LABEL: func.func @shorter_causal
+// ALL: kiln.kernel "shorter_causal_0"
+// ALL: kiln.kernel "shorter_causal_1"
+func.func @shorter_causal(%d: tensor<2x511x64xbf16>, %n: tensor<2x511xf32>, %q: tensor<2x511x64xbf16>) -> (tensor<2x511x64xbf16>, tensor<2x511x64xbf16>, tensor<2x511x64xbf16>) {
+  %dq, %dk, %dv = kiln.attention_backward %d, %n, %n, %q, %q, %q {causal = #kiln.causal<last>} : (tensor<2x511x64xbf16>, tensor<2x511xf32>, tensor<2x511xf32>, tensor<2x511x64xbf16>, tensor<2x511x64xbf16>, tensor<2x511x64xbf16>) -> query tensor<2x511x64xbf16> key tensor<2x511x64xbf16> value tensor<2x511x64xbf16>
+  return %dq, %dk, %dv : tensor<2x511x64xbf16>, tensor<2x511x64xbf16>, tensor<2x511x64xbf16>
+}
 // ALL-LABEL: func.func @window
 // ALL: kiln.kernel "window_0"
 // ALL: kiln.kernel "window_1"

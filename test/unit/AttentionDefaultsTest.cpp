@@ -13,7 +13,9 @@ using testing::HasSubstr;
 TEST(AttentionDefaults, LongHeadsTakeTurns) {
   for (std::int64_t width : {64, 128})
     for (bool isCausal : {false, true})
-      for (double rows : {1024, 2048, 4096, 16384}) {
+      for (double rows : {512, 1024, 2048, 4096, 16384}) {
+        if (rows * static_cast<double>(width) < 512 * 128 && !isCausal)
+          continue; // kernels of their own
         Facts facts;
         facts.kind = Kind::keyGradient;
         facts.isMapped = facts.sumsQueries = facts.canTakeTurns = true;

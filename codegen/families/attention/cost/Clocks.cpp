@@ -141,7 +141,8 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   if (isResident(s))
     return walk.stepsInAll(target) * ofStep * residentShare(walk, s, facts) +
            walk.rounds(target) * residentTile(facts) + 2500 + begins;
-  return walk.stepsInAll(target) * ofStep + walk.rounds(target) * (2500 + heads + begins);
+  const double apart = facts.canTakeTurns ? 1.45 : 1.0;
+  return (walk.stepsInAll(target) * ofStep + walk.rounds(target) * (2500 + heads + begins)) * apart;
 }
 
 /// Registers of a thread that the assembler will spill. A gradient of keys takes more than the
