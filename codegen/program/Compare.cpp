@@ -278,7 +278,7 @@ struct Draws {
     for (Operation& operation : noisily.block())
       roundsWithin |= movesItself(noisily.op, operation, noise.state);
     drawn.push_back(noisily.evaluate(disturbed, noise));
-    noise.forget();
+    noise.again();
   }
 
   /// Few numbers may happen to be moved by next to nothing, all of them; and a row of few, where

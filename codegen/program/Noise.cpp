@@ -147,7 +147,7 @@ void Noise::operator()(Value value, ir::Tensor64& tensor) {
     }
     v = nearest(dtype, v + moved * draw(v));
   }
-  state += 0xd1b54a32d192ed03U;
+  state += kNext;
   notePartialSums(value, tensor);
 }
 

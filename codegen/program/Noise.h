@@ -26,10 +26,15 @@ void noteArithmetic(mlir::func::FuncOp function);
 struct Noise {
   std::uint64_t state = 20240229; // another one for each tensor
   void operator()(mlir::Value value, ir::Tensor64& tensor);
-  /// Before the function is evaluated once more.
-  void forget() { partialSums.clear(); }
+  /// Before the function is evaluated once more, with other noise: also of ops that draw it
+  /// themselves, by the state, where no tensor is moved here.
+  void again() {
+    partialSums.clear();
+    state += kNext;
+  }
 
  private:
+  static constexpr std::uint64_t kNext = 0xd1b54a32d192ed03U;
   double draw(double value) const;
   void notePartialSums(mlir::Value value, const ir::Tensor64& tensor);
 

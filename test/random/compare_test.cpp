@@ -192,9 +192,10 @@ TEST(Compare, RightAttentionsAreNotCalledWrong) {
       "key_heads=2\n"
       "attention 1x2x17x192 f16 0.2 backward keys=70 scale=-0.5 mask=keys key_heads=1\n"
       "attention 2x4x65x24 bf16 0.2 forward keys=64 window_left=0 window_right=64 scale=1e-3 "
-      "mask=own bias=shared\n");
+      "mask=own bias=shared\n"
+      "attention 1x1x64x192 bf16 0.2 forward window_left=64 window_right=0 value_width=1\n");
   ASSERT_TRUE(workload.errors.empty()) << workload.errors.front();
-  ASSERT_EQ(workload.entries.size(), 6U);
+  ASSERT_EQ(workload.entries.size(), 7U);
   for (const WorkloadEntry& entry : workload.entries) {
     CompileOptions options = entry.options({});
     options.until = Stage::cuda;
@@ -207,6 +208,24 @@ TEST(Compare, RightAttentionsAreNotCalledWrong) {
           << entry.shape.back() << " " << entry.backward << " " << seed;
     }
   }
+}
+
+/// Also of an op that draws what it rounds itself, and has no input that is moved.
+TEST(Compare, EachDrawIsAnother) {
+  const Module module = Module::parse(
+      "func.func @f(%q: tensor<1x16x8xbf16>) -> tensor<1x16x8xbf16> {\n"
+      "  %o, %lse = kiln.attention %q, %q, %q {scale = 0.35 : f32} : (tensor<1x16x8xbf16>, "
+      "tensor<1x16x8xbf16>, tensor<1x16x8xbf16>) -> (tensor<1x16x8xbf16>, tensor<1x16xf32>)\n"
+      "  return %o : tensor<1x16x8xbf16>\n}\n");
+  ir::Tensor64 q = ir::makeTensor64({1, 16, 8});
+  std::mt19937 random(5);
+  std::ranges::generate(q.data, [&] { return double(random() % 64) / 32 - 1; });
+  TensorInfo info;
+  info.dtype = DType::bf16;
+  program::Expected expected = program::expect(module, "f", std::span(&q, 1), std::span(&info, 1));
+  const std::vector<double> before = expected.allowed[0].data;
+  ASSERT_TRUE(expected.drawAgain());
+  EXPECT_NE(expected.allowed[0].data, before);
 }
 
 /// An element that one draw of noise moved by nothing is right once more have moved it, and wrong
