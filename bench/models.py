@@ -90,7 +90,7 @@ def step_times(step, steps, device):
 
 def measure(name, modes, given):
     """Lines of cells, measured in turns of few steps, whose order alternates: hosts are faster at some times
-    than at others."""
+    than at others. So what a mode gains over the first one is the median of turns beside each other."""
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
     if {"kiln", "both"} & set(modes):
@@ -98,7 +98,7 @@ def measure(name, modes, given):
     case = MODELS[name](given.tiny, given.device)
     case.model.train()
     step = step_of(case, modes[0] in ("compile", "both"), given.device)
-    cells = {mode: {"times": [], "peak": 0.0} for mode in modes}
+    cells = {mode: {"times": [], "turns": [], "peak": 0.0} for mode in modes}
     for mode in modes:
         switch(mode, given)
         warmed_up(step, mode in ("kiln", "both"))
@@ -109,9 +109,15 @@ def measure(name, modes, given):
             step()
             times, cell["loss"] = step_times(step, min(TURN, given.steps - done), given.device)
             cell["times"] += times
+            cell["turns"].append(sum(times))
             if given.device == "cuda":
                 cell["peak"] = max(cell["peak"], torch.cuda.max_memory_allocated() / 2**30)
-    return [line_of(name, mode, cell, case, step, given) for mode, cell in cells.items()]
+    lines = [line_of(name, mode, cell, case, step, given) for mode, cell in cells.items()]
+    first, *others = zip(lines, cells.values())
+    for line, cell in others:
+        line["gain_over"] = {modes[0]: statistics.median(
+            a / b for a, b in zip(first[1]["turns"], cell["turns"]))}
+    return lines
 
 
 def line_of(name, mode, cell, case, step, given):
@@ -159,12 +165,17 @@ def promises(eager, kiln):
     return [share, f"{eager['step_ms'] / (eager['step_ms'] - saved):.3f}"]
 
 
+def gain(cell, eager):
+    """Over eager: in turns, or of processes apart by their medians."""
+    if "step_ms" not in cell or "step_ms" not in eager:
+        return "-"
+    return f"{cell.get('gain_over', {}).get('eager', eager['step_ms'] / cell['step_ms']):.3f}"
+
+
 def model_row(name, cells):
     """A line of the table of models."""
     eager = cells.get("eager", {})
-    gains = [f"{eager['step_ms'] / cells[mode]['step_ms']:.3f}"
-             if "step_ms" in eager and "step_ms" in cells.get(mode, {}) else "-"
-             for mode in MODES[1:]]
+    gains = [gain(cells.get(mode, {}), eager) for mode in MODES[1:]]
     any_line = next((cell for cell in cells.values() if "batch" in cell), {})
     return [name, figure(any_line, "parameters", "{:,}"), any_line.get("batch", "-"),
             *(figure(cells.get(mode, {}), "step_ms", "{:.2f}") for mode in MODES), *gains,
@@ -193,8 +204,8 @@ def markdown(lines, given):
     cells = {}
     for line in lines:
         cells.setdefault(line["model"], {})[line["mode"]] = line
-    parts = [f"Medians of {given.steps} steps, in ms; gains over eager; memory in GiB, in the order of "
-             "the modes.",
+    parts = [f"Medians of {given.steps} steps, in ms; gains over eager, Kiln's in turns "
+             "beside each other; memory in GiB, in the order of the modes.",
              table(["model", "parameters", "batch", *MODES, *(f"{mode}, gain" for mode in MODES[1:]),
                     "routed ops' share", "promised gain", "peak memory"],
                    [model_row(name, modes) for name, modes in cells.items()]),

@@ -43,6 +43,10 @@ class Models(unittest.TestCase):
         eager, ours = lines[name, "eager"], lines[name, "kiln"]
         self.assertAlmostEqual(eager["loss"], ours["loss"], delta=0.05 * eager["loss"])
         self.assertIn("the cost model's choice", ours["report"])
+        gain = ours["gain_over"]["eager"]  # of one turn of two steps
+        self.assertAlmostEqual(gain, eager["step_ms"] / ours["step_ms"], places=6)
+        self.assertIn(f"| {gain:.3f} |", text)
+        self.assertNotIn("gain_over", eager)
         self.assertGreater(eager["kernels_ms"]["layer_norm"], 0)
         self.assertGreater(eager["kernels_ms"]["all"], eager["kernels_ms"]["layer_norm"])
         self.assertRegex(text, rf"\| {name} \| layer_norm \| [0-9.]+% ")
