@@ -60,8 +60,11 @@ class Estimate {
   std::int64_t forward() const {
     if (holdsBiasByWarps(s)) // of 32 keys at a time
       return 72;
+    const bool isWide = facts.width > 128; // rows that by warpgroups leave none to spare
+    const bool movesScores = facts.isCausal || facts.hasWindow || facts.hasSoftcap;
     return others + of(facts.valueWidth) + scores * 3 / 2 + (facts.masksPlaces ? ofWide : 0) +
-           (facts.biasBytes > 0 && !holdsBias(s) ? std::max<std::int64_t>(ofWide, 8) : 0) +
+           (isWide && s.products == Products::warpgroups ? (movesScores ? 24 : 8) : 0) +
+           (facts.biasBytes > 0 && !holdsBias(s) ? (isWide ? 32 : 8) : 0) +
            (s.products != Products::warpgroups ? operands
             : facts.hasDropout                 ? 56
                                                : 0);
