@@ -225,7 +225,10 @@ TEST(Compare, EachDrawIsAnother) {
   program::Expected expected = program::expect(module, "f", std::span(&q, 1), std::span(&info, 1));
   const std::vector<double> before = expected.allowed[0].data;
   ASSERT_TRUE(expected.drawAgain());
-  EXPECT_NE(expected.allowed[0].data, before);
+  double largest = 0.0; // change; of equal draws only the mean is rounded differently
+  for (auto [was, is] : llvm::zip(before, expected.allowed[0].data))
+    largest = std::max(largest, std::abs(is / was - 1.0));
+  EXPECT_GT(largest, 0.01);
 }
 
 /// An element that one draw of noise moved by nothing is right once more have moved it, and wrong
