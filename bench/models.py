@@ -98,7 +98,7 @@ def measure(name, modes, given):
     case = MODELS[name](given.tiny, given.device)
     case.model.train()
     step = step_of(case, modes[0] in ("compile", "both"), given.device)
-    cells = {mode: {"times": [], "turns": [], "peak": 0.0} for mode in modes}
+    cells = {mode: {"turns": [], "peak": 0.0} for mode in modes}
     for mode in modes:
         switch(mode, given)
         warmed_up(step, mode in ("kiln", "both"))
@@ -108,20 +108,19 @@ def measure(name, modes, given):
             switch(mode, given)
             step()
             times, cell["loss"] = step_times(step, min(TURN, given.steps - done), given.device)
-            cell["times"] += times
-            cell["turns"].append(sum(times))
+            cell["turns"].append(times)
             if given.device == "cuda":
                 cell["peak"] = max(cell["peak"], torch.cuda.max_memory_allocated() / 2**30)
     lines = [line_of(name, mode, cell, case, step, given) for mode, cell in cells.items()]
-    first, *others = zip(lines, cells.values())
-    for line, cell in others:
+    first, *others = cells.values()
+    for line, cell in zip(lines[1:], others):
         line["gain_over"] = {modes[0]: statistics.median(
-            a / b for a, b in zip(first[1]["turns"], cell["turns"]))}
+            sum(a) / sum(b) for a, b in zip(first["turns"], cell["turns"]))}
     return lines
 
 
 def line_of(name, mode, cell, case, step, given):
-    times = cell["times"]
+    times = [step_time for turn in cell["turns"] for step_time in turn]
     line = {"model": name, "mode": mode, "batch": case.size, "steps": given.steps,
             "parameters": sum(p.numel() for p in case.model.parameters()),
             "step_ms": statistics.median(times), "lowest": min(times), "highest": max(times),

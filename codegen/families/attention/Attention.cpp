@@ -70,13 +70,14 @@ bool joinsParts(ir::AttentionBackwardOp op) {
 /// Whether they are: products of warpgroups are the point of it, and of short sequences kernels of
 /// their own are faster. Causal blocks begin one after the other, and wait less.
 bool shouldTakeTurns(ir::AttentionBackwardOp op, const Target& target) {
-  constexpr int64_t fewest = 512 * 128, fewestCausal = 512 * 64; // elements of a head's queries
+  constexpr int64_t fewest = 512 * 128; // elements of a head's queries
+  constexpr int64_t fewestCausal = 512; // queries
   const ArrayRef<int64_t> query = ir::tensorType(op.getQuery()).getShape();
   const int64_t queries = query.end()[-2];
-  const bool isCausal = ir::AttentionForm(op).causal != ir::Causal::none;
+  const bool isCausal = op.getCausal() != ir::Causal::none;
   return target.has.warpgroupMatrix && canTakeTurns(op) &&
-         (ShapedType::isDynamic(queries) ||
-          queries * query.back() >= (isCausal && queries >= 512 ? fewestCausal : fewest));
+         (ShapedType::isDynamic(queries) || queries * query.back() >= fewest ||
+          (isCausal && queries >= fewestCausal));
 }
 
 /// Whether those gradients can be one kernel whose blocks have a head each.

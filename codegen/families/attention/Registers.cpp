@@ -44,6 +44,11 @@ class Estimate {
     return ((s.products == Products::warpgroups ? paddedWidth(width) : width) + 7) / 8 * 4;
   }
   bool isFloat() const { return facts.bytes == 4; }
+  /// Of fp32 more of the scores of a tile is at work at once: 64 queries spilled 15 registers with
+  /// rows of 40 elements and none with 32.
+  std::int64_t gradientScores(std::int64_t ofTwoBytes) const {
+    return isFloat() ? scores * 43 / 10 : ofTwoBytes;
+  }
   /// What is summed, operands, and scores, of gradients twice.
   std::int64_t byHeads() const {
     const std::int64_t rows = rowsOfWarp(s, facts) / 16;
@@ -72,8 +77,7 @@ class Estimate {
   std::int64_t queryGradient() const {
     if (holdsBias(s))
       return others + of(facts.width) + scores * 3 + (choosesPlaces ? ofWide : 0);
-    return others + operands + of(facts.width) + (isFloat() ? scores * 43 / 10 : scores * 5 / 2) +
-           bent;
+    return others + operands + of(facts.width) + gradientScores(scores * 5 / 2) + bent;
   }
   /// Scores, products and probabilities, or gradients of queries and where they go.
   std::int64_t byTurns() const {
@@ -94,12 +98,9 @@ class Estimate {
            (facts.hasDropout && facts.width > 64 ? 8 : 0) +
            (facts.hasDropout && facts.isCausal ? 16 : 0) + sums + scores * 3;
   }
-  /// Of fp32 more of the scores of a tile is at work at once: 64 queries spilled 15 registers with
-  /// rows of 40 elements and none with 32.
   std::int64_t keyGradient() const {
     return others + operands + (facts.hasKeys ? of(facts.width) : 0) +
-           (facts.hasValues ? of(facts.valueWidth) : 0) + bent +
-           (isFloat() ? scores * 43 / 10 : scores * 2);
+           (facts.hasValues ? of(facts.valueWidth) : 0) + bent + gradientScores(scores * 2);
   }
   std::int64_t biasGradient() const {
     if (holdsBias(s)) // sums stay live while places are counted and drawn for

@@ -141,7 +141,7 @@ double clocksByWarpgroups(const Walk& walk, const Schedule& s, const Facts& fact
   if (isResident(s))
     return walk.stepsInAll(target) * ofStep * residentShare(walk, s, facts) +
            walk.rounds(target) * residentTile(facts) + 2500 + begins;
-  const double apart = facts.canTakeTurns ? 1.45 : 1.0; // what is told of turns above
+  const double apart = facts.canTakeTurns ? 1.45 : 1.0; // beside turns, as said above
   return (walk.stepsInAll(target) * ofStep + walk.rounds(target) * (2500 + heads + begins)) * apart;
 }
 
