@@ -1,10 +1,12 @@
 // See Attention.h.
 #include "dialect/Attention.h"
+#include "dialect/Ranges.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -49,6 +51,15 @@ void AttentionForm::sample(int64_t step) const {
 int64_t AttentionForm::step() const {
   const auto step = op->getAttrOfType<IntegerAttr>(kStep);
   return step ? step.getInt() : 1;
+}
+
+int64_t AttentionForm::ranges(int64_t count, const Tensor64& query, const Tensor64& key) const {
+  constexpr double worthAThread = 1 << 20; // multiply-adds
+  const int64_t keys = key.shape.end()[-2];
+  const double all =
+      static_cast<double>(query.size()) * static_cast<double>(keys) / static_cast<double>(step());
+  return rangesOf(count, static_cast<int64_t>(std::ceil(static_cast<double>(count) * worthAThread /
+                                                        std::max(all, 1.0))));
 }
 
 static constexpr llvm::StringLiteral kUnit = "kiln.unit", kNoise = "kiln.noise";
@@ -279,12 +290,18 @@ AttentionScores::Span AttentionScores::keysOf(int64_t i) const {
 }
 
 double AttentionScores::product(const double* a, const double* b, int64_t width) {
-  double sum = 0.0, squares = 0.0;
-  for (int64_t c = 0; c < width; ++c)
+  constexpr int64_t lanes = 8; // sums side by side: one alone would wait for each addition
+  double sums[lanes] = {}, squares = 0.0;
+  int64_t c = 0;
+  for (; c + lanes <= width; c += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      sums[lane] += a[c + lane] * b[c + lane];
+  double sum = std::accumulate(std::begin(sums), std::end(sums), 0.0);
+  for (; c < width; ++c)
     sum += a[c] * b[c];
   if (noise_.unit == 0.0)
     return sum;
-  for (int64_t c = 0; c < width; ++c)
+  for (c = 0; c < width; ++c)
     squares += a[c] * a[c] * b[c] * b[c];
   return sum + noise_.ofSums() * std::sqrt(squares) * noise_.draw(~products_++);
 }
@@ -315,6 +332,8 @@ const std::vector<AttentionScores::Place>& AttentionScores::openPlaces(int64_t r
   const int64_t shared = query_->shape[rank - 3] / key_->shape[rank - 3]; // heads of one key
   const int64_t firstKey = r / rows / shared * keys;
   const Span seen = keysOf(r % rows);
+  // Of a score and its gradient for each key, and a logarithm.
+  products_ = static_cast<uint64_t>(r * (2 * keys + 1));
   places_.clear();
   for (int64_t j = (seen.begin + step - 1) / step * step; j < seen.end; j += step) {
     const int64_t index = r * keys + j;

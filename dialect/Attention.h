@@ -33,6 +33,8 @@ struct AttentionForm {
   /// What reference() computes: a row of so many; 1: all.
   void sample(int64_t step) const;
   int64_t step() const;
+  /// Ranges (Ranges.h) of `count` parts that reference() takes side by side.
+  int64_t ranges(int64_t count, const Tensor64& query, const Tensor64& key) const;
   /// What reference() moves by rounding.
   void perturb(double unit, uint64_t seed) const;
   struct Noise {
@@ -74,7 +76,7 @@ class AttentionScores {
   /// `inputs`: the values of the operands from the query on, without those that are not given.
   AttentionScores(const AttentionForm& form, llvm::ArrayRef<const Tensor64*> inputs);
   /// The open places of row `r` of the query, keys in order, of which every `step`-th of a head is
-  /// looked at; valid until the next call.
+  /// looked at; valid until the next call. What is rounded of a row is so whatever was before it.
   const std::vector<Place>& openPlaces(int64_t r, int64_t step = 1);
   /// What is computed of a place's score, moved as products round it; smallest numbers are `by` as
   /// large.

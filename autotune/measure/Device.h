@@ -62,6 +62,9 @@ class Device {
   virtual void begin(const Task& task) = 0;
   /// Needs no GPU.
   virtual Compiled compile(const Proposal& proposal) = 0;
+  /// Computes what fp64 says of it, which may take the host longer than any kernel runs, so that
+  /// verify() has little but kernels to wait for.
+  virtual void prepare(const Artifact&, std::uint64_t) {}
   /// Compares with fp64: at the sizes of the task, at a tail shape, at the least alignment that
   /// the kernel accepts, and twice on different streams. Outputs are poisoned with NaNs before
   /// and lie between guard zones.

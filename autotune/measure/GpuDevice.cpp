@@ -74,10 +74,19 @@ class GpuDevice final : public Device {
     }
   }
 
+  void prepare(const Artifact& artifact, std::uint64_t seed) override {
+    useDevice();
+    const std::string plan = generalPlan(artifact);
+    verifier(plan).prepare(parseLaunchPlan(plan.empty() ? artifact.plan : plan), seed);
+  }
+
   Check verify(const Artifact& artifact, std::uint64_t seed) override {
     useDevice();
     return blaming([&] {
-      Check check = verifyAnySize(artifact, seed);
+      const std::string plan = generalPlan(artifact);
+      Check check = plan.empty()
+                        ? verifier(plan).verify(kernel(artifact), seed)
+                        : verifier(plan).verify({parseLaunchPlan(plan), artifact.cubin}, seed);
       check.verdict.cubin = artifact.sha256;
       return check;
     });
@@ -117,15 +126,10 @@ class GpuDevice final : public Device {
   }
 
   /// At other sizes than the task's too, if the general function comes out as the same code.
-  Check verifyAnySize(const Artifact& artifact, std::uint64_t seed) {
-    if (std::string plan = generalPlan(artifact); !plan.empty()) {
-      if (!general)
-        general.emplace(task.general, task.generalSizes);
-      return general->verify(GpuKernel(parseLaunchPlan(plan), artifact.cubin), seed);
-    }
-    if (!own)
-      own.emplace(task.module, task.sizes);
-    return own->verify(kernel(artifact), seed);
+  GpuVerifier& verifier(const std::string& plan) {
+    if (!plan.empty())
+      return general ? *general : general.emplace(task.general, task.generalSizes);
+    return own ? *own : own.emplace(task.module, task.sizes);
   }
 
   /// Whoever compiled it has done this; what comes from a store has not.

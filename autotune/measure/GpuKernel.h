@@ -4,7 +4,9 @@
 #include "codegen/backend/Executable.h"
 #include "codegen/program/Tensors.h"
 
+#include <memory>
 #include <optional>
+#include <span>
 
 namespace kiln::autotune {
 
@@ -23,8 +25,9 @@ class Guarded {
   void poison() { memory.fill(0xff); }
   void upload(std::span<const std::byte> values);
   struct Content {
-    std::vector<std::byte> values;
-    bool intact = false; // the zones
+    std::unique_ptr<std::byte[]> memory;
+    std::span<const std::byte> values; // in it
+    bool intact = false;               // the zones
   };
   Content download() const;
 
@@ -41,6 +44,7 @@ struct GpuKernel {
   LoadedProgram program;
   std::optional<DeviceBuffer> workspace;
   std::optional<Graph> graph; // of as many launches as the timer wants
+  int launches = 0;
 };
 
 } // namespace kiln::autotune

@@ -5,6 +5,7 @@
 #include "codegen/family/Shapes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -12,6 +13,7 @@ namespace kiln::autotune {
 namespace {
 
 constexpr double kReplayMicros = 200;     // a replay takes at least
+constexpr double kEnoughMicros = 2000;    // and need not take more
 constexpr std::int64_t kBeyondCache = 12; // times the L2, by all sets together
 constexpr std::int64_t kFewestSets = 4, kMostSets = 64;
 constexpr double kBytesPerMicro = 5e6;   // of the fastest memory that there is
@@ -79,8 +81,14 @@ void GpuTimer::capture(GpuKernel& kernel) {
       kernel.program.workspaceBytes(sets[0].buffers->inputs, sets[0].buffers->outputs), 256));
   launch(stream.get(), 0); // outside the graph first: errors show at their call
   stream.synchronize();
+  const auto began = std::chrono::steady_clock::now();
+  launch(stream.get(), 0);
+  stream.synchronize();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
+  kernel.launches = static_cast<int>(
+      std::clamp(std::ceil(kEnoughMicros / took.count()), 1.0, static_cast<double>(launches)));
   kernel.graph.emplace(Graph::capture(stream, [&](CuStream captured) {
-    for (int i = 0; i < launches; ++i)
+    for (int i = 0; i < kernel.launches; ++i)
       launch(captured, i);
   }));
   kernel.graph->launch(stream);
@@ -116,9 +124,9 @@ std::vector<std::vector<double>> GpuTimer::time(std::span<GpuKernel* const> kern
     graphs.push_back(&graph);
   }
   auto samples = replayInTurns(stream, graphs, rounds);
-  for (std::vector<double>& list : samples)
-    for (double& micros : list)
-      micros /= launches;
+  for (std::size_t k = 0; k < kernels.size(); ++k)
+    for (double& micros : samples[k])
+      micros /= kernels[k] ? kernels[k]->launches : launches;
   return samples;
 }
 

@@ -20,6 +20,7 @@ class GpuVerifier {
   /// The function as MLIR, and its run-time sizes.
   GpuVerifier(std::string module, std::vector<std::int64_t> sizes)
       : module(std::move(module)), sizes(std::move(sizes)) {}
+  void prepare(const LaunchPlan& plan, std::uint64_t seed);
   Check verify(const GpuKernel& kernel, std::uint64_t seed);
 
  private:
@@ -36,7 +37,8 @@ class GpuVerifier {
     std::vector<Guarded> inputs, outputs;
     std::optional<program::LaunchBuffers> buffers;
   };
-  using Outputs = std::vector<std::vector<std::byte>>; // values
+  using Outputs = std::vector<Guarded::Content>;
+  static bool areEqual(const Outputs& a, const Outputs& b);
   /// The outputs of one run; `outside` names the output around which memory was hit.
   struct Run {
     Outputs outputs;
@@ -53,6 +55,8 @@ class GpuVerifier {
   /// take their place.
   void check(const GpuKernel& kernel, const Shape& shape, Memory& memory, Outputs& proven,
              Check& check);
+  static OutputCheck compareOutput(Reference& reference, const Guarded::Content& found,
+                                   std::size_t i);
   static void compareOutputs(const Shape& shape, Reference& reference, const Outputs& outputs,
                              Check& check);
 

@@ -3,7 +3,6 @@
 #include "codegen/backend/Fail.h"
 
 #include <csignal>
-#include <limits>
 #include <malloc.h>
 #include <map>
 #include <poll.h>
@@ -25,8 +24,8 @@ void watch(int socket) {
 /// the system again would take longer than computing them.
 void keepMemory() {
   ::mallopt(M_ARENA_MAX, 1);
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20); // the most that is allowed
-  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1); // never
 }
 
 class Session {
@@ -50,6 +49,10 @@ class Session {
     if (call == "compile")
       return toMessage(
           device->compile({request.json.at("schedule"), request.json.at("microseconds")}));
+    if (call == "prepare") {
+      device->prepare(artifact(request.json.at("kernel")), request.json.at("seed"));
+      return {Json::object(), {}};
+    }
     if (call == "verify")
       return {toJson(device->verify(artifact(request.json.at("kernel")), request.json.at("seed"))),
               {}};

@@ -22,6 +22,8 @@ struct WorkerOptions {
   std::vector<std::string> command; // a program that calls `serve`, with its arguments
   std::chrono::milliseconds start{60'000};
   std::chrono::milliseconds compile{60'000};
+  std::chrono::milliseconds prepare{1'200'000};
+  /// And what preparing took, as often as numbers that seem wrong are looked at again.
   std::chrono::milliseconds verify{60'000};
   std::chrono::milliseconds time{60'000};
 };
@@ -35,6 +37,7 @@ class Worker final : public Device {
 
   void begin(const Task& task) override;
   Compiled compile(const Proposal& proposal) override;
+  void prepare(const Artifact& artifact, std::uint64_t seed) override;
   Check verify(const Artifact& artifact, std::uint64_t seed) override;
   Batch time(std::span<const Artifact* const> kernels, std::size_t rounds) override;
   Conditions conditions() override;
@@ -55,7 +58,8 @@ class Worker final : public Device {
 
   WorkerOptions options;
   std::optional<Task> task;
-  std::set<std::string> loaded; // kernels that the process has
+  std::set<std::string> loaded;      // kernels that the process has
+  std::chrono::seconds preparing{0}; // the longest of the task
   pid_t process = 0;
   int socket = -1, logPipe = -1;
   int startCount = 0;

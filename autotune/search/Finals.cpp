@@ -144,10 +144,8 @@ Result KeySearch::finish(List list) {
     if (base->samples.size() < kLooks[0])
       return result(reason);
     winner = decision.winner == 0 ? base : list[decision.winner - 1];
-    // Once more, on other numbers.
-    if (!passes(winner->artifact, textOf(winner->place), seed + 1)) {
-      if (winner == base)
-        throw DefaultLost();
+    // What takes the default's place, once more on other numbers.
+    if (winner != base && !passes(winner->artifact, textOf(winner->place), seed + 1)) {
       std::erase(list, winner);
       winner = nullptr;
     }

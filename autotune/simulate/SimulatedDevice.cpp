@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <thread>
 #include <unistd.h>
 
 namespace kiln::autotune {
@@ -80,9 +81,10 @@ Json toJson(const Simulation& s) {
   Json faults = Json::object();
   for (const auto& [schedule, fault] : s.faults)
     faults[schedule] = {{"kind", name(fault.kind)}, {"while_timing", fault.whileTiming}};
-  return {{"seed", s.seed},           {"bias", s.bias},    {"noise", s.noise},   {"drift", s.drift},
-          {"throttled", s.throttled}, {"faults", faults},  {"slower", s.slower}, {"copy", s.copy},
-          {"aged", s.aged},           {"driver", s.driver}};
+  return {{"seed", s.seed},     {"bias", s.bias},           {"noise", s.noise},
+          {"drift", s.drift},   {"throttled", s.throttled}, {"faults", faults},
+          {"slower", s.slower}, {"copy", s.copy},           {"aged", s.aged},
+          {"driver", s.driver}, {"reference", s.reference}};
 }
 
 Simulation simulationOf(const Json& json) {
@@ -93,6 +95,7 @@ Simulation simulationOf(const Json& json) {
   s.drift = json.value("drift", s.drift);
   s.throttled = json.value("throttled", s.throttled);
   s.slower = json.value("slower", s.slower);
+  s.reference = json.value("reference", s.reference);
   s.copy = json.value("copy", s.copy);
   s.aged = json.value("aged", s.aged);
   s.driver = json.value("driver", s.driver);
@@ -107,6 +110,10 @@ SimulatedDevice::SimulatedDevice(Simulation given)
     : simulation(std::move(given)), random(simulation.seed) {}
 
 void SimulatedDevice::begin(const Task&) {}
+
+void SimulatedDevice::prepare(const Artifact&, std::uint64_t) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(simulation.reference));
+}
 
 double SimulatedDevice::trueMicroseconds(const Simulation& simulation, const Proposal& proposal) {
   auto known = simulation.slower.find(proposal.schedule);

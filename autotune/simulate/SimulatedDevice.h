@@ -22,6 +22,7 @@ struct Simulation {
   double noise = 0.004; // of a sample
   double drift = 0.02;  // of the clock, slowly up and down
   double throttled = 0; // part of all batches
+  double reference = 0; // seconds that preparing takes
   double copy = 0.9;    // time of a plain copy, of that of the first kernel beside it
   std::map<std::string, Fault> faults;  // by the schedule's text
   std::set<std::string> spilling;       // parts of texts: "kernel = schedule"
@@ -39,6 +40,7 @@ class SimulatedDevice final : public Device {
 
   void begin(const Task& task) override;
   Compiled compile(const Proposal& proposal) override;
+  void prepare(const Artifact& artifact, std::uint64_t seed) override;
   Check verify(const Artifact& artifact, std::uint64_t seed) override;
   Batch time(std::span<const Artifact* const> kernels, std::size_t rounds) override;
   Conditions conditions() override;

@@ -6,6 +6,7 @@
 #include "codegen/family/Family.h"
 #include "codegen/passes/Passes.h"
 #include "codegen/program/Noise.h"
+#include "dialect/Ranges.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +24,8 @@ constexpr double kSafety = 10.0;
 constexpr double kSafetyOfOne = 4.0;
 constexpr std::int64_t kFewNumbers = 8;
 constexpr std::size_t kDrawsForFew = 4, kMostDraws = 8;
-/// Of a reference, in elements (family::referenceCost): some ten seconds.
-constexpr double kMostCost = 1 << 24;
+/// Of a reference, in elements (family::referenceCost): some ten seconds of one core.
+constexpr double kMostCost = 1 << 23;
 
 /// Spacing of the smallest numbers: what is lost to underflow.
 double smallest(DType dtype) {
@@ -102,19 +103,23 @@ struct Typical {
 /// For all elements of a row, what is typical of that row, and of all.
 ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
                            ArrayRef<const ir::Tensor64*> noisy) {
-  ir::Tensor64 allowed = ir::makeTensor64(exact.shape);
+  ir::Tensor64 allowed = ir::unsetTensor64(exact.shape);
   bool rows = exact.shape.size() > 1;
   std::int64_t width = rows ? exact.width() : exact.size();
   if (width == 0)
     return allowed;
-  std::vector<RowError> errors;
-  for (std::int64_t start = 0; start < exact.size(); start += width)
-    errors.push_back(errorOfRow(exact, noisy, start, width));
+  std::vector<RowError> errors(exact.size() / width);
+  const std::int64_t count = std::ssize(errors);
+  const std::int64_t ranges = ir::rangesOf(count, ir::kWorthAThread / width);
+  ir::inRanges(count, ranges, [&](std::int64_t, std::int64_t r, std::int64_t end) {
+    for (; r < end; ++r)
+      errors[r] = errorOfRow(exact, noisy, r * width, width);
+  });
   const Typical usual(errors);
-  for (std::int64_t start = 0; start < exact.size(); start += width) {
-    const RowError& row = errors[start / width];
+  const auto allow = [&](std::int64_t r) {
+    const RowError& row = errors[r];
     const double typical = usual.of(row);
-    for (std::int64_t i = start; i < start + width; ++i) {
+    for (std::int64_t i = r * width; i < (r + 1) * width; ++i) {
       // What is off by the same factor all along a row is off most where values are largest.
       const double size = std::abs(exact.data[i]);
       const double larger = row.value > 0.0 && std::isfinite(size) ? size / row.value : 1.0;
@@ -126,7 +131,11 @@ ir::Tensor64 allowedErrors(const TensorInfo& info, const ir::Tensor64& exact,
       allowed.data[i] = std::max(kSafety * typical * std::max(1.0, larger), kSafetyOfOne * own) +
                         smallest(info.dtype) + (halfUlp(info.dtype) + 0x1p-21) * size;
     }
-  }
+  };
+  ir::inRanges(count, ranges, [&](std::int64_t, std::int64_t r, std::int64_t end) {
+    for (; r < end; ++r)
+      allow(r);
+  });
   return allowed;
 }
 
@@ -152,37 +161,39 @@ template <class IsList> std::vector<std::size_t> placesOf(std::size_t count, IsL
   return places;
 }
 
-template <class T>
-std::vector<T> ordered(std::span<const T> given, const std::vector<std::size_t>& places) {
-  std::vector<T> all;
-  for (std::size_t place : places)
-    all.push_back(given[place]);
-  return all;
-}
-
 /// A row of so many keeps the cost within limits; odd, so that all places of a tile are met.
 std::int64_t stepOf(double cost) {
   return cost > kMostCost ? static_cast<std::int64_t>(std::ceil(cost / kMostCost)) | 1 : 1;
 }
 
-/// What nobody computed may be anything. Fails where that is all of a result.
-void allowUnknown(const TensorInfo& info, const ir::Tensor64& exact, ir::Tensor64& allowed,
-                  double cost) {
-  bool isAnyKnown = exact.size() == 0;
-  for (std::int64_t i = 0; i < exact.size(); ++i)
-    if (std::isnan(exact.data[i]))
-      allowed.data[i] = std::numeric_limits<double>::infinity();
-    else
-      isAnyKnown = true;
-  if (!isAnyKnown)
+/// What nobody computed may be anything; gives the elements that somebody did. Fails where there is
+/// none of a result.
+std::vector<std::int64_t> allowUnknown(const TensorInfo& info, const ir::Tensor64& exact,
+                                       ir::Tensor64& allowed, double cost) {
+  const std::int64_t ranges = ir::rangesOf(exact.size(), ir::kWorthAThread);
+  std::vector<std::vector<std::int64_t>> found(ranges);
+  ir::inRanges(exact.size(), ranges, [&](std::int64_t range, std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i)
+      if (std::isnan(exact.data[i]))
+        allowed.data[i] = std::numeric_limits<double>::infinity();
+      else
+        found[range].push_back(i);
+  });
+  std::vector<std::int64_t> known;
+  for (const std::vector<std::int64_t>& more : found)
+    known.insert(known.end(), more.begin(), more.end());
+  if (known.empty() && exact.size() > 0)
     fail(ErrorKind::input,
          "'{}' cannot be compared with fp64 at these sizes: {:.1e} multiply-adds are too many, and "
          "each element needs all of them; leave sizes open ('?') and give smaller ones",
          info.name, cost * static_cast<double>(family::multiplyAddsPerElement));
+  return known;
 }
 
-OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
-                        const ir::Tensor64& exact, const ir::Tensor64& allowed) {
+/// `result`: of an element. `known`: of a sample; none: all are.
+template <class Result>
+OutputCheck compareOnce(const TensorInfo& info, Result resultOf, const ir::Tensor64& exact,
+                        const ir::Tensor64& allowed, const std::vector<std::int64_t>& known) {
   OutputCheck check;
   check.name = info.name;
   check.dtype = info.dtype;
@@ -190,12 +201,14 @@ OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
   check.passed = true;
   double worst = -1.0, square = 0.0;
   std::int64_t finite = 0;
-  for (std::int64_t i = 0; i < exact.size(); ++i) {
+  for (std::int64_t k = 0, n = known.empty() ? exact.size() : std::ssize(known); k < n; ++k) {
+    const std::int64_t i = known.empty() ? k : known[k];
     if (std::isinf(allowed.data[i]))
       continue;
+    const double result = resultOf(i);
     check.numbers += std::isfinite(exact.data[i]);
-    double error = std::abs(result.data[i] - exact.data[i]);
-    bool good = agrees(result.data[i], exact.data[i], allowed.data[i], info.dtype);
+    double error = std::abs(result - exact.data[i]);
+    bool good = agrees(result, exact.data[i], allowed.data[i], info.dtype);
     if (std::isfinite(error)) {
       check.maxError = std::max(check.maxError, error);
       square += error * error;
@@ -210,7 +223,7 @@ OutputCheck compareOnce(const TensorInfo& info, const ir::Tensor64& result,
       continue;
     worst = share;
     check.passed &= good;
-    check.result = result.data[i];
+    check.result = result;
     check.reference = exact.data[i];
     check.allowed = allowed.data[i];
     check.worst.clear();
@@ -236,7 +249,7 @@ struct Evaluated {
   }
   Block& block() { return op.getBody().front(); }
   std::vector<ir::Tensor64>
-  evaluate(ArrayRef<ir::Tensor64> inputs,
+  evaluate(ArrayRef<const ir::Tensor64*> inputs,
            llvm::function_ref<void(Value, ir::Tensor64&)> afterEach = {}) {
     auto results = ir::evaluate(block(), inputs, afterEach);
     if (failed(results))
@@ -271,13 +284,20 @@ struct Draws {
   bool roundsWithin = false;
 
   void once() {
-    std::vector<ir::Tensor64> disturbed = values;
-    for (auto [argument, tensor] : llvm::zip(noisily.block().getArguments(), disturbed))
-      if (ir::tensorType(argument).getElementType().isF32())
-        noise(argument, tensor);
+    SmallVector<const ir::Tensor64*> operands;
+    std::vector<ir::Tensor64> disturbed(values.size()); // those that are
+    for (auto [argument, value, own] :
+         llvm::zip(noisily.block().getArguments(), values, disturbed)) {
+      operands.push_back(&value);
+      if (!ir::tensorType(argument).getElementType().isF32())
+        continue;
+      own = value;
+      noise(argument, own);
+      operands.back() = &own;
+    }
     for (Operation& operation : noisily.block())
       roundsWithin |= movesItself(noisily.op, operation, noise.state);
-    drawn.push_back(noisily.evaluate(disturbed, noise));
+    drawn.push_back(noisily.evaluate(operands, noise));
     noise.again();
   }
 
@@ -291,6 +311,7 @@ struct Draws {
 
   void allow(Expected& expected) const {
     expected.allowed.resize(outputs.size());
+    expected.known.resize(outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const std::size_t place = results[i];
       SmallVector<const ir::Tensor64*> ofOne;
@@ -298,7 +319,8 @@ struct Draws {
         ofOne.push_back(&all[i]);
       expected.allowed[place] = allowedErrors(outputs[place], expected.exact[place], ofOne);
       if (expected.step > 1)
-        allowUnknown(outputs[place], expected.exact[place], expected.allowed[place], cost);
+        expected.known[place] =
+            allowUnknown(outputs[place], expected.exact[place], expected.allowed[place], cost);
     }
   }
 };
@@ -320,9 +342,8 @@ bool Expected::drawAgain() {
   return true;
 }
 
-Expected expect(const Module& module, const std::string& function,
-                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
-                double cost) {
+Expected expect(const Module& module, const std::string& function, std::vector<ir::Tensor64> inputs,
+                std::span<const TensorInfo> outputs, double cost) {
   Evaluated exactly(module, function);
   auto draws = std::make_shared<Draws>(module, function);
   func::FuncOp op = exactly.op;
@@ -338,13 +359,17 @@ Expected expect(const Module& module, const std::string& function,
   draws->results = placesOf(outputs.size(), [&](std::size_t i) {
     return op.getResultAttr(static_cast<unsigned>(i), ir::kListAttr) != nullptr;
   });
-  draws->values = ordered(inputs, arguments);
+  for (std::size_t place : arguments)
+    draws->values.push_back(std::move(inputs[place]));
   draws->outputs.assign(outputs.begin(), outputs.end());
   draws->cost = cost;
   Expected expected{.exact = {}, .allowed = {}};
   expected.step = exactly.sample(stepOf(cost)) ? stepOf(cost) : 1;
   draws->noisily.sample(expected.step);
-  auto exact = std::async(std::launch::async, [&] { return exactly.evaluate(draws->values); });
+  auto exact = std::async(std::launch::async, [&] {
+    return exactly.evaluate(
+        SmallVector<const ir::Tensor64*>(llvm::make_pointer_range(draws->values)));
+  });
   noteArithmetic(draws->noisily.op);
   family::decomposeNamedOps(draws->noisily.block());
   draws->once();
@@ -359,13 +384,25 @@ Expected expect(const Module& module, const std::string& function,
   return expected;
 }
 
-OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, Expected& expected,
-                    std::size_t output) {
+template <class Result>
+static OutputCheck compareWith(const TensorInfo& info, Result resultOf, Expected& expected,
+                               std::size_t output) {
   OutputCheck check;
   do
-    check = compareOnce(info, result, expected.exact[output], expected.allowed[output]);
+    check = compareOnce(info, resultOf, expected.exact[output], expected.allowed[output],
+                        expected.known[output]);
   while (!check.passed && expected.drawAgain());
   return check;
+}
+
+OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, Expected& expected,
+                    std::size_t output) {
+  return compareWith(info, [&](std::int64_t i) { return result.data[i]; }, expected, output);
+}
+
+OutputCheck compare(const TensorInfo& info, const std::function<double(std::int64_t)>& result,
+                    Expected& expected, std::size_t output) {
+  return compareWith(info, std::cref(result), expected, output);
 }
 
 } // namespace kiln::program

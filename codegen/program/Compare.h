@@ -5,6 +5,8 @@
 #include "codegen/program/Tensors.h"
 #include "kiln/verify.h"
 
+#include <functional>
+
 namespace kiln::program {
 
 struct Draws; // of noise, so far
@@ -14,6 +16,7 @@ struct Expected {
   std::vector<ir::Tensor64> allowed; // largest |result - exact| that rounding explains; infinite
                                      // where nobody computed what is exact
   std::int64_t step = 1;             // a row of so many was computed
+  std::vector<std::vector<std::int64_t>> known{}; // elements of a sample, in order
   std::shared_ptr<Draws> draws{};
 
   /// Twice as many draws, up to eight, for `allowed`; false, once there are. By one thread.
@@ -32,13 +35,15 @@ struct Expected {
 /// asked how they round within an operation (Family::rounding).
 /// Most need one draw. `cost`: family::referenceCost(); where that would take minutes, a sample of
 /// the rows is compared.
-Expected expect(const Module& module, const std::string& function,
-                std::span<const ir::Tensor64> inputs, std::span<const TensorInfo> outputs,
-                double cost = 0);
+Expected expect(const Module& module, const std::string& function, std::vector<ir::Tensor64> inputs,
+                std::span<const TensorInfo> outputs, double cost = 0);
 
 /// Of output number `output`. What seems wrong is compared once more with what more draws allow: an
 /// element that hangs on few roundings may have been moved by next to nothing.
 OutputCheck compare(const TensorInfo& info, const ir::Tensor64& result, Expected& expected,
                     std::size_t output);
+/// The same of a result whose elements are found one by one: of a sample few are.
+OutputCheck compare(const TensorInfo& info, const std::function<double(std::int64_t)>& result,
+                    Expected& expected, std::size_t output);
 
 } // namespace kiln::program

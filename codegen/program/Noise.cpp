@@ -3,6 +3,7 @@
 
 #include "codegen/family/Buffers.h"
 #include "codegen/family/Family.h"
+#include "dialect/Ranges.h"
 
 #include <algorithm>
 #include <bit>
@@ -135,18 +136,23 @@ void Noise::operator()(Value value, ir::Tensor64& tensor) {
     unit *= 4.0; // partial sums are rounded too, a dozen in a row or so
   // Inputs were rounded, sums are on their way.
   const bool isRounded = value.getDefiningOp() && !sum && !isNarrower;
-  for (auto [i, v] : llvm::enumerate(tensor.data)) {
+  const std::vector<Partial>* partials = sum ? &partialSums[sum] : nullptr;
+  const auto move = [&](std::size_t i, double& v) {
     // What a type holds is not rounded: what is moved, chosen or infinite stays as it is, so that
     // a gradient finds the element again that was the largest.
     if (!std::isfinite(v) || (isRounded && held(dtype, v)))
-      continue;
+      return;
     double moved = std::abs(v) * unit;
     if (sum) {
-      const Partial& partial = partialSums[sum][i];
+      const Partial& partial = (*partials)[i];
       moved = std::max({moved, partial.walk * unit, partial.chain * kShareOfChain});
     }
     v = nearest(dtype, v + moved * draw(v));
-  }
+  };
+  ir::inRanges(tensor.size(), [&](std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i)
+      move(static_cast<std::size_t>(i), tensor.data[i]);
+  });
   state += kNext;
   notePartialSums(value, tensor);
 }
@@ -160,10 +166,10 @@ void Noise::notePartialSums(Value value, const ir::Tensor64& tensor) {
     if (!sum)
       continue;
     const ir::Reduced reduced(tensor.shape, sum.getDims());
-    std::vector<Chain> chains(ir::makeTensor64(reduced.shape).data.size());
-    for (auto [i, v] : llvm::enumerate(tensor.data))
-      chains[reduced.placeOf(static_cast<std::int64_t>(i))].add(static_cast<float>(v),
-                                                                reduced.terms);
+    std::vector<Chain> chains(ir::unsetTensor64(reduced.shape).data.size());
+    reduced.each([&](std::int64_t place, std::int64_t i) {
+      chains[place].add(static_cast<float>(tensor.data[i]), reduced.terms);
+    });
     const double divisor =
         sum.getKind() == ir::ReduceKind::mean ? static_cast<double>(reduced.terms) : 1.0;
     std::vector<Partial>& partial = partialSums[sum];

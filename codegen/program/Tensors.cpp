@@ -2,6 +2,7 @@
 #include "codegen/program/Tensors.h"
 
 #include "codegen/backend/Fail.h"
+#include "dialect/Ranges.h"
 
 #include "llvm/ADT/APFloat.h"
 
@@ -14,6 +15,9 @@
 namespace kiln::program {
 
 static constexpr std::byte kGuard{0xa5};
+/// Numbers of a large tensor repeat behind so many: a prime, so that rows which lie a usual
+/// distance apart hold others.
+static constexpr std::size_t kMostDrawn = 262'139;
 
 static const llvm::fltSemantics& semantics(DType dtype) {
   return dtype == DType::bf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf();
@@ -29,6 +33,22 @@ static std::vector<double> everyHalf() {
     values.push_back(value.convertToDouble());
   }
   return values;
+}
+
+/// To nearest, ties to even, of a type of 16 bits; null where the result is no normal number.
+static std::optional<std::uint16_t> roundedBits(DType dtype, double number) {
+  const int fraction = dtype == DType::bf16 ? 7 : 10, widest = 52;
+  const std::uint64_t bias = dtype == DType::bf16 ? 127 : 15, biasOfDouble = 1023;
+  auto bits = std::bit_cast<std::uint64_t>(number);
+  const auto sign = static_cast<std::uint16_t>(bits >> 63 << 15);
+  bits &= ~0ULL >> 1;
+  const int dropped = widest - fraction;
+  bits += (1ULL << (dropped - 1)) - 1 + (bits >> dropped & 1);
+  const std::uint64_t exponent = bits >> widest;
+  if (exponent + bias <= biasOfDouble || exponent >= biasOfDouble + bias + 1)
+    return {};
+  bits -= (biasOfDouble - bias) << widest;
+  return static_cast<std::uint16_t>(sign | bits >> dropped);
 }
 
 double load(DType dtype, const std::byte* from) {
@@ -73,6 +93,8 @@ void store(DType dtype, double number, std::byte* to) {
   default:
     break;
   }
+  if (const std::optional<std::uint16_t> bits = roundedBits(dtype, number))
+    return as(*bits);
   llvm::APFloat value(number);
   bool lossy;
   value.convert(semantics(dtype), llvm::APFloat::rmNearestTiesToEven, &lossy);
@@ -96,8 +118,7 @@ std::vector<std::int64_t> sizesOf(const TensorInfo& info, std::span<const std::i
 }
 
 /// The first is 0 and the last is `most`, as where sequences are packed without gaps.
-static void drawAscending(std::int64_t most, std::mt19937_64& random,
-                          std::vector<double>& numbers) {
+static void drawAscending(std::int64_t most, std::mt19937_64& random, std::span<double> numbers) {
   for (double& number : numbers)
     number = static_cast<double>(random() % static_cast<std::uint64_t>(most + 1));
   std::ranges::sort(numbers);
@@ -109,7 +130,7 @@ static void drawAscending(std::int64_t most, std::mt19937_64& random,
 
 ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
                   std::mt19937_64& random, Signs signs) {
-  ir::Tensor64 values = ir::makeTensor64(sizesOf(info, symbols));
+  ir::Tensor64 values = ir::unsetTensor64(sizesOf(info, symbols));
   if (info.ascendsTo) {
     drawAscending(sizeOf(*info.ascendsTo, info.name, symbols), random, values.data);
     return values;
@@ -117,13 +138,19 @@ ir::Tensor64 draw(const TensorInfo& info, std::span<const std::int64_t> symbols,
   const std::optional<double> lowest =
       signs == Signs::positive ? std::max(info.lowest.value_or(0.0), 0.0) : info.lowest;
   std::normal_distribution<double> normal;
-  for (double& value : values.data)
+  const std::size_t drawn = std::min(values.data.size(), kMostDrawn);
+  for (double& value : std::span(values.data).first(drawn))
     if (info.dtype == DType::i1)
       value = random() % 4 != 0;
     else if (info.dtype == DType::i32 || info.dtype == DType::i64)
       value = static_cast<double>(random() % 64);
     else
       value = lowest ? *lowest + std::abs(normal(random)) : normal(random);
+  const auto more = static_cast<std::int64_t>(values.data.size() - drawn);
+  ir::inRanges(more, [&](std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i)
+      values.data[drawn + i] = values.data[i % drawn];
+  });
   return values;
 }
 
@@ -167,19 +194,37 @@ Buffer HostTensor::at(std::byte* base) const {
   return {reinterpret_cast<void*>(first), sizes_, strides_};
 }
 
-template <class Visit> void HostTensor::eachElement(Visit visit) const {
-  std::vector<std::int64_t> index(sizes_.size(), 0);
+std::int64_t HostTensor::offsetOf(std::int64_t element) const {
   std::int64_t offset = 0;
-  for (std::int64_t i = 0, n = count(); i < n; ++i) {
-    visit(i, offset * static_cast<std::int64_t>(sizeInBytes(info_.dtype)));
-    for (std::size_t d = sizes_.size(); d-- > 0;) {
-      offset += strides_[d];
-      if (++index[d] < sizes_[d])
-        break;
-      offset -= index[d] * strides_[d];
-      index[d] = 0;
+  for (std::size_t d = sizes_.size(); d-- > 0; element /= sizes_[d])
+    offset += element % sizes_[d] * strides_[d];
+  return offset * static_cast<std::int64_t>(sizeInBytes(info_.dtype));
+}
+
+/// Some at the same time, unless elements may share their place.
+template <class Visit> void HostTensor::eachElement(Visit visit) const {
+  const auto bytes = static_cast<std::int64_t>(sizeInBytes(info_.dtype));
+  const std::int64_t all = count();
+  const bool isShared = std::ranges::find(strides_, 0) != strides_.end();
+  const std::int64_t ranges = isShared ? 1 : ir::rangesOf(all, ir::kWorthAThread);
+  ir::inRanges(all, ranges, [&](std::int64_t, std::int64_t i, std::int64_t end) {
+    std::vector<std::int64_t> index(sizes_.size(), 0);
+    std::int64_t offset = 0, rest = i;
+    for (std::size_t d = sizes_.size(); i < end && d-- > 0; rest /= sizes_[d]) {
+      index[d] = rest % sizes_[d];
+      offset += index[d] * strides_[d];
     }
-  }
+    for (; i < end; ++i) {
+      visit(i, offset * bytes);
+      for (std::size_t d = sizes_.size(); d-- > 0;) {
+        offset += strides_[d];
+        if (++index[d] < sizes_[d])
+          break;
+        offset -= index[d] * strides_[d];
+        index[d] = 0;
+      }
+    }
+  });
 }
 
 void HostTensor::poison() {
@@ -201,7 +246,7 @@ void HostTensor::write(const ir::Tensor64& values) {
 }
 
 ir::Tensor64 HostTensor::read() const {
-  ir::Tensor64 values = ir::makeTensor64(sizes_);
+  ir::Tensor64 values = ir::unsetTensor64(sizes_);
   eachElement([&](std::int64_t i, std::int64_t offset) {
     values.data[i] = load(info_.dtype, start() + offset);
   });

@@ -42,6 +42,7 @@ class HostTensor {
   bool guardsIntact() const;
   void write(const ir::Tensor64& values); // rounds to the storage type
   ir::Tensor64 read() const;
+  std::int64_t offsetOf(std::int64_t element) const; // bytes, in data()
 
  private:
   std::byte* start() { return storage_.data() + padding_ + guardBytes; }

@@ -1,5 +1,6 @@
 // kiln.attention: verifier, fp64 reference, gradient.
 #include "dialect/Attention.h"
+#include "dialect/Ranges.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -41,15 +42,10 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
   SmallVector<int64_t> shape(ArrayRef(query.shape).drop_back());
   results[1] = makeTensor64(shape, -std::numeric_limits<double>::infinity());
   shape.push_back(value.width());
-  results[0] = makeTensor64(shape);
+  results[0] = unsetTensor64(shape);
   const AttentionForm form(*this);
-  AttentionScores scores(form, inputs);
-  for (int64_t r = 0, step = form.step(); r < query.rows(); ++r) {
-    if (r % step != 0) {
-      results[1].data[r] = std::nan("");
-      std::fill_n(results[0].row(r), value.width(), std::nan(""));
-      continue;
-    }
+  const int64_t step = form.step(), rows = query.rows();
+  const auto row = [&](AttentionScores& scores, int64_t r) {
     const auto& places = scores.openPlaces(r);
     double &lse = results[1].data[r], largest = lse, sum = 0.0;
     for (const auto& place : places)
@@ -58,13 +54,24 @@ void AttentionOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Te
       sum += std::exp(place.score - largest);
     if (!places.empty())
       lse = scores.logarithm(largest, sum);
+    std::fill_n(results[0].row(r), value.width(), 0.0);
     for (const auto& place : places) {
       const double probability =
           scores.rounded(place, std::exp(place.score - largest) * place.kept) / sum;
       for (int64_t c = 0; c < value.width(); ++c)
         results[0].row(r)[c] += probability * value.row(place.key)[c];
     }
-  }
+  };
+  inRanges(rows, form.ranges(rows, query, *inputs[1]), [&](int64_t, int64_t r, int64_t end) {
+    AttentionScores scores(form, inputs);
+    for (; r < end; ++r)
+      if (r % step == 0) {
+        row(scores, r);
+      } else {
+        results[1].data[r] = std::nan("");
+        std::fill_n(results[0].row(r), value.width(), std::nan(""));
+      }
+  });
 }
 
 /// The gradient of the output, rounded to the query's type as products take it.

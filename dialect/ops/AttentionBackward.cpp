@@ -1,6 +1,8 @@
 // kiln.attention_backward: verifier, fp64 reference.
 #include "dialect/Attention.h"
+#include "dialect/Ranges.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -33,9 +35,12 @@ bool AttentionBackwardOp::perturb(double unit, uint64_t seed) {
 /// What a sample does not complete: but for every `step`-th row, all. Of a bias, columns.
 static void forget(Tensor64& gradient, int64_t step, int64_t rows) {
   const int64_t width = gradient.width();
-  for (int64_t r = 0; r < gradient.rows(); ++r)
-    if (r % rows % step != 0)
-      std::fill_n(gradient.row(r), width, std::nan(""));
+  inRanges(gradient.rows(), rangesOf(gradient.rows(), kWorthAThread / width),
+           [&](int64_t, int64_t r, int64_t end) {
+             for (; r < end; ++r)
+               if (r % rows % step != 0)
+                 std::fill_n(gradient.row(r), width, std::nan(""));
+           });
 }
 static void forgetColumns(Tensor64& gradient, int64_t step, int64_t columns) {
   const bool isComplete = gradient.width() == columns; // else each is a sum over all columns
@@ -72,13 +77,9 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
   const Tensor64 &query = *inputs[3], &key = *inputs[4], &value = *inputs[5];
   Tensor64 dQuery = makeTensor64(query.shape), dKey = makeTensor64(key.shape),
            dValue = makeTensor64(value.shape);
-  Tensor64 dBias = getBias() ? makeTensor64(inputs[6]->shape) : Tensor64();
   const AttentionForm form(*this);
-  const int64_t step = form.step();
-  AttentionScores scores(form, inputs.drop_front(3));
-  for (int64_t r = 0; r < query.rows(); ++r) {
-    if (lse.data[r] == -std::numeric_limits<double>::infinity())
-      continue;
+  const int64_t step = form.step(), keys = key.shape.end()[-2];
+  const auto row = [&](AttentionScores& scores, int64_t r, Tensor64& dBias) {
     for (const auto& place : scores.openPlaces(r, r % step == 0 ? 1 : step)) {
       const double p = std::exp(place.score - lse.data[r]);
       const double dP = scores.product(value.row(place.key), dO.row(r), value.width());
@@ -94,8 +95,30 @@ void AttentionBackwardOp::reference(ArrayRef<const Tensor64*> inputs,
         dKey.row(place.key)[c] += dProduct * query.row(r)[c];
       }
     }
-  }
-  if (const int64_t keys = key.shape.end()[-2]; step > 1) {
+  };
+  // Heads of keys are apart from each other, but that they may share a bias: its gradient is added
+  // up for each range.
+  const int64_t heads = keys > 0 ? key.rows() / keys : 0,
+                rows = query.rows() / std::max<int64_t>(heads, 1);
+  constexpr int64_t mostBiases = 1 << 25; // elements, of all ranges
+  int64_t ranges = form.ranges(heads, query, key);
+  if (getBias())
+    ranges = std::clamp(mostBiases / std::max<int64_t>(inputs[6]->size(), 1), int64_t{1}, ranges);
+  std::vector<Tensor64> dBiases(ranges);
+  inRanges(heads, ranges, [&](int64_t range, int64_t begin, int64_t end) {
+    Tensor64& dBias = dBiases[range];
+    if (getBias())
+      dBias = makeTensor64(inputs[6]->shape);
+    AttentionScores scores(form, inputs.drop_front(3));
+    for (int64_t r = rows * begin, last = rows * end; r < last; ++r)
+      if (lse.data[r] != -std::numeric_limits<double>::infinity())
+        row(scores, r, dBias);
+  });
+  Tensor64& dBias = dBiases.front();
+  for (const Tensor64& more : ArrayRef(dBiases).drop_front())
+    for (int64_t i = 0; i < dBias.size(); ++i)
+      dBias.data[i] += more.data[i];
+  if (step > 1) {
     forget(dQuery, step, query.rows());
     forget(dKey, step, keys);
     forget(dValue, step, keys);

@@ -20,10 +20,7 @@ LogicalResult KernelOp::verifyRegions() {
 }
 
 void KernelOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tensor64> results) {
-  std::vector<Tensor64> values;
-  for (const Tensor64* input : inputs)
-    values.push_back(*input);
-  FailureOr<std::vector<Tensor64>> outputs = evaluate(getBody().front(), values);
+  FailureOr<std::vector<Tensor64>> outputs = evaluate(getBody().front(), inputs);
   if (succeeded(outputs))
     llvm::move(*outputs, results.begin());
 }

@@ -61,16 +61,16 @@ void ReduceOp::reference(ArrayRef<const Tensor64*> inputs, MutableArrayRef<Tenso
                        : kind == ReduceKind::min ? infinity
                                                  : 0.0;
   Tensor64& out = results[0] = makeTensor64(reduced.shape, first);
-  for (int64_t i = 0; i < x.size(); ++i) {
+  reduced.each([&](int64_t place, int64_t i) {
     const double v = x.data[i];
-    double& total = out.data[reduced.placeOf(i)];
+    double& total = out.data[place];
     if (kind == ReduceKind::max)
       total = std::isnan(v) || v > total ? v : total;
     else if (kind == ReduceKind::min)
       total = std::isnan(v) || v < total ? v : total;
     else
       total += kind == ReduceKind::mean ? v / count : v;
-  }
+  });
 }
 
 /// A sum hands its gradient to every element, a mean a share of it, an extremum to the elements

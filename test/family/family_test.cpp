@@ -102,7 +102,7 @@ TEST_F(AnotherFamily, IsAllowedWhatItsArithmeticRounds) {
     const std::vector<TensorInfo> outputs(1); // fp32
     return program::expect(Module::parse(text), "f", inputs, outputs).allowed[0].data;
   };
-  const std::vector<double> ofAnother = allowed(kText), ofRows = allowed(plain);
+  const auto ofAnother = allowed(kText), ofRows = allowed(plain);
   for (std::size_t i = 0; i < ofRows.size(); ++i)
     EXPECT_GT(ofAnother[i], 1000 * ofRows[i]);
 }

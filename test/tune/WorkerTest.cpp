@@ -98,6 +98,21 @@ TEST(Worker, AHangIsEndedAtTheLimit) {
   EXPECT_EQ(worker.starts(), 2);
 }
 
+TEST(Worker, AReferenceMayTakeLongerThanAnyKernel) {
+  Simulation slow;
+  slow.reference = 1.0;
+  WorkerOptions options = optionsOf(slow);
+  options.verify = milliseconds(300);
+  Worker worker(options);
+  Artifact good = compiled(worker, "good");
+  EXPECT_TRUE(worker.verify(good, 1).verdict.pass);
+  options.prepare = milliseconds(200);
+  Worker impatient(options);
+  std::string text;
+  EXPECT_EQ(lostBy([&] { impatient.verify(good, 1); }, &text), FailureKind::hang);
+  EXPECT_NE(text.find("no answer within 200 ms"), std::string::npos) << text;
+}
+
 TEST(Worker, ABrokenContextEndsIt) {
   for (FailureKind kind :
        {FailureKind::illegalAccess, FailureKind::misaligned, FailureKind::launch}) {

@@ -96,7 +96,7 @@ Tensor64 uniform(const Shape& shape, std::mt19937_64& engine) {
 
 Tensor64 given(const std::vector<double>& numbers) {
   Tensor64 tensor = ir::makeTensor64({static_cast<std::int64_t>(numbers.size())});
-  tensor.data = numbers;
+  tensor.data.assign(numbers.begin(), numbers.end());
   return tensor;
 }
 
