@@ -37,14 +37,19 @@ const std::vector<TunedKey>& shipped() {
 
 enum class Of { rows, layers, losses };
 
-/// Workloads of rows, or functions that trainers made: those of layers, and AlphaFold's over
-/// coordinates and classes, which latency or a hundred operations an element hold up.
-Of whatOf(const std::string& label) {
+/// Workloads of rows, or functions that trainers made: those of layers, attention's workloads with
+/// them, and AlphaFold's over coordinates and classes, which latency or a hundred operations an
+/// element hold up.
+Of whatOf(const TunedKey& key) {
+  const std::string& label = key.label;
   constexpr std::string_view losses[] = {"angles_off",    "atoms_overlap",   "cross_entropies",
                                          "distances_off", "distances_right", "frame_align",
                                          "lengths_off",   "point_attention", "updated_frames"};
+  const auto isAttention = [](const Sample& sample) {
+    return sample.schedules.find("schedule<attention") != std::string::npos;
+  };
   if (!label.starts_with("shape_"))
-    return Of::rows;
+    return std::ranges::any_of(key.samples, isAttention) ? Of::layers : Of::rows;
   const auto isIn = [&](std::string_view name) { return label.find(name) != label.npos; };
   return std::ranges::any_of(losses, isIn) ? Of::losses : Of::layers;
 }
@@ -52,7 +57,7 @@ Of whatOf(const std::string& label) {
 std::vector<TunedKey> shippedOf(Of what) {
   std::vector<TunedKey> keys;
   for (const TunedKey& key : shipped())
-    if (whatOf(key.label) == what)
+    if (whatOf(key) == what)
       keys.push_back(key);
   return keys;
 }

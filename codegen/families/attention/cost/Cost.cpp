@@ -81,6 +81,32 @@ static double idleBesideClusters(const Facts& facts) {
                                                                                       : 1.0;
 }
 
+/// Rows of 64 elements and more by warpgroups, of which the causal rule at most hides scores: a
+/// forward of known sizes, or gradients in turns. Of those that were timed, rows known at run time
+/// had 1024 queries, and lay further apart.
+static bool isOfLanguageModels(const Facts& facts) {
+  const bool isPlain = facts.isMapped && facts.biasBytes == 0 && !facts.hasMask &&
+                       !facts.hasDropout && !facts.hasSoftcap && !facts.hasWindow &&
+                       facts.bytes == 2 && facts.width >= 64 && facts.width == facts.valueWidth;
+  const bool isLong = std::min(facts.queries, facts.keys) >= 512;
+  return isPlain && isLong &&
+         (facts.kind == Kind::forward ? facts.knownKeys > 0
+                                      : facts.sumsQueries && facts.canTakeTurns);
+}
+
+/// Of these products and powers are side by side, each tile of queries has a beginning and an end,
+/// and tiles on the diagonal are computed whole; by 44 cells of 512 to 16384 rows of 64 and 128.
+static void addLanguageModels(const Facts& facts, model::Work& work) {
+  const bool isForward = facts.kind == Kind::forward;
+  const double diagonal = isForward ? 256 : 320;
+  const double seen =
+      facts.isCausal ? std::min(0.5 * (1 + diagonal / std::max(facts.keys, 1.0)), 1.0) : 1.0;
+  const double scores = facts.heads * padded(facts.queries) * padded(facts.keys) * seen;
+  const double ofTile = static_cast<double>(facts.width) * (isForward ? 125 : 300);
+  work.multiplyAdds = scores * productsOf(facts, Products::warpgroups) * (isForward ? 0.61 : 0.95);
+  work.tileElements = scores * (isForward ? 0.71 : 0.88) + work.tiles * ofTile;
+}
+
 model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
@@ -103,6 +129,8 @@ model::Work workOf(const Facts& facts, double count) {
     work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3) * waiting;
     work.tiles = facts.heads * std::ceil(facts.queries / 64);
   }
+  if (isOfLanguageModels(facts))
+    addLanguageModels(facts, work);
   work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   const double places = facts.heads * facts.places;
