@@ -142,7 +142,7 @@ FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<const Tensor64*
       operands.push_back(find(operand));
     std::vector<Tensor64> results(op.getNumResults());
     if (isCast(op) && !isa<BlockArgument>(op.getOperand(0)) && isDone(op.getOperand(0), &op)) {
-      results[0] = std::move(values.at(op.getOperand(0)));
+      results[0] = std::move(values[op.getOperand(0)]);
     } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       FailureOr<Tensor64> value = evaluateConstant(constant);
       if (failed(value))
@@ -175,7 +175,7 @@ FailureOr<std::vector<Tensor64>> evaluate(Block& block, ArrayRef<const Tensor64*
     if (isa<BlockArgument>(value) || !isLast)
       outputs.push_back(*find(value));
     else
-      outputs.push_back(std::move(values.at(value)));
+      outputs.push_back(std::move(values[value]));
   }
   return outputs;
 }

@@ -19,9 +19,6 @@ namespace kiln::ir {
 template <class T> struct Unset : std::allocator<T> {
   Unset() = default;
   template <class U> Unset(const Unset<U>&) {}
-  template <class U> struct rebind {
-    using other = Unset<U>;
-  };
   template <class U> void construct(U* at) { ::new (static_cast<void*>(at)) U; }
   template <class U, class... Args> void construct(U* at, Args&&... args) {
     ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
