@@ -47,6 +47,7 @@ class GpuDevice final : public Device {
 
   void begin(const Task& next) override {
     kernels.clear();
+    generalPlans.clear();
     timer.reset();
     own.reset();
     general.reset();
@@ -132,11 +133,17 @@ class GpuDevice final : public Device {
     return own ? *own : own.emplace(task.module, task.sizes);
   }
 
-  /// Whoever compiled it has done this; what comes from a store has not.
-  std::string generalPlan(const Artifact& artifact) const {
+  /// Whoever compiled it has done this, and found none where the code is another; what comes from a
+  /// store has not. Of either it is looked for once.
+  std::string generalPlan(const Artifact& artifact) {
     if (task.general.empty() || !artifact.general.empty())
       return artifact.general;
-    return autotune::generalPlan(task, schedulesOf(parseLaunchPlan(artifact.plan)));
+    auto known = generalPlans.find(artifact.plan);
+    if (known == generalPlans.end()) {
+      std::string plan = autotune::generalPlan(task, schedulesOf(parseLaunchPlan(artifact.plan)));
+      known = generalPlans.emplace(artifact.plan, std::move(plan)).first;
+    }
+    return known->second;
   }
 
   GpuKernel& kernel(const Artifact& artifact) {
@@ -150,6 +157,7 @@ class GpuDevice final : public Device {
   Task task;
   std::optional<Module> module;
   std::map<std::string, std::unique_ptr<GpuKernel>> kernels;
+  std::map<std::string, std::string> generalPlans; // by an artifact's, of those that bring none
   std::optional<GpuVerifier> own, general;
   std::optional<GpuTimer> timer;
 };

@@ -107,6 +107,17 @@ static void addLanguageModels(const Facts& facts, model::Work& work) {
   work.tileElements = scores * (isForward ? 0.71 : 0.88) + work.tiles * ofTile;
 }
 
+static void addTiles(const Facts& facts, model::Work& work) {
+  work.tiles = facts.heads * std::ceil(facts.queries / 64);
+  if (isOfLanguageModels(facts))
+    return addLanguageModels(facts, work);
+  const double waiting = idleBesideClusters(facts);
+  const double scores =
+      facts.heads * padded(facts.queries) * padded(facts.keys) * (facts.isCausal ? 0.5 : 1.0);
+  work.multiplyAdds = scores * productsOf(facts, Products::warps) * waiting;
+  work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3) * waiting;
+}
+
 model::Work workOf(const Facts& facts, double count) {
   model::Work work;
   work.bytesRead = bytesReadOf(facts, count);
@@ -116,21 +127,14 @@ model::Work workOf(const Facts& facts, double count) {
     work.bytesWritten += bytesOfSums(facts);
   }
   work.rows = queryElements(facts);
-  const double scores =
-      facts.heads * padded(facts.queries) * padded(facts.keys) * (facts.isCausal ? 0.5 : 1.0);
   if (isForThreads(facts)) {
     const bool overKeys = facts.kind != Kind::keyGradient;
     const double rows = overKeys ? queryElements(facts) : keyElements(facts);
     // As long as they wait for one another, by four shapes that were timed.
     work.operations = instructionsByThreads(facts, rows) * (facts.kind == Kind::forward ? 3 : 5);
   } else {
-    const double waiting = idleBesideClusters(facts);
-    work.multiplyAdds = scores * productsOf(facts, Products::warps) * waiting;
-    work.tileElements = scores * (facts.kind == Kind::forward ? 1.0 : 5.0 / 3) * waiting;
-    work.tiles = facts.heads * std::ceil(facts.queries / 64);
+    addTiles(facts, work);
   }
-  if (isOfLanguageModels(facts))
-    addLanguageModels(facts, work);
   work.hasSums = facts.kind == Kind::biasGradient || facts.sumsBias;
   work.summed = work.hasSums ? facts.queries * facts.keys : 0.0;
   const double places = facts.heads * facts.places;
