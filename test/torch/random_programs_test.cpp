@@ -27,7 +27,9 @@ Tensors call(const RandomProgram& program, const Function& f, const Tensors& inp
   return results;
 }
 
-/// Results, then the gradients of what wants one; undefined where there is none.
+/// Results, then the gradients of what wants one, undefined where there is none; results alone
+/// where no gradients are recorded: what returns an input as it is would give one that wants a
+/// gradient.
 Tensors outcome(const RandomProgram& program, const Function& f, const Tensors& inputs,
                 const Tensors& leaves, const std::vector<bool>& wanted) {
   Tensors given, all;
@@ -38,6 +40,8 @@ Tensors outcome(const RandomProgram& program, const Function& f, const Tensors& 
       if (one.requires_grad())
         all.push_back(one);
   Tensors results = call(program, f, given, leaves), roots, cotangents;
+  if (!at::GradMode::is_enabled())
+    return results;
   for (const at::Tensor& result : results)
     if (result.requires_grad()) {
       roots.push_back(result);
@@ -90,6 +94,10 @@ double largestOf(const at::Tensor& tensor) {
 
 /// What is nearly nothing beside the others is noise.
 std::string compared(const RandomProgram& program, const Tensors& ours, const Expected& expected) {
+  for (const Tensors* others : {&expected.theirs, &expected.exact, &expected.moved})
+    if (others->size() != ours.size())
+      return fmt::format("{} results and gradients, where LibTorch has {}", ours.size(),
+                         others->size());
   const double rounding = roundingOf(program);
   double ofAll = 0;
   for (const at::Tensor& one : expected.exact)
