@@ -8,11 +8,9 @@
 #include "autotune/store/Names.h"
 #include "autotune/store/Store.h"
 #include "codegen/backend/Fail.h"
+#include "dialect/Ranges.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <thread>
 
 namespace kiln {
 
@@ -68,27 +66,12 @@ Problem problemOf(const TuneTask& task, Described described) {
   return problem;
 }
 
-/// work(i) for all of `count`, on all cores, since each takes some hundredths of a second. The
-/// error of the first that fails is thrown when all have ended.
-template <class Work> void forEach(std::size_t count, Work work) {
-  std::vector<std::exception_ptr> errors(count);
-  std::atomic<std::size_t> next = 0;
-  {
-    std::vector<std::jthread> threads;
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    for (std::size_t k = 0; k < std::min(cores, count); ++k)
-      threads.emplace_back([&] {
-        for (std::size_t i; (i = next++) < count;)
-          try {
-            work(i);
-          } catch (...) {
-            errors[i] = std::current_exception();
-          }
-      });
-  }
-  for (const std::exception_ptr& error : errors)
-    if (error)
-      std::rethrow_exception(error);
+/// work(i) for all of `count`, on all cores, since each takes some hundredths of a second.
+void forEach(std::size_t count, llvm::function_ref<void(std::size_t)> work) {
+  const auto tasks = static_cast<std::int64_t>(count);
+  ir::inRanges(tasks, tasks, [&](std::int64_t task, std::int64_t, std::int64_t) {
+    work(static_cast<std::size_t>(task));
+  });
 }
 
 std::vector<Problem> problemsOf(std::span<const TuneTask> tasks, Store& store,

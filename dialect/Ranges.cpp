@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -18,17 +18,25 @@ int64_t rangesOf(int64_t count, int64_t least) {
 void inRanges(int64_t count, int64_t ranges,
               llvm::function_ref<void(int64_t range, int64_t begin, int64_t end)> work) {
   std::atomic<int64_t> next = 0;
+  std::vector<std::exception_ptr> errors(ranges);
   const auto take = [&] {
     for (int64_t range; (range = next++) < ranges;)
-      work(range, count * range / ranges, count * (range + 1) / ranges);
+      try {
+        work(range, count * range / ranges, count * (range + 1) / ranges);
+      } catch (...) {
+        errors[range] = std::current_exception();
+      }
   };
-  const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  std::vector<std::future<void>> others; // wait for their threads, also if this one throws
-  for (int64_t thread = 1; thread < std::min(ranges, cores); ++thread)
-    others.push_back(std::async(std::launch::async, take));
-  take();
-  for (std::future<void>& other : others)
-    other.get();
+  {
+    const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<std::jthread> others;
+    for (int64_t thread = 1; thread < std::min(ranges, cores); ++thread)
+      others.emplace_back(take);
+    take();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error)
+      std::rethrow_exception(error);
 }
 
 void inRanges(int64_t elements, llvm::function_ref<void(int64_t begin, int64_t end)> work) {

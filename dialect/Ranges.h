@@ -1,5 +1,5 @@
-// Independent numbers in ranges, by all cores of the host: references of large tensors take
-// seconds.
+// Independent numbers or tasks in ranges, by all cores of the host: references of large tensors
+// take seconds.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -13,7 +13,8 @@ namespace kiln::ir {
 int64_t rangesOf(int64_t count, int64_t least);
 
 /// Calls work(range, begin, end) for each of the `ranges` consecutive parts of [0, count), some at
-/// the same time: no two may write the same.
+/// the same time: no two may write the same. If some throw, the error of the first range that did
+/// is thrown when all have ended.
 void inRanges(int64_t count, int64_t ranges,
               llvm::function_ref<void(int64_t range, int64_t begin, int64_t end)> work);
 

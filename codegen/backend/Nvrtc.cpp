@@ -11,10 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <unistd.h>
 
 namespace kiln {
@@ -287,31 +285,6 @@ CudaResult compileCuda(const CudaJob& job) {
   std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   result.milliseconds = time.count();
   return result;
-}
-
-std::vector<CudaResult> compileAll(std::span<const CudaJob> jobs, int threads) {
-  std::vector<CudaResult> results(jobs.size());
-  std::vector<std::exception_ptr> errors(jobs.size());
-  std::atomic<std::size_t> next = 0;
-  auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      try {
-        results[i] = compileCuda(jobs[i]);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  std::size_t count = std::min(jobs.size(), static_cast<std::size_t>(std::max(threads, 1)));
-  {
-    std::vector<std::jthread> pool;
-    for (std::size_t i = 0; i < count; ++i)
-      pool.emplace_back(work);
-  }
-  for (const std::exception_ptr& error : errors)
-    if (error)
-      std::rethrow_exception(error);
-  return results;
 }
 
 std::string codeOptions() {

@@ -34,10 +34,6 @@ struct CudaResult {
 /// without NVRTC.
 CudaResult compileCuda(const CudaJob& job);
 
-/// Compiles all jobs on `threads` threads; results in the order of the jobs. If some fail, the
-/// error of the first of them is thrown, after all have finished.
-std::vector<CudaResult> compileAll(std::span<const CudaJob> jobs, int threads);
-
 struct NvrtcInfo {
   std::string path;
   int major = 0;

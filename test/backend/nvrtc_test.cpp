@@ -2,6 +2,10 @@
 #include "codegen/backend/Cubin.h"
 #include "test/backend/Kernels.h"
 
+#include <fmt/format.h>
+#include <future>
+#include <vector>
+
 using namespace kiln;
 using namespace kiln::test;
 
@@ -47,18 +51,21 @@ TEST_F(Nvrtc, OptionsOfTheCallerReplaceOurs) {
   EXPECT_FALSE(compileCuda(job).cubin.empty());
 }
 
-TEST_F(Nvrtc, ManyAtOnceKeepTheirOrder) {
-  std::vector<CudaJob> jobs(6);
-  for (std::size_t i = 0; i < jobs.size(); ++i)
-    jobs[i].source = "extern \"C\" __global__ void k" + std::to_string(i) + "(int* x) { *x = 1; }";
-  std::vector<CudaResult> results = compileAll(jobs, 4);
-  ASSERT_EQ(results.size(), jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i)
-    EXPECT_EQ(readCubin(results[i].cubin).kernels[0].name, "k" + std::to_string(i));
-  EXPECT_TRUE(compileAll({}, 4).empty());
-  jobs[2].source = "#error second";
-  jobs[4].source = "#error fourth";
-  EXPECT_HAS(errorOf(ErrorKind::input, [&] { compileAll(jobs, 3); }), "second");
+TEST_F(Nvrtc, ManyAtOnceDoNotMix) {
+  std::vector<std::future<CudaResult>> results;
+  for (int i = 0; i < 6; ++i)
+    results.push_back(std::async(std::launch::async, [i] {
+      CudaJob job;
+      job.source = i == 2
+                       ? "#error second"
+                       : fmt::format("extern \"C\" __global__ void k{}(int* x) {{ *x = 1; }}", i);
+      return compileCuda(job);
+    }));
+  for (int i = 0; i < 6; ++i)
+    if (i == 2)
+      EXPECT_HAS(errorOf(ErrorKind::input, [&] { results[2].get(); }), "second");
+    else
+      EXPECT_EQ(readCubin(results[i].get().cubin).kernels[0].name, fmt::format("k{}", i));
 }
 
 TEST_F(Nvrtc, Info) {
