@@ -204,9 +204,10 @@ static LogicalResult verifyDropout(const AttentionForm& form) {
 static LogicalResult verifyNumbers(const AttentionForm& form) {
   if (!std::isfinite(form.scale))
     return form.op->emitOpError("scale is ") << form.scale << "; it must be finite";
-  if (!std::isfinite(form.softcap) || form.softcap < 0)
+  constexpr double most = 1e20; // beyond, fp32 has no quotients of scores by it
+  if (!(form.softcap >= 0 && form.softcap <= most))
     return form.op->emitOpError("softcap is ")
-           << form.softcap << "; it must be positive and finite, or 0 for none";
+           << form.softcap << "; it must be positive and at most 1e20, or 0 for none";
   for (auto [what, width] :
        {std::pair("window_left", form.windowLeft), std::pair("window_right", form.windowRight)})
     if (width < -1)

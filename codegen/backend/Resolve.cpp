@@ -194,9 +194,12 @@ void Resolver::resolve(std::span<const Buffer> inputs, std::span<const Buffer> o
                                                     : outputs[source.index].data;
       },
       [&](const Source& source, int dimension) {
-        return strideOf(source.space == Source::Space::input ? inputs[source.index]
-                                                             : outputs[source.index],
-                        static_cast<std::size_t>(dimension));
+        const Buffer& buffer =
+            source.space == Source::Space::input ? inputs[source.index] : outputs[source.index];
+        const auto d = static_cast<std::size_t>(dimension);
+        // From a single element there is no next, and its stride may be anything, which a kernel
+        // that takes several at once would not find aligned.
+        return buffer.sizes[d] == 1 ? 0 : strideOf(buffer, d);
       });
 }
 

@@ -199,10 +199,10 @@ KILN_DEVICE void make_exponents(float (&x)[deep][4], float (&slopes)[deep][4], c
 
 /// Divides by the sums and stores the 16 rows of a warp from `first` on, what becomes of the output
 /// (attention_epilogue.cuh) through the warp's `own` memory.
-template <int width, int wide, class Output, class Lse, class Thread = ThisThread>
-KILN_DEVICE void finish_rows(char* own, const RunningSoftmax& softmax, float (&sums)[wide][4],
-                             float factor, u32 head, int first, int end, const Output& output,
-                             const Lse& lse, const Thread& thread = {}) {
+template <int width, bool has_bias, int wide, class Output, class Lse, class Thread = ThisThread>
+KILN_DEVICE void finish_rows(char* own, const RunningSoftmax<has_bias>& softmax,
+                             float (&sums)[wide][4], float factor, u32 head, int first, int end,
+                             const Output& output, const Lse& lse, const Thread& thread = {}) {
   float logs[2];
   softmax.finish(sums, factor, logs);
   const int row = first + thread.index() % 32 / 4;
@@ -265,7 +265,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
   const int row = at.first + lane_row();
   const TwoSpans seen = seen_by_two(row, at.end, keys_of);
   const auto of_head = scores.of(at.head);
-  RunningSoftmax softmax;
+  RunningSoftmax<Scores::has_bias> softmax;
   float sums[Tile::wide][4] = {}, scaled[2];
   OpenPlaces<false, Tile::deep> places;
   fetch_places(places, of_head, row, tiles.first);
@@ -280,7 +280,7 @@ KILN_DEVICE void attend(Tile, char* memory, const Scores& scores, const Query& q
       take_places(places, of_head, row, from + Tile::keys);
       multiply_rows(p, queries, thread_index() / 32 * 16, staged.first(tile));
       make_exponents<false>(p, slopes, of_head, row, seen, from, open, places);
-      if (softmax.take<powers_slack<Scores>>(p, scores.factor(), scaled))
+      if (softmax.template take<powers_slack<Scores>>(p, scores.factor(), scaled))
         scale_rows(sums, scaled);
       drop(p, of_head, row, from);
       multiply_accumulated(sums, p, staged.second(tile));

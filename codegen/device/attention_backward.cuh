@@ -10,19 +10,21 @@
 
 namespace kiln {
 
-/// What a score's gradient takes of each query, fp32: lse to the base of two, +inf where no place
-/// is open, so that every probability is 0, and delta.
+/// What a score's gradient takes of each query, fp32: lse to the base of two, +inf where every
+/// probability is 0, and delta. It is 0 where no place is open; and with a bias, where the row is
+/// as good as hidden, by numbers as -1e9: exponents that large are rounded by so much that what is
+/// left of a probability is noise, or beyond all numbers.
 struct QueryNumbers {
   float lse, delta;
 };
-template <class Lse, class Delta>
+template <bool has_bias, class Lse, class Delta>
 KILN_DEVICE QueryNumbers numbers_of(const Lse& lse, const Delta& delta, u32 head, int query,
                                     int end) {
   if (query >= end)
     return {infinity(), 0.0f};
   const float natural = load_global<float>(lse.row(head, query));
-  return {natural == -infinity() ? infinity() : natural * log2_e,
-          load_global<float>(delta.row(head, query))};
+  const bool is_hidden = has_bias ? fmaxf(natural, -natural) >= 0x1p25f : natural == -infinity();
+  return {is_hidden ? infinity() : natural * log2_e, load_global<float>(delta.row(head, query))};
 }
 
 /// Shared memory that a warp of `Tile` takes to store rows of two widths.
@@ -98,7 +100,7 @@ KILN_DEVICE void differentiate_keys(Tile, char* memory, const Scores& scores, in
     if (tile < tiles)
       for (int i = thread_index(); i < Tile::queries; i += Tile::threads)
         store_shared(numbers + tile % Tile::stages * Tile::queries + i,
-                     numbers_of(lse, delta, head, from + i, of_one.span.end));
+                     numbers_of<Scores::has_bias>(lse, delta, head, from + i, of_one.span.end));
     staged.fetch(tile, query, head, gradient, head, tile < tiles ? from : of_one.span.end,
                  of_one.span.end);
   };
@@ -286,8 +288,9 @@ KILN_DEVICE void differentiate_queries(Tile, char* memory, const Scores& scores,
 
   const int row = at.first + lane_row(), warp_row = thread_index() / 32 * 16;
   const TwoSpans seen = seen_by_two(row, at.end, keys_of);
-  const QueryNumbers numbers[2] = {numbers_of(lse, delta, at.head, row, at.end),
-                                   numbers_of(lse, delta, at.head, row + 8, at.end)};
+  const QueryNumbers numbers[2] = {
+      numbers_of<Scores::has_bias>(lse, delta, at.head, row, at.end),
+      numbers_of<Scores::has_bias>(lse, delta, at.head, row + 8, at.end)};
   const auto of_head = scores.of(at.head);
   constexpr int wide = (Tile::width + 7) / 8;
   float dq[wide][4] = {};

@@ -63,8 +63,8 @@ KILN_DEVICE void differentiate_bias(Tile, char* memory, const Scores& scores, i6
                                                     int(all_keys) - first_key);
     values.template fetch<Value::access, Tile::threads>(value.row(head, first_key), value.stride,
                                                         int(all_keys) - first_key);
-    const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, row, int(all_queries)),
-                                     numbers_of(lse, delta, head, row + 8, int(all_queries))};
+    const QueryNumbers numbers[2] = {numbers_of<true>(lse, delta, head, row, int(all_queries)),
+                                     numbers_of<true>(lse, delta, head, row + 8, int(all_queries))};
     wait_for_copies();
     block_barrier();
     float ds[Tile::deep][4], slopes[Tile::deep][4];

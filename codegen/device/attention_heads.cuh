@@ -46,18 +46,18 @@ template <int keys, class Scores> KILN_DEVICE bool opens_all(const Scores& score
 }
 
 /// What a warp has of its queries.
-template <class Tile> struct QueriesOfWarp {
+template <class Tile, bool has_bias> struct QueriesOfWarp {
   typename Operands<typename Tile::Element>::A queries[Tile::own][Tile::Queries::steps];
   float sums[Tile::own][Tile::wide][4];
-  RunningSoftmax softmax[Tile::own];
+  RunningSoftmax<has_bias> softmax[Tile::own];
   TwoSpans seen[Tile::own];
   int row; // the lane's first among all
 };
 
 /// Takes the `step` keys from `first` on. `keys` and `values`: the lane's places in all of them.
 template <class Tile, class Scores>
-KILN_DEVICE void attend_step(QueriesOfWarp<Tile>& own, const Scores& scores, int first,
-                             bool opens_all, const typename Tile::Element* keys,
+KILN_DEVICE void attend_step(QueriesOfWarp<Tile, Scores::has_bias>& own, const Scores& scores,
+                             int first, bool opens_all, const typename Tile::Element* keys,
                              const typename Tile::Element* values) {
   float p[Tile::own][Tile::deep][4] = {};
   OpenPlaces<false, Tile::deep> places[Tile::own];
@@ -105,7 +105,7 @@ KILN_DEVICE void attend_heads(Tile, char* memory, const Scores& scores, const Qu
   const auto keys_of = [&](int row) { return scores.sight.keys_of(row); };
   const SeenTiles tiles = seen_tiles<Tile::queries, Tile::step>(scores.sight, at.first, at.end,
                                                                 scores.sight.keys, keys_of);
-  QueriesOfWarp<Tile> own = {};
+  QueriesOfWarp<Tile, Scores::has_bias> own = {};
   own.row = at.first + warp_row + thread_index() % 32 / 4;
 #pragma unroll
   for (int j = 0; j < Tile::own; ++j)

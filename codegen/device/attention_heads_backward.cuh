@@ -206,7 +206,8 @@ differentiate_heads(Tile, char* memory, const Scores& scores, int shared_by, con
       at.gradients().template fetch<Gradient::access, Tile::threads>(gradient.row(head, first),
                                                                      gradient.stride, count);
       for (int i = thread_index(); i < Tile::queries; i += Tile::threads)
-        store_shared(at.numbers() + i, numbers_of(lse, delta, head, first + i, all_queries));
+        store_shared(at.numbers() + i,
+                     numbers_of<Scores::has_bias>(lse, delta, head, first + i, all_queries));
       end_copies();
       const auto of_head = scores.of(head);
       own.look_at(of_head); // from afar, while the rest is on its way

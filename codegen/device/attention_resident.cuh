@@ -118,8 +118,8 @@ template <class Whole, int rows_> struct FirstRows : Whole {
 };
 /// attend_keys with the first half of the keys of a tile alone, which begin with `first_key`,
 /// behind all others of a head.
-template <class Tile, class Scores, class Seen, class Starts>
-KILN_DEVICE void attend_half(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
+template <class Tile, bool has_bias, class Scores, class Seen, class Starts>
+KILN_DEVICE void attend_half(float (&o)[Tile::wide][4], RunningSoftmax<has_bias>& softmax,
                              const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
                              const char* own_queries, const Scores& scores, int row,
                              const Seen& seen, int first_key, Starts& starts) {
@@ -142,7 +142,7 @@ KILN_DEVICE void attend_half(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   if (signals)
     mbarrier_arrive(ring.keys_free(now.stage));
   make_exponents<false>(s, slopes, scores, row, seen, first_key, open, places);
-  if (softmax.take<powers_slack<Scores>>(s, scores.all.factor(), scaled))
+  if (softmax.template take<powers_slack<Scores>>(s, scores.all.factor(), scaled))
     scale_rows(o, scaled);
   drop(s, scores, row, first_key);
   round_probabilities<T>(p, s);
@@ -252,7 +252,7 @@ KILN_DEVICE void attend_resident(Tile, char* memory, const Scores& scores, i64 h
     mbarrier_wait(at.queries_full(slot()), parity());
     if (load_shared<typename Memory::Place>(at.place(slot()))[0] < 0)
       return;
-    RunningSoftmax softmax;
+    RunningSoftmax<Scores::has_bias> softmax;
     float o[Tile::wide][4] = {};
     do_part([&](const BlockOfRows& of, const SeenTiles& tiles, TilesOfGroup seen) KILN_INLINE {
       const auto of_head = scores.of(of.head);

@@ -34,6 +34,7 @@ struct SharersTile : WarpgroupTile<T, width_, value_width_, own, others, stages>
   static constexpr int slots = slots_; // of what a head has of its own, for each of the heads
   using Walk = Walk_;
   using Bias = Bias_;
+  static KILN_DEVICE constexpr bool has_bias() { return Bias::bytes > 0; }
   using Queries = SwizzledTile<own, Rows::width>;
   using Gradients = SwizzledTile<own, Rows::value_width>;
   static constexpr int own_tiles = differentiates ? 2 : 1;
@@ -183,8 +184,8 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
     if constexpr (Tile::has_numbers) {
       const bool is_first = thread_index() % Tile::loaders == 0;
       const i64 rows = Tile::Walk::others(scores.sight);
-      auto numbers =
-          loads.numbers.template read<Tile::keys>(block.head + i, Tile::row_of(tiles, 0), rows);
+      auto numbers = loads.numbers.template read<Tile::keys, Tile::has_bias()>(
+          block.head + i, Tile::row_of(tiles, 0), rows);
       if (is_first)
         fetch_own();
 #pragma unroll 1
@@ -192,8 +193,8 @@ KILN_DEVICE void load_sharers(const Memory& at, const Scores& scores, const Load
         const int row = Tile::row_of(tiles, tile);
         const auto of_tile = numbers;
         if constexpr (!Tile::is_one_tile())
-          numbers = loads.numbers.template read<Tile::keys>(block.head + i,
-                                                            Tile::row_of(tiles, tile + 1), rows);
+          numbers = loads.numbers.template read<Tile::keys, Tile::has_bias()>(
+              block.head + i, Tile::row_of(tiles, tile + 1), rows);
         mbarrier_wait(ring.values_free(stage.stage), stage.parity ^ 1);
         of_tile.store(at.numbers(side, stage.stage));
         if (is_first)
@@ -320,7 +321,7 @@ KILN_DEVICE void attend_sharing(Tile tile, char* memory, const Scores& scores, i
   const auto attend = [&](const auto& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
                           const char* own, u64* own_free, int side, StagePhase<Tile::stages>& now,
                           const auto& start) {
-    RunningSoftmax softmax;
+    RunningSoftmax<Tile::has_bias()> softmax;
     float o[Tile::wide][4] = {};
     attend_keys<Tile>(o, softmax, at.ring(side), now,
                       own + turn.group_row() * Tile::Queries::swizzle, start, scores.of(head), lane,

@@ -96,8 +96,9 @@ KILN_DEVICE void differentiate_queries_sharing(Tile tile, char* memory, const Sc
   const auto differentiate = [&](const auto& turn, u32 head, const LaneOfMask<Tile::keys>& lane,
                                  const char* own, u64* own_free, int side,
                                  StagePhase<Tile::stages>& now, const auto& start) {
-    const QueryNumbers numbers[2] = {numbers_of(lse, delta, head, turn.row(), end),
-                                     numbers_of(lse, delta, head, turn.row() + 8, end)};
+    const QueryNumbers numbers[2] = {
+        numbers_of<Tile::has_bias()>(lse, delta, head, turn.row(), end),
+        numbers_of<Tile::has_bias()>(lse, delta, head, turn.row() + 8, end)};
     float dq[Tile::width / 8][4] = {};
     const int group_row = turn.group_row();
     differentiate_head<Tile>(dq, at.ring(side), now, own + group_row * Tile::Queries::swizzle,
@@ -149,8 +150,8 @@ KILN_DEVICE void differentiate_bias_sharing(Tile tile, char* memory, const Score
     if (turn.tiles.count == 0)
       return;
     const QueryNumbers numbers[2] = {
-        numbers_of(lse, delta, head, turn.row(), int(all_queries)),
-        numbers_of(lse, delta, head, turn.row() + 8, int(all_queries))};
+        numbers_of<Tile::has_bias()>(lse, delta, head, turn.row(), int(all_queries)),
+        numbers_of<Tile::has_bias()>(lse, delta, head, turn.row() + 8, int(all_queries))};
     const auto of_head = scores.of(head);
     const KeyRing<Tile> ring = at.ring(side);
     const int group_row = turn.group_row();

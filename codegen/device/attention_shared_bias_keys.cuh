@@ -54,12 +54,13 @@ template <class Lse, class Delta> struct NumbersOfRows {
     }
   };
   /// `head`: counted as the kernel does.
-  template <int rows> KILN_DEVICE Read<rows> read(u32 head, int first, i64 end) const {
+  template <int rows, bool has_bias>
+  KILN_DEVICE Read<rows> read(u32 head, int first, i64 end) const {
     Read<rows> numbers;
 #pragma unroll
     for (int j = 0; j < numbers.words; ++j)
       numbers.of_lane[j] =
-          numbers_of(lse, delta, head, first + 32 * j + thread_index() % 32, int(end));
+          numbers_of<has_bias>(lse, delta, head, first + 32 * j + thread_index() % 32, int(end));
     return numbers;
   }
 };

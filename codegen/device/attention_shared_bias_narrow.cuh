@@ -62,12 +62,13 @@ template <class Lse, class Delta> struct NarrowNumbersOfRows {
       }
     }
   };
-  template <int rows> KILN_DEVICE Read<rows> read(u32 head, int first, i64 end) const {
+  template <int rows, bool has_bias>
+  KILN_DEVICE Read<rows> read(u32 head, int first, i64 end) const {
     Read<rows> numbers;
 #pragma unroll
     for (int j = 0; j < rows / 128; ++j)
       numbers.of_thread[j] =
-          numbers_of(lse, delta, head, first + 128 * j + thread_index() % 128, int(end));
+          numbers_of<has_bias>(lse, delta, head, first + 128 * j + thread_index() % 128, int(end));
     return numbers;
   }
 };
@@ -84,8 +85,10 @@ template <class Tile> struct NarrowLanes {
 template <class Tile, class Element> struct DiagonalBiasOfKeys : BiasDiagonal<Element> {
   static constexpr bool adds = true;
   const char* rows[2]; // the lane's of 16 queries
+  char* bias;
 
-  KILN_DEVICE DiagonalBiasOfKeys(const char* bias, float scale) : BiasDiagonal<Element>(scale) {
+  KILN_DEVICE DiagonalBiasOfKeys(char* bias, float scale)
+      : BiasDiagonal<Element>(scale), bias(bias) {
     using Lanes = NarrowLanes<Tile>;
     const u32 lane = Lanes::lane(), query = lane / 16 * 8 + lane % 8;
 #pragma unroll
@@ -95,7 +98,7 @@ template <class Tile, class Element> struct DiagonalBiasOfKeys : BiasDiagonal<El
                 (Lanes::half() * Tile::half + query) * 128 + ((key % 64 / 8) ^ (query % 8)) * 16;
     }
   }
-  KILN_DEVICE void prepare() const {}
+  KILN_DEVICE void prepare() const { lower_infinities<Tile>(bias); }
   /// Adds that of two eights of queries.
   KILN_DEVICE void add_queries(float (&s)[2][4], int m, int step) const {
     u32 words[4];

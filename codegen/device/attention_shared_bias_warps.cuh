@@ -29,10 +29,36 @@ template <class T> KILN_DEVICE float nearest_of(float value) {
   return bits_to_float((word + (1u << (bits - 1)) - 1 + (word >> bits & 1)) >> bits << bits);
 }
 
-/// What makes a product of the bias, with a diagonal matrix on its right: accumulators get d times
-/// a score's logarithm of the natural base, where d is the inverse of the scale as the bias's type
-/// has it. What d lacks of the inverse is made good by another product of queries and keys, one of
-/// which is multiplied by the small `rest`.
+/// Makes -inf of a block's bias in shared memory the lowest number, whose products with the zeros
+/// of a diagonal matrix are 0. That with its number, more than 1, is beyond fp32: -inf, or the
+/// lowest number again. By all threads that compute.
+template <class Tile> KILN_DEVICE void lower_infinities(char* bias) {
+  auto* pieces = reinterpret_cast<Vec<u32, 4>*>(bias);
+#pragma unroll 1
+  for (int i = thread_index(); i < Tile::Bias::bytes / 16; i += Tile::loader) {
+    auto words = load_shared<Vec<u32, 4>>(pieces + i);
+    u32 found = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const u32 rest = words[j] ^ 0xff80ff80u; // a half of 0 borrows from its highest bit
+      found |= (rest - 0x00010001u) & ~rest & 0x80008000u;
+    }
+    if (found == 0)
+      continue;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      words[j] -= (words[j] & 0xffffu) == 0xff80u ? 1u : 0u;
+      words[j] -= words[j] >> 16 == 0xff80u ? 0x10000u : 0u;
+    }
+    store_shared(pieces + i, words);
+  }
+  group_barrier(1, Tile::loader);
+}
+
+/// What makes a product of the bias, in bf16, with a diagonal matrix on its right: accumulators get
+/// d times a score's logarithm of the natural base, where d is the inverse of the scale as the
+/// bias's type has it. What d lacks of the inverse is made good by another product of queries and
+/// keys, one of which is multiplied by the small `rest`.
 template <class Element> struct BiasDiagonal {
   u32 diagonal; // (8, 8)
   float factor; // of accumulators, which makes exponents of them
@@ -57,10 +83,11 @@ template <class Element> struct BiasDiagonal {
 template <class Tile, class Element> struct DiagonalBias : BiasDiagonal<Element> {
   static constexpr bool adds = true;
   HeldBias<Tile, Element> held;
+  char* bias;
 
-  KILN_DEVICE DiagonalBias(const char* bias, float scale)
-      : BiasDiagonal<Element>(scale), held(bias, scale) {}
-  KILN_DEVICE void prepare() const {}
+  KILN_DEVICE DiagonalBias(char* bias, float scale)
+      : BiasDiagonal<Element>(scale), held(bias, scale), bias(bias) {}
+  KILN_DEVICE void prepare() const { lower_infinities<Tile>(bias); }
 
   /// Adds that of the keys from `first_key` on.
   template <int deep> KILN_DEVICE void add_keys(float (&s)[deep][4], int first_key) const {
@@ -111,12 +138,14 @@ KILN_DEVICE OpenKeys<count> open_of_step(const OpenKeys<all>& open, int step) {
 
 /// The softmax of a thread's two rows over a reference that is found once, of the first keys, and
 /// where that does not do for each step's.
-struct ReferredSoftmax : RunningSoftmax {
-  /// Whether powers over the reference are none that numbers of T have, or nothing is open yet.
-  template <class T> KILN_DEVICE bool is_beyond() const {
+struct ReferredSoftmax : RunningSoftmax<true> {
+  /// Whether powers over the reference are none that numbers of T have, or nothing is open yet, or
+  /// the reference is far from 0 (powers_over).
+  template <class T> KILN_DEVICE bool is_beyond(float factor) const {
     constexpr float most = same_type<T, f16> ? 0x1p14f : 0x1p30f; // of a sum of a thread's
-    return any_lane(sum[0] > most || sum[1] > most || reference[0] == -infinity() ||
-                    reference[1] == -infinity());
+    const float far = 0x1p29f / factor;
+    const auto is_near = [&](int r) { return reference[r] > -far && reference[r] < far; };
+    return any_lane(sum[0] > most || sum[1] > most || !is_near(0) || !is_near(1));
   }
   /// Makes the largest of the exponents of the first `count` eights, times `factor`, the reference
   /// if it is larger.
@@ -130,18 +159,25 @@ struct ReferredSoftmax : RunningSoftmax {
       reference[r] = fmaxf(row_maximum(most), reference[r]);
     }
   }
-  /// Makes powers of exponents, and adds them up.
-  template <int deep> KILN_DEVICE void raise(float (&x)[deep][4], float factor) {
+  /// Rows whose largest exponent is beyond fp32's numbers have no open place.
+  KILN_DEVICE void close() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      if (reference[r] < -0x1.fffffp127f)
+        sum[r] = 0.0f;
+  }
+  /// Makes powers of exponents, and adds them up; `is_far`: also of references far from 0.
+  template <bool is_far, int deep> KILN_DEVICE void raise(float (&x)[deep][4], float factor) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float under = over(reference[r], factor);
+      const Powers over = powers_over<is_far>(reference[r], factor);
       float total = 0.0f; // two sums, so that fewer additions wait for each other
 #pragma unroll
       for (int n = 0; n < deep; ++n)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& power = x[n][2 * r + i];
-          power = exp2_approximate(fmaf(power, factor, -under));
+          power = exp2_approximate(fmaf(power, over.factor, -over.under));
           if (i == 0)
             sum[r] += power;
           else
@@ -207,7 +243,7 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
       score(s, step);
       if (refers && step == 0)
         softmax.refer<4>(s);
-      softmax.raise(s, start.factor);
+      softmax.template raise<false>(s, start.factor);
       accumulate(o, s, step);
     }
   }
@@ -221,12 +257,12 @@ template <class Tile, class Scores, class Start, class Turn> struct NarrowStage 
       softmax.refer<deep>(s);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float over = softmax.over(softmax.reference[r], start.factor);
-        scaled[r] = exp2_approximate(fmaf(before[r], start.factor, -over));
+        const Powers over = powers_over<true>(softmax.reference[r], start.factor);
+        scaled[r] = exp2_approximate(fmaf(before[r], over.factor, -over.under));
         softmax.sum[r] *= scaled[r];
       }
       scale_rows(o, scaled);
-      softmax.raise(s, start.factor);
+      softmax.template raise<true>(s, start.factor);
       accumulate(o, s, step);
     }
   }
@@ -299,7 +335,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
       const float sums[2][4] = {{o[0][0], o[0][1], o[0][2], o[0][3]},
                                 {o[1][0], o[1][1], o[1][2], o[1][3]}};
       stage.template attend<refers>(o, softmax);
-      if (softmax.template is_beyond<T>()) {
+      if (softmax.template is_beyond<T>(start.factor)) {
         softmax = before;
 #pragma unroll
         for (int i = 0; i < 8; ++i)
@@ -323,6 +359,7 @@ KILN_DEVICE void attend_sharing_by_warps(Tile tile, char* memory, const Scores& 
       o[0][i] += o[1][i];
     float(&sums)[1][4] = reinterpret_cast<float(&)[1][4]>(o);
     float of_rows[2];
+    softmax.close();
     softmax.finish(sums, start.factor, of_rows);
     const auto to = outputs.at(head);
     float* log = logs.of(head);

@@ -199,12 +199,12 @@ KILN_DEVICE void attend_by_threads(Tile, const Scores& scores, i64 heads, const 
       most = fmaxf(most, x[j]);
     }
     const float scaled = most == reference ? 1.0f : exp2_approximate((reference - most) * factor);
-    const float under = most == -infinity() ? 0.0f : most * factor; // where nothing is open yet
+    const Powers over = powers_over<Scores::has_bias>(most, factor);
     total *= scaled;
     sums.scale(scaled);
 #pragma unroll
     for (int j = 0; j < together; ++j) {
-      const float power = exp2_approximate(fmaf(x[j], factor, -under));
+      const float power = exp2_approximate(fmaf(x[j], over.factor, -over.under));
       total += power;
       if (seen.has(from + j))
         sums.add(power * kept_of_place(of_head, at.row, from + j), v[j]);
@@ -218,7 +218,7 @@ KILN_DEVICE void attend_by_threads(Tile, const Scores& scores, i64 heads, const 
   if (thread_index() % Tile::lanes == 0)
     store_global(lse.row(at.head, at.row),
                  total == 0.0f ? -infinity()
-                               : fmaf(reference, factor, log2_approximate(total)) * ln_2);
+                               : logarithm_of<Scores::has_bias>(reference, factor, total));
 }
 
 /// The probability of a place and the gradient of its product, over the scale, from the two
@@ -257,7 +257,7 @@ KILN_DEVICE void differentiate_queries_by_threads(Tile, const Scores& scores, i6
   q.load(query, at.head, at.row, at.is_there);
   g.load(gradient, at.head, at.row, at.is_there);
   const QueryNumbers numbers =
-      numbers_of(lse, delta, at.head, at.row, at.is_there ? at.row + 1 : 0);
+      numbers_of<Scores::has_bias>(lse, delta, at.head, at.row, at.is_there ? at.row + 1 : 0);
 #pragma unroll 1
   for (int from = all.begin; from < all.end; from += together) {
     load_neighbours(k, v, key, value, at.head, from, seen);
@@ -305,7 +305,8 @@ KILN_DEVICE void differentiate_keys_by_threads(Tile, const Scores& scores, i64 h
       load_neighbours(q, g, query, gradient, head, from, seen);
 #pragma unroll
       for (int j = 0; j < together; ++j)
-        numbers[j] = numbers_of(lse, delta, head, from + j, seen.has(from + j) ? from + j + 1 : 0);
+        numbers[j] = numbers_of<Scores::has_bias>(lse, delta, head, from + j,
+                                                  seen.has(from + j) ? from + j + 1 : 0);
 #pragma unroll
       for (int j = 0; j < together; ++j)
         if (from + j < all.end) {

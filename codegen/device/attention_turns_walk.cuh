@@ -192,7 +192,8 @@ KILN_DEVICE void begin_turns(const Lse& lse, const Delta& delta, i64 queries, fl
                              i32* turns) {
   const BlockOfTile block(queries, turn);
   const int thread = thread_index();
-  const QueryNumbers own = numbers_of(lse, delta, block.head, block.first + thread, int(queries));
+  const QueryNumbers own =
+      numbers_of<false>(lse, delta, block.head, block.first + thread, int(queries));
   float* to = numbers + block_index() * (2 * turn) + thread / tile * (2 * tile) + thread % tile;
   store_global(to, own.lse);
   store_global(to + tile, own.delta);

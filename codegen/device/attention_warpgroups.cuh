@@ -203,8 +203,9 @@ struct FreeStarts {
 /// sums of values `o`, over the `tiles` tiles of keys from `first_key` on. `start.begin` gives the
 /// accumulators of the scores from a key on what they begin with. `lane` has read the mask of the
 /// first tile. `now`: the ring's next stage. `starts`: when products may start.
-template <class Tile, class Scores, class Start, class Seen, class Starts = FreeStarts>
-KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
+template <class Tile, bool has_bias, class Scores, class Start, class Seen,
+          class Starts = FreeStarts>
+KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax<has_bias>& softmax,
                              const KeyRing<Tile>& ring, StagePhase<Tile::stages>& now,
                              const char* own_queries, const Start& start, const Scores& scores,
                              LaneOfMask<Tile::keys> lane, int row, const Seen& seen, int first_key,
@@ -218,7 +219,8 @@ KILN_DEVICE void attend_keys(float (&o)[Tile::wide][4], RunningSoftmax& softmax,
   const auto take = [&](int tile, const OpenKeys<Tile::keys>& open) {
     make_exponents<false>(s, slopes, scores, row, seen, first_key + tile * Tile::keys, open,
                           places);
-    const bool is_scaled = softmax.take<powers_slack<Scores>>(s, scores.all.factor(), scaled);
+    const bool is_scaled =
+        softmax.template take<powers_slack<Scores>>(s, scores.all.factor(), scaled);
     drop(s, scores, row, first_key + tile * Tile::keys);
     return is_scaled;
   };
@@ -308,7 +310,7 @@ KILN_DEVICE void attend_by_warpgroups(Tile, char* memory, const Scores& scores, 
   } else {
     take_registers<working>();
     const int row = block.first + lane_row(), group = thread_index() / 128;
-    RunningSoftmax softmax;
+    RunningSoftmax<Scores::has_bias> softmax;
     float o[Tile::wide][4] = {};
     const auto of_head = scores.of(block.head);
     const auto lane = read_mask<Tile::keys>(of_head, tiles.first);

@@ -1,6 +1,7 @@
 // The scores of attention: which places of (queries, keys) are open, and what is done to a product
 // of a query and a key before it is an exponent. Heads are counted through all leading dimensions.
-// Scores and their logarithms are to the base of two: one instruction makes a power of it.
+// Exponents are to the base of two, of which one instruction makes a power; where a bias is added,
+// to the natural base.
 #pragma once
 
 #include "matrix_tile.cuh"
@@ -236,9 +237,12 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
   Drop dropout;
   RowMap<rank> heads;
 
+  /// What makes exponents of scores. A bias is added as it is: what is multiplied may be none of
+  /// fp32's numbers.
+  static KILN_DEVICE constexpr float unit() { return has_bias ? 1.0f : log2_e; }
   /// Whether exponents stay products until powers are made of them, which multiplies by factor().
   KILN_DEVICE bool is_lazy() const { return !has_bias && softcap == 0.0f && scale > 0.0f; }
-  KILN_DEVICE float factor() const { return is_lazy() ? scale * log2_e : 1.0f; }
+  KILN_DEVICE float factor() const { return is_lazy() ? scale * log2_e : has_bias ? log2_e : 1.0f; }
   /// The exponent of an open place from its product, over factor(); `slope`: of the score by scale
   /// times the product.
   KILN_DEVICE float exponent(float product, float& slope) const {
@@ -246,10 +250,10 @@ template <class Sequences, class Bias, class Mask, class Drop, int rank> struct 
     if (is_lazy())
       return product;
     if (softcap == 0.0f)
-      return product * (scale * log2_e);
+      return product * (scale * unit());
     const float bent = tanhf(product * (scale / softcap));
     slope = fmaf(-bent, bent, 1.0f);
-    return bent * (softcap * log2_e);
+    return bent * (softcap * unit());
   }
   KILN_DEVICE auto of(u32 head) const;
 };
@@ -270,8 +274,7 @@ template <class All> struct HeadScores {
   KILN_DEVICE float added(int query, int key) const {
     if constexpr (has_bias)
       return float(load_global<typename All::BiasElement>(bias + query * all.bias.stride +
-                                                          key * all.bias.heads.column_stride)) *
-             log2_e;
+                                                          key * all.bias.heads.column_stride));
     else
       return 0.0f;
   }
@@ -280,7 +283,7 @@ template <class All> struct HeadScores {
     if constexpr (has_bias && All::bias_access >= 2) {
       const auto pair =
           load_global<Vec<typename All::BiasElement, 2>>(bias + query * all.bias.stride + key);
-      return {{float(pair[0]) * log2_e, float(pair[1]) * log2_e}};
+      return {{float(pair[0]), float(pair[1])}};
     } else {
       return {{added(query, key), added(query, key + 1)}};
     }

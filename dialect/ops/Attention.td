@@ -30,7 +30,12 @@ def Kiln_AttentionOp : Kiln_ElementaryOp<"attention", [AttrSizedOperandSegments]
 
     A row without an open place gives zeros, `lse` -inf and zero gradients. Other rows with NaN in
     the query, or in an open score, are NaN. Values and keys at hidden places must be finite: kernels
-    multiply them by zero.
+    multiply them by zero. So must the bias there, or -inf.
+
+    A bias may hide by numbers, as -1e9: a row all of whose places they hide has the mean of the
+    values, as far as fp32 tells its scores apart. Of probabilities it tells nothing where `lse` is
+    beyond 2^25: with a bias the gradients of such a row are zero. Kernels that hold a bias in shared
+    memory divide it by the scale, and take what is below fp32's numbers then for -inf.
 
     Dropout decides as `kiln.dropout` does, by the numbers of `kiln.random` for this seed and offset
     in the shape of the scores, also where sequences are packed. `lse`, the natural logarithm, is

@@ -18,7 +18,8 @@ def Kiln_AttentionBackwardOp : Kiln_ElementaryOp<"attention_backward", [
         dk[j]    = sum over i of dz[i, j] q[i]
 
     A head of keys and values gets the sum over the heads of queries that share it. Rows whose `lse`
-    is -inf have no open place: their gradients are zero, and they give nothing to others. Each
+    is -inf have no open place: their gradients are zero, and they give nothing to others; with a
+    bias, nor do rows whose `lse` is beyond 2^25, whose probabilities fp32 does not tell. Each
     result is a word before its type: `query`, `key`, `value`, `bias`; what is not asked for is not
     computed. There is no second derivative.
     Source: Dao et al., FlashAttention (2022).

@@ -59,6 +59,8 @@ std::array<Tensor, 4> emptyGradients(const AttentionCall& a, const std::array<bo
   sizes.insert(sizes.begin(), 3);
   strides.insert(strides.begin(), step);
   const Tensor all = emptyAs(at::as_strided(a.query, sizes, strides), sizes);
+  if (!isAligned(all.select(0, 1))) // nor is the third part
+    return {wantedAs(0, a.query), wantedAs(1, a.key), wantedAs(2, a.value), std::move(db)};
   return {all.select(0, 0), all.select(0, 1), all.select(0, 2), std::move(db)};
 }
 
@@ -142,8 +144,8 @@ std::tuple<Tensor, Tensor> attended(const AttentionCall& call) {
   for (std::int64_t i = 0; i < count; ++i) {
     const AttentionCall slice = sliceOf(whole, i);
     const auto [output, lse] = callRouted<Attention>(slice.query, slice.query, slice);
-    putInto(slice.output, output);
-    putInto(slice.lse, lse);
+    putInto(sliceOf(whole.output, i), output);
+    putInto(sliceOf(whole.lse, i), lse);
   }
   return {whole.output, whole.lse};
 }
@@ -159,16 +161,15 @@ AttentionGradients differentiated(const Tensor& rows, const AttentionCall& call,
     const at::AutoDispatchBelowADInplaceOrView below;
     whole.gradients = emptyGradients(call, saved.wanted);
     for (std::int64_t i = 0; i < count; ++i)
-      slices.emplace_back(sliceOf(rows, i), sliceOf(call, i), sliceOf(whole, i));
+      slices.emplace_back(readableSliceOf(rows, i), sliceOf(call, i), sliceOf(whole, i));
   }
-  for (const auto& [grad, slice, kept] : slices) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto& [grad, slice, kept] = slices[static_cast<std::size_t>(i)];
     const auto [dq, dk, dv, db] = callRouted<AttentionBackward>(slice.query, grad, slice, kept);
     const at::AutoDispatchBelowADInplaceOrView below;
-    for (const auto& [part, made] : {std::pair(&kept.gradients[0], &dq),
-                                     {&kept.gradients[1], &dk},
-                                     {&kept.gradients[2], &dv},
-                                     {&kept.gradients[3], &db}})
-      putInto(*part, *made);
+    const Tensor* made[] = {&dq, &dk, &dv, &db};
+    for (std::size_t j = 0; j < std::size(made); ++j)
+      putInto(sliceOf(whole.gradients[j], i), *made[j]);
   }
   return std::tuple_cat(whole.gradients);
 }
@@ -189,6 +190,8 @@ AttentionGradients gradientsOf(const Tensor& grad, const AttentionTensors& given
     rows = readable(grad, call, strided);
     shaped.output = readable(saved.output, call, strided);
     shaped.lse = saved.lse.reshape(call.rowSizes()).contiguous();
+    if (!isAligned(shaped.lse)) // as hooks may give it back
+      shaped.lse = shaped.lse.clone();
   }
   AttentionGradients all = differentiated(rows, call, shaped);
   const at::AutoDispatchBelowADInplaceOrView below;

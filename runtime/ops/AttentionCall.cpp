@@ -141,7 +141,7 @@ bool isBroadcast(const Tensor& tensor, at::IntArrayRef scores) {
   if (!tensor.defined())
     return true;
   const auto own = tensor.sizes();
-  return own.size() <= scores.size() &&
+  return own.size() >= 2 && own.size() <= scores.size() && // as ATen takes them
          std::equal(
              own.begin(), own.end(), scores.end() - static_cast<std::ptrdiff_t>(own.size()),
              [](std::int64_t size, std::int64_t wanted) { return size == 1 || size == wanted; });
@@ -192,12 +192,13 @@ at::DimVector AttentionCall::outputSizes() const {
 /// elements, 0.8 to 1.0 of 40, 0.9 to 1.2 of 48, 1.1 to 1.7 of 64 and 1.4 to 2.0 of 80 and wider;
 /// the forward alone 0.9 to 1.05 of 64, 1.0 to 1.7 of 80 and wider. The gradient of a bias LibTorch
 /// adds up from one of all scores.
-static Reason whyFasterInFp32(const AttentionTensors& given) {
+static Reason whyFasterInFp32(const AttentionTensors& given, bool draws) {
   constexpr std::int64_t widest = 64, widestOfBoth = 40;
   if (given.bias.defined() && given.bias.requires_grad())
     return nullptr;
+  // What is drawn may not depend on whether gradients are recorded: a checkpoint does so later.
   return std::max(given.query.size(-1), given.value.size(-1)) >
-                 (needGradients(given) ? widestOfBoth : widest)
+                 (draws || needGradients(given) ? widestOfBoth : widest)
              ? "fp32 rows that LibTorch's own kernels multiply faster: wider than 64, or than 40 "
                "with gradients"
              : nullptr;
@@ -213,7 +214,7 @@ static Reason whyFasterByLibTorch(const AttentionTensors& given, const Attention
   if (!query.is_cuda() || query.dim() != 4 || query.size(-2) < many)
     return nullptr;
   if (query.scalar_type() == at::kFloat)
-    return whyFasterInFp32(given);
+    return whyFasterInFp32(given, form.p > 0);
   if (given.bias.defined() || given.mask.defined())
     return nullptr;
   if (form.shared && query.size(-3) != given.key.size(-3))

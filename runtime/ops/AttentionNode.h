@@ -2,6 +2,7 @@
 // log-sum-exp of each row, and the seed of its dropout. Attention.cpp's.
 #pragma once
 
+#include "runtime/Given.h"
 #include "runtime/Gradient.h"
 #include "runtime/ops/AttentionByATen.h"
 
@@ -24,7 +25,7 @@ struct AttentionNode : torch::autograd::Node {
   AttentionNode(const AttentionTensors& given, const AttentionForm& form)
       : Node(torch::autograd::collect_next_edges(given.query, given.key, given.value, given.bias)),
         form(form), query(given.query, false), key(given.key, false), value(given.value, false),
-        bias(given.bias, false), mask(given.mask, false) {}
+        bias(given.bias, false), mask(kept(given.mask), false) {}
 
   std::string name() const override { return "KilnAttentionBackward"; }
   void release_variables() override {
@@ -40,16 +41,22 @@ struct AttentionNode : torch::autograd::Node {
       wanted[i] = task_should_compute_output(i);
     if (!grad.defined() || wanted == std::array<bool, 4>{})
       return variable_list(wanted.size());
-    const AttentionTensors given = {query.unpack(), key.unpack(), value.unpack(), bias.unpack(),
-                                    mask.unpack()};
+    const auto of = [](const SavedVariable& one) { return unpackGiven(one, "attention"); };
+    const AttentionTensors given = {of(query), of(key), of(value), of(bias), of(mask)};
     const Tensor drawn = seeds.unpack();
     // Whoever differentiates twice, or many gradients at once, does so through the dispatcher.
     const auto [dq, dk, dv, db] =
         at::GradMode::is_enabled() || whyNotPlain(grad)
             ? attentionGradients(grad, given, form, drawn, wanted, at::GradMode::is_enabled())
-            : gradientsOf(grad, given, form, drawn,
-                          {output.unpack(shared_from_this()), lse.unpack(), wanted});
+            : gradientsOf(
+                  grad, given, form, drawn,
+                  {unpackGiven(output, "attention", shared_from_this()), lse.unpack(), wanted});
     return {dq, dk, dv, db};
+  }
+
+  /// One made in inference mode nobody may keep; ATen keeps another of floats.
+  static Tensor kept(const Tensor& mask) {
+    return mask.defined() && mask.is_inference() ? mask.clone() : mask;
   }
 
   const AttentionForm form;

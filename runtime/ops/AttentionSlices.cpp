@@ -3,13 +3,30 @@
 
 #include "runtime/ops/AttentionText.h"
 
+#include <algorithm>
+
 namespace kiln::runtime {
 
 using at::Tensor;
 
+/// Whether kernels can read and write there; or there is none.
+static bool isPlace(const Tensor& tensor) {
+  return !tensor.defined() || isAligned(tensor);
+}
+
+static Tensor writableSliceOf(const Tensor& tensor, std::int64_t i) {
+  const Tensor slice = sliceOf(tensor, i);
+  return isPlace(slice) ? slice : Tensor();
+}
+
 Tensor sliceOf(const Tensor& tensor, std::int64_t i) {
   return tensor.defined() && tensor.dim() > 0 ? tensor.select(0, tensor.size(0) == 1 ? 0 : i)
                                               : tensor;
+}
+
+Tensor readableSliceOf(const Tensor& tensor, std::int64_t i) {
+  const Tensor slice = sliceOf(tensor, i);
+  return isPlace(slice) ? slice : slice.clone();
 }
 
 std::int64_t slicesOf(const AttentionCall& call) {
@@ -28,23 +45,27 @@ std::int64_t slicesOf(const AttentionCall& call) {
 
 AttentionCall sliceOf(const AttentionCall& call, std::int64_t i) {
   AttentionCall slice = call;
-  for (Tensor* one : {&slice.query, &slice.key, &slice.value, &slice.bias, &slice.mask,
-                      &slice.output, &slice.lse})
-    *one = sliceOf(*one, i);
+  for (Tensor* one : {&slice.query, &slice.key, &slice.value, &slice.bias, &slice.mask})
+    *one = readableSliceOf(*one, i);
+  for (Tensor* one : {&slice.output, &slice.lse})
+    *one = writableSliceOf(*one, i);
   return slice;
 }
 
 AttentionSaved sliceOf(const AttentionSaved& saved, std::int64_t i) {
   AttentionSaved slice = saved;
   for (Tensor* one : {&slice.output, &slice.lse})
-    *one = sliceOf(*one, i);
+    *one = readableSliceOf(*one, i);
   for (Tensor& one : slice.gradients)
     one = sliceOf(one, i);
+  // All of them are placed, or none.
+  if (!std::ranges::all_of(slice.gradients, [](const Tensor& one) { return isPlace(one); }))
+    slice.gradients = {};
   return slice;
 }
 
 void putInto(const Tensor& part, const Tensor& result) {
-  if (part.defined() && result.defined() && !result.is_same(part))
+  if (part.defined() && result.defined() && result.const_data_ptr() != part.const_data_ptr())
     part.copy_(result);
 }
 

@@ -41,6 +41,13 @@ TEST(Resolve, GridsAndArguments) {
             (std::vector<std::uint64_t>{0x10100, 0x4004, 0x10000, 13}));
 }
 
+/// Whatever it is: vectors of a row that is fetched though it is none must begin aligned.
+TEST(Resolve, ThereIsNoStrideBetweenRowsOfOne) {
+  Call call(1);
+  call.inputs[0].strides = {7, 1};
+  EXPECT_EQ(call.resolve().kernels[0].arguments[1], 0u);
+}
+
 TEST(Resolve, GridKinds) {
   LaunchPlan plan = rowPlan();
   EXPECT_EQ(Call(1 << 20).resolve(plan).kernels[0].blocks, 264); // resident: 2 * 132

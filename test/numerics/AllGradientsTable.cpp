@@ -87,9 +87,9 @@ struct AllGradientsTable : Builder {
     for (int rows : {1, 9})
       addOne(fmt::format("three_stages_of_{}", rows), of(100, 136, 8), {rows}, {128, 128, 3, 3, 1});
     const auto with = [&](auto change) { return changed(of(100, 136, 8), change); };
-    addOne("f16", with([](AttentionText& text) { text.type = text.biasType = "f16"; }), {5}, tiles);
-    addOne("scale_of_one", with([](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }),
-           {5}, tiles);
+    addOne("f16", with([](AttentionText& text) { text.type = "f16"; }), {5}, tiles);
+    addOne("scale_of_half",
+           with([](AttentionText& text) { text.attributes = "scale = 0.5 : f32"; }), {5}, tiles);
     addOne("mask_of_keys", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, tiles);
     addOne("closed", with([](AttentionText& text) { text.mask = "?x1x1x136"; }), {7}, tiles,
            Fill::closed);

@@ -147,6 +147,8 @@ struct AttentionTable : Builder {
                   {.attributes = with(fmt::format("causal = #kiln.causal<{}>", causal))},
                   {1, s, t});
     attention("window", {.attributes = with("window_left = 20, window_right = 5")}, {1, 140, 150});
+    attention("window_of_all", {.attributes = with("window_left = 4294967301, window_right = 5")},
+              {1, 40, 50});
     attention("window_left", {.attributes = with("window_left = 0, causal = #kiln.causal<last>")},
               {1, 40, 50});
     attention("window_right", {.attributes = with("window_right = 3, causal = #kiln.causal<last>")},
@@ -345,7 +347,7 @@ void addAttention(std::vector<Case>& cases) {
   for (std::vector<Case>* made : {&table.cases, &warpgroups.cases, &resident.cases})
     std::ranges::move(*made, std::back_inserter(cases));
   for (auto* add : {addHeldBias, addHeldBiasByWarps, addAllGradients, addTurns, addHeads,
-                    addThreads, addEpilogues})
+                    addThreads, addHidingBiases, addEpilogues})
     add(cases);
 }
 

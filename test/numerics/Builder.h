@@ -21,7 +21,7 @@ inline std::string schedule(int lanes, int vector, int rows, int threads,
 inline std::string nameOf(Fill fill) {
   static constexpr const char* names[] = {"normal", "offset",    "constant", "denormal",
                                           "deep",   "steep",     "large",    "infinities",
-                                          "nans",   "minus_inf", "closed"};
+                                          "nans",   "minus_inf", "closed",   "hiding"};
   return names[static_cast<int>(fill)];
 }
 
@@ -55,6 +55,7 @@ void addAllGradients(std::vector<Case>& cases);
 void addTurns(std::vector<Case>& cases);
 void addHeads(std::vector<Case>& cases);
 void addThreads(std::vector<Case>& cases);
+void addHidingBiases(std::vector<Case>& cases);
 void addEpilogues(std::vector<Case>& cases);
 /// Cases of what moves or repeats rows and columns (ShapeTable.cpp).
 void addShapes(std::vector<Case>& cases);

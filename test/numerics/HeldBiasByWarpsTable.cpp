@@ -37,21 +37,20 @@ struct HeldBiasByWarpsTable : Builder {
                            tiles.groups, tiles.side, rows),
                as, {rows, 150}, tiles);
     const HeldTiles tiles{64, 32, 2, 2, 2}, one{64, 96, 2, 1, 1};
-    const auto f16 = [](AttentionText& text) { text.type = text.biasType = "f16"; };
+    const auto f16 = [](AttentionText& text) { text.type = "f16"; }; // the bias is in bf16
     addOne("f16", f16, {5, 70}, tiles);
-    addOne("f16_bias_of_bf16", [](AttentionText& text) { text.type = "f16"; }, {5, 70}, tiles);
     addOne(
-        "scale_of_one", [](AttentionText& text) { text.attributes = "scale = 1.0 : f32"; }, {5, 70},
-        one);
+        "scale_of_half", [](AttentionText& text) { text.attributes = "scale = 0.5 : f32"; },
+        {5, 70}, one);
     // Powers over the largest exponent of the first keys end the type's range.
     addOne(
-        "steep", [](AttentionText& text) { text.attributes = "scale = 8.0 : f32"; }, {5, 70}, tiles,
-        Fill::steep);
+        "steep", [](AttentionText& text) { text.attributes = "scale = 0.94117647 : f32"; }, {5, 70},
+        tiles, Fill::steep);
     addOne(
         "steep_f16",
         [&](AttentionText& text) {
           f16(text);
-          text.attributes = "scale = 8.0 : f32";
+          text.attributes = "scale = 0.94117647 : f32";
         },
         {5, 70}, one, Fill::steep);
     const auto masked = [](AttentionText& text) { text.mask = "?x1x1x72"; };

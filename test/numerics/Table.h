@@ -23,6 +23,7 @@ enum class Fill {
   nans,       // some elements are NaN
   minusInf,   // every other row is -inf throughout
   closed,     // every other row of the mask is false throughout
+  hiding,     // the bias `b` has -inf and, but in fp16, -1e30, in some places and whole rows
 };
 
 /// What an error of a result is measured by. Anything but `no` takes inputs for exact, so that no

@@ -167,7 +167,7 @@ func.func @scale(%q: tensor<2x4x5x8xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x
 }
 // -----
 func.func @softcap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x16xf32>) {
-  // expected-error @+1 {{softcap is -2.000000e+00; it must be positive and finite, or 0 for none}}
+  // expected-error @+1 {{softcap is -2.000000e+00; it must be positive and at most 1e20, or 0 for none}}
   %o, %lse = kiln.attention %q, %k, %v {softcap = -2.0 : f32} : (tensor<2x4x5x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5xf32>)
   return
 }

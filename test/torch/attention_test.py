@@ -165,6 +165,116 @@ class LanguageModel(Attention):
         self.assert_near(ours, call(torch.float64), torch.float32)
 
 
+class Layouts(Attention):
+    """Where operands, results and gradients begin anywhere."""
+
+    def setUp(self):
+        torch.manual_seed(3)
+
+    def same(self, tensors, call, dtype):
+        """`call(*tensors)`: of leaves."""
+        def run(to):
+            leaves = [one.detach().to(to).requires_grad_() for one in tensors]
+            y = call(*leaves)
+            dy = torch.linspace(-1, 1.5, y.numel(), device=DEVICE).view(y.shape).to(to)
+            return [y.detach(), *torch.autograd.grad(y, leaves, dy)]
+        with sdpa_kernel(SDPBackend.MATH):
+            exact = run(torch.float64)
+        before = used()
+        first = self.by_kiln(lambda: run(dtype), "strict=0")  # by ATen, if there is no kernel yet
+        torch.ops.kiln.wait()
+        ours = self.by_kiln(lambda: run(dtype))
+        self.assertGreater(used(), before)
+        self.assert_near(first, exact, dtype, "first")
+        self.assert_near(ours, exact, dtype)
+
+    def test_parts_of_one_tensor_with_gaps(self):
+        for width, padded in ((3, 4), (5, 8), (12, 16)):
+            packed = torch.randn(2, 16, 3, 2, padded, device=DEVICE)
+            for dtype in (torch.float32, torch.bfloat16):
+                self.same([packed], lambda x, width=width: attention(
+                    *(x[..., :width][:, :, i].transpose(1, 2) for i in range(3))), dtype)
+
+    def test_calls_of_several_biases_at_odd_places(self):
+        for width, value_width, rows in ((32, 32, 683), (12, 12, 684), (32, 4, 683)):
+            q = torch.randn(2, 3, 1, rows, width, device=DEVICE)
+            k = torch.randn(2, 3, 1, 512, width, device=DEVICE)
+            v = torch.randn(2, 3, 1, 512, value_width, device=DEVICE)
+            bias = torch.randn(2, 1, 1, rows, 512, device=DEVICE)
+            self.same([q, k, v, bias], lambda q, k, v, b: attention(q, k, v, b), torch.bfloat16)
+
+    def test_what_hooks_give_back_at_odd_places(self):
+        def pack(one):
+            arena = torch.empty(one.numel() + 1, dtype=one.dtype, device=one.device)
+            return arena[1:].copy_(one.flatten()).view(one.shape)
+
+        def hooked(*operands):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one):
+                return attention(*operands)
+        self.same([torch.randn(2, 2, 9, 8, device=DEVICE) for _ in range(3)], hooked, torch.float32)
+
+    def test_a_mask_made_in_inference_mode(self):
+        with torch.inference_mode():
+            mask = torch.ones(10, 10, dtype=torch.bool, device=DEVICE).tril()
+        self.same([torch.randn(2, 2, 10, 8, device=DEVICE) for _ in range(3)],
+                  lambda q, k, v: attention(q, k, v, mask), torch.float32)
+
+    def test_masks_that_torch_refuses(self):
+        x = torch.randn(2, 2, 10, 8, device=DEVICE)
+        for mask in (torch.randn(10, device=DEVICE), torch.tensor(True, device=DEVICE)):
+            with self.assertRaises(Exception) as theirs:
+                attention(x, x, x, mask)
+            with self.assertRaises(type(theirs.exception)):
+                self.by_kiln(lambda mask=mask: attention(x, x, x, mask), "strict=0")
+
+
+class HiddenByNumbers(Attention):
+    """A float mask hides whole rows and single keys, by -inf, and by numbers as programs use them."""
+
+    def run_one(self, dtype, width, number, batch, heads, rows):
+        torch.manual_seed(4)
+        q, k, v, dy = (torch.randn(batch, heads, rows, width, device=DEVICE).to(dtype)
+                       for _ in range(4))
+        bias = torch.randn(1, heads, rows, rows, device=DEVICE)
+        seen = torch.arange(rows, device=DEVICE) % 7 != 3
+        bias[:, :, ~seen] = number
+        bias[:, :, :, 5::9] = number
+        bias = bias.to(dtype)
+        dy = dy * seen[:, None]  # as programs that hide queries have it
+
+        def ours():
+            leaves = [one.clone().requires_grad_() for one in (q, k, v, bias)]
+            y = attention(*leaves[:3], attn_mask=leaves[3])
+            return [y.detach(), *torch.autograd.grad(y, leaves, dy)]
+        found = self.by_kiln(ours)
+        leaves = [one.double().requires_grad_() for one in (q, k, v, bias)]
+        open_rows = torch.where(seen[:, None], leaves[3], 0.0)
+        scores = leaves[0] @ leaves[1].transpose(-1, -2) / width ** 0.5 + open_rows
+        y = scores.softmax(-1) @ leaves[2]
+        exact = [y.detach(), *torch.autograd.grad(y, leaves, dy.double())]
+        if number > -float("inf") and not (dtype != torch.float32 and number < -1e37):
+            mean = v.double().mean(-2, keepdim=True).expand_as(y)[:, :, ~seen]
+            spread = (found[0].double()[:, :, ~seen] - mean).abs().max().item()
+            if number <= -1e9:
+                self.assertLess(spread, TOLERANCES[dtype])
+        for one in found:
+            self.assertTrue(one.isfinite().all())
+        for i in (0, 1, 4):
+            found[i], exact[i] = found[i][:, :, seen], exact[i][:, :, seen]
+        self.assert_near(found, exact, dtype, f"{dtype} {width} {number} {rows}")
+
+    def test_all(self):
+        for dtype in TOLERANCES:
+            lowest = torch.finfo(dtype).min
+            for number in (-float("inf"), -1e4, -1e9, -3e9, -1e12, -1e30, lowest):
+                if lowest <= number or number == -float("inf"):
+                    for width in (8, 16, 32, 64):
+                        with self.subTest(dtype=dtype, number=number, width=width):
+                            self.run_one(dtype, width, number, 2, 2, 37)
+                            if width < 64 and dtype == torch.bfloat16:  # blocks hold the bias
+                                self.run_one(dtype, width, number, 40, 4, 128)
+
+
 class Transforms(Attention):
     def setUp(self):
         torch.manual_seed(2)

@@ -56,10 +56,13 @@ void convertGradient(ir::AttentionBackwardOp op, OpBuilder& builder) {
     op.getOutputGradientMutable().assign(math.cast(math.f32(gradient), element));
 }
 
-/// Whether rows are read element by element only: then they are copied into rows that lie densely.
-bool hasScatteredRows(func::FuncOp function, Value value) {
+/// Whether rows, or starts of sequences, do not lie densely: then they are copied into such that
+/// do.
+bool isScattered(func::FuncOp function, Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
-  if (!argument || ir::tensorType(value).getRank() < 3)
+  const RankedTensorType type = ir::tensorType(value);
+  const bool isRows = isa<FloatType>(type.getElementType()) && type.getRank() >= 3;
+  if (!argument || !(isRows || type.getElementType().isInteger(32)))
     return false;
   auto layout = function.getArgAttrOfType<ir::LayoutAttr>(argument.getArgNumber(), ir::kLayoutAttr);
   return layout && !layout.getStrides().empty() && layout.getStrides().back() != 1 &&
@@ -79,8 +82,7 @@ void prepareOne(Operation* op, const std::string& number, family::FusionPreparat
   for (OpOperand& operand : op->getOpOperands()) {
     Operation* from = operand.get().getDefiningOp();
     if ((from && family::isRematerializable(from)) ||
-        (isa<FloatType>(ir::tensorType(operand.get()).getElementType()) &&
-         hasScatteredRows(preparation.function, operand.get())))
+        isScattered(preparation.function, operand.get()))
       preparation.copyInto(operand,
                            "_operand" + number + "_" + std::to_string(operand.getOperandNumber()));
   }

@@ -152,11 +152,14 @@ Facts AttentionKernel::factsOf(ArrayRef<int64_t> sizes) const {
   facts.heads = batch * static_cast<double>(program.heads());
   facts.keyHeads = batch * static_cast<double>(program.keyHeads());
   facts.sharingKeys = program.heads() / std::max<int64_t>(program.keyHeads(), 1);
+  facts.isBiasOfProducts = false;
   if (bias && facts.hasPositiveScale) {
-    const double steps = bias->dtype == DType::bf16 ? 0x1p8 : 0x1p11; // of a mantissa
+    constexpr double steps = 0x1p8, most = 0x1p100; // steps of a mantissa of bf16
     int exponent = 0;
-    const double inverse = std::frexp(1.0 / program.form.scale, &exponent) * steps;
-    facts.isScaleNear = std::abs(std::nearbyint(inverse) - inverse) < 0x1p-11 * inverse;
+    const double inverse = 1.0 / program.form.scale;
+    const double mantissa = std::frexp(inverse, &exponent) * steps;
+    facts.isBiasOfProducts = bias->dtype == DType::bf16 && inverse > 1.01 && inverse < most &&
+                             std::abs(std::nearbyint(mantissa) - mantissa) < 0x1p-11 * mantissa;
   }
   if (bias) {
     facts.biasBytes = static_cast<double>(sizeInBytes(bias->dtype));

@@ -96,6 +96,9 @@ Value Lowering::scores(cu::Entry& entry, bool hasBias) {
   const auto pointer = [&](Value argument, Type element) {
     return argument ? entry.pointer(buffer(argument).tensor.name, element) : Value();
   };
+  const auto window = [](int64_t keys) { // sizes are below 2^31
+    return std::min<int64_t>(keys, std::numeric_limits<int32_t>::max());
+  };
   const auto f32 = [](double value) { return llvm::APFloat(static_cast<float>(value)); };
   const Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   // One after another: the kernel's arguments have the order of these calls.
@@ -113,7 +116,7 @@ Value Lowering::scores(cu::Entry& entry, bool hasBias) {
   return builder.create<cu::ScoresOp>(
       location, cu::ScoresType::get(builder.getContext()), queries, keys, map, bias, mask,
       queryStarts, keyStarts, starts, seed, offset, form.masksPlaces(), f32(form.scale),
-      f32(form.softcap), form.causal, form.windowLeft, form.windowRight, rule.bits,
+      f32(form.softcap), form.causal, window(form.windowLeft), window(form.windowRight), rule.bits,
       static_cast<int64_t>(rule.least),
       f32(form.p < 1.0 ? rule.scale : 0.0)); // nothing is kept where p is 1
 }

@@ -220,9 +220,9 @@ static std::string againstWarpsHolding(const Schedule& s, const Facts& facts,
            "16 bytes, and heads that lie in two strides";
   if (facts.hasDropout || facts.masksPlaces)
     return "bias = held with products = warps has no dropout and no masks of queries";
-  if (!facts.isScaleNear)
-    return "bias = held with products = warps needs a scale whose inverse the bias's type has, but "
-           "for less than 2^-11 of it";
+  if (!facts.isBiasOfProducts)
+    return "bias = held with products = warps needs a bias in bf16 and a scale below 0.99 whose "
+           "inverse bf16 has, but for less than 2^-11 of it";
   if (isAll && (s.keys != 128 || s.queries % 128 != 0 || s.queries < facts.knownQueries))
     return fmt::format("bias = held with products = warps takes all gradients of 128 keys and of "
                        "all queries, by 128, not of {} and {} of {}",

@@ -80,7 +80,7 @@ struct Facts {
   std::int64_t sharingKeys = 1;                 // heads of queries that share one of keys
   std::int64_t knownKeys = 0, knownQueries = 0; // 0: known at run time
   bool hasPositiveScale = true;
-  bool isScaleNear = true; // the bias's type has its inverse, but for less than 2^-11 of it
+  bool isBiasOfProducts = true; // bf16, which has the scale's inverse but for 2^-11 of it
   double heads = 1, keyHeads = 1, queries = 1, keys = 1;
   double places = 1;        // of a head: pairs of a query and a key that it sees
   double biases = 1;        // each shared by heads / biases

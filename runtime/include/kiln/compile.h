@@ -27,7 +27,8 @@
 // where that operation does not take it, it runs as it is written. Three things are other than the
 // formula's. A query all of whose keys are hidden by -inf gives zeros, not NaN. The dropout's
 // numbers are drawn by whoever computes the attention. And a query all of whose keys are hidden by
-// a number gives the mean of the values, without a dropout.
+// a number gives the mean of the values, without a dropout; its gradients are zero by Kiln's
+// kernels where the number is beyond 2^25, as -1e9 is.
 //
 // What is followed. Parameters and other tensors that the function reads are captured by reference:
 // an optimizer's step on them is seen; a tensor that took their place is not. Arguments of other
