@@ -141,7 +141,7 @@ bool isBroadcast(const Tensor& tensor, at::IntArrayRef scores) {
   if (!tensor.defined())
     return true;
   const auto own = tensor.sizes();
-  return own.size() >= 2 && own.size() <= scores.size() && // as ATen takes them
+  return own.size() <= scores.size() &&
          std::equal(
              own.begin(), own.end(), scores.end() - static_cast<std::ptrdiff_t>(own.size()),
              [](std::int64_t size, std::int64_t wanted) { return size == 1 || size == wanted; });
